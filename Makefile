@@ -1,0 +1,50 @@
+# Every target sets up what it needs in .venv, pinned, and starts at once when that is there: scripts/bootstrap.py.
+# Where a ROS 2 is sourced its rclpy, NumPy and SciPy are used; elsewhere rclpy comes as wheels.
+
+PYTHON ?= python3
+ARGS ?=
+
+bin := .venv/bin
+bootstrap := $(PYTHON) scripts/bootstrap.py
+
+# Kernels run as plain Python, about a hundred times slower: only the tests that exercise kernels and API directly.
+coverage_tests := $(wildcard test/test_kernels*.py test/test_api*.py test/test_model*.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-oldest coverage bench lint clean distclean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo:  ## run the main job: crane simulated and controlled by two processes (MACHINE=file.urdf, ARGS=...)
+	@$(bootstrap) run
+	@$(bin)/psdyn demo $(if $(MACHINE),--machine $(MACHINE)) $(ARGS)
+
+test:  ## run the tests (ARGS="-k name" and other options of pytest)
+	@$(bootstrap) dev
+	@$(bin)/python -m pytest $(ARGS)
+
+test-oldest:  ## run the tests on the oldest supported versions, in .venv-oldest
+	@$(bootstrap) oldest
+	@.venv-oldest/bin/python -m pytest $(ARGS)
+
+coverage:  ## line and branch coverage of kernels and API, which run as plain Python for it
+	@$(bootstrap) dev
+	@NUMBA_DISABLE_JIT=1 $(bin)/python -m coverage run -m pytest -m "not (slow or jit or dds)" \
+	    $(coverage_tests) $(ARGS)
+	@$(bin)/python -m coverage report
+
+bench:  ## compare our dynamics with Pinocchio and MuJoCo
+	@$(bootstrap) dev
+	@$(bin)/python -m bench $(ARGS)
+
+lint:  ## check style and common mistakes
+	@$(bootstrap) dev
+	@$(bin)/ruff check .
+
+clean:  ## remove what builds, tests and tools leave behind
+	rm -rf build install log *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage*
+	find psdyn_ros test bench scripts launch -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean  ## clean, and remove the environments
+	rm -rf .venv .venv-oldest .bootstrap.lock

@@ -1,0 +1,46 @@
+"""Installs psdyn_ros with colcon (ament_python) and with pip."""
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from glob import glob
+
+from setuptools import find_packages, setup
+
+NAME = 'psdyn_ros'
+manifest = ElementTree.parse('package.xml').getroot()
+
+shared = [
+    ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
+    (f'share/{NAME}', ['package.xml', 'LICENSE', 'NOTICE']),
+    (f'share/{NAME}/launch', sorted(glob('launch/*.launch.py'))),
+    (f'share/{NAME}/config', sorted(glob('config/*.yaml') + glob('config/*.rviz'))),
+    (f'share/{NAME}/urdf', sorted(glob('urdf/*.urdf'))),
+]
+# An editable installation reads these from the source tree: a copy in share/ would be found first, and go stale.
+if 'editable_wheel' in sys.argv:
+    shared = []
+
+setup(
+    name=NAME,
+    version=manifest.findtext('version'),  # written in package.xml and nowhere else
+    packages=find_packages(include=[NAME, f'{NAME}.*']),
+    package_data={NAME: ['**/*.html', '**/*.j2']},
+    data_files=shared,
+    python_requires='>=3.10',
+    install_requires=[
+        'defusedxml', 'jinja2', 'matplotlib', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags', 'scipy', 'tqdm',
+        'transforms3d',
+    ],
+    zip_safe=False,
+    maintainer=manifest.findtext('maintainer'),
+    maintainer_email=manifest.find('maintainer').get('email'),
+    description=' '.join(manifest.findtext('description').split()),
+    license=manifest.findtext('license'),
+    entry_points={
+        'console_scripts': [
+            'psdyn = psdyn_ros.cli:main',
+            'simulator = psdyn_ros.nodes.simulator:main',
+            'controller = psdyn_ros.nodes.controller:main',
+        ],
+    },
+)

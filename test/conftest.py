@@ -1,0 +1,72 @@
+"""The surroundings of every test: a ROS 2 network of its own, a folder for logs, and a seed that is printed.
+
+The seed of a run is in the header of pytest; `PSDYN_SEED=<seed> make test` repeats it.
+"""
+
+import fcntl
+import os
+import random
+import shutil
+import tempfile
+import zlib
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+
+
+def claim_domain():
+    """A ROS_DOMAIN_ID in 1..101 that no other run of these tests on this machine has, and what holds it.
+
+    101 is the last domain whose ports stay below those that Linux hands out to others.
+    """
+    for offset in range(101):
+        domain = 1 + (os.getpid() + offset) % 101
+        path = Path(tempfile.gettempdir()) / f'psdyn_ros_test_domain_{domain}.lock'
+        try:
+            lock = open(path, 'w')
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # claimed by another run, or a file of another user
+            continue
+        return domain, lock
+    raise RuntimeError('Every ROS_DOMAIN_ID from 1 to 101 is claimed by a test run.')
+
+
+# Set on import, before any test module imports rclpy or starts a process.
+DOMAIN, DOMAIN_LOCK = claim_domain()
+LOG_DIR = tempfile.mkdtemp(prefix='psdyn_ros_test_')
+SEED = int(os.environ.get('PSDYN_SEED') or random.SystemRandom().randrange(2**32))
+os.environ.pop('ROS_LOCALHOST_ONLY', None)  # it would override the range
+os.environ.update(
+    ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
+    ROS_DOMAIN_ID=str(DOMAIN),
+    ROS_LOG_DIR=LOG_DIR,
+    ROS_PYTHON_CHECK_FIELDS='1',  # jazzy accepts a wrong field of a message in silence otherwise
+    MPLBACKEND='Agg',
+)
+
+# No deadline: the first example of a test may compile a kernel.
+hypothesis.settings.register_profile('psdyn', deadline=None, derandomize=False, print_blob=True)
+hypothesis.settings.load_profile('psdyn')
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    # Ahead of Hypothesis' own hook, which reads the option; one given on the command line stays.
+    if config.getoption('hypothesis_seed', None) is None:
+        config.option.hypothesis_seed = str(SEED)
+
+
+def pytest_report_header():
+    return f'psdyn_ros: PSDYN_SEED={SEED}, ROS_DOMAIN_ID={DOMAIN}'
+
+
+def pytest_unconfigure():
+    shutil.rmtree(LOG_DIR, ignore_errors=True)
+
+
+@pytest.fixture
+def rng(request):
+    """Random numbers that depend on the seed of the run and on the test, not on the order of tests."""
+    return np.random.default_rng([SEED, zlib.crc32(request.node.nodeid.encode())])
