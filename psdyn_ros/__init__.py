@@ -1,0 +1,18 @@
+"""Analytic O(n) dynamics and control of heavy-duty manipulators with cylinder-driven closed loops.
+
+    manipulator = psdyn_ros.load('crane.urdf')
+    xdd = manipulator.forward_dynamics(x, xd, f)
+    f = manipulator.inverse_dynamics(x, xd, xdd)
+"""
+from .api.environment import BaseMotion
+from .api.load import load
+from .api.manipulator import Limits, Manipulator
+from .kernels.compiler import compiled
+from .model.errors import (ActuationError, AssemblyModeError, DuplicateNameError, InertiaError, LoopClosureError,
+                           LoopError, MeasurementError, ModelError, NonFiniteError, PsdynError, ShapeError, StateError,
+                           TogglePointError, TreeError, UnknownNameError, UnreachableStrokeError, XmlError)
+
+__all__ = ['ActuationError', 'AssemblyModeError', 'BaseMotion', 'DuplicateNameError', 'InertiaError', 'Limits',
+           'LoopClosureError', 'LoopError', 'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError',
+           'PsdynError', 'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError',
+           'UnreachableStrokeError', 'XmlError', 'compiled', 'load']

@@ -1,0 +1,1 @@
+"""The names that users type; everything here is checked, documented and free of ROS."""

@@ -1,0 +1,85 @@
+"""What acts on a machine from outside: prescribed base motion, gravity, external wrenches; as kernel rows."""
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.records import PRISMATIC, ROD
+from ..model.errors import NonFiniteError, ShapeError, UnknownNameError, did_you_mean
+from .orientation import rotation
+
+
+class BaseMotion(NamedTuple):
+    """Prescribed motion of `base_link`'s origin, in its own axes."""
+
+    orientation: tuple = (0.0, 0.0, 0.0, 1.0)
+    """Quaternion x y z w, base axes to inertial axes."""
+    twist: tuple = (0.0,) * 6
+    """(v, w): velocity of the origin [m/s] and angular velocity [rad/s]."""
+    acceleration: tuple = (0.0,) * 6
+    """Classical: rate of the inertial velocity [m/s^2], angular acceleration [rad/s^2]; gravity not in it."""
+
+
+def base_rows(gravity, base):
+    """Return (2, 6): twist of the base, and its spatial acceleration with gravity in it, in base axes."""
+    rows = np.zeros((2, 6))
+    if base is None:
+        rows[1, :3] = -gravity
+        return rows
+    base = BaseMotion(*base)
+    orientation = _finite('base.orientation', base.orientation, 4)
+    rows[0] = _finite('base.twist', base.twist, 6)
+    rows[1] = _finite('base.acceleration', base.acceleration, 6)
+    if not orientation.any():
+        raise ShapeError('base.orientation is the zero quaternion; expected x y z w')
+    # the spatial acceleration is the rate in body coordinates: without w x v (Paz & Mattila, sec. 2)
+    rows[1, :3] -= np.cross(rows[0, 3:], rows[0, :3]) + rotation(orientation).T @ gravity
+    return rows
+
+
+def wrench_rows(machine, x, wrenches):
+    """Return ((3 n, 6) wrenches on link, barrel and rod of each module in their kernel frames, (6,) on the base)."""
+    rows, on_base = np.zeros((len(machine.modules), 3, 6)), np.zeros(6)
+    for link, wrench in wrenches.items():
+        place = find_link(machine, link)
+        try:
+            force, moment = wrench
+        except (TypeError, ValueError):
+            raise ShapeError(f"wrench on '{link}': expected a pair (force, moment)") from None
+        force = place.pose.rotation @ _finite(f"force on '{link}'", force, 3)
+        moment = place.pose.rotation @ _finite(f"moment on '{link}'", moment, 3)
+        origin = place.pose.position + displacement(machine, place, x)
+        row = on_base if place.module < 0 else rows[place.module, place.body]
+        row[:3] += force
+        row[3:] += moment + np.cross(origin, force)
+    return rows.reshape(-1, 6), on_base
+
+
+def displacement(machine, place, x):
+    """Return by how much a link's body is displaced (3,) in its kernel frame: a slide along z, a stroke along x."""
+    if place.module < 0:
+        return np.zeros(3)
+    record = machine.records[place.module]
+    amount = x[record['coordinate']]
+    if place.body == ROD:
+        return np.array([amount, 0.0, 0.0])
+    if place.body == 0 and record['kind'] == PRISMATIC:
+        return np.array([0.0, 0.0, amount])
+    return np.zeros(3)
+
+
+def find_link(machine, link):
+    """Return the `Place` of a link; UnknownNameError suggests the nearest name."""
+    try:
+        return machine.places[link]
+    except (KeyError, TypeError):
+        raise UnknownNameError(f"link '{link}': no such link in '{machine.name}'"
+                               f'{did_you_mean(str(link), machine.places)}') from None
+
+
+def _finite(what, values, size):
+    array = np.asarray(values, dtype=float)
+    if array.shape != (size,):
+        raise ShapeError(f'{what} has shape {array.shape}; expected ({size},)')
+    if not np.isfinite(array).all():
+        raise NonFiniteError(f'{what} = {array} is not finite')
+    return array

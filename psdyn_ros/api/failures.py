@@ -1,0 +1,67 @@
+"""Kernel statuses to named errors: which loop, by how much, and what would be expected."""
+import math
+
+import numpy as np
+
+from ..kernels.entry import NON_FINITE, SHAPE
+from ..kernels.quantities import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
+from ..model.errors import MeasurementError, NonFiniteError, ShapeError, TogglePointError, UnreachableStrokeError
+
+
+def state_error(machine, status, x, arrays):
+    """Return the error for a status of `entry`: x (dof,) the state at fault, arrays {name: array}."""
+    if status == SHAPE:
+        wrong = {name: np.shape(array) for name, array in arrays.items()}
+        return ShapeError(f"'{machine.name}' has {len(machine.modules)} coordinates ({', '.join(machine.actuators)}); "
+                          f'got shapes {wrong}')
+    if status == NON_FINITE:
+        return non_finite(machine, arrays)
+    return closure_error(machine, status - 1, x)
+
+
+def non_finite(machine, arrays):
+    for name, array in arrays.items():
+        for index in np.argwhere(~np.isfinite(array)):
+            joint = machine.actuators[index[-1]]
+            row = f' in row {index[0]}' if len(index) > 1 else ''
+            return NonFiniteError(f"{name} of '{joint}'{row} is {array[tuple(index)]}; expected a finite number")
+    # finite numbers whose sum overflows
+    return NonFiniteError(f"{', '.join(arrays)} are too large to compute with")
+
+
+def closure_error(machine, k, x):
+    """Return why the loop of module k does not close at its stroke, and by how much."""
+    module = machine.modules[k]
+    stroke = float(x[machine.records['coordinate'][k]])
+    low, high = module.assembly.reach
+    where = f"loop '{module.triangle.name}': stroke {module.name} = {stroke:.6g} m"
+    margin = min(stroke - low, high - stroke)
+    if margin < -1e-9 * (high - low):
+        return UnreachableStrokeError(
+            f'{where} is out of reach by {-margin:.6g} m; the loop closes between {low:.6g} and {high:.6g} m')
+    q = float(module.triangle.angles(stroke, module.assembly.mode)[0])
+    return TogglePointError(
+        f'{where} is {margin:.2g} m from its toggle point at {low if stroke - low < high - stroke else high:.6g} m, '
+        f'|sin q| = {abs(math.sin(q)):.2g}: the cylinder has no lever')
+
+
+def measurement_error(machine, status, names, rows, position):
+    """Return why measured joints do not fix a loop; status as `coordinates` gives it, rows (n, 3) into names."""
+    k, reason = status // 8 - 1, status % 8
+    module = machine.modules[k]
+    measured = [names[row] for row in rows[k] if row >= 0]
+    values = ', '.join(f'{name} = {position[names.index(name)]:.6g}' for name in measured)
+    where = f"loop '{module.triangle.name}' with {values}"
+    if reason == OTHER_BRANCH:
+        return MeasurementError(f'{where}: the boom stands on the other assembly branch')
+    if reason == NO_LEVER:
+        return TogglePointError(f'{where}: the measured joint does not move with the stroke here')
+    if reason == AMBIGUOUS:
+        return MeasurementError(f'{where}: two strokes fit within the limits of {module.name}; '
+                                'measure the stroke or the boom')
+    if rows[k][0] >= 0:
+        x = np.zeros(len(machine.modules))
+        x[machine.records['coordinate'][k]] = position[rows[k][0]]
+        return closure_error(machine, k, x)
+    low, high = module.assembly.reach
+    return UnreachableStrokeError(f'{where}: no stroke between {low:.6g} and {high:.6g} m closes it')

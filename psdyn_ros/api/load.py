@@ -1,0 +1,85 @@
+"""`load`: a URDF in, a `Manipulator` out."""
+import sys
+import time
+
+import numpy as np
+
+from ..kernels import compiler, entry, inverse, motion, quantities, simulate
+from ..model.errors import ActuationError, NonFiniteError, ShapeError
+from ..model.machine import build_machine
+from ..model.urdf import read
+from .manipulator import Manipulator
+
+_ENTRIES = (entry.forward_checked, entry.inverse_checked, entry.forward_batch, entry.inverse_batch,
+            quantities.mass_matrix, quantities.energy, quantities.joint_states, quantities.coordinates,
+            motion.outward_velocities, inverse.base_reaction, simulate.runge_kutta)
+_ready = False
+
+
+def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None, coordinates=None, loops_file=None,
+         allow_unphysical=False):
+    """Return the `Manipulator` of a URDF.
+
+    path_or_xml: a file (.urdf, or .xacro where xacro is installed), or XML text, which starts with '<'.
+    gravity: (3,) in inertial axes [m/s^2].
+    initial: {joint: position}; picks the assembly mode of each loop nearest to it, and the initial position.
+    actuated: actuated joints in the order of f, where <ros2_control> does not say it or is to be overruled.
+    coordinates: the independent joints; they are the actuators, so anything else is refused.
+    loops_file: YAML with further loop closures, for a URDF that must not be touched.
+    allow_unphysical: accept inertias that no body can have.
+    Raises a `ModelError` that names what does not fit, with its line.
+    """
+    gravity = np.array(gravity, dtype=float)
+    if gravity.shape != (3,):
+        raise ShapeError(f'gravity has shape {gravity.shape}; expected (3,)')
+    if not np.isfinite(gravity).all():
+        raise NonFiniteError(f'gravity = {gravity} is not finite')
+    description = read(path_or_xml, loops_file)
+
+    def build(described):
+        return build_machine(described, initial=initial, actuated=actuated, allow_unphysical=allow_unphysical)
+
+    machine = build(description)
+    if coordinates is not None and tuple(coordinates) != machine.actuators:
+        raise ActuationError(f'coordinates={list(coordinates)}: the number of actuators is the DoF, so the '
+                             f'coordinates are the actuators {list(machine.actuators)}; order them by actuated=[...]')
+    manipulator = Manipulator(machine, gravity, build)
+    _compile_once(manipulator)
+    return manipulator
+
+
+def _compile_once(manipulator):
+    """Compile every kernel that Python calls, now rather than in a control cycle, and for one signature only.
+
+    A later call with another type or stride is a TypeError, which `Manipulator` answers by converting.
+    """
+    global _ready
+    if _ready:
+        return
+    _ready = True
+    if not compiler.compiled:
+        print('psdyn_ros: Numba is missing or disabled: plain Python, a thousand times slower '
+              '(pip install numba)', file=sys.stderr)
+        return
+    cold, start = not compiler.cache_is_warm(), time.monotonic()
+    if cold:
+        print('psdyn_ros: compiling the kernels for this machine, once (about 30 s) ...', file=sys.stderr, flush=True)
+    m, x = manipulator, manipulator.initial_position
+    zero, rows = np.zeros(m.dof), np.zeros((2, m.dof))
+    mods, work, env = m.records
+    entry.forward_checked(mods, work, env, x, zero, zero, zero.copy())
+    entry.inverse_checked(mods, work, env, x, zero, zero, zero.copy())
+    entry.forward_batch(mods, work, env, rows, rows, rows, rows.copy(), 0, 0)
+    entry.inverse_batch(mods, work, env, rows, rows, rows, rows.copy(), 0, 0)
+    quantities.mass_matrix(mods, work, env, x, zero.copy(), zero.copy(), zero.copy(), np.empty((m.dof, m.dof)))
+    quantities.energy(mods, work, env, x, zero, np.empty(4))
+    q = np.empty((3, len(m.joints)))
+    quantities.joint_states(mods, x, zero, zero, q[0], q[1], q[2])
+    m.joint_map(m.actuators).state(x)
+    motion.outward_velocities(mods, work, env, x, zero)
+    inverse.base_reaction(mods, work, env, m.machine.base_inertia, np.empty(6))
+    m.integrator(1e-6).step(x.copy(), zero.copy(), zero)
+    for kernel in _ENTRIES:
+        kernel.disable_compile()
+    if cold:
+        print(f'psdyn_ros: compiled in {time.monotonic() - start:.0f} s', file=sys.stderr, flush=True)

@@ -1,0 +1,301 @@
+"""`Manipulator`: checked, documented calls over the kernels.  Signs, frames and shapes as in the README."""
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import entry, quantities
+from ..kernels.compiler import compiled
+from ..kernels.inverse import base_reaction
+from ..kernels.motion import outward_velocities
+from ..kernels.records import BARREL, LINK, LOOP, PRISMATIC, WORK
+from ..model.description import Inertial
+from ..model.errors import InertiaError, MeasurementError, ShapeError
+from ..model.tree import inertia_problem, rigid_parameters
+from .batch import run_batch
+from .environment import base_rows, displacement, find_link, wrench_rows
+from .failures import non_finite, state_error
+from .integrator import Integrator
+from .joint_map import JointMap
+
+
+class Limits(NamedTuple):
+    """Declared limits (dof,) in actuator order; infinite where nothing is declared."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+
+
+class Records(NamedTuple):
+    """What the kernels take first: model records, scratch records, environment rows of a base at rest."""
+
+    mods: np.ndarray
+    work: np.ndarray
+    env: np.ndarray
+
+
+class Manipulator:
+    """A machine ready to compute with; `load` makes it.
+
+    Coordinates x are the actuated joints in the order of `actuators`: strokes [m] and angles [rad]; efforts f are
+    [N] and [N m], positive in the direction of x.  One instance serves one thread at a time without Numba, and any
+    number with it.
+    """
+
+    def __init__(self, machine, gravity, rebuild):
+        self._machine = machine
+        self._gravity = gravity
+        self._rebuild = rebuild                         # Description -> Machine with the options of `load`
+        n = len(machine.modules)
+        self._mods = machine.records
+        self._work = np.zeros(n, WORK)
+        self._env = base_rows(gravity, None)
+        self._maps = {}
+        self.dof = n
+
+    name = property(lambda self: self._machine.name)
+    actuators = property(lambda self: self._machine.actuators, doc='Actuated joints, in the order of f.')
+    coordinates = property(lambda self: self._machine.actuators, doc='Independent joints, in the order of x.')
+    joints = property(lambda self: self._machine.joints, doc='Every movable joint of the tree, depth first.')
+    links = property(lambda self: tuple(self._machine.places), doc='Every link, by name.')
+    total_mass = property(lambda self: self._machine.total_mass, doc='Mass of all links [kg].')
+    machine = property(lambda self: self._machine, doc='The model: modules, loops, warnings.')
+    records = property(lambda self: Records(self._mods, self._work, self._env), doc='The kernels\' first arguments.')
+    gravity = property(lambda self: self._gravity.copy(), doc='Gravity (3,) in inertial axes [m/s^2].')
+
+    @property
+    def initial_position(self):
+        """Coordinates (dof,) of the declared initial position."""
+        return self._machine.initial.copy()
+
+    @property
+    def limits(self):
+        """`Limits` of the actuated joints."""
+        joints = {module.name: module.joint for module in self._machine.modules}
+        return Limits(*(np.array([getattr(joints[name], what) for name in self.actuators])
+                        for what in ('lower', 'upper', 'velocity', 'effort')))
+
+    def forward_dynamics(self, x, xd, f, *, base=None, wrenches=None):
+        """Return the accelerations xdd for efforts f (Paz & Mattila, Algorithm 1).
+
+        x, xd, f: (dof,), or (N, dof) for a batch.  base: `BaseMotion`.  wrenches: {link: (force, moment)} applied by
+        the environment on the link, at its origin in its axes.
+        Raises ShapeError, NonFiniteError, UnreachableStrokeError, TogglePointError.
+        """
+        if base is None and wrenches is None and compiled:
+            try:
+                xdd = np.empty(self.dof)
+                if entry.forward_checked(self._mods, self._work, self._env, x, xd, f, xdd) == 0:
+                    return xdd
+            except TypeError:
+                pass        # lists, batches, other strides or types: what the compiled signature does not take
+        return self._general(entry.forward_checked, entry.forward_batch, ('x', 'xd', 'f'), (x, xd, f), base, wrenches)
+
+    def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None):
+        """Return the efforts f for accelerations xdd; arguments and errors as `forward_dynamics`."""
+        if base is None and wrenches is None and compiled:
+            try:
+                f = np.empty(self.dof)
+                if entry.inverse_checked(self._mods, self._work, self._env, x, xd, xdd, f) == 0:
+                    return f
+            except TypeError:
+                pass
+        return self._general(entry.inverse_checked, entry.inverse_batch, ('x', 'xd', 'xdd'), (x, xd, xdd), base,
+                             wrenches)
+
+    def _general(self, single, batch, labels, values, base, wrenches):
+        arrays = {label: self._array(label, value) for label, value in zip(labels, values)}
+        inputs = tuple(arrays.values())
+        if len({array.shape for array in inputs}) > 1 or inputs[0].ndim not in (1, 2) \
+                or inputs[0].shape[-1] != self.dof:
+            raise state_error(self._machine, entry.SHAPE, None, arrays)
+        if inputs[0].ndim == 1:
+            return self._single(single, labels, inputs, self._environment(inputs[0], base, wrenches)[0])
+        if not all(np.isfinite(array).all() for array in inputs):
+            raise non_finite(self._machine, arrays)
+        out = np.empty(inputs[0].shape)
+        if wrenches is not None:
+            # where a wrench acts depends on the state, so each row has an environment of its own
+            for row, state in enumerate(zip(*inputs)):
+                out[row] = self._single(single, labels, state, self._environment(state[0], base, wrenches)[0])
+            return out
+        status, row = run_batch(batch, self._mods, self._environment(None, base, None)[0], inputs, out)
+        if status != 0:
+            raise state_error(self._machine, status, inputs[0][row], arrays)
+        return out
+
+    def _single(self, kernel, labels, inputs, env):
+        out = np.empty(self.dof)
+        status = kernel(self._mods, self._work, env, *inputs, out)
+        if status != 0:
+            raise state_error(self._machine, status, inputs[0], dict(zip(labels, inputs)))
+        return out
+
+    def _environment(self, x, base, wrenches):
+        rows = self._env if base is None else base_rows(self._gravity, base)
+        if not wrenches:
+            return rows, np.zeros(6)
+        bodies, on_base = wrench_rows(self._machine, x, wrenches)
+        return np.ascontiguousarray(np.vstack((rows, bodies))), on_base
+
+    def _array(self, label, value):
+        try:
+            array = np.ascontiguousarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise ShapeError(f'{label} is not an array of numbers: {value!r:.80}') from None
+        # the compiled signature is for writeable arrays
+        return array if array.flags.writeable else array.copy()
+
+    def _state(self, **values):
+        arrays = {label: self._array(label, value) for label, value in values.items()}
+        if any(array.shape != (self.dof,) for array in arrays.values()):
+            raise state_error(self._machine, entry.SHAPE, None, arrays)
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise state_error(self._machine, entry.NON_FINITE, None, arrays)
+        return tuple(arrays.values())
+
+    def _check(self, status, x):
+        if status != 0:
+            raise state_error(self._machine, status, x, {'x': x})
+
+    def mass_matrix(self, x):
+        """Return M (dof, dof) with f = M xdd + bias; symmetric positive definite."""
+        x, = self._state(x=x)
+        M, scratch = np.empty((self.dof, self.dof)), np.zeros((3, self.dof))
+        still = np.zeros((2, 6))
+        self._check(quantities.mass_matrix(self._mods, self._work, still, x, scratch[0], scratch[1], scratch[2], M), x)
+        return M
+
+    def bias_forces(self, x, xd):
+        """Return f (dof,) at xdd = 0: velocity, gravity and friction terms."""
+        x, xd = self._state(x=x, xd=xd)
+        return self.inverse_dynamics(x, xd, np.zeros(self.dof))
+
+    def gravity_forces(self, x):
+        """Return f (dof,) that holds the machine at rest."""
+        x, = self._state(x=x)
+        return self.inverse_dynamics(x, np.zeros(self.dof), np.zeros(self.dof))
+
+    def energy(self, x, xd):
+        """Return (kinetic, potential) energy [J] of a machine whose base rests at the inertial origin."""
+        x, xd = self._state(x=x, xd=xd)
+        out, still = np.empty(4), np.zeros((2, 6))
+        self._check(quantities.energy(self._mods, self._work, still, x, xd, out), x)
+        moment = out[1:] + self._machine.base_inertia[1:4]
+        return float(out[0]), float(-self._gravity @ moment)
+
+    def joint_state(self, x, xd=None, xdd=None):
+        """Return (names, position, velocity, acceleration) of every joint of the tree (q = gamma, G xd, G xdd + g).
+
+        velocity and acceleration are None where xd or xdd is not given.
+        """
+        zero = np.zeros(self.dof)
+        states = self._state(x=x, xd=zero if xd is None else xd, xdd=zero if xdd is None else xdd)
+        out = np.empty((3, len(self.joints)))
+        self._check(quantities.joint_states(self._mods, *states, out[0], out[1], out[2]), states[0])
+        return (self.joints, out[0], None if xd is None else out[1],
+                None if xd is None or xdd is None else out[2])
+
+    def joint_map(self, names):
+        """Return the `JointMap` of a sufficient set of joints: strokes, boom angles, barrel angles, or a mix."""
+        names = tuple(names)
+        if names not in self._maps:
+            self._maps[names] = JointMap(self._machine, names)
+        return self._maps[names]
+
+    def actuator_state(self, names, position, velocity=None):
+        """Return (x, xd, residual) from measured joints; residual [m] is their largest disagreement at a rod eye.
+
+        Raises MeasurementError when the joints do not fix every loop, UnreachableStrokeError when none closes it.
+        """
+        if isinstance(names, str):
+            raise MeasurementError(f"names is the text '{names}'; expected a list of joint names")
+        return self.joint_map(names).state(position, velocity)
+
+    def link_pose(self, x, link):
+        """Return the pose (4, 4) of a link in the base frame."""
+        x, = self._state(x=x)
+        place = find_link(self._machine, link)
+        zero = np.zeros(self.dof)
+        self._check(outward_velocities(self._mods, self._work, self._env, x, zero), x)
+        rotation, position = place.pose.rotation, place.pose.position + displacement(self._machine, place, x)
+        k, body = place.module, place.body
+        while k >= 0:
+            b, u = self._mods[k], self._work[k]
+            if body == LINK:
+                turn, origin = _about_z(u['c'], u['s']), np.zeros(3)
+            else:
+                turn, origin = _about_z(u['c1'], u['s1']), b['pin']
+            standing = _about_z(*b['azimuth']) @ _about_x(*b['twist']) if b['turned'] else _about_x(*b['twist'])
+            rotation = standing @ turn @ rotation
+            position = standing @ (turn @ position + origin) + b['placement']
+            body, k = int(b['on']), int(b['parent'])
+            if k >= 0:
+                position = position + self._slide(k, body)
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = rotation, position
+        return pose
+
+    def _slide(self, k, body):
+        if body == LINK:
+            return np.array([0.0, 0.0, self._work[k]['slide'] if self._mods[k]['kind'] == PRISMATIC else 0.0])
+        return np.array([0.0 if body == BARREL else self._work[k]['stroke'], 0.0, 0.0])
+
+    def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
+        """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
+        x, xd, xdd = self._state(x=x, xd=xd, xdd=xdd)
+        env, on_base = self._environment(x, base, wrenches)
+        f, reaction = np.empty(self.dof), np.empty(6)
+        self._check(entry.inverse_checked(self._mods, self._work, env, x, xd, xdd, f), x)
+        base_reaction(self._mods, self._work, env, self._machine.base_inertia, reaction)
+        return reaction - on_base
+
+    def with_payload(self, link, mass, com, inertia):
+        """Return a new Manipulator with a payload on a link.
+
+        com (3,) in link axes from the link origin [m]; inertia (3, 3) about the payload's centre of mass, link axes.
+        """
+        find_link(self._machine, link)
+        com, inertia = np.asarray(com, dtype=float), np.asarray(inertia, dtype=float)
+        if com.shape != (3,) or inertia.shape != (3, 3):
+            raise ShapeError(f'payload: com has shape {com.shape}, inertia {inertia.shape}; expected (3,) and (3, 3)')
+        if not (np.isfinite(mass) and np.isfinite(com).all() and np.isfinite(inertia).all()):
+            raise InertiaError(f"payload on '{link}' is not finite")
+        payload = Inertial(float(mass), com, 0.5 * (inertia + inertia.T))
+        problem = inertia_problem(payload) if mass >= 0.0 else f'mass {mass:g} kg is negative'
+        if problem:
+            raise InertiaError(f"payload on '{link}': {problem}")
+        links = dict(self._machine.description.links)
+        links[link] = replace(links[link], inertial=combine(links[link].inertial, payload))
+        machine = self._rebuild(replace(self._machine.description, links=links))
+        return Manipulator(machine, self._gravity, self._rebuild)
+
+    def integrator(self, step, substeps=1, *, stiffness=5e7, damping=1.0):
+        """Return an `Integrator` that advances (x, xd) by `step` [s] at constant effort."""
+        return Integrator(self._machine, self._env, step, substeps, stiffness, damping)
+
+    def __repr__(self):
+        loops = int((self._mods['kind'] == LOOP).sum())
+        return f"<Manipulator '{self.name}': {self.dof} DoF, {loops} loops, {self.total_mass:.2f} kg>"
+
+
+def combine(first, second):
+    """Return the `Inertial` of two bodies that are fixed to each other, in the same axes."""
+    if first is None or first.mass + second.mass == 0.0:
+        return second
+    from ..model.description import IDENTITY
+    total = rigid_parameters(IDENTITY, first) + rigid_parameters(IDENTITY, second)
+    mass, com = total[0], total[1:4] / total[0]
+    xx, xy, xz, yy, yz, zz = total[4:]
+    about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return Inertial(mass, com, about_origin - mass * (com @ com * np.eye(3) - np.outer(com, com)))
+
+
+def _about_z(c, s):
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def _about_x(c, s):
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

@@ -1,0 +1,19 @@
+"""The one door to orientation mathematics: tf_transformations where ROS has it, else transforms3d beneath it."""
+import numpy as np
+
+try:
+    from tf_transformations import quaternion_matrix
+except ImportError:
+    from transforms3d.quaternions import quat2mat
+
+    def quaternion_matrix(quaternion):
+        """Return the homogeneous rotation (4, 4) of a quaternion x y z w, as tf_transformations does."""
+        x, y, z, w = quaternion
+        matrix = np.eye(4)
+        matrix[:3, :3] = quat2mat((w, x, y, z))
+        return matrix
+
+
+def rotation(quaternion):
+    """Return the rotation (3, 3), frame to parent, of a quaternion x y z w of any norm but zero."""
+    return np.asarray(quaternion_matrix(np.asarray(quaternion, dtype=float)))[:3, :3]

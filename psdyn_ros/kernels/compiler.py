@@ -1,0 +1,96 @@
+"""The one place that knows Numba: its flags, its cache, and what happens without it.
+
+Numba's disk cache looks at the file of the cached function only, so an edited callee in another file would
+be answered with stale machine code.  The cache folder is therefore keyed by a hash of *all* kernel sources
+(and of Numba's and NumPy's version), outside the package, which may be read-only.
+"""
+import hashlib
+import os
+import platform
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+try:
+    import numba
+except ImportError:
+    numba = None
+
+# 'contract' (fused multiply-add) keeps the meaning of NaN and infinity; full fastmath would delete the
+# finite checks.  error_model 'numpy' lets a division by zero give inf, which the status checks catch.
+FLAGS = dict(cache=True, nogil=True, error_model='numpy', fastmath={'contract'})
+
+
+def sources_key():
+    """Return the hash that names the cache folder of the present kernel sources."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob('*.py')):
+        digest.update(source.name.encode())
+        digest.update(source.read_bytes())
+    versions = (platform.python_version(), np.__version__, numba.__version__ if numba else '')
+    digest.update('|'.join(versions).encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder():
+    """Return the first writable cache folder: PSDYN_CACHE_DIR, the user's cache, a temporary one."""
+    user_cache = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')
+    candidates = [os.environ.get('PSDYN_CACHE_DIR'), os.path.join(user_cache, 'psdyn_ros'),
+                  os.path.join(tempfile.gettempdir(), f'psdyn_ros-{os.getuid()}')]
+    for parent in filter(None, candidates):
+        folder = Path(parent) / sources_key()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+compiled = numba is not None and not numba.config.DISABLE_JIT
+CACHE_FOLDER = cache_folder() if compiled else None
+
+
+def cache_is_warm():
+    """Return True when kernels of these sources were compiled on this machine before."""
+    return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob('*.nbi'))
+
+
+def _supports_no_nrt():
+    # Without Numba's reference counting a call is 0.1 us cheaper, and any allocation in a kernel becomes a
+    # compile error.  The option is private, so its absence must be harmless.
+    try:
+        numba.njit(_nrt=False)(lambda: None)
+    except (KeyError, TypeError, NameError):
+        return False
+    return True
+
+
+def _compile(function, flags):
+    if not compiled:
+        return function
+    # The cache location is fixed when the decorator runs, so Numba's global setting, which belongs to the
+    # whole process, is only borrowed.
+    borrowed = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(CACHE_FOLDER or '')
+    try:
+        return numba.njit(**flags)(function)
+    finally:
+        numba.config.CACHE_DIR = borrowed
+
+
+def kernel(function):
+    """Compile `function` when it is first called; without Numba it stays plain Python."""
+    return _compile(function, _FLAGS)
+
+
+def entry(function):
+    """Like `kernel`, for calls from Python that share one scratch record: they keep the GIL."""
+    return _compile(function, dict(_FLAGS, nogil=False))
+
+
+_FLAGS = dict(FLAGS, cache=CACHE_FOLDER is not None)
+if compiled and _supports_no_nrt():
+    _FLAGS['_nrt'] = False

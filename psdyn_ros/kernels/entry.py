@@ -1,0 +1,53 @@
+"""What Python calls: the recursions with shape and finite checks inside, one state or a batch.
+
+Statuses: 0 fine, k + 1 module k does not close, SHAPE, NON_FINITE.
+"""
+from .compiler import entry, kernel
+from .forward import forward
+from .inverse import inverse
+
+SHAPE, NON_FINITE = -1, -2
+
+
+@kernel
+def checked(n, a, b, c, out):
+    """Return 0 when all arrays have n entries and the first three are finite."""
+    if a.shape[0] != n or b.shape[0] != n or c.shape[0] != n or out.shape[0] != n:
+        return SHAPE
+    total = 0.0
+    for i in range(n):
+        # 0 unless something is NaN or infinite
+        total += 0.0 * a[i] + 0.0 * b[i] + 0.0 * c[i]
+    return 0 if total == 0.0 else NON_FINITE
+
+
+@entry
+def forward_checked(mods, work, env, x, xd, f, xdd):
+    status = checked(mods.shape[0], x, xd, f, xdd)
+    return status if status != 0 else forward(mods, work, env, x, xd, f, xdd)
+
+
+@entry
+def inverse_checked(mods, work, env, x, xd, xdd, f):
+    status = checked(mods.shape[0], x, xd, xdd, f)
+    return status if status != 0 else inverse(mods, work, env, x, xd, xdd, f)
+
+
+@kernel
+def forward_batch(mods, work, env, x, xd, f, xdd, first, last):
+    """Forward dynamics of the rows first..last of (N, dof) arrays; return (status, row)."""
+    for row in range(first, last):
+        status = forward_checked(mods, work, env, x[row], xd[row], f[row], xdd[row])
+        if status != 0:
+            return status, row
+    return 0, last
+
+
+@kernel
+def inverse_batch(mods, work, env, x, xd, xdd, f, first, last):
+    """Inverse dynamics of the rows first..last of (N, dof) arrays; return (status, row)."""
+    for row in range(first, last):
+        status = inverse_checked(mods, work, env, x[row], xd[row], xdd[row], f[row])
+        if status != 0:
+            return status, row
+    return 0, last

@@ -1,0 +1,71 @@
+"""The flat records that kernels read (`MODULE`) and scribble in (`WORK`).
+
+Three frames belong to a module.  The *base frame* stands on the parent body, at the module's joint, z along its
+axis.  The *link frame* is the base frame turned with the joint about z (a boom, a serial link); a prismatic
+link is described in its unmoved frame, displaced by `slide`.  The *cylinder frame* of a loop has its origin at
+the barrel pin, x along the stroke, z along the pins; the rod is described in it, displaced by the stroke.
+
+All constant rotations are planar: parent body -> base frame is `placement`, then a turn about z by `azimuth`
+(the identity unless `turned`), then a turn about x by `twist`.
+"""
+import numpy as np
+
+REVOLUTE, PRISMATIC, LOOP = 0, 1, 2     # kind of a module
+LINK, BARREL, ROD = 0, 1, 2             # body of the parent that a module stands on
+ACTUATED, BOOM, BARREL_PIN, EYE_PIN = 0, 1, 2, 3     # columns of damping and friction
+
+MODULE = np.dtype([
+    ('parent', 'i8'),           # module that carries this one, -1 for the base
+    ('on', 'i8'),               # LINK, BARREL or ROD of the parent
+    ('kind', 'i8'),
+    ('coordinate', 'i8'),       # row of x, xd, f
+    ('chained', 'i8'),          # 1: module k+1 stands on this link, so its inertia is handed over by value
+    ('branched', 'i8'),         # 1: further modules stand on this link
+    ('laden', 'i8'),            # 1: modules stand on the barrel or the rod
+    ('opens', 'i8'),            # to the parent's accumulator this module writes 1: first, 0: adds, -1: nothing (chained)
+    ('turned', 'i8'),           # 1: `azimuth` is not the identity
+    ('rubs', 'i8'),             # 0: no friction, 1: damping only, 2: Coulomb friction too
+    ('placement', 'f8', 3),     # origin of the base frame in the parent body [m]
+    ('azimuth', 'f8', 2),       # cos, sin
+    ('twist', 'f8', 2),         # cos, sin
+    ('offset', 'f8'),           # angle of the link frame at joint position zero [rad]
+    ('turn', 'f8', 2),          # cos, sin of the angle added to the triangle's q, or of the prismatic offset
+    ('link', 'f8', 10),         # rigid inertia in the link frame
+    ('L', 'f8'),                # barrel pin C to boom pin B, in the plane of the loop [m]
+    ('L1', 'f8'),               # boom pin B to rod eye T
+    ('x0', 'f8'),               # stroke axis: T = (x + x0, e) in the cylinder frame
+    ('e', 'f8'),
+    ('mode', 'f8'),             # sign of sin q, the assembly mode
+    ('side', 'f8'),             # sign of x + x0
+    ('pin', 'f8', 3),           # barrel pin in the base frame
+    ('base_turn', 'f8', 2),     # cos, sin of the direction C -> B in the base frame
+    ('barrel', 'f8', 10),       # rigid inertias in the cylinder frame, the rod's at x = 0
+    ('rod', 'f8', 10),
+    ('damping', 'f8', 4),       # actuated joint, boom pin, barrel pin, eye pin [N s/m, N m s/rad]
+    ('friction', 'f8', 4),      # Coulomb level of the same [N, N m]
+    ('slip', 'f8'),             # velocity v_s of the regularised Coulomb friction [m/s, rad/s]
+    ('lower', 'f8'),            # limits of the coordinate
+    ('upper', 'f8'),
+    ('joint', 'i8', 3),         # rows of the actuated (or only) joint, the boom and the barrel; -1: none
+    ('sign', 'f8', 3),          # joint position = sign * angle + zero, for boom and barrel
+    ('zero', 'f8', 3),
+], align=True)
+
+WORK = np.dtype([
+    ('c', 'f8'), ('s', 'f8'),               # base frame -> link frame
+    ('kappa', 'f8'), ('sigma', 'f8'),       # motion subspace S = (0, 0, sigma; 0, 0, kappa)
+    ('slide', 'f8'),                        # displacement of a prismatic link along z
+    ('bias', 'f8', 6),                      # c, base frame
+    ('velocity', 'f8', 6),                  # twist of the link, link frame
+    ('acceleration', 'f8', 6),
+    ('psi', 'f8', 6),                       # M S / alpha, base frame
+    ('u', 'f8'),
+    ('c1', 'f8'), ('s1', 'f8'),             # base frame -> cylinder frame
+    ('k2', 'f8'), ('k4', 'f8'), ('k5', 'f8'),
+    ('cylinder_velocity', 'f8', 6),         # twist of the barrel, cylinder frame
+    ('cylinder_acceleration', 'f8', 6),
+    ('stroke', 'f8'), ('stroke_rate', 'f8'), ('stroke_acceleration', 'f8'),   # of the rod along x
+    ('wrench', 'f8', (3, 6)),               # link, barrel, rod: what children ask of them
+    ('inertia', 'f8', (3, 21)),             # likewise: articulated inertia of the children
+    ('root', 'f8', 6),                      # wrench that a module on the base asks of it, base frame
+], align=True)

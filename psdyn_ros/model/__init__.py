@@ -1,0 +1,1 @@
+"""What the machine is: URDF and YAML readers, frozen records, and the flat arrays for the kernels."""

@@ -1,0 +1,101 @@
+"""What a URDF says, as frozen records: links, joints, loop closures, interfaces.  Numbers checked, names not yet."""
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A frame in its parent: rotation (3, 3) child to parent, position (3,) [m]."""
+
+    rotation: np.ndarray
+    position: np.ndarray
+
+    def __matmul__(self, other):
+        return Pose(self.rotation @ other.rotation, self.rotation @ other.position + self.position)
+
+    def apply(self, point):
+        return self.rotation @ point + self.position
+
+    def inverse(self):
+        return Pose(self.rotation.T, -self.rotation.T @ self.position)
+
+    def matrix(self):
+        matrix = np.eye(4)
+        matrix[:3, :3], matrix[:3, 3] = self.rotation, self.position
+        return matrix
+
+
+IDENTITY = Pose(np.eye(3), np.zeros(3))
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Mass [kg], centre of mass (3,) in link axes [m], inertia (3, 3) about it in link axes [kg m^2]."""
+
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+@dataclass(frozen=True)
+class Link:
+    name: str
+    inertial: Inertial | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint of the spanning tree; `axis` is a unit vector in the joint (= child link) frame."""
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    origin: Pose
+    axis: np.ndarray
+    lower: float
+    upper: float
+    velocity: float
+    effort: float
+    damping: float
+    friction: float
+    line: int
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A joint that closes a loop: a frame and an axis on each of two links."""
+
+    name: str
+    type: str
+    parent: str
+    parent_origin: Pose
+    parent_axis: np.ndarray
+    child: str
+    child_origin: Pose
+    child_axis: np.ndarray
+    damping: float
+    friction: float
+    line: int
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A joint of a <ros2_control> tag."""
+
+    name: str
+    commanded: bool
+    initial: float | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Description:
+    name: str
+    links: dict
+    joints: dict
+    closures: dict
+    interfaces: dict
+    warnings: tuple = field(default=())

@@ -1,0 +1,80 @@
+"""Named errors: each says which thing, what was expected and what exists."""
+import difflib
+
+
+class PsdynError(ValueError):
+    """Base of every error that the package raises about its input."""
+
+
+class ModelError(PsdynError):
+    """The description of the machine cannot be used."""
+
+
+class XmlError(ModelError):
+    """Not an XML text that we read: broken, too large, too deep, or with a DTD or entities."""
+
+
+class UnknownNameError(ModelError):
+    """A link or joint is named that does not exist."""
+
+
+class DuplicateNameError(ModelError):
+    """Two things of one kind have the same name."""
+
+
+class TreeError(ModelError):
+    """The joints do not form one tree with one root."""
+
+
+class InertiaError(ModelError):
+    """A mass or inertia that no body can have, or none on a body that moves."""
+
+
+class LoopError(ModelError):
+    """A loop that is not a linear-actuator triangle within tolerance."""
+
+
+class LoopClosureError(LoopError):
+    """A loop that cannot close, at all or at the initial position."""
+
+
+class AssemblyModeError(LoopError):
+    """More than one way to assemble a loop, and nothing says which."""
+
+
+class ActuationError(ModelError):
+    """The actuators do not fit the degrees of freedom."""
+
+
+class StateError(PsdynError):
+    """A state, effort or motion that cannot be used."""
+
+
+class ShapeError(StateError):
+    """An array of the wrong shape."""
+
+
+class NonFiniteError(StateError):
+    """NaN or infinity in an input."""
+
+
+class UnreachableStrokeError(StateError):
+    """A stroke at which a loop does not close."""
+
+
+class TogglePointError(StateError):
+    """A stroke at which a cylinder has no lever: the loop is stretched or folded flat."""
+
+
+class MeasurementError(StateError):
+    """Measured joints that do not fix every loop."""
+
+
+def did_you_mean(name, existing):
+    """Return the hint that ends a message about an unknown name."""
+    existing = sorted(existing)
+    near = difflib.get_close_matches(name, existing, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    shown = ', '.join(existing[:8]) + (', ...' if len(existing) > 8 else '')
+    return f'; there are: {shown}' if existing else '; there are none'
