@@ -1,4 +1,4 @@
-# Every target sets up what it needs in .venv, pinned, and starts at once when that is there: scripts/bootstrap.py.
+# Every target first sets up what it needs in .venv, pinned (scripts/bootstrap.py); the second time it is there.
 # Where a ROS 2 is sourced its rclpy, NumPy and SciPy are used; elsewhere rclpy comes as wheels.
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ ARGS ?=
 bin := .venv/bin
 bootstrap := $(PYTHON) scripts/bootstrap.py
 
-# Kernels run as plain Python, about a hundred times slower: only the tests that exercise kernels and API directly.
+# Only the tests that exercise kernels and API directly: as plain Python, kernels are a hundred times slower.
 coverage_tests := $(wildcard test/test_kernels*.py test/test_api*.py test/test_model*.py)
 
 .DEFAULT_GOAL := help

@@ -5,8 +5,8 @@
     python3 scripts/bootstrap.py dev      .venv: that, and what tests, coverage, lint and benchmarks need
     python3 scripts/bootstrap.py oldest   .venv-oldest: the same on the oldest supported versions
 
-Where a ROS 2 is sourced, .venv sees the system's packages: rclpy, NumPy and SciPy are the system's, and only what is
-missing is added. Everywhere else rclpy comes as wheels (requirements/ros-jazzy.txt).
+Where a ROS 2 is sourced, .venv sees the system's packages: rclpy, NumPy and SciPy are the system's, and only
+what is missing is added. Everywhere else rclpy comes as wheels (requirements/ros-jazzy.txt).
 
 It runs under the system's python3 before anything is installed, so it uses the standard library only.
 """
@@ -28,9 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / 'requirements'
 PYTHONS = ((3, 10), (3, 14))
 FILES = {'run': ('run',), 'dev': ('run', 'dev'), 'oldest': ('oldest', 'dev')}
+CONTAINED = {'run': ['run'], 'dev': ['run', 'dev'], 'oldest': ['oldest']}
 
-# The NumPy that the pinned Numba accepts, first and first-too-new. A system with another one gets the Numba that pip
-# finds for it.
+# The NumPy that the pinned Numba accepts: the first, and the first that is too new. A system with another one
+# gets the Numba that pip finds for it.
 NUMBA_NUMPY = ((1, 22), (2, 6))
 
 # Asked of a python3 in a process of its own, because it need not be the one that runs this script.
@@ -45,7 +46,8 @@ installed = {d.metadata['Name']: d.version for d in importlib.metadata.distribut
 print(json.dumps([rclpy_state, installed]))
 """
 
-Probe = namedtuple('Probe', 'rclpy installed')  # 'works', 'absent' or the reason; {normalised name: version}
+# rclpy: 'works', 'absent', or why it does not work. installed: {normalised name: version}.
+Probe = namedtuple('Probe', 'rclpy installed')
 
 
 def main():
@@ -53,52 +55,57 @@ def main():
     parser.add_argument('stage', choices=sorted(FILES))
     stage = parser.parse_args().stage
     if not PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
-        sys.exit('psdyn_ros needs Python %d.%d to %d.%d, and %s is %s; name another with `make PYTHON=...`.' % (
-            *PYTHONS[0], *PYTHONS[1], sys.executable, sys.version.split()[0]))
+        low, high = ('.'.join(map(str, version)) for version in PYTHONS)
+        sys.exit(f'psdyn_ros needs Python {low} to {high}; {sys.executable} is {sys.version.split()[0]}.\n'
+                 'Name another one with `make PYTHON=...`.')
     venv = ROOT / ('.venv-oldest' if stage == 'oldest' else '.venv')
     with open(ROOT / '.bootstrap.lock', 'w') as lock:  # `make demo` and `make test` may be started together
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             update(venv, stage)
         except subprocess.CalledProcessError as error:
-            sys.exit('psdyn_ros: setting up %s failed at: %s' % (venv.name, ' '.join(map(str, error.cmd))))
+            sys.exit(f'psdyn_ros: setting up {venv.name} failed at: {" ".join(error.cmd)}')
+        except KeyboardInterrupt:
+            sys.exit(130)
 
 
 def update(venv, stage):
     """Bring `venv` to the stage wanted; a stamp in it says what it holds."""
     stamp = venv / 'psdyn_ros.json'
-    base, wanted = fingerprints(stage)
+    base, contents = fingerprints()
     done = json.loads(stamp.read_text()) if stamp.exists() else {}
-    if done.get('base') == base and done.get(stage) == wanted:
+    stages = done.get('stages', []) if done.get('contents') == contents else []
+    if done.get('base') == base and stage in stages:
         return
     started = time.monotonic()
     python, system = choose_python(os.environ, [os.path.realpath(sys.executable), '/usr/bin/python3'], probe)
-    source = 'rclpy of ROS 2 %s' % os.environ['ROS_DISTRO'] if system else 'rclpy from PyPI'
-    print('psdyn_ros: setting up %s (%s, %s); this takes a minute or two, once.' % (venv.name, python, source),
-          flush=True)
+    source = f'rclpy of ROS 2 {os.environ["ROS_DISTRO"]}' if system else 'rclpy from PyPI'
+    print(f'psdyn_ros: setting up {venv.name} ({python}, {source}).\n'
+          '           This takes a minute or two, once.', flush=True)
     if done.get('base') != base:
-        done = {'base': base}
+        stages = []
         site = ['--system-site-packages'] if system and stage != 'oldest' else []
         run(python, '-m', 'venv', '--clear', *site, venv)
-    # Without its stamp an environment is made anew, so an interrupted installation never passes for a finished one.
+    # Without its stamp an environment is made anew, so an interrupted installation never passes for a whole one.
     stamp.unlink(missing_ok=True)
-    for arguments in pip_steps(stage, system, venv):
-        run(venv / 'bin' / 'python', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *arguments)
-    done[stage] = wanted
-    stamp.write_text(json.dumps(done, indent=1))
-    print('psdyn_ros: %s is ready after %.0f s.' % (venv.name, time.monotonic() - started), flush=True)
+    pip = (venv / 'bin' / 'python', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check')
+    for arguments in pip_steps(stage, system, venv / 'requirements'):
+        run(*pip, *arguments)
+    stages = sorted({*stages, *CONTAINED[stage]})
+    stamp.write_text(json.dumps({'base': base, 'contents': contents, 'stages': stages}, indent=1))
+    print(f'psdyn_ros: {venv.name} is ready after {time.monotonic() - started:.0f} s.', flush=True)
 
 
-def fingerprints(stage):
-    """What the environment stands on, and what the stage puts into it, in a form to compare."""
+def fingerprints():
+    """What an environment stands on, and what goes into it, in a form to compare."""
     rclpy = importlib.util.find_spec('rclpy') if 'ROS_DISTRO' in os.environ else None
     base = [str(ROOT), os.path.realpath(sys.executable), sys.version, os.environ.get('ROS_DISTRO'),
             rclpy and rclpy.origin]
-    files = [*sorted(REQUIREMENTS.glob('*.txt')), *(ROOT / name for name in ('setup.py', 'setup.cfg', 'package.xml'))]
-    digest = hashlib.sha256(stage.encode())
-    for path in [Path(__file__), *files]:
-        digest.update(path.read_bytes())
-    return base, digest.hexdigest()
+    contents = hashlib.sha256()
+    files = (Path(__file__), ROOT / 'setup.py', ROOT / 'package.xml', *sorted(REQUIREMENTS.glob('*.txt')))
+    for path in files:
+        contents.update(path.read_bytes())
+    return base, contents.hexdigest()
 
 
 def choose_python(environ, candidates, probe):
@@ -109,65 +116,69 @@ def choose_python(environ, candidates, probe):
     distro = environ.get('ROS_DISTRO')
     if not distro:
         return candidates[0], None
-    probes = [(python, probe(python)) for python in candidates if os.path.exists(python)]
+    probes = [(python, probe(python)) for python in candidates]
     for python, found in probes:
         if found.rclpy == 'works':
             return python, found
     for python, found in probes:
         if found.rclpy != 'absent':
-            # PYTHONPATH holds an rclpy that would come before the wheels in every environment, and it does not work.
-            sys.exit('ROS 2 %s is sourced, but its rclpy does not work with %s:\n  %s\nUse the Python that this ROS 2 '
-                     'was built for (`make PYTHON=...`) or a shell without it.' % (distro, python, found.rclpy))
-    print('psdyn_ros: ROS_DISTRO is %s, but no rclpy is there (source its setup.bash to use it).' % distro)
+            # On the PYTHONPATH it hides the wheels in every environment, so there is no way around it.
+            sys.exit(f'ROS 2 {distro} is sourced, but {python} cannot use its rclpy:\n  {found.rclpy}\n'
+                     'Use the Python that it was built for (`make PYTHON=...`) or a shell without it.')
+    print(f'psdyn_ros: ROS_DISTRO is {distro}, but no rclpy is there (source its setup.bash to use it).')
     return candidates[0], None
 
 
 def probe(python):
-    result = subprocess.run([python, '-c', PROBE], stdout=subprocess.PIPE, check=True)
-    rclpy, installed = json.loads(result.stdout)
+    if not os.path.exists(python):
+        return Probe('absent', {})
+    answer = subprocess.run([python, '-c', PROBE], stdout=subprocess.PIPE, check=True).stdout
+    rclpy, installed = json.loads(answer)
     return Probe(rclpy, {normalised(name): version for name, version in installed.items() if name})
 
 
-def pip_steps(stage, system, venv):
-    """The arguments of each `pip install`, in order. `system` is the Probe of a sourced ROS 2, or None."""
-    bare = pins('pinocchio') if stage != 'run' else []
+def pip_steps(stage, system, lists):
+    """The arguments of each `pip install`, in order. `system` is the Probe of a sourced ROS 2, or None.
+
+    The folder `lists` gets the requirement files that the arguments name.
+    """
     wanted = [pin for name in FILES[stage] for pin in pins(name)]
+    alone = pins('pinocchio') if stage != 'run' else []  # what is installed without its dependencies
     constraints = pins('constraints')
     if not system:
-        bare = pins('ros-jazzy') + bare
+        alone = pins('ros-jazzy') + alone
     elif stage != 'oldest':
-        wanted, bare, constraints = fit_to_system(wanted, bare, constraints, system.installed)
-    lists = venv / 'requirements'
+        wanted, alone, constraints = fit_to_system(wanted, alone, constraints, system.installed)
     lists.mkdir(exist_ok=True)
-    for name, lines in (('bare', bare), ('wanted', wanted), ('constraints', constraints)):
+    for name, lines in (('alone', alone), ('wanted', wanted), ('constraints', constraints)):
         (lists / name).write_text('\n'.join(lines) + '\n')
-    setuptools = [pin for pin in wanted if name_of(pin) == 'setuptools']
-    # EmPy is the one pin without a wheel: building it here, with the setuptools just installed, keeps pip from
-    # fetching an unpinned one. A missing wheel of anything else should fail and not start a compiler.
-    build = ['--no-build-isolation', '--use-pep517', '--only-binary=:all:', '--no-binary=empy']
+    # EmPy is the one pin without a wheel: building it with the setuptools of the first step keeps pip from
+    # fetching an unpinned one. A missing wheel of anything else should fail, and not start a compiler.
+    wheels = ['--only-binary=:all:', '--no-binary=empy']
+    build = ['--no-build-isolation', '--use-pep517']
     return [
-        setuptools,
-        *([['--no-deps', '--only-binary=:all:', '-r', lists / 'bare']] if bare else []),
-        [*build, '-r', lists / 'wanted', '-c', lists / 'constraints'],
-        ['--no-build-isolation', '--no-deps', '--editable', ROOT],
+        [pin for pin in wanted if name_of(pin) == 'setuptools'],
+        [*wheels, '--no-deps', '-r', lists / 'alone'],
+        [*wheels, *build, '-r', lists / 'wanted', '-c', lists / 'constraints'],
+        [*build, '--no-deps', '--editable', ROOT],
     ]
 
 
-def fit_to_system(wanted, bare, constraints, installed):
-    """What is left to install beside the packages of the system, and what must not be replaced while doing so."""
+def fit_to_system(wanted, alone, constraints, installed):
+    """What is left to install beside the system's packages, and what may not be replaced while doing so."""
     numpy = tuple(int(part) for part in installed.get('numpy', '1.26').split('.')[:2])
     if not NUMBA_NUMPY[0] <= numpy < NUMBA_NUMPY[1]:
         wanted = ['numba' if name_of(pin) == 'numba' else pin for pin in wanted if name_of(pin) != 'llvmlite']
-    # Only setuptools is taken from PyPI in any case: Ubuntu 24.04's cannot install this package on its own.
+    # Setuptools is always ours: that of Ubuntu 24.04 cannot install this package without more help.
     missing = [pin for pin in wanted if name_of(pin) not in installed or name_of(pin) == 'setuptools']
-    kept = ['%s==%s' % (name, installed[name]) for name in ('numpy', 'scipy') if name in installed]
-    return (missing, [pin for pin in bare if name_of(pin) not in installed],
+    kept = [f'{name}=={installed[name]}' for name in ('numpy', 'scipy') if name in installed]
+    return (missing, [pin for pin in alone if name_of(pin) not in installed],
             kept + [pin for pin in constraints if name_of(pin) not in installed])
 
 
 def pins(name):
     """The requirement lines of requirements/<name>.txt."""
-    lines = (line.strip() for line in (REQUIREMENTS / (name + '.txt')).read_text().splitlines())
+    lines = (line.strip() for line in (REQUIREMENTS / f'{name}.txt').read_text().splitlines())
     return [line for line in lines if line and not line.startswith('#')]
 
 
