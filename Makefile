@@ -1,4 +1,4 @@
-# Every target first sets up what it needs in .venv, pinned (scripts/bootstrap.py); the second time it is there.
+# Every target first sets up what it needs in .venv, pinned, where it is not there yet: scripts/bootstrap.py.
 # Where a ROS 2 is sourced its rclpy, NumPy and SciPy are used; elsewhere rclpy comes as wheels.
 
 PYTHON ?= python3

@@ -16,7 +16,7 @@ shared = [
     (f'share/{NAME}/config', sorted(glob('config/*.yaml') + glob('config/*.rviz'))),
     (f'share/{NAME}/urdf', sorted(glob('urdf/*.urdf'))),
 ]
-# An editable installation reads them from the source tree; a copy in share/ would be found first and go stale.
+# An editable installation reads them from the source tree; copies in share/ would come first and go stale.
 if 'editable_wheel' in sys.argv:
     shared = []
 

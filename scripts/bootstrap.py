@@ -86,7 +86,7 @@ def update(venv, stage):
         stages = []
         site = ['--system-site-packages'] if system and stage != 'oldest' else []
         run(python, '-m', 'venv', '--clear', *site, venv)
-    # Without its stamp an environment is made anew, so an interrupted installation never passes for a whole one.
+    # Without its stamp an environment is made anew: an interrupted installation never passes for a whole one.
     stamp.unlink(missing_ok=True)
     pip = (venv / 'bin' / 'python', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check')
     for arguments in pip_steps(stage, system, venv / 'requirements'):
