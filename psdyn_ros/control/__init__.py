@@ -1,0 +1,1 @@
+"""Reference motion and control laws: plain objects with `update()`, no ROS in them."""

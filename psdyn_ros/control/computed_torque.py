@@ -1,0 +1,94 @@
+"""Control laws at force level: measured state of the actuators in, actuator forces out.
+
+    computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e)
+    PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed)      with x0 the position held first
+
+e = x_ref - x and ed = xd_ref - xd. With an exact model the first makes the error of every actuator a
+decoupled second-order system; the second is the baseline it is compared with, and a weak one: the diagonal of
+M overstates the mass that a coupled actuator feels.
+"""
+
+import math
+
+import numpy as np
+
+from ..model.errors import NonFiniteError
+from .reference import ReferenceMotion
+
+
+class ControlLaw:
+    """What both laws share: the reference, the gains, and the limits of the actuators.
+
+    manipulator   with n = dof actuators
+    stiffness     (n,) Kp, 1/s^2
+    damping       (n,) Kd, 1/s
+    """
+
+    def __init__(self, manipulator, stiffness, damping):
+        self.manipulator = manipulator
+        self.reference = ReferenceMotion(manipulator)
+        self.desired = None         # (x, xd, xdd) of the reference at the last update
+        self.saturations = np.zeros(manipulator.dof, dtype=np.int64)    # cycles in which a force was clamped
+        self.set_gains(stiffness, damping)
+        self._limit = np.array(manipulator.limits.effort, dtype=float)
+        self._force = np.empty(manipulator.dof)
+        self._feedback = np.empty(manipulator.dof)
+        self._term = np.empty(manipulator.dof)
+
+    def set_gains(self, stiffness, damping):
+        """Kp (n,) and Kd (n,) from the next update on."""
+        self._kp, self._kd = np.array(stiffness, dtype=float), np.array(damping, dtype=float)
+
+    def update(self, t, x, xd):
+        """Forces f (n,) for the state x (n,), xd (n,) measured at time t; the next call overwrites them.
+
+        Without a reference the first position measured is held. Forces are clamped to the limits of the
+        actuators.
+        """
+        if not self.reference.started:
+            self.reference.hold(x)
+        self.desired = x_ref, xd_ref, xdd_ref = self.reference.sample(t)
+        feedback, term = self._feedback, self._term
+        np.subtract(x_ref, x, out=feedback)
+        np.multiply(feedback, self._kp, out=feedback)
+        np.subtract(xd_ref, xd, out=term)
+        np.multiply(term, self._kd, out=term)
+        np.add(feedback, term, out=feedback)
+        return self._clamped(self._wanted(x, xd, xdd_ref, feedback))
+
+    def _wanted(self, x, xd, xdd_ref, feedback):
+        """Forces (n,) that the law asks for, feedback = Kp e + Kd ed (n,)."""
+        raise NotImplementedError
+
+    def _clamped(self, wanted):
+        force, limit = self._force, self._limit
+        np.minimum(wanted, limit, out=force)
+        np.maximum(force, -limit, out=force)
+        if not math.isfinite(force @ force):
+            raise NonFiniteError(f'the control law gives forces that are not finite: {force.tolist()}')
+        self.saturations += force != wanted
+        return force
+
+
+class ComputedTorque(ControlLaw):
+    """Inverse dynamics of the reference acceleration plus the feedback."""
+
+    def _wanted(self, x, xd, xdd_ref, feedback):
+        return self.manipulator.inverse_dynamics(x, xd, np.add(xdd_ref, feedback, out=feedback))
+
+
+class PdGravity(ControlLaw):
+    """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""
+
+    def __init__(self, manipulator, stiffness, damping):
+        super().__init__(manipulator, stiffness, damping)
+        self._gravity = self._mass = None
+
+    def _wanted(self, x, xd, xdd_ref, feedback):
+        if self._gravity is None:
+            self._gravity = self.manipulator.gravity_forces(x)
+            self._mass = np.diag(self.manipulator.mass_matrix(x)).copy()
+        return self._gravity + self._mass * feedback
+
+
+LAWS = {'computed_torque': ComputedTorque, 'pd_gravity': PdGravity}

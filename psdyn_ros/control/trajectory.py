@@ -1,0 +1,177 @@
+"""Waypoints of a commanded motion, checked, and the piecewise polynomial through them.
+
+Positions only give a C2 cubic spline; with velocities each segment is a quintic, with the accelerations of
+the waypoints, or with estimates that make the jerk continuous. Everything here is in the joints of the
+waypoints (actuators or boom angles alike); `reference.py` maps it to the actuators.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.linalg import solve_banded
+
+from ..model.errors import PsdynError
+
+MAX_WAYPOINTS = 10_000
+
+
+class TrajectoryError(PsdynError):
+    """A commanded motion that cannot be followed; the motion in progress is left untouched."""
+
+
+@dataclass(frozen=True)
+class Waypoints:
+    """N waypoints of n joints.
+
+    joints         n joint names
+    times          (N,) s from the start of the motion, strictly increasing, not negative
+    positions      (N, n) m or rad
+    velocities     (N, n) m/s or rad/s, or None
+    accelerations  (N, n) m/s^2 or rad/s^2, or None; only together with velocities
+    """
+
+    joints: tuple
+    times: np.ndarray
+    positions: np.ndarray
+    velocities: np.ndarray = None
+    accelerations: np.ndarray = None
+
+    def __post_init__(self):
+        for field in ('times', 'positions', 'velocities', 'accelerations'):
+            values = getattr(self, field)
+            if values is not None:
+                object.__setattr__(self, field, np.asarray(values, dtype=float))
+        self._check_sizes()
+        self._check_values()
+
+    def _check_sizes(self):
+        joints, count = len(self.joints), self.times.size
+        if joints == 0:
+            raise TrajectoryError('the trajectory names no joints')
+        twice = sorted({name for name in self.joints if self.joints.count(name) > 1})
+        if twice:
+            raise TrajectoryError(f'the trajectory names {", ".join(twice)} more than once')
+        if count == 0:
+            raise TrajectoryError('the trajectory has no points')
+        if count > MAX_WAYPOINTS:
+            raise TrajectoryError(f'the trajectory has {count} points, at most {MAX_WAYPOINTS} are taken')
+        if self.accelerations is not None and self.velocities is None:
+            raise TrajectoryError('the trajectory has accelerations but no velocities')
+        for field in ('positions', 'velocities', 'accelerations'):
+            values = getattr(self, field)
+            if values is not None and values.shape != (count, joints):
+                raise TrajectoryError(f'{field} have shape {values.shape}, expected {(count, joints)}')
+
+    def _check_values(self):
+        for field in ('times', 'positions', 'velocities', 'accelerations'):
+            values = getattr(self, field)
+            if values is None or np.isfinite(values).all():
+                continue
+            point = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise TrajectoryError(f'point {point} has {field} that are not finite')
+        if self.times[0] < 0.0:
+            raise TrajectoryError(f'point 0 lies {-self.times[0]:g} s before the start of the trajectory')
+        late = np.flatnonzero(np.diff(self.times) <= 0.0)
+        if late.size:
+            raise TrajectoryError(f'point {late[0] + 1} is not later than the point before it')
+        if self.velocities is not None and np.any(self.velocities[-1] != 0.0):
+            joint = self.joints[int(np.flatnonzero(self.velocities[-1])[0])]
+            raise TrajectoryError(f'the trajectory ends with {joint} in motion: the last velocities must be zero')
+
+
+class Curve:
+    """Piecewise quintic of n joints over knots t_0 < ... < t_N; outside of them it stays at the nearest end.
+
+    coefficients  (N, 6, n): position in segment k is sum_i coefficients[k, i] (t - t_k)^i
+    """
+
+    def __init__(self, knots, coefficients):
+        self.knots = knots.tolist()
+        self._coefficients = np.ascontiguousarray(coefficients)
+        self._powers = np.zeros((3, 6))     # rows: powers of the local time, and their two derivatives
+        self._powers[0, 0] = self._powers[1, 1] = 1.0
+        self._powers[2, 2] = 2.0
+        self._sample = np.empty((3, coefficients.shape[2]))
+
+    @property
+    def start(self):
+        return self.knots[0]
+
+    @property
+    def end(self):
+        return self.knots[-1]
+
+    def segment(self, t):
+        """Index of the segment that holds time t; the first or last one for a time outside."""
+        return min(max(bisect_right(self.knots, t) - 1, 0), len(self.knots) - 2)
+
+    def sample(self, t):
+        """(position, velocity, acceleration) at time t, rows of one array that the next call overwrites."""
+        k = self.segment(t)
+        s = min(max(t, self.knots[0]), self.knots[-1]) - self.knots[k]
+        s2 = s * s
+        s3, s4 = s2 * s, s2 * s2
+        powers = self._powers
+        powers[0, 1:] = s, s2, s3, s4, s4 * s
+        powers[1, 2:] = 2.0 * s, 3.0 * s2, 4.0 * s3, 5.0 * s4
+        powers[2, 3:] = 6.0 * s, 12.0 * s2, 20.0 * s3
+        return np.dot(powers, self._coefficients[k], out=self._sample)
+
+
+def cubic_curve(knots, positions, start_velocity):
+    """The C2 cubic `Curve` through positions (N + 1, n) that starts with the velocity given and ends at rest."""
+    spline = CubicSpline(knots, positions, bc_type=((1, start_velocity), (1, np.zeros_like(start_velocity))))
+    coefficients = np.zeros((knots.size - 1, 6, positions.shape[1]))
+    coefficients[:, :4] = spline.c[::-1].swapaxes(0, 1)
+    return Curve(knots, coefficients)
+
+
+def quintic_curve(knots, positions, velocities, accelerations):
+    """The `Curve` that takes the positions, velocities and accelerations given, each (N + 1, n), at its knots."""
+    h = np.diff(knots)[:, None]
+    p0, v0, a0 = positions[:-1], velocities[:-1], accelerations[:-1]
+    # what a segment of constant acceleration misses at its end, in units of h
+    dp = positions[1:] - p0 - h * v0 - 0.5 * h**2 * a0
+    dv = h * (velocities[1:] - v0 - h * a0)
+    da = h**2 * (accelerations[1:] - a0)
+    return Curve(knots, np.stack([p0, v0, 0.5 * a0,
+                                  (10.0 * dp - 4.0 * dv + 0.5 * da) / h**3,
+                                  (-15.0 * dp + 7.0 * dv - da) / h**4,
+                                  (6.0 * dp - 3.0 * dv + 0.5 * da) / h**5], axis=1))
+
+
+def smooth_accelerations(knots, positions, velocities, start_acceleration):
+    """(N, n) accelerations with which the quintic through the waypoints has continuous jerk.
+
+    Jerk on both sides of an inner knot, equated, is one tridiagonal system for each joint. The accelerations
+    are given at the start, zero at the end, and zero at both ends of a segment in which a joint stands still:
+    otherwise the smoothest curve would swing a little where the waypoints ask for rest.
+    """
+    count, joints = positions.shape
+    h = np.diff(knots)[:, None]
+    step = np.diff(positions, axis=0)
+    still = (step == 0.0) & (velocities[:-1] == 0.0) & (velocities[1:] == 0.0)
+    fixed = np.zeros((count, joints), dtype=bool)
+    fixed[[0, -1]] = True
+    fixed[:-1] |= still
+    fixed[1:] |= still
+    given = np.zeros((count, joints))
+    given[0] = np.where(still[0], 0.0, start_acceleration)
+
+    # jerk at the end of a segment minus jerk at the start of the next, without the accelerations
+    leaving = 60.0 * step / h**3 - (36.0 * velocities[:-1] + 24.0 * velocities[1:]) / h**2
+    arriving = 60.0 * step / h**3 - (24.0 * velocities[:-1] + 36.0 * velocities[1:]) / h**2
+    result = np.empty((count, joints))
+    for j in range(joints):
+        bands = np.zeros((3, count))
+        bands[1] = 1.0
+        right = given[:, j].copy()
+        inner = np.flatnonzero(~fixed[1:-1, j]) + 1
+        bands[1, inner] = 9.0 / h[inner - 1, 0] + 9.0 / h[inner, 0]
+        bands[0, inner + 1] = -3.0 / h[inner, 0]
+        bands[2, inner - 1] = -3.0 / h[inner - 1, 0]
+        right[inner] = leaving[inner, j] - arriving[inner - 1, j]
+        result[:, j] = solve_banded((1, 1), bands, right)
+    return result

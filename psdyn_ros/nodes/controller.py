@@ -1,0 +1,187 @@
+"""The node `controller`: measured state and reference in, actuator efforts out.
+
+    joint_states        sensor_msgs/JointState            in   any joints that fix every loop
+    ~/joint_trajectory  trajectory_msgs/JointTrajectory   in   in actuators or boom joints; stamp zero means now
+    ~/joint_commands    sensor_msgs/JointState            out  efforts by name, stamped as the state they answer
+    ~/commands          std_msgs/Float64MultiArray        out  the same in the order of the actuators
+    ~/reference         trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, of the actuators
+    ~/statistics        std_msgs/Float64MultiArray        out  once a second: `STATISTICS` of the last 16384 cycles
+    /diagnostics        diagnostic_msgs/DiagnosticArray   out  once a second
+
+When states stop coming, so do commands: what drives the actuators then has to hold the load, as the simulator
+does. When they come again the machine is held where it is, whatever the reference was before.
+"""
+
+import sys
+import time
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from ..control.computed_torque import LAWS
+from ..control.state_monitor import StateMonitor, Verdict
+from ..control.trajectory import TrajectoryError
+from ..model.errors import PsdynError
+from . import conversions, executor, pacing, parameters
+from .rejections import Rejections
+from .robot_description import load_machine
+
+SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
+COMMANDS = QoSProfile(depth=1)
+RELIABLE = QoSProfile(depth=10)
+STATISTICS = ('cycles', 'missed', 'p50', 'p99', 'p99.9')   # execution times in s
+
+
+class Controller:
+    """Puts a `ControlLaw` on a node: state and trajectory in, efforts out."""
+
+    def __init__(self, node):
+        self._node = node
+        p = parameters.declare(node, parameters.CONTROLLER)
+        machine = load_machine(node, p)
+        table = parameters.gains(machine, p.bandwidth)
+        gains = parameters.declare_map(node, table)
+        pacing.require_rate(p.rate, _rehearsal(LAWS[p.law](machine, gains[0::2], gains[1::2])), 'one control cycle')
+        self._law = LAWS[p.law](machine, gains[0::2], gains[1::2])
+        self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
+        self._rejections = Rejections(node.get_logger().warning)
+        self._times = pacing.CycleTimes()
+        self._epoch = None              # ns: stamp of the first state; the law counts seconds from it
+        self._state = None              # (stamp in ns, t in s, x, xd), the last one accepted; None while there is none
+
+        self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
+        self._joint_commands = conversions.JointStateWriter(machine.actuators, ('effort',))
+        self._commands = conversions.LabelledArrayWriter(machine.actuators)
+        self._reference = conversions.ReferenceWriter(machine.actuators)
+        self._statistics = conversions.LabelledArrayWriter(('control cycle',), STATISTICS)
+        self._connect(p)
+        node.add_post_set_parameters_callback(lambda _: self._take_gains(table))
+        node.get_logger().info(f'{machine.name}: {p.law} of {machine.dof} actuators, trigger: {p.trigger}')
+
+    def _connect(self, p):
+        node, steady = self._node, Clock(clock_type=ClockType.STEADY_TIME)
+        overrides = QoSOverridingOptions.with_default_policies()
+        self._publish_joint_commands = node.create_publisher(
+            JointState, '~/joint_commands', COMMANDS, qos_overriding_options=overrides).publish
+        self._publish_commands = node.create_publisher(Float64MultiArray, '~/commands', COMMANDS).publish
+        self._publish_reference = node.create_publisher(JointTrajectory, '~/reference', RELIABLE).publish
+        self._publish_statistics = node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE).publish
+        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._on_trajectory, RELIABLE)
+        on_state = self._on_state if p.trigger == 'state' else self._keep_state
+        node.create_subscription(JointState, 'joint_states', on_state, SENSOR_DATA, qos_overriding_options=overrides)
+        if p.trigger == 'timer':
+            node.create_timer(1.0 / p.rate, self._on_timer, clock=steady)
+        node.create_timer(0.5 * p.state_timeout, self._watch_state, clock=steady)
+        node.create_timer(1.0, self._report, clock=steady)
+
+    def _on_state(self, msg):
+        began = time.perf_counter_ns()
+        if self._keep_state(msg):
+            self._cycle(began)
+
+    def _on_timer(self):
+        if self._state is not None:
+            self._cycle(time.perf_counter_ns())
+
+    def _keep_state(self, msg):
+        """Take the state of a message for the next cycle; whether it can be acted upon."""
+        now = time.monotonic_ns()
+        try:
+            x, xd = self._reader.read(msg)
+        except PsdynError as error:
+            self._rejections.add('joint_states', error, now)
+            return False
+        stamp = conversions.stamp_to_ns(msg.header.stamp)
+        verdict = self._monitor.judge(stamp, self._node.get_clock().now().nanoseconds, now, x, xd)
+        if verdict is Verdict.RESTARTED:
+            self._restart(stamp, x)
+        elif verdict is not Verdict.ACCEPTED:
+            self._rejections.add('joint_states', verdict.value, now)
+            return False
+        self._state = stamp, (stamp - self._epoch) / conversions.SECOND, x, xd
+        return True
+
+    def _restart(self, stamp, x):
+        """Hold the machine where it is; the reference of before means nothing any more."""
+        if self._epoch is None:
+            self._epoch = stamp
+        self._law.reference.hold(x)
+        self._node.get_logger().info('states are coming: the machine is held where it is')
+
+    def _cycle(self, began):
+        """Answer the last state with a command."""
+        stamp, t, x, xd = self._state
+        try:
+            force = self._law.update(t, x, xd)
+        except PsdynError as error:
+            self._rejections.add('control', error, time.monotonic_ns())
+            return
+        self._joint_commands.effort[:] = force
+        self._publish_joint_commands(self._joint_commands.stamp(stamp))
+        self._commands.values[:] = force
+        self._publish_commands(self._commands.message)
+        self._times.add(time.perf_counter_ns() - began)
+        self._publish_reference(self._reference.fill(stamp, *self._law.desired))
+
+    def _on_trajectory(self, msg):
+        now = time.monotonic_ns()
+        try:
+            waypoints, start = conversions.trajectory_from_msg(msg)
+            if self._state is None:
+                raise TrajectoryError('no state is coming in, so there is nowhere to start from')
+            start = None if start is None else (start - self._epoch) / conversions.SECOND
+            self._law.reference.follow(waypoints, self._state[1], start)
+        except PsdynError as error:
+            self._rejections.add('joint_trajectory', error, now)
+        else:
+            self._node.get_logger().info(f'following {waypoints.times.size} points over {waypoints.times[-1]:.3g} s')
+
+    def _take_gains(self, table):
+        gains = [self._node.get_parameter(parameter.name).value for parameter in table]
+        self._law.set_gains(gains[0::2], gains[1::2])
+
+    def _warn_extra(self, names):
+        self._node.get_logger().warning(f'states of {", ".join(names)} are passed over: no joint of this machine')
+
+    def _watch_state(self):
+        if self._state is not None and self._monitor.silent(time.monotonic_ns()):
+            self._state = None
+            self._node.get_logger().error('no state that can be used any more: no commands until one comes')
+
+    def _report(self):
+        cycles, rejected, now = self._times, self._rejections, self._node.get_clock().now().nanoseconds
+        percentiles = cycles.percentiles(50.0, 99.0, 99.9)
+        self._statistics.values[:] = cycles.count, self._monitor.missed, *percentiles
+        self._publish_statistics(self._statistics.message)
+        summary = 'no state' if self._state is None else 'moving' if self._law.reference.moving(self._state[1]) else 'holding'
+        self._publish_diagnostics(conversions.diagnostics_msg(
+            now, f'{self._node.get_name()}: control', 'error' if self._state is None else 'ok', summary, {
+                'cycles': cycles.count,
+                'missed states': self._monitor.missed,
+                'execution p99 [ms]': float(percentiles[1] * 1e3),
+                'saturated cycles': int(self._law.saturations.max()),
+                'rejected messages': rejected.total,
+                **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
+
+
+def _rehearsal(law):
+    """What one cycle of the law costs, as a function to call, at the initial position."""
+    x = law.manipulator.initial_position
+    xd = np.zeros_like(x)
+    return lambda: law.update(0.0, x, xd)
+
+
+def main(args=None):
+    """Run the node; returns the exit code of the process."""
+    return executor.run('controller', Controller, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

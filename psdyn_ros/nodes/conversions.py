@@ -1,0 +1,246 @@
+"""Between ROS messages and arrays, both ways.
+
+Readers take a message whole or raise `MessageError`; nothing of a rejected message is ever used. Joints are
+matched by name: a reordered message is read like any other, names that the machine does not have are passed
+over. Writers fill one message again and again through views made once: a new message costs more than filling
+an old one.
+"""
+
+import array
+import math
+from collections import Counter
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ..control.trajectory import Waypoints
+from ..model.errors import PsdynError, did_you_mean
+
+SECOND = 1_000_000_000      # ns
+REMEMBERED = 8              # orders of names that a reader keeps ready
+
+
+class MessageError(PsdynError):
+    """A message that cannot be used; it is rejected whole."""
+
+
+def stamp_to_ns(stamp):
+    """Nanoseconds of a builtin_interfaces/Time or Duration."""
+    return stamp.sec * SECOND + stamp.nanosec
+
+
+def ns_to_stamp(ns, stamp):
+    """Set a builtin_interfaces/Time or Duration to nanoseconds."""
+    stamp.sec, stamp.nanosec = divmod(ns, SECOND)
+
+
+class NameMaps:
+    """What to do with a list of names, made once for each order of names that comes in.
+
+    make    function of the tuple of names; it may raise
+    """
+
+    def __init__(self, make):
+        self._make = make
+        self._ready = {}
+        self._last = None, None
+
+    def __getitem__(self, names):
+        last, made = self._last
+        if names == last:
+            return made
+        key = tuple(names)
+        made = self._ready.get(key)
+        if made is None:
+            twice = [name for name, count in Counter(key).items() if count > 1]
+            if twice:
+                raise MessageError(f'{", ".join(twice)} named more than once')
+            made = self._make(key)
+            if len(self._ready) == REMEMBERED:
+                self._ready.clear()
+            self._ready[key] = made
+        self._last = names, made
+        return made
+
+
+class StateReader:
+    """JointState to the state of the actuators, from whatever sufficient set of joints the message measures.
+
+    manipulator  the machine
+    tolerance    m or rad: how far redundant measurements may contradict each other
+    on_extra     called with the names that the machine does not have, once for each order of names
+    """
+
+    def __init__(self, manipulator, tolerance, on_extra):
+        self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
+        self._maps = NameMaps(self._map)
+
+    def read(self, msg):
+        """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
+        columns, joint_map = self._maps[msg.name]
+        _check_lengths(msg, ('position', 'velocity'), ('effort',))
+        position = np.frombuffer(msg.position)[columns]
+        velocity = np.frombuffer(msg.velocity)[columns]
+        _check_finite('position', position)
+        _check_finite('velocity', velocity)
+        x, xd, residual = joint_map.state(position, velocity)
+        if residual > self._tolerance:
+            raise MessageError(f'the joints contradict each other by {residual:.3g}, at most {self._tolerance:g} allowed')
+        return x, xd
+
+    def _map(self, names):
+        known = [name for name in names if name in self._manipulator.joints]
+        extra = [name for name in names if name not in self._manipulator.joints]
+        made = np.array([names.index(name) for name in known], dtype=np.intp), self._manipulator.joint_map(tuple(known))
+        if extra:
+            self._on_extra(extra)
+        return made
+
+
+class EffortReader:
+    """Efforts of the actuators, (n,) in N and N m, from a JointState by name or from an array in their order."""
+
+    def __init__(self, actuators, on_extra):
+        self._actuators, self._on_extra = tuple(actuators), on_extra
+        self._label = ','.join(actuators)
+        self._maps = NameMaps(self._map)
+
+    def named(self, msg):
+        """From the efforts of a JointState."""
+        columns = self._maps[msg.name]
+        _check_lengths(msg, ('effort',), ('position', 'velocity'))
+        return _check_finite('effort', np.frombuffer(msg.effort)[columns])
+
+    def ordered(self, msg):
+        """From a Float64MultiArray in the order of the actuators; a label of its first dimension must name them."""
+        count = len(self._actuators)
+        if len(msg.data) != count:
+            raise MessageError(f'data has {len(msg.data)} entries, expected {count} ({self._label})')
+        if msg.layout.dim and msg.layout.dim[0].label not in ('', self._label):
+            raise MessageError(f"data is labelled '{msg.layout.dim[0].label}', expected '{self._label}'")
+        return _check_finite('data', np.array(msg.data))
+
+    def _map(self, names):
+        missing = [name for name in self._actuators if name not in names]
+        extra = [name for name in names if name not in self._actuators]
+        if missing:
+            raise MessageError(f'{", ".join(missing)} missing' + (did_you_mean(missing[0], extra) if extra else ''))
+        if extra:
+            self._on_extra(extra)
+        return np.array([names.index(name) for name in self._actuators], dtype=np.intp)
+
+
+def trajectory_from_msg(msg):
+    """(Waypoints, start) of a JointTrajectory; start in ns, None where the stamp is zero and means now."""
+    count = len(msg.joint_names)
+    rows = {'positions': [], 'velocities': [], 'accelerations': []}
+    for i, point in enumerate(msg.points):
+        for field, values in rows.items():
+            row = getattr(point, field)
+            if len(row) not in (0, count):
+                raise MessageError(f'point {i} has {len(row)} {field} for {count} joints')
+            if len(row):
+                values.append(row)
+        if len(point.effort) not in (0, count):
+            raise MessageError(f'point {i} has {len(point.effort)} efforts for {count} joints')
+        if not len(point.positions):
+            raise MessageError(f'point {i} has no positions')
+    for field, values in rows.items():
+        if values and len(values) < len(msg.points):
+            raise MessageError(f'some points have {field} and some have none')
+    times = [stamp_to_ns(point.time_from_start) / SECOND for point in msg.points]
+    start = stamp_to_ns(msg.header.stamp) or None
+    return Waypoints(tuple(msg.joint_names), times, **{field: values or None for field, values in rows.items()}), start
+
+
+def trajectory_to_msg(waypoints):
+    """A JointTrajectory that starts when it is received."""
+    msg = JointTrajectory(joint_names=list(waypoints.joints))
+    for k, seconds in enumerate(waypoints.times):
+        point = JointTrajectoryPoint(positions=waypoints.positions[k])
+        if waypoints.velocities is not None:
+            point.velocities = waypoints.velocities[k]
+        if waypoints.accelerations is not None:
+            point.accelerations = waypoints.accelerations[k]
+        ns_to_stamp(round(seconds * SECOND), point.time_from_start)
+        msg.points.append(point)
+    return msg
+
+
+class JointStateWriter:
+    """A JointState of n joints, refilled: `position`, `velocity`, `effort` are (n,) views of `message`."""
+
+    def __init__(self, names, fields=('position', 'velocity', 'effort')):
+        self.message = JointState(name=list(names))
+        for field in fields:
+            setattr(self, field, _view(self.message, field, len(names)))
+
+    def stamp(self, ns):
+        """The message with this stamp."""
+        ns_to_stamp(ns, self.message.header.stamp)
+        return self.message
+
+
+class LabelledArrayWriter:
+    """A Float64MultiArray, refilled through `values`: one row for each name of `rows`, or just one of the `columns`."""
+
+    def __init__(self, rows, columns=()):
+        self.message = Float64MultiArray()
+        shape = (len(rows), len(columns)) if columns else (len(rows),)
+        for names, size, stride in zip((rows, columns), shape, np.cumprod(shape[::-1])[::-1], strict=False):
+            self.message.layout.dim.append(
+                MultiArrayDimension(label=','.join(names), size=size, stride=int(stride)))
+        self.values = _view(self.message, 'data', math.prod(shape)).reshape(shape)
+
+
+class ReferenceWriter:
+    """A JointTrajectory of one point, refilled: the reference of the actuators at the time of its stamp."""
+
+    def __init__(self, actuators):
+        count, point = len(actuators), JointTrajectoryPoint()
+        self.position = _view(point, 'positions', count)
+        self.velocity = _view(point, 'velocities', count)
+        self.acceleration = _view(point, 'accelerations', count)
+        self.message = JointTrajectory(joint_names=list(actuators), points=[point])
+
+    def fill(self, ns, position, velocity, acceleration):
+        """The message with this stamp and reference."""
+        self.position[:], self.velocity[:], self.acceleration[:] = position, velocity, acceleration
+        ns_to_stamp(ns, self.message.header.stamp)
+        return self.message
+
+
+def diagnostics_msg(stamp, name, level, summary, values):
+    """A DiagnosticArray of one status; values is a dictionary, level a key of `LEVELS`."""
+    status = DiagnosticStatus(level=LEVELS[level], name=name, message=summary, hardware_id='')
+    status.values = [KeyValue(key=key, value=f'{value:.6g}' if isinstance(value, float) else str(value))
+                     for key, value in values.items()]
+    msg = DiagnosticArray(status=[status])
+    ns_to_stamp(stamp, msg.header.stamp)
+    return msg
+
+
+LEVELS = {'ok': DiagnosticStatus.OK, 'warn': DiagnosticStatus.WARN, 'error': DiagnosticStatus.ERROR}
+
+
+def _view(message, field, count):
+    """Zeros (count,) that are the array field of the message; the field must never be set again."""
+    setattr(message, field, array.array('d', bytes(8 * count)))
+    return np.frombuffer(getattr(message, field))
+
+
+def _check_lengths(msg, needed, optional):
+    count = len(msg.name)
+    for field in needed + optional:
+        length = len(getattr(msg, field))
+        if length != count and (length or field in needed):
+            raise MessageError(f'{field} has {length} entries for {count} names')
+
+
+def _check_finite(field, values):
+    if not math.isfinite(values @ values):      # also what no actuator has: 1e154 and beyond
+        raise MessageError(f'{field} has entries that are not finite')
+    return values

@@ -1,0 +1,255 @@
+"""`psdyn demo`: a machine simulated and controlled by two real ROS processes, and what came of it.
+
+The same reference runs twice, under computed torque and under the baseline, each time with new processes. Everything
+that was said is recorded; the tables and the report are made from the recordings.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import rclpy
+import yaml
+from rclpy.signals import SignalHandlerOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from tqdm import tqdm
+from trajectory_msgs.msg import JointTrajectory
+
+from .. import compiled, load
+from ..control.demonstration import DURATION, demonstration
+from ..model.errors import PsdynError
+from ..model.xml_reader import read_text
+from ..validation import report
+from ..validation.bags import TOPICS, read_bag
+from ..validation.tracking import track, units
+from .conversions import trajectory_to_msg
+from .executor import INTERNAL, SUCCESS, UNUSABLE, make_executor
+from .processes import NodeProcesses, environment, exported, free_domain
+from .recorder import Recorder
+
+FAILED, INTERRUPTED = 1, 130
+LAWS = ('computed_torque', 'pd_gravity')        # the one that is judged, and the baseline
+RATE = 500.0                # Hz
+BANDWIDTH = 15.0            # rad/s
+START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
+REACTION = 5.0              # s for a trajectory to be taken up
+REST = 0.3                  # s that are recorded after the motion
+RECORDED = {TOPICS.states: JointState, TOPICS.commands: JointState, TOPICS.reference: JointTrajectory,
+            TOPICS.statistics: Float64MultiArray}
+
+
+class DemoError(PsdynError):
+    """The nodes did not do what they were started for."""
+
+
+def run(machine=None, output_dir='psdyn_demo', *, duration=DURATION, bandwidth=BANDWIDTH, rate=RATE):
+    """Run the demonstration; returns the exit code of `psdyn demo`.
+
+    machine     URDF file; the HIAB XS 031 crane where it is None
+    output_dir  folder for the bags, the figures and report.html
+    duration    s of motion
+    bandwidth   rad/s, of both control laws
+    rate        Hz, of the plant and of the controller
+    """
+    try:
+        with _terminable():
+            return _run(machine or default_machine(), Path(output_dir), duration, bandwidth, rate)
+    except KeyboardInterrupt:
+        print('\nstopped; both nodes have ended', file=sys.stderr)
+        return INTERRUPTED
+    except PsdynError as error:
+        print(f'psdyn demo: {error}', file=sys.stderr)
+        return UNUSABLE
+    except Exception:
+        traceback.print_exc()
+        return INTERNAL
+
+
+def default_machine():
+    """The URDF of the crane that comes with the package: in the source tree, or where it was installed."""
+    places = [Path(__file__).resolve().parents[2], Path(sys.prefix) / 'share' / 'psdyn_ros']
+    places += [Path(prefix) / 'share' / 'psdyn_ros' for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(':')]
+    for place in places:
+        if (place / 'urdf' / 'hiab_xs031.urdf').is_file():
+            return place / 'urdf' / 'hiab_xs031.urdf'
+    raise DemoError(f'hiab_xs031.urdf is not in {", ".join(str(place / "urdf") for place in places)}')
+
+
+def _run(machine, output, duration, bandwidth, rate):
+    urdf = read_text(machine)
+    manipulator = load(urdf)
+    waypoints = demonstration(manipulator, duration)
+    output.mkdir(parents=True, exist_ok=True)
+    print(f'{manipulator.name}: {manipulator.dof} actuators, {manipulator.total_mass:.2f} kg; '
+          f'{duration:g} s of motion under each of {", ".join(LAWS)}', flush=True)
+    runs = []
+    for law in LAWS:
+        bag = output / law
+        _record(bag, law, urdf, waypoints, rate, bandwidth)
+        recording = read_bag(bag)
+        runs.append(report.Run(law, recording, track(recording, units(manipulator))))
+    summary = report.Summary(manipulator.name, *runs, expected=int(_motion_time(waypoints) * rate), facts=_facts(
+        machine, manipulator, duration, bandwidth, rate, output))
+    path = report.write_report(output, summary, manipulator, urdf)
+    print(f'\n{report.as_text(report.tracking_table(summary))}\n\n{report.as_text(report.timing_table(summary))}\n')
+    print(f'{summary.verdict}\nreport: {path}')
+    return FAILED if summary.reason else SUCCESS
+
+
+def _record(bag, law, urdf, waypoints, rate, bandwidth):
+    """Let both nodes run the waypoints under one law, and write what they say into a bag."""
+    logs = bag.parent / 'log' / law
+    logs.mkdir(parents=True, exist_ok=True)
+    parameters = logs / 'parameters.yaml'
+    common = {'robot_description': urdf, 'rate': float(rate)}
+    parameters.write_text(yaml.safe_dump({
+        'simulator': {'ros__parameters': common},
+        'controller': {'ros__parameters': {**common, 'law': law, 'bandwidth': float(bandwidth)}}}))
+    domain = free_domain()
+    with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, _node(domain) as (node, spin_once):
+        recorder = Recorder(node, RECORDED)
+        reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
+        for name in ('simulator', 'controller'):
+            nodes.start(name, f'psdyn_ros.nodes.{name}', '--ros-args', '--params-file', str(parameters),
+                        '-r', '/simulator/joint_commands:=/controller/joint_commands')
+        wait = _Waiting(nodes, spin_once)
+        wait.until(lambda: recorder.last(TOPICS.reference) and reference.get_subscription_count(), START_UP,
+                   f'{law}: starting both nodes')
+        recorder.clear()
+        reference.publish(trajectory_to_msg(waypoints))
+        wait.until(lambda: _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
+                   f'{law}: waiting for the motion to begin')
+        wait.through(_motion_time(waypoints) + REST, law)
+        wait.until(lambda: recorder.last(TOPICS.statistics), REACTION, f'{law}: waiting for the statistics')
+        codes = nodes.stop()
+        if any(codes.values()):
+            raise DemoError(f'exit codes of the nodes: {codes}; what they said is in {logs}')
+    if bag.exists():
+        shutil.rmtree(bag)
+    recorder.write(bag)
+
+
+class _Waiting:
+    """Serves our own node while the others work, and notices when one of them ends."""
+
+    def __init__(self, nodes, spin_once):
+        self._nodes, self._spin_once = nodes, spin_once
+
+    def until(self, condition, seconds, what):
+        """Wait until the condition holds; DemoError when it does not within so many seconds."""
+        print(what, flush=True)
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self._turn(what)
+            if time.monotonic() > deadline:
+                raise DemoError(f'{what}: nothing within {seconds:g} s{self._last_words()}')
+
+    def through(self, seconds, what):
+        """Wait for so many seconds, and show that they go by."""
+        start = time.monotonic()
+        with tqdm(total=seconds, desc=what, unit='s', disable=None, leave=False,
+                  bar_format='{desc}: {bar} {n:.1f} of {total:.1f} s') as bar:
+            while (elapsed := time.monotonic() - start) < seconds:
+                self._turn(what)
+                if elapsed - bar.n > 0.1:
+                    bar.update(elapsed - bar.n)
+
+    def _turn(self, what):
+        self._spin_once(timeout_sec=0.05)
+        ended = self._nodes.ended()
+        if ended:
+            raise DemoError(f'{what}: {ended[0]} ended by itself{self._last_words(*ended)}')
+
+    def _last_words(self, *names):
+        lines = []
+        for name in names or ('simulator', 'controller'):
+            tail = self._nodes.log(name).read_text(errors='replace').splitlines()[-5:]
+            lines += [f'  {name}: {line}' for line in tail]
+        return '\n' + '\n'.join(lines) if lines else ''
+
+
+@contextmanager
+def _node(domain):
+    """(node, spin_once) of this process on a ROS domain, without touching its signal handlers."""
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = rclpy.create_node('demo', context=context)
+        executor = make_executor(context)
+        executor.add_node(node)
+        yield node, executor.spin_once
+        executor.shutdown()
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown(context=context)
+
+
+@contextmanager
+def _terminable():
+    """SIGTERM and a closed terminal end the demonstration as Ctrl-C does, so that no node is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _moves(reference):
+    return reference is not None and any(reference.points[0].velocities)
+
+
+def _motion_time(waypoints):
+    """s from the first motion of any joint to the last waypoint."""
+    first = np.flatnonzero(np.diff(waypoints.positions, axis=0).any(axis=1))[0]
+    return float(waypoints.times[-1] - waypoints.times[first])
+
+
+def _facts(machine, manipulator, duration, bandwidth, rate, output):
+    """What the report says about the conditions."""
+    return {
+        'machine': f'{machine}, {manipulator.dof} actuators, {manipulator.total_mass:.2f} kg',
+        'reference': f'{duration:g} s, every actuator out and back, from rest to rest on quintics',
+        'gains': f'bandwidth {bandwidth:g} rad/s: Kp = {bandwidth**2:g} 1/s^2, Kd = {2 * bandwidth:g} 1/s, both laws',
+        'rate': f'{rate:g} Hz; the controller computes on each state message (trigger: state)',
+        'processes': 'simulator and controller, each a process of its own, over DDS; model and plant are the same',
+        'computer': f'{os.cpu_count()} cores, {platform.system()} {platform.release()}, '
+                    f'Python {platform.python_version()}, NumPy {np.__version__}, '
+                    f'{"compiled with Numba" if compiled else "without Numba"}',
+        'recordings': ', '.join(str(output / law) for law in LAWS) + ' (MCAP)',
+        'begun': time.strftime('%Y-%m-%d %H:%M:%S %z'),
+    }
+
+
+def main(args=None):
+    """Run the demonstration from the command line."""
+    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.nodes.demo', description=run.__doc__.splitlines()[0])
+    parser.add_argument('--machine', help='URDF file (default: the HIAB XS 031 crane)')
+    parser.add_argument('--output', default='psdyn_demo', help='folder of the results (default: %(default)s)')
+    parser.add_argument('--duration', type=float, default=DURATION, help='s of motion (default: %(default)s)')
+    parser.add_argument('--bandwidth', type=float, default=BANDWIDTH, help='rad/s (default: %(default)s)')
+    parser.add_argument('--rate', type=float, default=RATE, help='Hz (default: %(default)s)')
+    options = parser.parse_args(args)
+    return run(options.machine, options.output, duration=options.duration, bandwidth=options.bandwidth,
+               rate=options.rate)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Running a node: from the command line to the exit code, with an end on SIGINT and SIGTERM."""
+
+import gc
+import signal
+import sys
+import traceback
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.signals import SignalHandlerOptions
+
+from ..model.errors import PsdynError
+
+WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
+SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
+
+
+def make_executor(context=None):
+    """The event-driven executor where rclpy has it (half the processor time, less latency), else the usual one.
+
+    It must be spun by `spin_once` with a timeout: its bare `spin()` burns a core and hears no signal.
+    """
+    try:
+        from rclpy.experimental import EventsExecutor
+    except ImportError:
+        return SingleThreadedExecutor(context=context)
+    return EventsExecutor(context=context)
+
+
+def spin(node):
+    """Serve the node until the context is shut down or a signal comes.
+
+    Woken up now and then on purpose: the bare `spin()` of the events executor burns a core and hears no
+    signal.
+    """
+    executor = make_executor()
+    executor.add_node(node)
+    try:
+        while rclpy.ok():
+            executor.spin_once(timeout_sec=WAKE_UP)
+    finally:
+        executor.remove_node(node)
+        executor.shutdown()
+
+
+def run(name, build, args=None):
+    """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process."""
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    node = None
+    try:
+        node = rclpy.create_node(name)
+        work = build(node)      # held here: the node itself keeps callbacks only
+        gc.collect()
+        gc.freeze()             # what lives as long as the process is no longer searched for garbage
+        spin(node)
+        del work
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    except PsdynError as error:
+        print(f'{name}: {error}', file=sys.stderr)
+        return UNUSABLE
+    except Exception:
+        traceback.print_exc()
+        return INTERNAL
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()
+    return SUCCESS
+
+
+def _interrupt(number, frame):
+    raise KeyboardInterrupt

@@ -1,0 +1,86 @@
+"""Time on a node: which periods are due, how long cycles take, and whether a rate can be held at all."""
+
+import time
+from statistics import median
+
+import numpy as np
+
+from .. import compiled
+from ..model.errors import PsdynError
+
+TRIALS = 15         # calls timed before a rate is accepted
+SHARE = 0.5         # of the period that the computation may take; the rest is for messages
+
+
+class RateError(PsdynError):
+    """A rate that the node cannot hold on this computer."""
+
+
+class Deadlines:
+    """Periods due at absolute times on a steady clock.
+
+    period   ns
+    catch_up ns that may be made up at once after a stall; what exceeds them is slipped
+    """
+
+    def __init__(self, period, catch_up):
+        self.period = period
+        self._most = max(1, round(catch_up / period))
+        self._next = None
+        self.overruns = 0       # calls that came a period or more late
+        self.slipped = 0        # ns lost for good
+
+    def restart(self):
+        """Begin anew at the next call: after a pause there is nothing to make up."""
+        self._next = None
+
+    def due(self, now):
+        """How many periods have become due by now (ns) and were not reported yet; one at the first call.
+
+        Half a period of jitter either way changes nothing.
+        """
+        if self._next is None:
+            self._next = now
+        periods = (now - self._next + self.period // 2) // self.period + 1
+        if periods <= 0:
+            return 0
+        self.overruns += periods > 1
+        granted = min(periods, self._most)
+        self.slipped += (periods - granted) * self.period
+        self._next += periods * self.period
+        return granted
+
+
+class CycleTimes:
+    """Execution times of the last cycles in a ring made once."""
+
+    def __init__(self, size=16384):
+        self._ring = np.zeros(size, dtype=np.int64)
+        self.count = 0          # cycles so far
+
+    def add(self, ns):
+        """Record one cycle of so many ns."""
+        self._ring[self.count % self._ring.size] = ns
+        self.count += 1
+
+    def percentiles(self, *which):
+        """Percentiles of the recorded cycles in s; zeros before the first."""
+        recorded = self._ring[:self.count]
+        return np.percentile(recorded, which) * 1e-9 if self.count else np.zeros(len(which))
+
+
+def require_rate(rate, work, what):
+    """Raise RateError unless `work()` leaves room in a period of the rate (Hz)."""
+    work()      # the first call may compile
+    seconds = median(_timed(work) for _ in range(TRIALS))
+    if seconds * rate <= SHARE:
+        return
+    remedy = '' if compiled else '; Numba is missing and would make it fast: pip install numba'
+    raise RateError(f'{rate:g} Hz cannot be held: {what} takes {seconds * 1e3:.2g} ms, '
+                    f'which allows {SHARE / seconds:.0f} Hz at most{remedy}')
+
+
+def _timed(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

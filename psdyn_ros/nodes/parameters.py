@@ -1,0 +1,128 @@
+"""The parameters of the nodes: one table for each node, from which they are declared and documented.
+
+`python3 -m psdyn_ros.nodes.parameters` prints the tables.
+"""
+
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+
+from ..control.computed_torque import LAWS
+from ..model.errors import PsdynError, did_you_mean
+
+
+class ParameterError(PsdynError):
+    """A parameter of the wrong type, out of its range, or not one of the choices."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter; its type is that of the default. A live one may change while the node runs."""
+
+    name: str
+    default: object
+    description: str
+    low: float = None
+    high: float = None
+    choices: tuple = ()
+    live: bool = False
+
+    def descriptor(self):
+        """As a ParameterDescriptor."""
+        descriptor = ParameterDescriptor(description=self.description, read_only=not self.live)
+        if self.choices:
+            descriptor.additional_constraints = 'one of ' + ', '.join(self.choices)
+        if isinstance(self.default, float) and self.low is not None:
+            descriptor.floating_point_range = [FloatingPointRange(from_value=self.low, to_value=self.high)]
+        elif isinstance(self.default, int) and self.low is not None:
+            descriptor.integer_range = [IntegerRange(from_value=self.low, to_value=self.high)]
+        return descriptor
+
+
+MACHINE = (
+    Parameter('robot_description', '', 'URDF of the machine as text; empty: taken from the topic /robot_description'),
+    Parameter('robot_description_timeout', 10.0, 's to wait for that topic', 0.1, 600.0),
+    Parameter('loops_file', '', 'YAML file with the loops of a machine whose URDF does not declare them; empty: none'),
+)
+
+SIMULATOR = MACHINE + (
+    Parameter('rate', 500.0, 'Hz at which the plant steps and publishes its state', 1.0, 5000.0),
+    Parameter('substeps', 2, 'integration steps in one step of the plant', 1, 100),
+    Parameter('command_timeout', 0.5, 's without a command after which the brakes hold the machine', 0.001, 10.0),
+    Parameter('max_catch_up', 0.05, 's that are made up after a stall; what exceeds them is lost time', 0.0, 1.0),
+)
+
+CONTROLLER = MACHINE + (
+    Parameter('law', 'computed_torque', 'control law', choices=tuple(LAWS)),
+    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth', 0.1, 200.0),
+    Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer', choices=('state', 'timer')),
+    Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
+    Parameter('state_timeout', 0.1, 's after which a state is stale; no commands are published then', 0.001, 0.2),
+    Parameter('max_clock_skew', 0.005, 's that the stamp of a state may lie in the future', 0.0, 1.0),
+    Parameter('max_jump', 0.02, 'm or rad that a state may differ from the last one carried on at its velocity', 1e-4, 10.0),
+    Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
+)
+
+
+def initial_positions(manipulator):
+    """Parameters of the simulator, one for each actuator: where it starts."""
+    limits = manipulator.limits
+    return tuple(
+        Parameter(f'initial.{name}', float(x), f'm or rad at which {name} starts', float(low), float(high))
+        for name, x, low, high in zip(
+            manipulator.actuators, manipulator.initial_position, limits.lower, limits.upper, strict=True))
+
+
+def gains(manipulator, bandwidth):
+    """Parameters of the controller, two for each actuator, live."""
+    return tuple(
+        parameter for name in manipulator.actuators for parameter in (
+            Parameter(f'gains.{name}.p', bandwidth**2, f'1/s^2, stiffness of {name} for each unit of mass', 0.0, 1e5, live=True),
+            Parameter(f'gains.{name}.d', 2.0 * bandwidth, f'1/s, damping of {name} for each unit of mass', 0.0, 1e3, live=True)))
+
+
+def declare(node, table):
+    """Declare the table on the node; the values as attributes."""
+    return SimpleNamespace(**{p.name: _declare(node, p) for p in table})
+
+
+def declare_map(node, table):
+    """Declare the table, whose names have dots in them; the values in its order."""
+    return [_declare(node, p) for p in table]
+
+
+def _declare(node, parameter):
+    try:
+        value = node.declare_parameter(parameter.name, parameter.default, parameter.descriptor()).value
+    except (InvalidParameterTypeException, InvalidParameterValueException) as error:
+        raise ParameterError(f'parameter {parameter.name}: {error}') from error
+    if parameter.choices and value not in parameter.choices:
+        raise ParameterError(f"parameter {parameter.name}: '{value}' is not a choice"
+                             f'{did_you_mean(value, parameter.choices)}')
+    return value
+
+
+def _markdown(title, table):
+    yield f'### {title}\n'
+    yield '| parameter | type | default | range | may change | meaning |'
+    yield '|---|---|---|---|---|---|'
+    for p in table:
+        allowed = ', '.join(p.choices) if p.choices else f'{p.low:g} to {p.high:g}' if p.low is not None else ''
+        default = f'`{p.default}`' if p.default != '' else ''
+        yield (f'| `{p.name}` | {type(p.default).__name__} | {default} | {allowed} | '
+               f'{"yes" if p.live else "no"} | {p.description} |')
+    yield ''
+
+
+def main():
+    """Print the tables as Markdown."""
+    for title, table in (('simulator', SIMULATOR), ('controller', CONTROLLER)):
+        print('\n'.join(_markdown(title, table)))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

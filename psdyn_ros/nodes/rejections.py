@@ -1,0 +1,32 @@
+"""Counts what a node rejects, and says so without flooding the log."""
+
+from collections import Counter
+
+LOG_PERIOD = 1_000_000_000      # ns between two lines about one topic
+
+
+class Rejections:
+    """Rejected messages by topic: every one is counted, at most one a second is logged.
+
+    warn  function that logs one line
+    """
+
+    def __init__(self, warn):
+        self._warn = warn
+        self._logged = {}           # topic -> (ns of the last line, count it named)
+        self.counts = Counter()     # topic -> rejected messages
+
+    @property
+    def total(self):
+        """Rejected messages of all topics."""
+        return sum(self.counts.values())
+
+    def add(self, topic, reason, now):
+        """Count one rejected message; now in ns on a steady clock."""
+        self.counts[topic] += 1
+        then, named = self._logged.get(topic, (None, 0))
+        if then is not None and now - then < LOG_PERIOD:
+            return
+        silent = self.counts[topic] - named - 1
+        self._logged[topic] = now, self.counts[topic]
+        self._warn(f'{topic}: rejected, {reason}' + (f' ({silent} more since the last line)' if silent else ''))

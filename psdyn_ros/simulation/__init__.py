@@ -1,0 +1,1 @@
+"""The plant that the controllers drive: plain objects with `step()`, no ROS in them."""

@@ -1,0 +1,1 @@
+"""Recordings in, metrics and reports out; no ROS needed."""

@@ -1,0 +1,147 @@
+"""Recordings of a machine under control: written and read as bags, in memory as arrays."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..model.errors import PsdynError, did_you_mean
+
+SECOND = 1_000_000_000      # ns
+
+
+class BagError(PsdynError):
+    """A recording that cannot be read, or lacks what is needed."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """N messages about n joints.
+
+    names   n joint names
+    stamps  (N,) ns, as in the headers of the messages
+    values  field of the message -> (N, n); fields that were empty are left out
+    """
+
+    names: tuple
+    stamps: np.ndarray
+    values: dict
+
+    def __getitem__(self, field):
+        return self.values[field]
+
+    def columns(self, names):
+        """This series with the joints in this order."""
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            raise BagError(f"no joint '{absent[0]}' in the recording{did_you_mean(absent[0], self.names)}")
+        order = [self.names.index(name) for name in names]
+        return Series(tuple(names), self.stamps, {field: rows[:, order] for field, rows in self.values.items()})
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one run left behind.
+
+    states      position, velocity, effort of the joints
+    commands    effort of the actuators
+    reference   position, velocity, acceleration of the actuators
+    statistics  the last statistics of the controller, by label; empty where there are none
+    """
+
+    states: Series
+    commands: Series
+    reference: Series
+    statistics: dict
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Where in a bag the parts of a `Recording` are."""
+
+    states: str = '/joint_states'
+    commands: str = '/controller/joint_commands'
+    reference: str = '/controller/reference'
+    statistics: str = '/controller/statistics'
+
+
+TOPICS = Topics()
+
+
+def write_bag(path, messages, types):
+    """Write an MCAP bag into the new folder `path`.
+
+    messages  (topic, ns when it was received, serialised message) in the order of the receipt
+    types     topic -> message type, such as 'sensor_msgs/msg/JointState'
+    """
+    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    with Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        connections = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in types.items()}
+        for topic, received, data in messages:
+            writer.write(connections[topic], received, data)
+
+
+def read_bag(path, topics=TOPICS):
+    """The `Recording` in a bag."""
+    messages = _messages(path, (topics.states, topics.commands, topics.reference, topics.statistics))
+    return Recording(
+        states=_joint_series(messages, topics.states, 'name', _from_joint_state),
+        commands=_joint_series(messages, topics.commands, 'name', _from_joint_state),
+        reference=_joint_series(messages, topics.reference, 'joint_names', _from_trajectory),
+        statistics=_last_statistics(messages[topics.statistics]))
+
+
+def _messages(path, topics):
+    """topic -> messages, for the topics named."""
+    from rosbags.rosbag2 import Reader, ReaderError
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    messages = {topic: [] for topic in topics}
+    try:
+        with Reader(Path(path)) as reader:
+            wanted = [connection for connection in reader.connections if connection.topic in messages]
+            for connection, _, data in reader.messages(connections=wanted):
+                messages[connection.topic].append(store.deserialize_cdr(data, connection.msgtype))
+    except ReaderError as error:
+        raise BagError(f'{path}: {error}') from error
+    return messages
+
+
+def _joint_series(messages, topic, names_field, values_of):
+    """The `Series` of a topic, every message sorted by the names of the first."""
+    if not messages[topic]:
+        raise BagError(f'nothing was recorded on {topic}')
+    names = tuple(getattr(messages[topic][0], names_field))
+    stamps = np.empty(len(messages[topic]), dtype=np.int64)
+    rows = {}
+    for k, message in enumerate(messages[topic]):
+        stamps[k] = message.header.stamp.sec * SECOND + message.header.stamp.nanosec
+        present = list(getattr(message, names_field))
+        if sorted(present) != sorted(names):
+            raise BagError(f'{topic}: message {k} is about other joints than the first')
+        order = [present.index(name) for name in names]
+        for field, values in values_of(message).items():
+            if len(values) == len(names):
+                rows.setdefault(field, []).append(np.asarray(values)[order])
+    complete = {field: np.array(values) for field, values in rows.items() if len(values) == stamps.size}
+    return Series(names, stamps, complete)
+
+
+def _from_joint_state(message):
+    return {'position': message.position, 'velocity': message.velocity, 'effort': message.effort}
+
+
+def _from_trajectory(message):
+    point = message.points[0]
+    return {'position': point.positions, 'velocity': point.velocities, 'acceleration': point.accelerations}
+
+
+def _last_statistics(messages):
+    if not messages:
+        return {}
+    last = messages[-1]
+    return dict(zip(last.layout.dim[-1].label.split(','), last.data.tolist(), strict=True))
