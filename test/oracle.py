@@ -1,11 +1,11 @@
 """
 An independent engine: the slow, obvious twin of the package, which it never imports.
 
-Pinocchio carries the spanning tree on a free base. Loops are closed by Newton's method on the pin frames, and the
-tree's dynamics is projected to the actuators with G, taken numerically from the constraint Jacobian:
+Pinocchio carries the spanning tree on a free base. Loops are closed by Newton's method on the pin frames, and
+the dynamics of the tree is projected to the actuators with G, taken numerically from the constraint Jacobian:
 K qd = 0, qd = G yd, qdd = G ydd + g. Planar pins are redundant, hence least squares throughout.
 
-Definitions: twist (v, w) and wrench (f, m), linear part first; a wrench acts on a link at its origin, in its axes.
+Twist (v, w) and wrench (f, m) have the linear part first; a wrench acts on a link at its origin, in its axes.
 `base` is (orientation x y z w, twist, classical acceleration) of the base link in its own axes.
 """
 
@@ -21,7 +21,7 @@ AT_REST = ((0.0, 0.0, 0.0, 1.0), np.zeros(6), np.zeros(6))
 
 
 class Pin(NamedTuple):
-    """A loop closure: two frames whose origins and z axes coincide, and the losses of their relative rotation."""
+    """A loop closure: two frames that share origin and z axis, and the losses of their relative rotation."""
 
     parent: int
     child: int
@@ -29,7 +29,7 @@ class Pin(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """Joints of the tree at one instant: q, qd, qdd = G ydd + g, and G; pins turn at `pin_rates = pin_map yd`."""
+    """The closed machine at one instant: qd = G yd, qdd = G ydd + g, and the pins turn at `pin_map yd`."""
 
     q: np.ndarray  # (nq,), the free base at identity
     G: np.ndarray  # (joints, actuators)
@@ -46,6 +46,7 @@ class Oracle:
         self.model.gravity.linear = np.array(gravity, float)
         self.actuators, declared = _read_control(root)
         self.joints = list(self.model.names)[2:]  # after 'universe' and the free base
+        self.links = [frame.name for frame in self.model.frames if frame.type == pin.FrameType.BODY]
         self.actuated = [self.joints.index(name) for name in self.actuators]
         self.passive = [k for k in range(len(self.joints)) if k not in self.actuated]
         self.losses = _read_joint_losses(root, self.joints)
@@ -54,13 +55,11 @@ class Oracle:
         self.start = np.array([{**declared, **(initial or {})}.get(name, 0.0) for name in self.joints])
         _require_depth_first(self.model)
 
-    # ------------------------------------------------------------------------------------------------- public
-
     def inverse_dynamics(self, x, xd, xdd, base=None, wrenches=None):
         """Return the actuator forces."""
         motion = self.motion(x, xd)
         tau = self._tree_forces(motion, xd, xdd, base, wrenches)[6:]
-        return motion.G.T @ tau + self._friction(motion, np.asarray(xd, float))
+        return motion.G.T @ tau + self._friction(motion, xd)
 
     def forward_dynamics(self, x, xd, f, base=None, wrenches=None):
         """Return the actuator accelerations, refined once with the residual of inverse dynamics."""
@@ -85,10 +84,15 @@ class Oracle:
         """Return the forces that hold the machine at rest, friction aside."""
         return self.bias_forces(x, np.zeros(len(self.actuators)))
 
+    def friction_forces(self, x, xd):
+        """Return the forces that overcome damping and regularised friction of joints and pins."""
+        return self._friction(self.motion(x, xd), xd)
+
     def energy(self, x, xd):
         """Return kinetic and potential energy, the latter zero at the inertial origin."""
         motion, xd = self.motion(x, xd), np.asarray(xd, float)
-        kinetic = pin.computeKineticEnergy(self.model, self.data, motion.q, _stack(np.zeros(6), motion.G @ xd))
+        v = _stack(np.zeros(6), motion.G @ xd)
+        kinetic = pin.computeKineticEnergy(self.model, self.data, motion.q, v)
         return kinetic, pin.computePotentialEnergy(self.model, self.data, motion.q)
 
     def joint_state(self, x, xd=None, xdd=None):
@@ -111,8 +115,6 @@ class Oracle:
     def closure(self, x):
         """Return the largest gap of the closed loops [m, rad]."""
         return max(np.abs(self._gaps(self.motion(x).q)), default=0.0)
-
-    # ---------------------------------------------------------------------------------------------- kinematics
 
     def motion(self, x, xd=None):
         """Close the loops at x on the branch of the start pose, and differentiate them."""
@@ -189,9 +191,10 @@ class Oracle:
             x, y = self.data.oMf[parent].rotation[:, :2].T
             z = self.data.oMf[child].rotation[:, 2]
             # d/dt of (wb - wa) . (z x e), where e turns with the parent and z with the child
-            turning = [(ab.angular - aa.angular) @ np.cross(z, e)
-                       + (wb - wa) @ (np.cross(np.cross(wb, z), e) + np.cross(z, np.cross(wa, e))) for e in (x, y)]
-            gaps += [ab.linear - aa.linear, turning]
+            tilt = [(ab.angular - aa.angular) @ np.cross(z, e)
+                    + (wb - wa) @ (np.cross(np.cross(wb, z), e) + np.cross(z, np.cross(wa, e)))
+                    for e in (x, y)]
+            gaps += [ab.linear - aa.linear, tilt]
         return _stack(*gaps)
 
     def _pin_rates(self, q):
@@ -205,10 +208,8 @@ class Oracle:
     def _frame_jacobian(self, frame):
         return pin.getFrameJacobian(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)[:, 6:]
 
-    # ------------------------------------------------------------------------------------------------ dynamics
-
     def _tree_forces(self, motion, xd, xdd, base, wrenches):
-        """Return base wrench and joint forces of the tree, loops open, under the motion of the closed machine."""
+        """Return base wrench and joint forces of the open tree that moves as the closed machine does."""
         orientation, twist, acceleration = AT_REST if base is None else base
         twist, acceleration = np.array(twist, float), np.array(acceleration, float)
         acceleration[:3] -= np.cross(twist[3:], twist[:3])  # classical -> spatial
@@ -219,14 +220,14 @@ class Oracle:
         external = [pin.Force.Zero() for _ in range(self.model.njoints)]
         for link, (f, m) in (wrenches or {}).items():
             frame = self.model.frames[self.model.getFrameId(link)]
-            external[frame.parentJoint] += frame.placement.act(pin.Force(np.array(f, float), np.array(m, float)))
+            wrench = pin.Force(np.array(f, float), np.array(m, float))
+            external[frame.parentJoint] += frame.placement.act(wrench)
         return pin.rnea(self.model, self.data, q, v, a, external)
 
     def _friction(self, motion, xd):
-        """Return the actuator forces that overcome damping and regularised friction of joints and pins."""
         rates = np.vstack((motion.G, motion.pin_map))
         damping, coulomb = np.array(self.losses + [p.losses for p in self.pins]).T
-        v = rates @ xd
+        v = rates @ np.asarray(xd, float)
         return rates.T @ (damping * v + coulomb * np.tanh(v / SPEED))
 
     def _add_pin(self, element):
@@ -241,8 +242,9 @@ class Oracle:
         z = _vector(axis, 'xyz')
         turn = pin.Quaternion.FromTwoVectors(np.array((0.0, 0.0, 1.0)), z / np.linalg.norm(z)).matrix()
         place = pin.SE3(pin.rpy.rpyToMatrix(_vector(origin, 'rpy')) @ turn, _vector(origin, 'xyz'))
+        kind = pin.FrameType.OP_FRAME
         return self.model.addFrame(
-            pin.Frame(name, body.parentJoint, body.parentFrame, body.placement * place, pin.FrameType.OP_FRAME))
+            pin.Frame(name, body.parentJoint, body.parentFrame, body.placement * place, kind))
 
 
 def _tilt_directions(data, parent, child):
