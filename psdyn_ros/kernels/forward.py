@@ -158,8 +158,9 @@ def laden_cylinder(b, u, env, k):
     MB, MR = articulated_plus_rigid(zero_articulated(), B), articulated_plus_rigid(zero_articulated(), R)
     F, T = rigid_bias(B, v, w)
     FR, TR = rigid_bias(R, vr, w)
-    if b['laden']:
+    if b['laden'] & 1:
         MB, F, T = with_children(u, BARREL, MB, F, T)
+    if b['laden'] & 2:
         MR, FR, TR = with_children(u, ROD, MR, FR, TR)
     if env.shape[0] > 2:
         F, T = less_external(env, k, BARREL, F, T)

@@ -21,7 +21,7 @@ MODULE = np.dtype([
     ('coordinate', 'i8'),       # row of x, xd, f
     ('chained', 'i8'),          # 1: module k+1 stands on this link, so its inertia is handed over by value
     ('branched', 'i8'),         # 1: further modules stand on this link
-    ('laden', 'i8'),            # 1: modules stand on the barrel or the rod
+    ('laden', 'i8'),            # +1: modules stand on the barrel, +2: on the rod
     ('opens', 'i8'),            # to the parent's accumulator this module writes 1: first, 0: adds, -1: nothing (chained)
     ('turned', 'i8'),           # 1: `azimuth` is not the identity
     ('rubs', 'i8'),             # 0: no friction, 1: damping only, 2: Coulomb friction too

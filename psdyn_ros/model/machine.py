@@ -362,7 +362,10 @@ def _link_up(records):
         if parent == k - 1 and on == LINK:
             records['chained'][parent] = 1
             continue
-        records['branched' if on == LINK else 'laden'][parent] = 1
+        if on == LINK:
+            records['branched'][parent] = 1
+        else:
+            records['laden'][parent] |= on          # BARREL 1, ROD 2
         records['opens'][k] = (parent, on) not in opened
         opened.add((parent, on))
 
