@@ -1,0 +1,1 @@
+"""Benchmark of psdyn_ros against Pinocchio and MuJoCo: `python -m bench --help`."""

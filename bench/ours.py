@@ -1,0 +1,52 @@
+"""psdyn_ros on the benchmark's states: the public calls, and a compiled loop around the kernels."""
+
+import numpy as np
+
+import psdyn_ros
+from psdyn_ros.kernels.compiler import kernel
+from psdyn_ros.kernels.forward import forward
+from psdyn_ros.kernels.inverse import inverse
+
+
+@kernel
+def forward_loop(mods, work, env, x, xd, f, xdd):
+    failures = 0
+    for k in range(x.shape[0]):
+        failures += forward(mods, work, env, x[k], xd[k], f[k], xdd[k]) != 0
+    return failures
+
+
+@kernel
+def inverse_loop(mods, work, env, x, xd, xdd, f):
+    failures = 0
+    for k in range(x.shape[0]):
+        failures += inverse(mods, work, env, x[k], xd[k], xdd[k], f[k]) != 0
+    return failures
+
+
+class Engine:
+    def __init__(self, machine):
+        self.manipulator = psdyn_ros.load(machine.xml)
+        self.forward = self.manipulator.forward_dynamics
+        self.inverse = self.manipulator.inverse_dynamics
+
+    def native_forward(self, x, xd, f, xdd):
+        self._run(forward_loop, x, xd, f, xdd)
+
+    def native_inverse(self, x, xd, xdd, f):
+        self._run(inverse_loop, x, xd, xdd, f)
+
+    def _run(self, loop, *arrays):
+        records = self.manipulator.records
+        failures = loop(records.mods, records.work, records.env, *arrays)
+        if failures:
+            raise RuntimeError(f'{failures} states were refused by the kernel')
+
+    def tree_positions(self, x, tree):
+        """Positions of all joints, in the order of Pinocchio's tree."""
+        positions = np.empty((len(x), tree.nq))
+        for row, state in zip(positions, x):
+            names, values = self.manipulator.joint_state(state)[:2]
+            by_name = dict(zip(names, values))
+            row[:] = [by_name[name] for name in tree.names[1:]]
+        return positions

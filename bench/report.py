@@ -1,0 +1,158 @@
+"""What the benchmark says: tables for the terminal, and the targets with their verdicts."""
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from bench.comparison import OURS
+from bench.pinocchio_peer import ITERATIONS, LCABA_ITERATIONS, LCABA_MU, MU
+
+
+def about(quick):
+    return {
+        'quick': quick,
+        'processor': _processor(),
+        'cores': len(os.sched_getaffinity(0)),
+        'versions': {'python': platform.python_version(),
+                     **{name: version(name) for name in ('numpy', 'numba', 'pin', 'mujoco')}},
+        'settings': {
+            'constraintDynamics': f'{ITERATIONS} iterations, mu {MU:g}',
+            'lcaba': f'{LCABA_ITERATIONS} iterations, mu {LCABA_MU:g}',
+            'mj_forward': 'connect, impedance 0.9999, contacts and islands off'},
+    }
+
+
+def about_text(record):
+    versions = ', '.join(f'{name} {number}' for name, number in record['versions'].items())
+    return f'''{record['processor']}, {record['cores']} cores; {versions}
+us per state, median of interleaved rounds; ratio: times as long as ours, median over the rounds.
+error: max|a - ref| / (1 + max|ref|), ours against dense numpy on Pinocchio's tree, the others against ours.
+constraintDynamics, lcaba and MuJoCo are given joint positions and velocities that close the loops already;
+ours and the rows named closure start from the strokes.'''
+
+
+def _processor():
+    lines = Path('/proc/cpuinfo').read_text().splitlines() if Path('/proc/cpuinfo').exists() else []
+    names = [line.split(':', 1)[1].strip() for line in lines if line.startswith('model name')]
+    return names[0] if names else platform.processor()
+
+
+def table(name, records):
+    return _TABLES[name](records)
+
+
+def _engines(records):
+    return _text(
+        ('task', 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
+        [(r['task'], r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r), _error(r),
+          r['note'] or r['verdict']) for r in records])
+
+
+def _chains(records):
+    """One line for each engine, one column for each size."""
+    sizes = sorted({r['loops'] for r in records})
+    cells = {(r['task'], r['mode'], r['engine'], r['loops']): r for r in records}
+    lines = []
+    for task, mode, engine in dict.fromkeys((r['task'], r['mode'], r['engine']) for r in records):
+        line = [cells.get((task, mode, engine, size)) for size in sizes]
+        errors = [r['error'] for r in line if r and r['error'] is not None]
+        verdicts = dict.fromkeys(r['note'] or r['verdict'] for r in line if r)
+        lines.append((task, mode, engine, *(_us(r and r['median_us']) for r in line),
+                      f'{max(errors):.0e}' if errors else '', ', '.join(verdicts)))
+    return _text(('task', 'called in', 'engine', *(f'n={size}' for size in sizes), 'error', ''), lines)
+
+
+def _batch(records):
+    return _text(('task', 'native us', 'batch us', 'batch/native', 'cores', 'load'), [
+        (r['task'], _us(r['native_us']), _us(r['batch_us']), f'{r["ratio"]:.2f}', r['cores'],
+         f'{r["load"]:.1f}') for r in records])
+
+
+def _cost(records):
+    return _text(('task', 'loops', 'us', 'us per module', 'against n=8'), [
+        (r['task'], r['loops'], _us(r['us']), _us(r['us_per_module']), f'{r["against_8"]:.2f}')
+        for r in records])
+
+
+def _startup(records):
+    return _text(('compile cache', 'import s', 'load s', 'first calls s', 'total s'), [
+        (r['cache'], *(f'{r[key]:.2f}' for key in ('import_s', 'load_s', 'first_calls_s', 'total_s')))
+        for r in records])
+
+
+def _closure(record):
+    return f'{record["strokes"]} strokes: a rod eye is at most {record["largest_m"]:.1e} m from its pin'
+
+
+_TABLES = {'crane': _engines, 'chains': _chains, 'batch': _batch, 'cost': _cost, 'startup': _startup,
+           'closure': _closure}
+
+
+def targets(results):
+    """Each target whose part was run: what it asks, what was measured, whether it is met."""
+    crane = {(r['task'], r['mode'], r['engine']): r for r in results.get('crane', ())}
+    cost = {(r['task'], r['loops']): r for r in results.get('cost', ())}
+    startup = {r['cache']: r for r in results.get('startup', ())}
+    records = []
+
+    def target(what, measured, bound, at_least=False, form='{:.2f}'):
+        met = measured >= bound if at_least else measured <= bound
+        asked = ('>= ' if at_least else '<= ') + form.format(bound)
+        records.append({'what': what, 'measured': measured, 'bound': bound, 'met': bool(met),
+                        'text': form.format(measured), 'asked': asked})
+
+    def slower(what, key, bound):
+        if crane.get(key, {}).get('ratio') is not None:
+            target(f'crane: {what} / ours', crane[key]['ratio'], bound, at_least=True)
+
+    slower('constraintDynamics, forward, native', ('forward', 'native', 'Pinocchio constraintDynamics'), 8)
+    slower('mj_forward, forward, native', ('forward', 'native', 'MuJoCo mj_forward'), 6)
+    slower('closure + RNEA, inverse, native', ('inverse', 'native', 'Pinocchio closure + RNEA'), 2.5)
+    slower('constraintDynamics, forward, Python', ('forward', 'python', 'Pinocchio constraintDynamics'), 2.5)
+    for task in ('forward', 'inverse'):
+        if (task, 'native', OURS) in crane:
+            error = crane[task, 'native', OURS]['error']
+            target(f'crane: error of our {task} dynamics', error, 1e-12, form='{:.1e}')
+    for r in results.get('batch', ()):
+        target(f'batch / native, {r["task"]}', r['ratio'], 0.7)
+    for task in ('forward', 'inverse'):
+        for loops in sorted(loops for which, loops in cost if which == task and loops >= 128):
+            target(f'{task}: cost per module, n = {loops} / n = 8', cost[task, loops]['against_8'], 1.15)
+        if (task, 128) in cost:
+            per_module = cost[task, 128]['us_per_module']
+            target(f'{task}: us per loop module, n = 128', per_module, 0.2, form='{:.3f}')
+    for state, seconds in (('warm', 2.0), ('cold', 40.0)):
+        if state in startup:
+            target(f'import, load, first calls, {state} cache [s]', startup[state]['total_s'], seconds)
+    if 'closure' in results:
+        target('closure residual over the stroke [m]', results['closure']['largest_m'], 1e-14, form='{:.1e}')
+    return records
+
+
+def targets_table(records):
+    return _text(('target', 'measured', 'asked', ''), [
+        (r['what'], r['text'], r['asked'], 'met' if r['met'] else 'NOT MET') for r in records])
+
+
+def _us(value):
+    return '' if value is None else f'{value:.3g}' if value >= 1 else f'{value:.3f}'
+
+
+def _ratio(record):
+    return '' if record['ratio'] is None else f'{record["ratio"]:.2f}'
+
+
+def _error(record):
+    return '' if record['error'] is None else f'{record["error"]:.0e}'
+
+
+def _text(header, lines):
+    """Columns of equal width; words to the left, numbers to the right."""
+    cells = [[str(cell) for cell in line] for line in (header, *lines)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(header))]
+    words = [all(not line[k][:1].isdigit() for line in cells[1:]) for k in range(len(header))]
+    return '\n'.join(
+        '  '.join(cell.ljust(width) if word else cell.rjust(width)
+                  for cell, width, word in zip(line, widths, words)).rstrip()
+        for line in cells)

@@ -1,0 +1,138 @@
+"""The parts of the benchmark; each returns plain data for the tables, the JSON file and the plots."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from bench import machines, ours
+from bench.comparison import compare
+from bench.timing import Case, interleave
+
+
+@dataclass(frozen=True)
+class Effort:
+    rounds: int
+    slot: float  # seconds for one engine in one round
+    loops: tuple  # sizes of the chains for all engines
+    our_loops: tuple  # sizes of the chains for ours alone
+    strokes: int
+    cold: bool
+
+
+FULL = Effort(15, 0.03, (1, 2, 4, 8, 16, 32, 64, 128), (1, 8, 32, 128, 256, 512, 640), 20000, True)
+QUICK = Effort(7, 0.01, (1, 4, 16, 64), (1, 8, 128, 512), 2000, False)
+
+
+def crane(effort):
+    """4-DoF crane, all engines."""
+    return [_record(result) for result in compare(machines.crane(), 1024, effort.rounds, effort.slot)]
+
+
+def chains(effort):
+    """Chains of loop modules, all engines."""
+    return [
+        {'loops': loops, **_record(result)}
+        for loops in effort.loops
+        for result in compare(machines.chain(loops), _states(loops), max(5, effort.rounds // 2), effort.slot)]
+
+
+def batch(effort):
+    """Batch of 20,000 states of the crane in one call, against one core's native loop."""
+    machine = machines.crane()
+    states = machines.random_states(machine, 20000)
+    engine = ours.Engine(machine)
+    answers = np.empty_like(states.x)
+    tasks = {
+        'forward': (engine.native_forward, engine.forward, (states.x, states.xd, states.f)),
+        'inverse': (engine.native_inverse, engine.inverse, (states.x, states.xd, states.xdd)),
+    }
+    records = []
+    for task, (loop, call, inputs) in tasks.items():
+        cases = [Case('native', lambda loop=loop, inputs=inputs: loop(*inputs, answers), len(states.x)),
+                 Case('batch', lambda call=call, inputs=inputs: call(*inputs), len(states.x))]
+        times = interleave(cases, effort.rounds, effort.slot)
+        records.append({
+            'task': task, 'native_us': times['native'].median, 'batch_us': times['batch'].median,
+            'ratio': times['batch'].ratio_to(times['native']), 'cores': len(os.sched_getaffinity(0)),
+            'load': os.getloadavg()[0]})
+    return records
+
+
+def cost(effort):
+    """Cost of a loop module as chains grow, native loop."""
+    tasks = {'forward': [], 'inverse': []}
+    for loops in effort.our_loops:
+        machine = machines.chain(loops)
+        states = machines.random_states(machine, _states(loops))
+        engine, answers = ours.Engine(machine), np.empty_like(states.x)
+        for task, loop, last in (('forward', engine.native_forward, states.f),
+                                 ('inverse', engine.native_inverse, states.xdd)):
+            inputs = (states.x, states.xd, last, answers)
+            tasks[task].append(Case(loops, lambda loop=loop, inputs=inputs: loop(*inputs), len(states.x)))
+    records = []
+    for task, cases in tasks.items():
+        times = interleave(cases, effort.rounds, effort.slot)
+        per_module = {loops: times[loops].rounds / loops for loops in effort.our_loops}
+        records += [
+            {'task': task, 'loops': loops, 'us': times[loops].median,
+             'us_per_module': float(np.median(values)),
+             'against_8': float(np.median(values / per_module[8]))}
+            for loops, values in per_module.items()]
+    return records
+
+
+def startup(effort):
+    """Import, load and first forward and inverse call of the crane in a fresh process [s]."""
+    if not effort.cold:
+        return [{'cache': 'warm', **_first_call(os.environ)}]
+    with tempfile.TemporaryDirectory() as cache:
+        environment = dict(os.environ, PSDYN_CACHE_DIR=cache)
+        return [{'cache': state, **_first_call(environment)} for state in ('cold', 'warm')]
+
+
+_FIRST_CALL = """
+import sys, time
+start = time.perf_counter()
+import numpy as np
+import psdyn_ros
+imported = time.perf_counter()
+manipulator = psdyn_ros.load(sys.argv[1])
+loaded = time.perf_counter()
+x, zero = np.array([0.1, 0.2, 0.3, 0.4]), np.zeros(4)
+manipulator.forward_dynamics(x, zero, zero)
+manipulator.inverse_dynamics(x, zero, zero)
+print(imported - start, loaded - imported, time.perf_counter() - loaded)
+"""
+
+
+def _first_call(environment):
+    command = [sys.executable, '-c', _FIRST_CALL, str(machines.CRANE)]
+    said = subprocess.check_output(command, cwd=machines.ROOT, env=environment, text=True)
+    times = [float(word) for word in said.split()[-3:]]
+    return dict(zip(('import_s', 'load_s', 'first_calls_s'), times), total_s=sum(times))
+
+
+def closure(effort):
+    """Closing error of the crane's pins over the stroke: our joint positions, Pinocchio's kinematics."""
+    machine = machines.crane()
+    tree = machine.tree
+    low, high = (limit[machine.actuated] for limit in (tree.lowerPositionLimit, tree.upperPositionLimit))
+    strokes = low + (high - low) * np.linspace(0, 1, effort.strokes)[:, None]
+    positions = ours.Engine(machine).tree_positions(strokes, tree)
+    return {'strokes': effort.strokes, 'largest_m': machines.closing_error(machine, positions)}
+
+
+SUITES = {suite.__name__: suite for suite in (crane, chains, batch, cost, startup, closure)}
+
+
+def _states(loops):
+    """Enough states to hide the call from Python into a loop, few enough to stay in the cache."""
+    return max(8, 1024 // loops)
+
+
+def _record(result):
+    return {**asdict(result), 'verdict': result.verdict}
