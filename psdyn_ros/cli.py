@@ -1,0 +1,90 @@
+"""`psdyn` on the command line.  Exit codes: 0 success, 1 a verdict of fail, 2 unusable input, 70 internal error."""
+import argparse
+import os
+import sys
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+
+from .api.check import check_report
+from .api.load import load
+from .model.errors import PsdynError
+from .model.locate import find_machine, machine_names
+
+
+def main(arguments=None):
+    """Run the command line and return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except PsdynError as error:
+        print(f'psdyn: {type(error).__name__}: {error}', file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # the reader of our output went away, as `psdyn check FILE | head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception:
+        traceback.print_exc()
+        return 70
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog='psdyn', description='Dynamics and control of manipulators with cylinder-driven closed loops.')
+    parser.add_argument('--version', action='version', version=f'psdyn {_version()}')
+    commands = parser.add_subparsers(metavar='COMMAND', required=True)
+
+    check = commands.add_parser('check', help='print tree, loops, actuators and warnings of a URDF')
+    check.add_argument('file', metavar='FILE', help='URDF file, or the name of a machine of the package')
+    check.add_argument('--gravity', nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=('X', 'Y', 'Z'))
+    check.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
+    check.add_argument('--actuated', nargs='+', metavar='JOINT', help='actuated joints, overrules <ros2_control>')
+    check.add_argument('--loops-file', metavar='YAML', help='further loop closures')
+    check.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
+    check.set_defaults(run=_check)
+
+    demo = commands.add_parser(
+        'demo', help='simulate and control a machine over ROS 2, compare with PD, write a report')
+    demo.add_argument('--machine', default='hiab_xs031', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    demo.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
+    demo.add_argument('--duration', type=float, default=None, metavar='S', help='length of the reference')
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _version():
+    try:
+        return version('psdyn_ros')
+    except PackageNotFoundError:
+        return '(not installed)'
+
+
+def _check(options):
+    initial = {}
+    for entry in options.initial:
+        joint, _, value = entry.partition('=')
+        try:
+            initial[joint] = float(value)
+        except ValueError:
+            print(f"psdyn: --initial '{entry}': expected JOINT=POSITION", file=sys.stderr)
+            return 2
+    manipulator = load(find_machine(options.file), gravity=options.gravity, initial=initial, actuated=options.actuated,
+                       loops_file=options.loops_file, allow_unphysical=options.allow_unphysical)
+    print(check_report(manipulator))
+    return 0
+
+
+def _demo(options):
+    try:
+        from .nodes.demo import run
+    except ImportError as error:
+        print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
+              file=sys.stderr)
+        return 2
+    return run(options.machine, options.output, duration=options.duration)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

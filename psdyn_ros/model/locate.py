@@ -1,0 +1,39 @@
+"""Where the machines and configurations of the package are: installed by ROS, installed by pip, or in the source."""
+import os
+import sys
+from pathlib import Path
+
+from .errors import ModelError, did_you_mean
+
+
+def share_folders():
+    """Return the existing share folders of the package, the one of a sourced ROS workspace first."""
+    prefixes = [*filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)), sys.prefix]
+    folders = [Path(prefix) / 'share' / 'psdyn_ros' for prefix in prefixes]
+    source = Path(__file__).resolve().parents[2]
+    # a source tree stands before an older installed copy, and is recognised by its package.xml
+    if (source / 'package.xml').is_file():
+        folders.insert(0, source)
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def machine_names():
+    """Return the names of the machines that come with the package."""
+    return sorted({path.stem for folder in share_folders() for path in (folder / 'urdf').glob('*.urdf')})
+
+
+def find_machine(name_or_path):
+    """Return the path of a URDF: a file, or the name of a machine of the package."""
+    if Path(name_or_path).is_file():
+        return str(name_or_path)
+    for folder in share_folders():
+        path = folder / 'urdf' / f'{name_or_path}.urdf'
+        if path.is_file():
+            return str(path)
+    raise ModelError(f"'{name_or_path}': no such file or machine{did_you_mean(str(name_or_path), machine_names())}")
+
+
+def find_config(file_name):
+    """Return the path of a file of the package's config folder, or None."""
+    return next((str(folder / 'config' / file_name) for folder in share_folders()
+                 if (folder / 'config' / file_name).is_file()), None)
