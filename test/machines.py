@@ -5,8 +5,8 @@ Every loop is a triangle of barrel pin C, boom pin B and rod eye T, drawn in a p
 the base body. `q` is the angle from C->B to B->T; its sign is the assembly mode.
 """
 
-from itertools import count
 import json
+from itertools import count
 from math import acos, asin, cos, pi, sqrt
 from pathlib import Path
 from typing import NamedTuple

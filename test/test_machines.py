@@ -1,9 +1,9 @@
 """The random machines keep their promises: closed, clear of toggle points, in both modes, repeatable."""
 
-from machines import chain, loop_chain, random_state, tree
 import numpy as np
-from oracle import Oracle
 import pytest
+from machines import chain, loop_chain, random_state, tree
+from oracle import Oracle
 
 SEEDS = range(12)
 

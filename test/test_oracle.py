@@ -2,10 +2,10 @@
 
 import json
 
-from machines import chain, DATA, hiab, loop_chain, paz_machine, random_state, tree
 import numpy as np
-from oracle import Oracle
 import pytest
+from machines import DATA, chain, hiab, loop_chain, paz_machine, random_state, tree
+from oracle import Oracle
 
 PAZ = ['paz_one_loop_415kg', 'paz_four_dof_1063kg']
 WORDS = ['L', 'LL', 'RLPL', 'PRLRL', 'LLLLLLLL']
