@@ -66,7 +66,11 @@ def pytest_unconfigure():
     shutil.rmtree(LOG_DIR, ignore_errors=True)
 
 
+def seeded_generator(name):
+    """Random numbers that depend on the seed of the run and on a name, not on the order of tests."""
+    return np.random.default_rng([SEED, zlib.crc32(name.encode())])
+
+
 @pytest.fixture
 def rng(request):
-    """Random numbers that depend on the seed of the run and on the test, not on the order of tests."""
-    return np.random.default_rng([SEED, zlib.crc32(request.node.nodeid.encode())])
+    return seeded_generator(request.node.nodeid)

@@ -1,0 +1,28 @@
+"""What conftest.py promises to every test."""
+
+import os
+
+import conftest
+import hypothesis
+
+
+def test_two_runs_do_not_share_a_domain():
+    domain, lock = conftest.claim_domain()
+    with lock:
+        assert 1 <= domain <= 101
+        assert domain != conftest.DOMAIN
+
+
+def test_ros_stays_on_this_machine_and_out_of_the_home_folder():
+    assert os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
+    assert os.environ['ROS_DOMAIN_ID'] == str(conftest.DOMAIN)
+    assert os.path.isdir(os.environ['ROS_LOG_DIR'])
+
+
+def test_examples_follow_the_printed_seed(request):
+    assert hypothesis.core.global_force_seed == int(request.config.getoption('hypothesis_seed'))
+
+
+def test_random_numbers_are_those_of_the_seed(rng, request):
+    again = conftest.seeded_generator(request.node.nodeid)
+    assert (rng.random(5) == again.random(5)).all()
