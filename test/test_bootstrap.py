@@ -22,8 +22,8 @@ def bootstrap():
 @pytest.fixture
 def jazzy(bootstrap):
     """What Ubuntu 24.04 with ROS 2 jazzy has, the part that matters."""
-    installed = {'numpy': '1.26.4', 'scipy': '1.11.4', 'matplotlib': '3.6.3', 'pyyaml': '6.0.1', 'empy': '3.3.4',
-                 'lark-parser': '0.12.0', 'setuptools': '68.1.2', 'typing-extensions': '4.10.0'}
+    installed = {'numpy': '1.26.4', 'scipy': '1.11.4', 'matplotlib': '3.6.3', 'pyyaml': '6.0.1',
+                 'empy': '3.3.4', 'lark-parser': '0.12.0', 'setuptools': '68.1.2', 'typing-extensions': '4.10.0'}
     return bootstrap.Probe('works', installed)
 
 

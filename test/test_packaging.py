@@ -75,8 +75,7 @@ def colcon(workspace, *arguments):
 
 
 def output(folder, environ, *command):
-    result = subprocess.run(command, cwd=folder, env=environ, timeout=240, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
+    result = subprocess.run(command, cwd=folder, env=environ, timeout=240, text=True, capture_output=True)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
