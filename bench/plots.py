@@ -69,7 +69,7 @@ def _chains(records):
                             color=colour, label=engine, lw=2.5 if engine == OURS else 1.5)
         axis.set_title(f'{TITLES[task]}, {TITLES[mode]}', fontsize=10, loc='left')
         axis.grid(True, which='major', alpha=0.3)
-        axis.legend(fontsize=8, frameon=False)
+        axis.legend(fontsize=8, frameon=False, loc='upper left')
         sizes = sorted({r['loops'] for r in records})
         axis.set_xticks(sizes, [str(size) for size in sizes])
         axis.minorticks_off()
