@@ -1,12 +1,12 @@
 """The kernels against an independent engine, against themselves in extended precision, and against the laws."""
 
-from machines import chain, hiab, loop_chain, random_state, tree
 import numpy as np
-from oracle import Oracle
 import pytest
+from extended import inverse_dynamics_extended
+from machines import chain, hiab, loop_chain, random_state, tree
+from oracle import Oracle
 
 import psdyn_ros
-from extended import inverse_dynamics_extended
 
 
 def error(comp, ref):
@@ -75,7 +75,7 @@ def test_accuracy_up_to_eight_modules(rng):
 
 def test_rounding_errors(rng):
     """The same kernel text in extended precision: what double precision loses, without another engine's error."""
-    for seed in range(0, 120):
+    for seed in range(120):
         machine = random_machine(seed)
         manipulator = load(machine)
         x, xd, xdd, _ = random_state(machine, rng)
@@ -84,7 +84,7 @@ def test_rounding_errors(rng):
 
 
 def test_joints_and_poses_agree_with_independent_engine(rng):
-    for seed in range(0, 80):
+    for seed in range(80):
         machine = random_machine(seed)
         manipulator, oracle = load(machine), Oracle(machine.xml, machine.gravity, machine.initial)
         x, xd, xdd, _ = random_state(machine, rng)
@@ -102,7 +102,7 @@ def test_joints_and_poses_agree_with_independent_engine(rng):
 
 def test_forward_inverts_inverse(rng):
     """FD(ID) within 1e-12; what several modules lose more is the conditioning of their mass matrix."""
-    for seed in range(0, 160):
+    for seed in range(160):
         machine = random_machine(seed)
         manipulator = load(machine)
         x, xd, xdd, _ = random_state(machine, rng)
@@ -112,7 +112,7 @@ def test_forward_inverts_inverse(rng):
 
 
 def test_mass_matrix_is_symmetric_positive_definite_and_the_derivative_of_the_efforts(rng):
-    for seed in range(0, 60):
+    for seed in range(60):
         machine = random_machine(seed)
         manipulator = load(machine)
         x, xd, _, _ = random_state(machine, rng)
@@ -125,7 +125,7 @@ def test_mass_matrix_is_symmetric_positive_definite_and_the_derivative_of_the_ef
 
 
 def test_gravity_forces_are_the_derivative_of_potential_energy(rng):
-    for seed in range(0, 40):
+    for seed in range(40):
         machine = random_machine(seed)
         manipulator = load(machine)
         x, h = random_state(machine, rng).x, 1e-6

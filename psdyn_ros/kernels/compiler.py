@@ -19,7 +19,7 @@ except ImportError:
 
 # 'contract' (fused multiply-add) keeps the meaning of NaN and infinity; full fastmath would delete the
 # finite checks.  error_model 'numpy' lets a division by zero give inf, which the status checks catch.
-FLAGS = dict(cache=True, nogil=True, error_model='numpy', fastmath={'contract'})
+FLAGS = {'nogil': True, 'error_model': 'numpy', 'fastmath': {'contract'}}
 
 
 def sources_key():
@@ -83,14 +83,14 @@ def _compile(function, flags):
 
 def kernel(function):
     """Compile `function` when it is first called; without Numba it stays plain Python."""
-    return _compile(function, _FLAGS)
+    return _compile(function, FLAGS)
 
 
 def entry(function):
     """Like `kernel`, for calls from Python that share one scratch record: they keep the GIL."""
-    return _compile(function, dict(_FLAGS, nogil=False))
+    return _compile(function, FLAGS | {'nogil': False})
 
 
-_FLAGS = dict(FLAGS, cache=CACHE_FOLDER is not None)
+FLAGS['cache'] = CACHE_FOLDER is not None
 if compiled and _supports_no_nrt():
-    _FLAGS['_nrt'] = False
+    FLAGS['_nrt'] = False

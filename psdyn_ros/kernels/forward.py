@@ -11,13 +11,42 @@ The rigid barrel and rod are summed before they are turned; only the link carrie
 over by value from module k+1 to module k along a chain, through `work` at a branch.
 """
 from .compiler import kernel
-from .motion import (accelerate, accelerate_cylinder, attachment, friction, motion_at_base, outward_velocities,
-                     parent_acceleration, parent_slide, wrench_at_parent)
+from .motion import (
+    accelerate,
+    accelerate_cylinder,
+    attachment,
+    friction,
+    motion_at_base,
+    outward_velocities,
+    parent_acceleration,
+    parent_slide,
+    wrench_at_parent,
+)
 from .records import BARREL, LINK, LOOP, PRISMATIC, ROD
-from .spatial import (accumulate, add, articulated_add, articulated_less_dyad, articulated_plus_rigid,
-                      articulated_shift, articulated_times, articulated_turn_x, articulated_turn_z, cross, pair,
-                      rigid, rigid_add, rigid_bias, rigid_shift, rigid_slide_x, rigid_slide_z, rigid_times,
-                      rigid_turn_z, store, sub, turn_z)
+from .spatial import (
+    accumulate,
+    add,
+    articulated_add,
+    articulated_less_dyad,
+    articulated_plus_rigid,
+    articulated_shift,
+    articulated_times,
+    articulated_turn_x,
+    articulated_turn_z,
+    cross,
+    pair,
+    rigid,
+    rigid_add,
+    rigid_bias,
+    rigid_shift,
+    rigid_slide_x,
+    rigid_slide_z,
+    rigid_times,
+    rigid_turn_z,
+    store,
+    sub,
+    turn_z,
+)
 
 
 @kernel

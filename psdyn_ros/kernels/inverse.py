@@ -3,11 +3,31 @@
     f = sum J_i' F_i     with F_i the wrench on body i and all it carries (Paz & Mattila, sec. 3.6)
 """
 from .compiler import kernel
-from .motion import (accelerate, accelerate_cylinder, friction, motion_at_base, move, parent_acceleration,
-                     parent_slide, parent_velocity, wrench_at_parent)
+from .motion import (
+    accelerate,
+    accelerate_cylinder,
+    friction,
+    motion_at_base,
+    move,
+    parent_acceleration,
+    parent_slide,
+    parent_velocity,
+    wrench_at_parent,
+)
 from .records import BARREL, LINK, LOOP, PRISMATIC, ROD
-from .spatial import (accumulate, add, cross, pair, rigid, rigid_bias, rigid_slide_x, rigid_slide_z, rigid_times,
-                      store, turn_z)
+from .spatial import (
+    accumulate,
+    add,
+    cross,
+    pair,
+    rigid,
+    rigid_bias,
+    rigid_slide_x,
+    rigid_slide_z,
+    rigid_times,
+    store,
+    turn_z,
+)
 
 
 @kernel

@@ -22,7 +22,7 @@ MODULE = np.dtype([
     ('chained', 'i8'),          # 1: module k+1 stands on this link, so its inertia is handed over by value
     ('branched', 'i8'),         # 1: further modules stand on this link
     ('laden', 'i8'),            # +1: modules stand on the barrel, +2: on the rod
-    ('opens', 'i8'),            # to the parent's accumulator this module writes 1: first, 0: adds, -1: nothing (chained)
+    ('opens', 'i8'),            # parent's accumulator: 1 write first, 0 add, -1 not used (chained)
     ('turned', 'i8'),           # 1: `azimuth` is not the identity
     ('rubs', 'i8'),             # 0: no friction, 1: damping only, 2: Coulomb friction too
     ('placement', 'f8', 3),     # origin of the base frame in the parent body [m]
