@@ -31,16 +31,13 @@ class ControlLaw:
         self.saturations = np.zeros(manipulator.dof, dtype=np.int64)    # cycles in which a force was clamped
         self.set_gains(stiffness, damping)
         self._limit = np.array(manipulator.limits.effort, dtype=float)
-        self._force = np.empty(manipulator.dof)
-        self._feedback = np.empty(manipulator.dof)
-        self._term = np.empty(manipulator.dof)
 
     def set_gains(self, stiffness, damping):
         """Kp (n,) and Kd (n,) from the next update on."""
         self._kp, self._kd = np.array(stiffness, dtype=float), np.array(damping, dtype=float)
 
     def update(self, t, x, xd):
-        """Forces f (n,) for the state x (n,), xd (n,) measured at time t; the next call overwrites them.
+        """Forces f (n,) for the state x (n,), xd (n,) measured at time t.
 
         Without a reference the first position measured is held. Forces are clamped to the limits of the
         actuators.
@@ -48,12 +45,7 @@ class ControlLaw:
         if not self.reference.started:
             self.reference.hold(x)
         self.desired = x_ref, xd_ref, xdd_ref = self.reference.sample(t)
-        feedback, term = self._feedback, self._term
-        np.subtract(x_ref, x, out=feedback)
-        np.multiply(feedback, self._kp, out=feedback)
-        np.subtract(xd_ref, xd, out=term)
-        np.multiply(term, self._kd, out=term)
-        np.add(feedback, term, out=feedback)
+        feedback = self._kp * (x_ref - x) + self._kd * (xd_ref - xd)
         return self._clamped(self._wanted(x, xd, xdd_ref, feedback))
 
     def _wanted(self, x, xd, xdd_ref, feedback):
@@ -61,11 +53,9 @@ class ControlLaw:
         raise NotImplementedError
 
     def _clamped(self, wanted):
-        force, limit = self._force, self._limit
-        np.minimum(wanted, limit, out=force)
-        np.maximum(force, -limit, out=force)
-        if not math.isfinite(force @ force):
-            raise NonFiniteError(f'the control law gives forces that are not finite: {force.tolist()}')
+        if not math.isfinite(wanted @ wanted):
+            raise NonFiniteError(f'the control law gives forces that are not finite: {wanted.tolist()}')
+        force = np.maximum(np.minimum(wanted, self._limit), -self._limit)
         self.saturations += force != wanted
         return force
 
@@ -74,7 +64,7 @@ class ComputedTorque(ControlLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
 
     def _wanted(self, x, xd, xdd_ref, feedback):
-        return self.manipulator.inverse_dynamics(x, xd, np.add(xdd_ref, feedback, out=feedback))
+        return self.manipulator.inverse_dynamics(x, xd, xdd_ref + feedback)
 
 
 class PdGravity(ControlLaw):

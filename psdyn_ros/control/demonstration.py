@@ -15,8 +15,8 @@ STEPS = ((0.05, 0.45, 0.50, 0.90), (0.05, 0.40, 0.50, 0.85), (0.10, 0.40, 0.55, 
 def demonstration(manipulator, duration=DURATION):
     """`Waypoints` of a motion of all actuators that ends where it starts, the initial position.
 
-    Each goes towards the middle of its range and back, from rest to rest on quintics. A shorter motion goes less far,
-    not faster.
+    Each goes towards the middle of its range and back, from rest to rest on quintics. A shorter motion goes
+    less far, not faster.
     """
     limits, start = manipulator.limits, manipulator.initial_position
     schedule = [[duration * step for step in STEPS[i % len(STEPS)]] for i in range(manipulator.dof)]

@@ -2,10 +2,8 @@
 
 from enum import Enum
 
-import numpy as np
-
 JUMPS = 3       # states in a row that contradict the motion so far before the machine is taken to be elsewhere
-SECOND = 1e-9   # of a nanosecond
+SECOND = 1_000_000_000      # ns
 
 
 class Verdict(Enum):
@@ -20,6 +18,9 @@ class Verdict(Enum):
     JUMPED = 'position jumped'
 
 
+ACCEPTED = Verdict.ACCEPTED
+
+
 class StateMonitor:
     """Order, age and continuity of the measured states.
 
@@ -29,50 +30,54 @@ class StateMonitor:
     period    s between states that the machine publishes
     timeout   s after which a state is stale, and a silence a gap
     skew      s that a stamp may lie in the future
-    max_jump  m or rad that a position may differ from the last one carried on at its velocity
+    max_jump  m or rad, norm over the actuators: how far a position may be from the last one carried on at its
+    velocity
     """
 
     def __init__(self, period, timeout, skew, max_jump):
-        self._period, self._timeout, self._skew, self._max_jump = period, timeout, skew, max_jump
+        self._period, self._timeout, self._skew = round(period * SECOND), round(timeout * SECOND), round(skew * SECOND)
+        self._max_jump2 = max_jump**2
         self._stamp = self._arrival = self._x = self._xd = None
         self._jumps = 0
         self.missed = 0     # states that should have come between the accepted ones and did not
 
     def judge(self, stamp, now, arrival, x, xd):
-        """The `Verdict` on the state x, xd (each (dof,)).
+        """The `Verdict` on the state x, xd (each (dof,), kept until the next one).
 
         stamp, now  ns on the clock of the stamps
         arrival     ns on a steady clock
         """
         verdict = self._verdict(stamp, now, arrival, x)
-        self._jumps = self._jumps + 1 if verdict is Verdict.JUMPED else 0
-        if self._jumps == JUMPS:
-            self._jumps = 0
+        if verdict is ACCEPTED:
+            self.missed += max(0, (stamp - self._stamp + self._period // 2) // self._period - 1)
+        elif verdict is Verdict.JUMPED and self._jumps + 1 < JUMPS:
+            self._jumps += 1
+            return verdict
+        elif verdict is Verdict.JUMPED or verdict is Verdict.RESTARTED:
             verdict = Verdict.RESTARTED
-        if verdict is Verdict.ACCEPTED:
-            self.missed += max(0, round((stamp - self._stamp) * SECOND / self._period) - 1)
-        if verdict in (Verdict.ACCEPTED, Verdict.RESTARTED):
-            self._stamp, self._arrival, self._x, self._xd = stamp, arrival, x.copy(), xd.copy()
+        else:
+            return verdict
+        self._jumps = 0
+        self._stamp, self._arrival, self._x, self._xd = stamp, arrival, x, xd
         return verdict
 
     def silent(self, steady):
         """Whether the last accepted state is older than the timeout at this ns of the steady clock, or none came."""
-        return self._arrival is None or (steady - self._arrival) * SECOND > self._timeout
+        return self._arrival is None or steady - self._arrival > self._timeout
 
     def _verdict(self, stamp, now, arrival, x):
         if stamp == 0:
             return Verdict.UNSTAMPED
-        if (now - stamp) * SECOND > self._timeout:
+        if now - stamp > self._timeout:
             return Verdict.STALE
-        if (stamp - now) * SECOND > self._skew:
+        if stamp - now > self._skew:
             return Verdict.FUTURE
         if self.silent(arrival):        # also after the clock of the stamps was set back
             return Verdict.RESTARTED
-        if stamp <= self._stamp:
+        elapsed = stamp - self._stamp
+        if elapsed <= 0:
             return Verdict.OUT_OF_ORDER
-        dt = (stamp - self._stamp) * SECOND
-        if dt > self._timeout:
+        if elapsed > self._timeout:
             return Verdict.RESTARTED
-        if np.abs(x - self._x - dt * self._xd).max() > self._max_jump:
-            return Verdict.JUMPED
-        return Verdict.ACCEPTED
+        jump = x - self._x - elapsed / SECOND * self._xd
+        return Verdict.JUMPED if jump @ jump > self._max_jump2 else ACCEPTED

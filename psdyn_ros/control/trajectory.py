@@ -9,7 +9,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.linalg import solve_banded
 
 from ..model.errors import PsdynError
@@ -121,11 +120,17 @@ class Curve:
 
 
 def cubic_curve(knots, positions, start_velocity):
-    """The C2 cubic `Curve` through positions (N + 1, n) that starts with the velocity given and ends at rest."""
-    spline = CubicSpline(knots, positions, bc_type=((1, start_velocity), (1, np.zeros_like(start_velocity))))
-    coefficients = np.zeros((knots.size - 1, 6, positions.shape[1]))
-    coefficients[:, :4] = spline.c[::-1].swapaxes(0, 1)
-    return Curve(knots, coefficients)
+    """The C2 cubic `Curve` through positions (N + 1, n), with the velocity given at its start and at rest at its end."""
+    h = np.diff(knots)[:, None]
+    slope = np.diff(positions, axis=0) / h
+    ends = np.zeros_like(positions)
+    ends[0] = start_velocity
+    # acceleration at the end of a segment equals that at the start of the next
+    v = _at_inner_knots(h, 1.0, 2.0, 3.0 * (slope[:-1] / h[:-1] + slope[1:] / h[1:]), ends)
+    zero = np.zeros_like(slope)
+    return Curve(knots, np.stack([positions[:-1], v[:-1],
+                                  (3.0 * slope - 2.0 * v[:-1] - v[1:]) / h,
+                                  (v[:-1] + v[1:] - 2.0 * slope) / h**2, zero, zero], axis=1))
 
 
 def quintic_curve(knots, positions, velocities, accelerations):
@@ -143,35 +148,43 @@ def quintic_curve(knots, positions, velocities, accelerations):
 
 
 def smooth_accelerations(knots, positions, velocities, start_acceleration):
-    """(N, n) accelerations with which the quintic through the waypoints has continuous jerk.
+    """(N + 1, n) accelerations with which the quintic through the waypoints has continuous jerk.
 
-    Jerk on both sides of an inner knot, equated, is one tridiagonal system for each joint. The accelerations
-    are given at the start, zero at the end, and zero at both ends of a segment in which a joint stands still:
-    otherwise the smoothest curve would swing a little where the waypoints ask for rest.
+    They are given at the start, zero at the end, and zero at both ends of a segment in which a joint stands
+    still: otherwise the smoothest curve would swing a little where the waypoints ask for rest.
     """
-    count, joints = positions.shape
     h = np.diff(knots)[:, None]
     step = np.diff(positions, axis=0)
     still = (step == 0.0) & (velocities[:-1] == 0.0) & (velocities[1:] == 0.0)
-    fixed = np.zeros((count, joints), dtype=bool)
-    fixed[[0, -1]] = True
-    fixed[:-1] |= still
-    fixed[1:] |= still
-    given = np.zeros((count, joints))
-    given[0] = np.where(still[0], 0.0, start_acceleration)
-
-    # jerk at the end of a segment minus jerk at the start of the next, without the accelerations
+    at_rest = np.zeros(positions.shape, dtype=bool)
+    at_rest[:-1] |= still
+    at_rest[1:] |= still
+    ends = np.zeros_like(positions)
+    ends[0] = np.where(at_rest[0], 0.0, start_acceleration)
+    # jerk at both ends of the segments as far as positions and velocities make it
     leaving = 60.0 * step / h**3 - (36.0 * velocities[:-1] + 24.0 * velocities[1:]) / h**2
     arriving = 60.0 * step / h**3 - (24.0 * velocities[:-1] + 36.0 * velocities[1:]) / h**2
-    result = np.empty((count, joints))
-    for j in range(joints):
-        bands = np.zeros((3, count))
+    return _at_inner_knots(h, -3.0, 9.0, leaving[1:] - arriving[:-1], ends, at_rest)
+
+
+def _at_inner_knots(h, beside, diagonal, right, given, fixed=None):
+    """Solve beside (u[i-1] / h[i-1] + u[i+1] / h[i]) + diagonal (1 / h[i-1] + 1 / h[i]) u[i] = right[i] for u
+    (N + 1, n).
+
+    h (N, 1), right (N - 1, n); u is as given (N + 1, n) at both ends, and wherever `fixed` (N + 1, n) says
+    so.
+    """
+    solution = given.copy()
+    weight = 1.0 / h[:, 0]
+    for j in range(given.shape[1]):
+        free = np.arange(1, weight.size)
+        if fixed is not None:
+            free = free[~fixed[1:-1, j]]
+        bands = np.zeros((3, weight.size + 1))
         bands[1] = 1.0
-        right = given[:, j].copy()
-        inner = np.flatnonzero(~fixed[1:-1, j]) + 1
-        bands[1, inner] = 9.0 / h[inner - 1, 0] + 9.0 / h[inner, 0]
-        bands[0, inner + 1] = -3.0 / h[inner, 0]
-        bands[2, inner - 1] = -3.0 / h[inner - 1, 0]
-        right[inner] = leaving[inner, j] - arriving[inner - 1, j]
-        result[:, j] = solve_banded((1, 1), bands, right)
-    return result
+        bands[1, free] = diagonal * (weight[free - 1] + weight[free])
+        bands[0, free + 1] = beside * weight[free]
+        bands[2, free - 1] = beside * weight[free - 1]
+        solution[free, j] = right[free - 1, j]
+        solution[:, j] = solve_banded((1, 1), bands, solution[:, j])
+    return solution

@@ -52,6 +52,7 @@ class Controller:
         self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
         self._rejections = Rejections(node.get_logger().warning)
         self._times = pacing.CycleTimes()
+        self._now = pacing.clock_of(node)
         self._epoch = None              # ns: stamp of the first state; the law counts seconds from it
         self._state = None              # (stamp in ns, t in s, x, xd), the last one accepted; None while there is none
 
@@ -99,7 +100,7 @@ class Controller:
             self._rejections.add('joint_states', error, now)
             return False
         stamp = conversions.stamp_to_ns(msg.header.stamp)
-        verdict = self._monitor.judge(stamp, self._node.get_clock().now().nanoseconds, now, x, xd)
+        verdict = self._monitor.judge(stamp, self._now(), now, x, xd)
         if verdict is Verdict.RESTARTED:
             self._restart(stamp, x)
         elif verdict is not Verdict.ACCEPTED:
@@ -156,7 +157,7 @@ class Controller:
             self._node.get_logger().error('no state that can be used any more: no commands until one comes')
 
     def _report(self):
-        cycles, rejected, now = self._times, self._rejections, self._node.get_clock().now().nanoseconds
+        cycles, rejected, now = self._times, self._rejections, self._now()
         percentiles = cycles.percentiles(50.0, 99.0, 99.9)
         self._statistics.values[:] = cycles.count, self._monitor.missed, *percentiles
         self._publish_statistics(self._statistics.message)

@@ -82,22 +82,20 @@ class StateReader:
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
         columns, joint_map = self._maps[msg.name]
         _check_lengths(msg, ('position', 'velocity'), ('effort',))
-        position = np.frombuffer(msg.position)[columns]
-        velocity = np.frombuffer(msg.velocity)[columns]
-        _check_finite('position', position)
-        _check_finite('velocity', velocity)
-        x, xd, residual = joint_map.state(position, velocity)
+        x, xd, residual = joint_map.state(np.frombuffer(msg.position)[columns], np.frombuffer(msg.velocity)[columns])
         if residual > self._tolerance:
-            raise MessageError(f'the joints contradict each other by {residual:.3g}, at most {self._tolerance:g} allowed')
+            raise MessageError(f'the joints contradict each other by {residual:.3g}, '
+                               f'at most {self._tolerance:g} allowed')
         return x, xd
 
     def _map(self, names):
-        known = [name for name in names if name in self._manipulator.joints]
-        extra = [name for name in names if name not in self._manipulator.joints]
-        made = np.array([names.index(name) for name in known], dtype=np.intp), self._manipulator.joint_map(tuple(known))
+        known = tuple(name for name in self._manipulator.joints if name in names)
+        extra = [name for name in names if name not in known]
+        joint_map = self._manipulator.joint_map(known)
         if extra:
             self._on_extra(extra)
-        return made
+        columns = [names.index(name) for name in known]
+        return slice(None) if known == names else np.array(columns, dtype=np.intp), joint_map
 
 
 class EffortReader:
@@ -234,10 +232,12 @@ def _view(message, field, count):
 
 def _check_lengths(msg, needed, optional):
     count = len(msg.name)
-    for field in needed + optional:
-        length = len(getattr(msg, field))
-        if length != count and (length or field in needed):
-            raise MessageError(f'{field} has {length} entries for {count} names')
+    for field in needed:
+        if len(getattr(msg, field)) != count:
+            raise MessageError(f'{field} has {len(getattr(msg, field))} entries for {count} names')
+    for field in optional:
+        if len(getattr(msg, field)) not in (0, count):
+            raise MessageError(f'{field} has {len(getattr(msg, field))} entries for {count} names')
 
 
 def _check_finite(field, values):

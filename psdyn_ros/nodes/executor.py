@@ -16,7 +16,8 @@ SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
 
 
 def make_executor(context=None):
-    """The event-driven executor where rclpy has it (half the processor time, less latency), else the usual one.
+    """The event-driven executor where rclpy has it (half the processor time, less latency), else the usual
+    one.
 
     It must be spun by `spin_once` with a timeout: its bare `spin()` burns a core and hears no signal.
     """
@@ -27,16 +28,12 @@ def make_executor(context=None):
     return EventsExecutor(context=context)
 
 
-def spin(node):
-    """Serve the node until the context is shut down or a signal comes.
-
-    Woken up now and then on purpose: the bare `spin()` of the events executor burns a core and hears no
-    signal.
-    """
+def spin(node, stopped):
+    """Serve the node until `stopped()` or until its context is shut down."""
     executor = make_executor()
     executor.add_node(node)
     try:
-        while rclpy.ok():
+        while rclpy.ok() and not stopped():
             executor.spin_once(timeout_sec=WAKE_UP)
     finally:
         executor.remove_node(node)
@@ -46,15 +43,15 @@ def spin(node):
 def run(name, build, args=None):
     """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process."""
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    signals = _Signals()
     node = None
     try:
         node = rclpy.create_node(name)
         work = build(node)      # held here: the node itself keeps callbacks only
+        signals.gentle = True
         gc.collect()
         gc.freeze()             # what lives as long as the process is no longer searched for garbage
-        spin(node)
+        spin(node, lambda: signals.received)
         del work
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
@@ -71,5 +68,15 @@ def run(name, build, args=None):
     return SUCCESS
 
 
-def _interrupt(number, frame):
-    raise KeyboardInterrupt
+class _Signals:
+    """SIGINT and SIGTERM: they interrupt the start-up, and are noted (`gentle`) once callbacks may be in progress."""
+
+    def __init__(self):
+        self.gentle = self.received = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._take)
+
+    def _take(self, number, frame):
+        self.received = True
+        if not self.gentle:
+            raise KeyboardInterrupt

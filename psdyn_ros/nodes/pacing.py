@@ -69,6 +69,14 @@ class CycleTimes:
         return np.percentile(recorded, which) * 1e-9 if self.count else np.zeros(len(which))
 
 
+def clock_of(node):
+    """A function for ns on the clock of the node; the system clock is asked directly, which is ten times faster."""
+    if node.get_parameter('use_sim_time').value:
+        clock = node.get_clock()
+        return lambda: clock.now().nanoseconds
+    return time.time_ns
+
+
 def require_rate(rate, work, what):
     """Raise RateError unless `work()` leaves room in a period of the rate (Hz)."""
     work()      # the first call may compile

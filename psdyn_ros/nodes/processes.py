@@ -64,7 +64,7 @@ class NodeProcesses:
         """Run `python -m module arguments`; returns the process."""
         root = Path(__file__).resolve().parents[2]
         path = os.pathsep.join(filter(None, [str(root), os.environ.get('PYTHONPATH')]))
-        with open(self.log(name), 'ab') as log:
+        with open(self.log(name), 'wb') as log:
             # A session of its own: Ctrl-C in the terminal reaches us only, and we end the nodes in order.
             self._processes[name] = subprocess.Popen(
                 [sys.executable, '-m', module, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,

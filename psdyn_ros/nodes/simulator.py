@@ -46,6 +46,7 @@ class Simulator:
         self._plant = plants[1]
         self._command = None            # efforts that came since the last step
         self._paused = False
+        self._now = pacing.clock_of(node)
         self._deadlines = pacing.Deadlines(round(conversions.SECOND / p.rate), round(p.max_catch_up * 1e9))
         self._stamp = None              # ns of the simulated instant, on the ROS clock
         self._clock_jumps = 0
@@ -97,7 +98,7 @@ class Simulator:
 
     def _advance_stamp(self, periods):
         """Stamps keep to the grid of the periods, as long as nobody sets the clock and no time was lost."""
-        now = self._node.get_clock().now().nanoseconds
+        now = self._now()
         stamp = now if self._stamp is None else self._stamp + periods * self._deadlines.period
         if abs(now - stamp) > CLOCK_JUMP:
             self._clock_jumps += 1
@@ -133,7 +134,7 @@ class Simulator:
         level = 'error' if state == FAULT else 'ok' if state == RUNNING and not self._paused else 'warn'
         summary = self._plant.fault or ('paused' if self._paused else state)
         self._diagnostics.publish(conversions.diagnostics_msg(
-            self._node.get_clock().now().nanoseconds, f'{self._node.get_name()}: plant', level, summary, {
+            self._now(), f'{self._node.get_name()}: plant', level, summary, {
                 'simulated time [s]': self._plant.time,
                 'worst step [ms]': self._worst_step * 1e-6,
                 'overruns': deadlines.overruns,

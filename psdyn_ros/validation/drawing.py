@@ -36,28 +36,30 @@ def shapes_of(urdf):
 
 
 def draw(axes, manipulator, shapes, x, alpha=1.0):
-    """Draw the machine at actuator position x (n,) on matplotlib axes, as its side view.
+    """Draw the machine at actuator position x (n,) on matplotlib axes, as its side view; returns the middle
+    (2,) of the last shape of its far end.
 
-    The view is along the horizontal, across the plane that holds the far end of the machine: slewing does not show.
+    Each moving link is seen across the vertical plane in which the far end of the machine lies, so that
+    slewing does not show; what stands still is seen across the x axis.
     """
     poses = {link: manipulator.link_pose(x, link) for link in {shape.link for shape in shapes}}
-    heading = _heading(poses)
-    for shape in shapes:
-        pose = poses[shape.link]
-        seen = side_view(shape.points @ pose[:3, :3].T + pose[:3, 3], heading)
-        outline = seen[ConvexHull(seen).vertices]
+    far = max(poses, key=lambda link: np.hypot(*poses[link][:2, 3]))
+    heading = np.arctan2(poses[far][1, 3], poses[far][0, 3])
+    views = [_seen(shape, poses[shape.link], heading) for shape in shapes]
+    for shape, view in sorted(zip(shapes, views), key=lambda pair: pair[1][:, 2].min(), reverse=True):
+        outline = view[ConvexHull(view[:, :2]).vertices]
         axes.fill(outline[:, 0], outline[:, 1], facecolor=shape.color[:3], alpha=alpha * shape.color[3],
                   edgecolor='black', linewidth=0.4)
+    return next(view[:, :2].mean(axis=0) for shape, view in zip(shapes[::-1], views[::-1]) if shape.link == far)
 
 
-def side_view(points, heading):
-    """(k, 2) reach and height of points (k, 3) in the vertical plane of this heading."""
-    return np.column_stack([points[:, 0] * np.cos(heading) + points[:, 1] * np.sin(heading), points[:, 2]])
-
-
-def _heading(poses):
-    reach, far = max((np.hypot(*pose[:2, 3]), link) for link, pose in poses.items())
-    return np.arctan2(poses[far][1, 3], poses[far][0, 3]) if reach > 0.0 else 0.0
+def _seen(shape, pose, heading):
+    """(k, 3) reach, height and distance from the viewer of the points of a shape."""
+    points = shape.points @ pose[:3, :3].T + pose[:3, 3]
+    if (pose == np.eye(4)).all():
+        heading = 0.0
+    c, s = np.cos(heading), np.sin(heading)
+    return np.column_stack([c * points[:, 0] + s * points[:, 1], points[:, 2], c * points[:, 1] - s * points[:, 0]])
 
 
 def _points(visual):

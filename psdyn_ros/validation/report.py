@@ -13,12 +13,13 @@ from matplotlib.figure import Figure
 from . import drawing
 
 # Okabe and Ito: told apart by everyone, and in print
-BLACK, BLUE, VERMILLION, GREY = '#000000', '#0072B2', '#D55E00', '#999999'
+BLACK, BLUE, VERMILLION = '#000000', '#0072B2', '#D55E00'
+STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 1.4, 'linestyle': '--'})
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}      # unit -> factor and unit of errors, unit of positions
 FORCE_UNITS = {'m': 'kN', 'rad': 'kN m'}
 POSES = 5           # of the machine in the picture of the motion
 DPI = 130
-COMPLETE = 0.95     # share of the instants that a recording must have to be judged
+COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
 
 
 class Run(NamedTuple):
@@ -35,22 +36,22 @@ class Summary(NamedTuple):
     machine    name
     judged     the Run that the verdict is about
     baseline   the Run that it is compared with, or None
-    expected   instants that a complete recording of the motion has
+    duration   s that the motion takes
     facts      label -> text: the conditions of the run
     """
 
     machine: str
     judged: Run
     baseline: Run
-    expected: int
+    duration: float
     facts: dict
 
     @property
     def reason(self):
         """Why the run failed; empty when it passed."""
         tracking = self.judged.tracking
-        if tracking.time.size < COMPLETE * self.expected:
-            return f'only {tracking.time.size} of {self.expected} instants of the motion were recorded.'
+        if tracking.time[-1] < COMPLETE * self.duration:
+            return f'the recording ends after {tracking.time[-1]:.1f} s of {self.duration:.1f} s.'
         late = [error.joint for error in tracking.errors if not error.passed]
         return f'{", ".join(late)} did not follow the reference within the bound.' if late else ''
 
@@ -64,7 +65,7 @@ def tracking_table(summary):
     """Rows of text, the header first: error of each actuator under both laws."""
     yield 'joint', 'unit', 'RMS', 'bound', 'maximum', 'RMS baseline', 'maximum baseline', 'ratio of RMS'
     baseline = summary.baseline.tracking.errors if summary.baseline else (None,) * len(summary.judged.tracking.errors)
-    for error, other in zip(summary.judged.tracking.errors, baseline, strict=True):
+    for error, other in zip(summary.judged.tracking.errors, baseline):
         factor, unit, _ = DISPLAY[error.unit]
         yield (error.joint, unit, f'{factor * error.rms:.3f}', f'{factor * error.bound:.3f}',
                f'{factor * error.maximum:.3f}',
@@ -74,7 +75,7 @@ def tracking_table(summary):
 
 def timing_table(summary):
     """Rows of text, the header first: control cycles of both laws."""
-    yield 'law', 'cycles', 'missed states', 'p50 [us]', 'p99 [us]', 'p99.9 [us]'
+    yield 'law', 'cycles', 'missed states', 'p50 [µs]', 'p99 [µs]', 'p99.9 [µs]'
     for run in (summary.judged, summary.baseline):
         if run is not None and run.recording.statistics:
             s = run.recording.statistics
@@ -87,7 +88,7 @@ def as_text(rows):
     rows = [tuple(row) for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return '\n'.join('  '.join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                               for i, (cell, width) in enumerate(zip(row, widths, strict=True))) for row in rows)
+                               for i, (cell, width) in enumerate(zip(row, widths))) for row in rows)
 
 
 def figures(summary, manipulator, urdf):
@@ -123,52 +124,55 @@ def _png(figure):
 
 
 def _tracking(summary):
-    judged, baseline = summary.judged, summary.baseline
-    errors = judged.tracking.errors
-    columns = 3 if baseline else 2
-    figure = Figure(figsize=(4.6 * columns, 2.5 * len(errors)), dpi=DPI, layout='constrained')
+    runs = [run for run in (summary.judged, summary.baseline) if run is not None]
+    errors = summary.judged.tracking.errors
+    columns = 1 + len(runs)
+    figure = Figure(figsize=(5.0 * columns, 2.5 * len(errors)), dpi=DPI, layout='constrained')
     grid = figure.subplots(len(errors), columns, sharex=True, squeeze=False)
-    for i, (error, row) in enumerate(zip(errors, grid, strict=True)):
-        factor, error_unit, unit = DISPLAY[error.unit]
-        tracking = judged.tracking
-        row[0].plot(tracking.time, tracking.reference[:, i], color=BLACK, linewidth=3.0, alpha=0.35, label='reference')
-        row[0].plot(tracking.time, tracking.measured[:, i], color=BLUE, label=judged.law)
+    for i, (error, row) in enumerate(zip(errors, grid)):
+        _, _, unit = DISPLAY[error.unit]
+        tracking = summary.judged.tracking
+        row[0].plot(tracking.time, tracking.reference[:, i], color=BLACK, linewidth=4.0, alpha=0.3, label='reference')
         row[0].set_ylabel(f'{error.joint} [{unit}]')
-        row[1].plot(tracking.time, factor * (tracking.measured - tracking.reference)[:, i], color=BLUE, linewidth=0.9)
-        row[1].axhspan(-factor * error.bound, factor * error.bound, color=GREY, alpha=0.2, label='bound of the RMS')
-        row[1].set_ylabel(f'error [{error_unit}]')
-        if baseline:
-            other = baseline.tracking
-            row[0].plot(other.time, other.measured[:, i], color=VERMILLION, linestyle='--', label=baseline.law)
-            row[2].plot(other.time, factor * (other.measured - other.reference)[:, i], color=VERMILLION, linewidth=0.9)
-            row[2].axhspan(-factor * error.bound, factor * error.bound, color=GREY, alpha=0.2)
-            row[2].set_ylabel(f'error [{error_unit}]')
-    for axes, title in zip(grid[0], ('position', f'error under {judged.law}',
-                                     f'error under {baseline.law}' if baseline else ''), strict=False):
+        for axes, run in zip(row[1:], runs):
+            row[0].plot(run.tracking.time, run.tracking.measured[:, i], label=run.law, **STYLES[runs.index(run)])
+            _error(axes, run, i, STYLES[runs.index(run)])
+    for axes, title in zip(grid[0], ('position', *(f'error under {run.law}' for run in runs))):
         axes.set_title(title)
-    grid[0][0].legend(fontsize=8)
-    grid[0][1].legend(fontsize=8)
+    grid[0][0].legend(fontsize=9)
     _finish(grid)
     return figure
 
 
+def _error(axes, run, i, style):
+    """Error of actuator i over time, with its figures."""
+    error = run.tracking.errors[i]
+    factor, unit, _ = DISPLAY[error.unit]
+    axes.plot(run.tracking.time, factor * (run.tracking.measured - run.tracking.reference)[:, i],
+              color=style['color'], linewidth=1.0)
+    axes.axhline(0.0, color=BLACK, linewidth=0.6)
+    axes.set_ylabel(f'error [{unit}]')
+    axes.margins(y=0.25)
+    axes.text(0.985, 0.95, f'RMS {factor * error.rms:.3g} {unit}, bound {factor * error.bound:g} {unit}',
+              transform=axes.transAxes, ha='right', va='top', fontsize=9,
+              bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
+
+
 def _forces(summary):
+    runs = [run for run in (summary.judged, summary.baseline) if run is not None]
     errors = summary.judged.tracking.errors
-    figure = Figure(figsize=(11, 2.2 * len(errors)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(errors), 1, sharex=True, squeeze=False)
     names = [error.joint for error in errors]
-    for run, color, style in ((summary.baseline, VERMILLION, '--'), (summary.judged, BLUE, '-')):
-        if run is None:
-            continue
-        commands = run.recording.commands.columns(names)
-        time = (commands.stamps - run.tracking.start) * 1e-9
-        shown = (time >= 0.0) & (time <= run.tracking.time[-1])
+    figure = Figure(figsize=(12, 2.2 * len(errors)), dpi=DPI, layout='constrained')
+    grid = figure.subplots(len(errors), 1, sharex=True, squeeze=False)
+    for k in reversed(range(len(runs))):        # the judged one on top
+        commands = runs[k].recording.commands.columns(names)
+        time = (commands.stamps - runs[k].tracking.start) * 1e-9
+        shown = (time >= 0.0) & (time <= runs[k].tracking.time[-1])
         for i, error in enumerate(errors):
-            grid[i][0].plot(time[shown], 1e-3 * commands['effort'][shown, i], color=color, linestyle=style,
-                            linewidth=1.2, label=run.law)
+            grid[i][0].plot(time[shown], 1e-3 * commands['effort'][shown, i], label=runs[k].law, **STYLES[k])
             grid[i][0].set_ylabel(f'{error.joint} [{FORCE_UNITS[error.unit]}]')
-    grid[0][0].set_title('commanded force, positive when it extends the actuator')
-    grid[0][0].legend(fontsize=8)
+    grid[0][0].set_title('commanded effort of the actuators, positive when it extends them')
+    grid[0][0].legend(fontsize=9)
     _finish(grid)
     return figure
 
@@ -178,19 +182,22 @@ def _finish(grid):
         axes.grid(True, color='#dddddd', linewidth=0.6)
         axes.margins(x=0.0)
     for axes in grid[-1]:
-        axes.set_xlabel('time [s]')
+        axes.set_xlabel('time from the first motion [s]')
 
 
 def _motion(summary, manipulator, urdf):
-    """The machine at instants spread over the motion, and where its far end went."""
+    """The machine at instants spread over the motion, the first one solid, and where its load goes."""
     tracking = summary.judged.tracking
     shapes = drawing.shapes_of(urdf)
-    figure = Figure(figsize=(11, 6.5), dpi=DPI, layout='constrained')
+    figure = Figure(figsize=(11, 7), dpi=DPI, layout='constrained')
     axes = figure.subplots()
-    path = tracking.measured[np.linspace(0, len(tracking.time) - 1, POSES).astype(int)]
-    for k, x in enumerate(path):
-        drawing.draw(axes, manipulator, shapes, x, alpha=1.0 if k == 0 else 0.25)
+    last = len(tracking.time) - 1
+    for k in np.linspace(0, last, POSES).astype(int)[::-1]:
+        tip = drawing.draw(axes, manipulator, shapes, tracking.measured[k], alpha=0.3 if k else 1.0)
+        axes.annotate(f'{tracking.time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
+                      bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.5})
     axes.set_aspect('equal')
+    axes.set_title(f'{summary.machine} under {summary.judged.law}, from the side; slewing taken out')
     axes.set_xlabel('reach [m]')
     axes.set_ylabel('height [m]')
     axes.grid(True, color='#dddddd', linewidth=0.6)

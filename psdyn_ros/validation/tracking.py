@@ -58,8 +58,8 @@ def track(recording, units, bounds=BOUNDS):
     units   actuator -> 'm' or 'rad', in the order of the result
     bounds  unit -> largest RMS error
 
-    Reference and state belong together when their stamps are equal: the controller stamps the reference with the state it
-    answers. From the first instant of a moving reference on all of them count.
+    Reference and state belong together when their stamps are equal: the controller stamps the reference with
+    the state it answers. From the first instant of a moving reference on all of them count.
     """
     names = list(units)
     states, reference = recording.states.columns(names), recording.reference.columns(names)
