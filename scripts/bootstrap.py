@@ -88,7 +88,9 @@ def update(venv, stage):
         run(python, '-m', 'venv', '--clear', *site, venv)
     # Without its stamp an environment is made anew: an interrupted installation never passes for a whole one.
     stamp.unlink(missing_ok=True)
-    pip = (venv / 'bin' / 'python', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check')
+    # The conflict it would warn of is explained in requirements/pinocchio.txt.
+    pip = (venv / 'bin' / 'python', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check',
+           '--no-warn-conflicts')
     for arguments in pip_steps(stage, system, venv / 'requirements'):
         run(*pip, *arguments)
     stages = sorted({*stages, *CONTAINED[stage]})
