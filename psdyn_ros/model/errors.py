@@ -73,8 +73,15 @@ class MeasurementError(StateError):
 def did_you_mean(name, existing):
     """Return the hint that ends a message about an unknown name."""
     existing = sorted(existing)
-    near = difflib.get_close_matches(name, existing, n=1, cutoff=0.6)
+    # comparing takes the square of the length
+    near = difflib.get_close_matches(str(name), [one for one in existing if len(one) < 100], n=1, cutoff=0.6) \
+        if len(str(name)) < 100 else None
     if near:
         return f"; did you mean '{near[0]}'?"
-    shown = ', '.join(existing[:8]) + (', ...' if len(existing) > 8 else '')
+    shown = ', '.join(map(shorten, existing[:8])) + (', ...' if len(existing) > 8 else '')
     return f'; there are: {shown}' if existing else '; there are none'
+
+
+def shorten(text):
+    """Return the text at a length that a message can carry."""
+    return text if len(text) <= 120 else text[:100] + ' ...'

@@ -1,11 +1,12 @@
 """URDF text to `Description`: tree, <constraint> and <loop_joint> closures, <ros2_control> interfaces."""
 import math
+import os
 
 import numpy as np
 import yaml
 
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
-from .errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean
+from .errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean, shorten
 from .xml_reader import Element, parse, read_text
 
 MAX_LINKS = 2000
@@ -15,11 +16,16 @@ CLOSURE_TYPES = ('revolute', 'fixed', 'spherical', 'universal', 'prismatic')
 
 def read(path_or_xml, loops_file=None):
     """Return the `Description` of a URDF file, or of a text that starts with '<'."""
-    is_text = isinstance(path_or_xml, str) and path_or_xml.lstrip('\ufeff \t\r\n').startswith('<')
-    text = path_or_xml.lstrip('\ufeff \t\r\n') if is_text else read_text(path_or_xml)
-    robot = parse(text)
+    try:
+        path = os.fspath(path_or_xml)
+    except TypeError:
+        path = None
+    if not isinstance(path, str):
+        raise ModelError(f'expected a path or XML text, not {type(path_or_xml).__name__}')
+    text = path.lstrip('\ufeff \t\r\n')
+    robot = parse(text if text.startswith('<') else read_text(path))
     if robot.tag != 'robot':
-        raise ModelError(f'line {robot.line}: the root element is <{robot.tag}>; a URDF has <robot>')
+        raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
     links = _named(robot, 'link', _link)
     if len(links) > MAX_LINKS:
@@ -61,9 +67,9 @@ def _numbers(element, attribute, count, default, where):
     try:
         values = np.array([float(word) for word in text.split()])
     except ValueError:
-        raise ModelError(f"{where}: {attribute}='{text}' is not {count} number(s)") from None
+        raise ModelError(f"{where}: {attribute}='{shorten(text)}' is not {count} number(s)") from None
     if values.size != count or not np.isfinite(values).all():
-        raise ModelError(f"{where}: {attribute}='{text}' is not {count} finite number(s)")
+        raise ModelError(f"{where}: {attribute}='{shorten(text)}' is not {count} finite number(s)")
     return values
 
 

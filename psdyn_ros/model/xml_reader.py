@@ -5,10 +5,12 @@ from xml.etree import ElementTree
 import defusedxml
 from defusedxml.ElementTree import DefusedXMLParser
 
-from .errors import XmlError
+from .errors import XmlError, shorten
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
+MAX_ELEMENTS = 250_000      # of 2000 links with a hundred elements each
+MAX_ATTRIBUTE = 4096        # characters
 
 
 class Element(ElementTree.Element):
@@ -18,18 +20,26 @@ class Element(ElementTree.Element):
 
 
 class _Reader(DefusedXMLParser):
-    """Forbids DTDs and entities (its base class), counts depth, notes lines."""
+    """Forbids DTDs and entities (its base class), counts elements and their depth, notes lines."""
 
     def __init__(self):
-        super().__init__(target=ElementTree.TreeBuilder(element_factory=Element), forbid_dtd=True)
-        self._depth = 0
+        # An encoding declared in the prologue speaks of bytes; this text was decoded already.
+        super().__init__(target=ElementTree.TreeBuilder(element_factory=Element), encoding='utf-8', forbid_dtd=True)
+        self._depth = self._count = 0
         start, end = self.parser.StartElementHandler, self.parser.EndElementHandler
 
         def numbered_start(tag, attributes):
+            line = self.parser.CurrentLineNumber
             self._depth += 1
+            self._count += 1
             if self._depth > MAX_DEPTH:
-                raise XmlError(f'line {self.parser.CurrentLineNumber}: elements nested deeper than {MAX_DEPTH}')
-            start(tag, attributes).line = self.parser.CurrentLineNumber
+                raise XmlError(f'line {line}: elements nested deeper than {MAX_DEPTH}')
+            if self._count > MAX_ELEMENTS:
+                raise XmlError(f'line {line}: more than {MAX_ELEMENTS} elements')
+            if any(len(text) > MAX_ATTRIBUTE for text in attributes):
+                raise XmlError(f'line {line}: an attribute of <{shorten(tag)}> has more than {MAX_ATTRIBUTE} '
+                               'characters')
+            start(tag, attributes).line = line
 
         def counted_end(tag):
             self._depth -= 1
@@ -40,7 +50,7 @@ class _Reader(DefusedXMLParser):
 
 
 def read_text(path):
-    """Return the text of an XML file of at most MAX_BYTES; .xacro files are expanded where xacro is installed."""
+    """Return the text of a UTF-8 file of at most MAX_BYTES; .xacro files are expanded where xacro is installed."""
     path = os.fspath(path)
     try:
         size = os.path.getsize(path)
@@ -48,10 +58,19 @@ def read_text(path):
             raise XmlError(f"'{path}' has {size} bytes; at most {MAX_BYTES} are read")
         if path.endswith('.xacro'):
             return _expand(path)
-        with open(path, encoding='utf-8') as file:
-            return file.read()
+        with open(path, 'rb') as file:
+            # devices and pipes have no size
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise XmlError(f"cannot read '{path}': {error.strerror}") from error
+        raise XmlError(f"cannot read '{shorten(path)}': {error.strerror}") from error
+    except ValueError as error:
+        if isinstance(error, XmlError):
+            raise
+        raise XmlError(f"cannot read '{shorten(path)}': {error}") from error
+    if len(content) > MAX_BYTES:
+        raise XmlError(f"'{path}' has more bytes than a URDF may have; at most {MAX_BYTES} are read")
+    try:
+        return content.decode('utf-8')
     except UnicodeDecodeError as error:
         raise XmlError(f"'{path}' is not UTF-8 text: {error}") from error
 
@@ -62,7 +81,10 @@ def _expand(path):
     except ImportError as error:
         raise XmlError(f"'{path}' needs xacro, which is not installed (ros-<distro>-xacro); "
                        'expand it to a .urdf file first') from error
-    return xacro.process_file(path).toxml()
+    try:
+        return xacro.process_file(path).toxml()
+    except Exception as error:      # whatever a macro or an expression in it may raise
+        raise XmlError(f"xacro cannot expand '{path}': {type(error).__name__}: {error}") from error
 
 
 def parse(text):
@@ -71,7 +93,6 @@ def parse(text):
         raise XmlError(f'the XML text has {len(text)} characters; at most {MAX_BYTES} bytes are read')
     reader = _Reader()
     try:
-        # An encoding declared in the prologue speaks of bytes; this text is decoded already.
         reader.feed(text.encode('utf-8'))
         return reader.close()
     except ElementTree.ParseError as error:
