@@ -10,7 +10,7 @@ from bench import machines, native
 
 ITERATIONS, MU = 2, 1e-10
 LCABA_ITERATIONS, LCABA_MU = 4, 1e-4  # 1/mu is added to inertias here: a smaller mu loses digits
-FEW_LOOPS = 6  # below, numpy costs more than it saves
+FEW_LOOPS = 8  # up to here numpy costs more than it saves
 
 
 class FromPython:

@@ -34,20 +34,20 @@ def draw(results, folder):
 
 
 def _crane(records):
-    groups = [[r for r in records if (r['task'], r['mode']) == group and r['median_us']] for group in GROUPS]
+    groups = [[r for r in records if (r['task'], r['mode']) == group and r['best_us']] for group in GROUPS]
     figure, axes = plt.subplots(
         len(GROUPS), 1, figsize=(8, 6.5), sharex=True, layout='constrained',
         height_ratios=[len(group) for group in groups])
     for axis, group, (task, mode) in zip(axes, groups, GROUPS):
-        group = sorted(group, key=lambda r: -r['median_us'])
-        bars = axis.barh([r['engine'] for r in group], [r['median_us'] for r in group],
+        group = sorted(group, key=lambda r: -r['best_us'])
+        bars = axis.barh([r['engine'] for r in group], [r['best_us'] for r in group],
                          color=[COLOURS[r['engine']] for r in group], height=0.7)
         axis.bar_label(bars, [_bar_text(r) for r in group], padding=4, fontsize=9)
         axis.set_title(f'{TITLES[task]}, {TITLES[mode]}', fontsize=10, loc='left')
         axis.spines[['top', 'right']].set_visible(False)
         axis.tick_params(labelsize=9)
         axis.margins(x=0.22)
-    axes[-1].set_xlabel('us per state (in brackets: times as long as psdyn_ros)')
+    axes[-1].set_xlabel('us per state, best round (in brackets: times as long as psdyn_ros, median of the rounds)')
     figure.suptitle('4-DoF crane with two closed loops')
     return figure
 
@@ -55,7 +55,7 @@ def _crane(records):
 def _bar_text(record):
     times = '' if record['engine'] == OURS else f'  ({record["ratio"]:.1f} x)'
     accuracy = '' if record['verdict'] == 'exact' else f', {record["verdict"]}: error {record["error"]:.0e}'
-    return f'{record["median_us"]:.2f}{times}{accuracy}'
+    return f'{record["best_us"]:.2f}{times}{accuracy}'
 
 
 def _chains(records):
@@ -63,9 +63,9 @@ def _chains(records):
     for axis, (task, mode) in zip(axes.flat, GROUPS):
         for engine, colour in COLOURS.items():
             line = [r for r in records
-                    if (r['task'], r['mode'], r['engine']) == (task, mode, engine) and r['median_us']]
+                    if (r['task'], r['mode'], r['engine']) == (task, mode, engine) and r['best_us']]
             if line:
-                axis.loglog([r['loops'] for r in line], [r['median_us'] for r in line], 'o-', ms=4,
+                axis.loglog([r['loops'] for r in line], [r['best_us'] for r in line], 'o-', ms=4,
                             color=colour, label=engine, lw=2.5 if engine == OURS else 1.5)
         axis.set_title(f'{TITLES[task]}, {TITLES[mode]}', fontsize=10, loc='left')
         axis.grid(True, which='major', alpha=0.3)
@@ -76,6 +76,6 @@ def _chains(records):
     for axis in axes[-1]:
         axis.set_xlabel('loop modules')
     for axis in axes[:, 0]:
-        axis.set_ylabel('us per state')
+        axis.set_ylabel('us per state, best round')
     figure.suptitle('Chains of cylinder-driven loops')
     return figure

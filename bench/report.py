@@ -5,6 +5,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+from bench import native
 from bench.comparison import OURS
 from bench.pinocchio_peer import ITERATIONS, LCABA_ITERATIONS, LCABA_MU, MU
 
@@ -14,18 +15,23 @@ def about(quick):
         'quick': quick,
         'processor': _processor(),
         'cores': len(os.sched_getaffinity(0)),
+        'load': os.getloadavg()[0],
         'versions': {'python': platform.python_version(),
                      **{name: version(name) for name in ('numpy', 'numba', 'pin', 'mujoco')}},
         'settings': {
             'constraintDynamics': f'{ITERATIONS} iterations, mu {MU:g}',
             'lcaba': f'{LCABA_ITERATIONS} iterations, mu {LCABA_MU:g}',
-            'mj_forward': 'connect, impedance 0.9999, contacts and islands off'},
+            'mj_forward': 'connect, impedance 0.9999, contacts and islands off',
+            'native Pinocchio': 'g++ ' + ' '.join(native.OPTIMISE + native.NARROW),
+        },
     }
 
 
 def about_text(record):
     versions = ', '.join(f'{name} {number}' for name, number in record['versions'].items())
+    busy = record['load'] > 0.5
     return f'''{record['processor']}, {record['cores']} cores; {versions}
+load average {record['load']:.1f}{': others compute beside us, trust ratios only' if busy else ''}
 us per state, median of interleaved rounds; ratio: times as long as ours, median over the rounds.
 error: max|a - ref| / (1 + max|ref|), ours against dense numpy on Pinocchio's tree, the others against ours.
 constraintDynamics, lcaba and MuJoCo are given joint positions and velocities that close the loops already;
