@@ -47,7 +47,8 @@ def _crane(records):
         axis.spines[['top', 'right']].set_visible(False)
         axis.tick_params(labelsize=9)
         axis.margins(x=0.22)
-    axes[-1].set_xlabel('us per state, best round (in brackets: times as long as psdyn_ros, median of the rounds)')
+    figure.supxlabel(
+        'us per state, best round (in brackets: times as long as psdyn_ros, median of the rounds)', fontsize=10)
     figure.suptitle('4-DoF crane with two closed loops')
     return figure
 
