@@ -62,7 +62,9 @@ def _compiled(compiler, flags, source, effort, libraries, library_version):
         raise Unavailable(f'{compiler} is not installed')
     text = (HERE / source).read_bytes()
     compiler_version = subprocess.check_output([compiler, '--version'], text=True)
-    about = [compiler_version, library_version, _processor(), OPTIMISE, flags, libraries]
+    # Not where the headers lie: another environment with the same versions gives the same code.
+    flags_of_code = [flag for flag in flags if not flag.startswith('-isystem')]
+    about = [compiler_version, library_version, _processor(), OPTIMISE, flags_of_code, libraries]
     key = hashlib.sha256(text + repr(about).encode()).hexdigest()[:12]
     target = BUILD / f'{Path(source).stem}-{key}.so'
     if not target.exists():
