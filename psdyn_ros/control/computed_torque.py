@@ -8,10 +8,9 @@ decoupled second-order system; the second is the baseline it is compared with, a
 M overstates the mass that a coupled actuator feels.
 """
 
-import math
-
 import numpy as np
 
+from ..kernels import control
 from ..model.errors import NonFiniteError
 from .reference import ReferenceMotion
 
@@ -39,32 +38,31 @@ class ControlLaw:
     def update(self, t, x, xd):
         """Forces f (n,) for the state x (n,), xd (n,) measured at time t.
 
-        Without a reference the first position measured is held. Forces are clamped to the limits of the
-        actuators.
+        Without a reference the first position measured is held. Forces are clamped to the limits of the actuators.
         """
         if not self.reference.started:
             self.reference.hold(x)
-        self.desired = x_ref, xd_ref, xdd_ref = self.reference.sample(t)
-        feedback = self._kp * (x_ref - x) + self._kd * (xd_ref - xd)
-        return self._clamped(self._wanted(x, xd, xdd_ref, feedback))
-
-    def _wanted(self, x, xd, xdd_ref, feedback):
-        """Forces (n,) that the law asks for, feedback = Kp e + Kd ed (n,)."""
-        raise NotImplementedError
-
-    def _clamped(self, wanted):
-        if not math.isfinite(wanted @ wanted):
-            raise NonFiniteError(f'the control law gives forces that are not finite: {wanted.tolist()}')
-        force = np.maximum(np.minimum(wanted, self._limit), -self._limit)
-        self.saturations += force != wanted
+        self.desired = self.reference.sample(t)
+        force = self._wanted(x, xd, *self.desired)
+        if control.clamp(force, self._limit, self.saturations) != 0:
+            raise NonFiniteError(f'the control law gives forces that are not finite: {force.tolist()}')
         return force
+
+    def _wanted(self, x, xd, x_ref, xd_ref, xdd_ref):
+        """Forces (n,) that the law asks for."""
+        raise NotImplementedError
 
 
 class ComputedTorque(ControlLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
 
-    def _wanted(self, x, xd, xdd_ref, feedback):
-        return self.manipulator.inverse_dynamics(x, xd, xdd_ref + feedback)
+    def _wanted(self, x, xd, x_ref, xd_ref, xdd_ref):
+        xdd, force = np.empty(x.size), np.empty(x.size)
+        status = control.computed_torque(
+            *self.manipulator.records, x, xd, x_ref, xd_ref, xdd_ref, self._kp, self._kd, xdd, force)
+        if status != 0:
+            self.manipulator.inverse_dynamics(x, xd, xdd)       # raises, and says why
+        return force
 
 
 class PdGravity(ControlLaw):
@@ -74,11 +72,11 @@ class PdGravity(ControlLaw):
         super().__init__(manipulator, stiffness, damping)
         self._gravity = self._mass = None
 
-    def _wanted(self, x, xd, xdd_ref, feedback):
+    def _wanted(self, x, xd, x_ref, xd_ref, xdd_ref):
         if self._gravity is None:
             self._gravity = self.manipulator.gravity_forces(x)
             self._mass = np.diag(self.manipulator.mass_matrix(x)).copy()
-        return self._gravity + self._mass * feedback
+        return self._gravity + self._mass * (self._kp * (x_ref - x) + self._kd * (xd_ref - xd))
 
 
 LAWS = {'computed_torque': ComputedTorque, 'pd_gravity': PdGravity}

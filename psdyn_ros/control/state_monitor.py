@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+from ..kernels.control import deviation
+
 JUMPS = 3       # states in a row that contradict the motion so far before the machine is taken to be elsewhere
 SECOND = 1_000_000_000      # ns
 
@@ -36,7 +38,7 @@ class StateMonitor:
 
     def __init__(self, period, timeout, skew, max_jump):
         self._period, self._timeout, self._skew = round(period * SECOND), round(timeout * SECOND), round(skew * SECOND)
-        self._max_jump2 = max_jump**2
+        self._max_jump = max_jump
         self._stamp = self._arrival = self._x = self._xd = None
         self._jumps = 0
         self.missed = 0     # states that should have come between the accepted ones and did not
@@ -79,5 +81,5 @@ class StateMonitor:
             return Verdict.OUT_OF_ORDER
         if elapsed > self._timeout:
             return Verdict.RESTARTED
-        jump = x - self._x - elapsed / SECOND * self._xd
-        return Verdict.JUMPED if jump @ jump > self._max_jump2 else ACCEPTED
+        jump = deviation(x, self._x, self._xd, elapsed / SECOND)
+        return Verdict.JUMPED if jump > self._max_jump else ACCEPTED

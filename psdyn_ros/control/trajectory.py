@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_banded
 
+from ..kernels.control import polynomials
 from ..model.errors import PsdynError
 
 MAX_WAYPOINTS = 10_000
@@ -89,9 +90,6 @@ class Curve:
     def __init__(self, knots, coefficients):
         self.knots = knots.tolist()
         self._coefficients = np.ascontiguousarray(coefficients)
-        self._powers = np.zeros((3, 6))     # rows: powers of the local time, and their two derivatives
-        self._powers[0, 0] = self._powers[1, 1] = 1.0
-        self._powers[2, 2] = 2.0
         self._sample = np.empty((3, coefficients.shape[2]))
 
     @property
@@ -109,14 +107,8 @@ class Curve:
     def sample(self, t):
         """(position, velocity, acceleration) at time t, rows of one array that the next call overwrites."""
         k = self.segment(t)
-        s = min(max(t, self.knots[0]), self.knots[-1]) - self.knots[k]
-        s2 = s * s
-        s3, s4 = s2 * s, s2 * s2
-        powers = self._powers
-        powers[0, 1:] = s, s2, s3, s4, s4 * s
-        powers[1, 2:] = 2.0 * s, 3.0 * s2, 4.0 * s3, 5.0 * s4
-        powers[2, 3:] = 6.0 * s, 12.0 * s2, 20.0 * s3
-        return np.dot(powers, self._coefficients[k], out=self._sample)
+        polynomials(self._coefficients[k], min(max(t, self.start), self.end) - self.knots[k], self._sample)
+        return self._sample
 
 
 def cubic_curve(knots, positions, start_velocity):

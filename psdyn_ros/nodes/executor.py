@@ -42,7 +42,11 @@ def spin(node, stopped):
 
 def run(name, build, args=None):
     """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process."""
-    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:      # what rclpy raises for arguments that it cannot read has no public name
+        print(f'{name}: {error}', file=sys.stderr)
+        return UNUSABLE
     signals = _Signals()
     node = None
     try:

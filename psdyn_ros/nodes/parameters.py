@@ -43,7 +43,8 @@ class Parameter:
 
 
 MACHINE = (
-    Parameter('robot_description', '', 'URDF of the machine as text; empty: taken from the topic /robot_description'),
+    Parameter('robot_description', '',
+              'URDF of the machine, as text or as the path of a file; empty: taken from the topic /robot_description'),
     Parameter('robot_description_timeout', 10.0, 's to wait for that topic', 0.1, 600.0),
     Parameter('loops_file', '', 'YAML file with the loops of a machine whose URDF does not declare them; empty: none'),
 )

@@ -1,0 +1,52 @@
+"""What a control cycle computes for one state; each call is one entry into compiled code."""
+from .compiler import entry
+from .entry import NON_FINITE, inverse_checked
+
+
+@entry
+def computed_torque(mods, work, env, x, xd, x_ref, xd_ref, xdd_ref, kp, kd, xdd, f):
+    """Write xdd = xdd_ref + Kd (xd_ref - xd) + Kp (x_ref - x) and f = ID(x, xd, xdd); all (dof,).
+
+    Returns a status as `inverse_checked`.
+    """
+    for i in range(x.shape[0]):
+        xdd[i] = xdd_ref[i] + kd[i] * (xd_ref[i] - xd[i]) + kp[i] * (x_ref[i] - x[i])
+    return inverse_checked(mods, work, env, x, xd, xdd, f)
+
+
+@entry
+def clamp(f, limit, clamped):
+    """Keep f (dof,) within +-limit (dof,), counting in clamped (dof,) where it was not; NON_FINITE, or 0."""
+    for i in range(f.shape[0]):
+        if 0.0 * f[i] != 0.0:
+            return NON_FINITE
+    for i in range(f.shape[0]):
+        if abs(f[i]) > limit[i]:
+            f[i] = limit[i] if f[i] > 0.0 else -limit[i]
+            clamped[i] += 1
+    return 0
+
+
+@entry
+def deviation(x, x_last, xd_last, dt):
+    """Return the distance of x (dof,) from where x_last goes in time dt at the rate xd_last."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        step = x[i] - x_last[i] - dt * xd_last[i]
+        total += step * step
+    return total ** 0.5
+
+
+@entry
+def polynomials(coefficients, t, out):
+    """Write value, rate and acceleration, the rows of out (3, n), of n polynomials at t.
+
+    coefficients (m, n), lowest power first.
+    """
+    for j in range(coefficients.shape[1]):
+        value, rate, half = 0.0, 0.0, 0.0
+        for i in range(coefficients.shape[0] - 1, -1, -1):
+            half = half * t + rate
+            rate = rate * t + value
+            value = value * t + coefficients[i, j]
+        out[0, j], out[1, j], out[2, j] = value, rate, 2.0 * half
