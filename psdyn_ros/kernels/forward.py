@@ -34,6 +34,7 @@ from .spatial import (
     articulated_turn_x,
     articulated_turn_z,
     cross,
+    general_times,
     pair,
     rigid,
     rigid_add,
@@ -45,6 +46,7 @@ from .spatial import (
     rigid_turn_z,
     store,
     sub,
+    symmetric_times,
     turn_z,
 )
 
@@ -90,14 +92,17 @@ def inward_inertias(mods, work, env, xd, f):
         A, H, J = M
         cv, cw = pair(u['bias'])
         rate = xd[b['coordinate']]
-        effort = f[b['coordinate']] + friction(b, u, rate)
+        effort = f[b['coordinate']]
+        if b['rubs']:
+            effort += friction(b, u, rate)
         if b['kind'] == PRISMATIC:
-            dF, dT = articulated_times(M, cv, (0.0, 0.0, 0.0))
+            dF, dT = lateral_times(M, cv)
             F, T = add(F, dF), add(T, dT)
             P, Q = (A[2] * sigma, A[4] * sigma, A[5] * sigma), (H[6] * sigma, H[7] * sigma, H[8] * sigma)
             alpha, delta = sigma * P[2], sigma * F[2]
         else:
-            dF, dT = articulated_times(M, cv, cw)
+            dF, dT = lateral_times(M, cv)
+            dF, dT = add(dF, general_times(H, cw)), add(dT, symmetric_times(J, cw))
             F, T = add(F, dF), add(T, dT)
             P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
             alpha, delta = kappa * Q[2], kappa * T[2]
@@ -122,6 +127,14 @@ def inward_inertias(mods, work, env, xd, f):
             F = (F[0] + drive * P[0], F[1] + drive * P[1], F[2] + drive * P[2])
             T = (T[0] + drive * Q[0], T[1] + drive * Q[1], T[2] + drive * Q[2])
             M, F, T = to_parent(b, work, M, F, T)
+
+
+@kernel
+def lateral_times(M, v):
+    """Return the wrench M (v, 0) for v without z component, as every bias acceleration is."""
+    A, H, _ = M
+    return ((A[0] * v[0] + A[1] * v[1], A[1] * v[0] + A[3] * v[1], A[2] * v[0] + A[4] * v[1]),
+            (H[0] * v[0] + H[3] * v[1], H[1] * v[0] + H[4] * v[1], H[2] * v[0] + H[5] * v[1]))
 
 
 @kernel

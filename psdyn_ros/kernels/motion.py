@@ -28,8 +28,8 @@ def triangle(b, x, xd):
     L, L1, e = b['L'], b['L1'], b['e']
     rho = x + b['x0']
     ss = rho * rho + e * e
-    LL = L * L1
-    c = (ss - (L * L + L1 * L1)) / (2.0 * LL)
+    half = b['half']
+    c = (ss - (L * L + L1 * L1)) * half
     t = (1.0 - c) * (1.0 + c)
     if not (t > TOGGLE and rho * b['side'] > 0.0):
         return c, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -37,7 +37,7 @@ def triangle(b, x, xd):
     ratio = 1.0 / s
     inverse = 1.0 / ss
     ax, ay = (L + L1 * c) * inverse, L1 * s * inverse
-    k = -ratio / LL
+    k = -2.0 * half * ratio
     k1 = k * rho
     r = L1 * (L1 + L * c) * inverse                                  # dq1/dq at e = 0
     skew = e * inverse

@@ -33,6 +33,7 @@ MODULE = np.dtype([
     ('link', 'f8', 10),         # rigid inertia in the link frame
     ('L', 'f8'),                # barrel pin C to boom pin B, in the plane of the loop [m]
     ('L1', 'f8'),               # boom pin B to rod eye T
+    ('half', 'f8'),             # 1 / (2 L L1)
     ('x0', 'f8'),               # stroke axis: T = (x + x0, e) in the cylinder frame
     ('e', 'f8'),
     ('mode', 'f8'),             # sign of sin q, the assembly mode

@@ -4,15 +4,16 @@ Every kernel frame has z along its joint axis; a link's x axis is turned to the 
 module that follows on it (Denavit-Hartenberg), so that all constant rotations in the recursions are planar.
 """
 import math
+import numbers
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..kernels.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
 from .description import IDENTITY, Description, Pose
-from .errors import ActuationError, LoopError, UnknownNameError, did_you_mean
+from .errors import ActuationError, LoopError, ModelError, UnknownNameError, did_you_mean
 from .tree import body_parameters, build_tree, looks_like_placeholder
-from .triangle import Assembly, Triangle, choose_assembly, find_triangle, wrap
+from .triangle import Assembly, Triangle, check_initial, choose_assembly, find_triangle, wrap
 
 SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
 
@@ -95,7 +96,7 @@ def _actuators(description, entries, actuated):
             raise ActuationError(f"'{description.name}' has no joint with a command interface in <ros2_control>; "
                                  'name the actuated joints by load(..., actuated=[...])')
     else:
-        names = [actuated] if isinstance(actuated, str) else list(actuated)
+        names = list(actuated)
     for name in names:
         if name not in description.joints:
             raise UnknownNameError(f"actuated joint '{name}': no such joint{did_you_mean(name, entries)}")
@@ -108,14 +109,15 @@ def _actuators(description, entries, actuated):
 
 def _hints(description, entries, initial):
     """Return the two sources of initial positions: load(initial=...) first, then <ros2_control>."""
-    for name, value in (initial or {}).items():
+    given = initial or {}
+    for name, value in given.items():
         if name not in entries:
             raise UnknownNameError(f"initial position of '{name}': no such joint{did_you_mean(name, entries)}")
-        if not math.isfinite(value):
-            raise ActuationError(f"initial position of '{name}' is not finite")
+        if not isinstance(value, numbers.Real) or not math.isfinite(value):
+            raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
     declared = {name: interface.initial for name, interface in description.interfaces.items()
                 if interface.initial is not None}
-    return dict(initial or {}), declared
+    return dict(given), declared
 
 
 class _Builder:
@@ -252,6 +254,7 @@ class _Builder:
         assembly = choose_assembly(triangle, (zero_boom, zero_barrel), self._loop_hints(triangle))
 
         record['L'], record['L1'], record['x0'], record['e'] = triangle.L, triangle.L1, triangle.x0, triangle.e
+        record['half'] = 0.5 / (triangle.L * triangle.L1)
         record['mode'], record['side'] = assembly.mode, assembly.side
         record['pin'] = -side
         record['base_turn'] = math.cos(beta), math.sin(beta)
@@ -266,6 +269,7 @@ class _Builder:
         record['rod'] = body_parameters(self.description, triangle.rod_body, rod_pose)
 
         x = self._initial(triangle.rod, (triangle, assembly, zero_boom))
+        check_initial(triangle, assembly.reach, x)
         self.initial.append(x)
         q, q1 = triangle.angles(x, assembly.mode)
         record['sign'] = 1.0, 1.0, triangle.barrel_sign
