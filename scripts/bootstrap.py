@@ -154,15 +154,14 @@ def pip_steps(stage, system, lists):
     lists.mkdir(exist_ok=True)
     for name, lines in (('alone', alone), ('wanted', wanted), ('constraints', constraints)):
         (lists / name).write_text('\n'.join(lines) + '\n')
-    # EmPy is the one pin without a wheel: building it with the setuptools of the first step keeps pip from
-    # fetching an unpinned one. A missing wheel of anything else should fail, and not start a compiler.
-    wheels = ['--only-binary=:all:', '--no-binary=empy']
-    build = ['--no-build-isolation', '--use-pep517']
+    # Two things have no wheel, this package and EmPy. They are built with the setuptools of the first step, because
+    # pip on its own would fetch an unpinned one. A missing wheel of anything else should not start a compiler.
+    setuptools, empy = ([pin for pin in wanted if name_of(pin) == name] for name in ('setuptools', 'empy'))
     return [
-        [pin for pin in wanted if name_of(pin) == 'setuptools'],
-        [*wheels, '--no-deps', '-r', lists / 'alone'],
-        [*wheels, *build, '-r', lists / 'wanted', '-c', lists / 'constraints'],
-        [*build, '--no-deps', '--editable', ROOT],
+        setuptools,
+        ['--no-deps', '--no-build-isolation', '--use-pep517', *empy, '--editable', ROOT],
+        ['--only-binary=:all:', '--no-deps', '-r', lists / 'alone'],
+        ['--only-binary=:all:', '-r', lists / 'wanted', '-c', lists / 'constraints'],
     ]
 
 
