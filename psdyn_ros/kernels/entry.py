@@ -2,7 +2,7 @@
 
 Statuses: 0 fine, k + 1 module k does not close, SHAPE, NON_FINITE.
 """
-from .compiler import entry, kernel
+from .compiler import batch_entry, entry, kernel
 from .forward import forward
 from .inverse import inverse
 
@@ -33,21 +33,21 @@ def inverse_checked(mods, work, env, x, xd, xdd, f):
     return status if status != 0 else inverse(mods, work, env, x, xd, xdd, f)
 
 
-@kernel
+@batch_entry
 def forward_batch(mods, work, env, x, xd, f, xdd, first, last):
-    """Forward dynamics of the rows first..last of (N, dof) arrays; return (status, row)."""
+    """Forward dynamics of the rows first..last of finite (N, dof) arrays; return (status, row)."""
     for row in range(first, last):
-        status = forward_checked(mods, work, env, x[row], xd[row], f[row], xdd[row])
+        status = forward(mods, work, env, x[row], xd[row], f[row], xdd[row])
         if status != 0:
             return status, row
     return 0, last
 
 
-@kernel
+@batch_entry
 def inverse_batch(mods, work, env, x, xd, xdd, f, first, last):
-    """Inverse dynamics of the rows first..last of (N, dof) arrays; return (status, row)."""
+    """Inverse dynamics of the rows first..last of finite (N, dof) arrays; return (status, row)."""
     for row in range(first, last):
-        status = inverse_checked(mods, work, env, x[row], xd[row], xdd[row], f[row])
+        status = inverse(mods, work, env, x[row], xd[row], xdd[row], f[row])
         if status != 0:
             return status, row
     return 0, last
