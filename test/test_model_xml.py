@@ -3,10 +3,11 @@
 import time
 import tracemalloc
 
+import pytest
 from one_loop import edit, one_loop
+
 import psdyn_ros
 from psdyn_ros import ModelError, PsdynError, XmlError
-import pytest
 
 XML = one_loop().xml
 PROLOGUE = '<?xml version="1.0"?>\n'

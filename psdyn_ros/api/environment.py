@@ -4,7 +4,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.records import PRISMATIC, ROD
-from ..model.errors import NonFiniteError, ShapeError, UnknownNameError, did_you_mean
+from ..model.errors import ShapeError, StateError, UnknownNameError, did_you_mean
+from .arguments import vector
 from .orientation import rotation
 
 
@@ -25,12 +26,15 @@ def base_rows(gravity, base):
     if base is None:
         rows[1, :3] = -gravity
         return rows
-    base = BaseMotion(*base)
-    orientation = _finite('base.orientation', base.orientation, 4)
-    rows[0] = _finite('base.twist', base.twist, 6)
-    rows[1] = _finite('base.acceleration', base.acceleration, 6)
-    if not orientation.any():
-        raise ShapeError('base.orientation is the zero quaternion; expected x y z w')
+    try:
+        base = BaseMotion(*base)
+    except TypeError:
+        raise ShapeError(f'base={base!r:.80}: expected a BaseMotion(orientation, twist, acceleration)') from None
+    orientation = vector('base.orientation', base.orientation, 4)
+    rows[0] = vector('base.twist', base.twist, 6)
+    rows[1] = vector('base.acceleration', base.acceleration, 6)
+    if np.linalg.norm(orientation) < 1e-6:
+        raise StateError(f'base.orientation = {orientation} is no rotation; expected a quaternion x y z w')
     # the spatial acceleration is the rate in body coordinates: without w x v (Paz & Mattila, sec. 2)
     rows[1, :3] -= np.cross(rows[0, 3:], rows[0, :3]) + rotation(orientation).T @ gravity
     return rows
@@ -39,14 +43,16 @@ def base_rows(gravity, base):
 def wrench_rows(machine, x, wrenches):
     """Return ((3 n, 6) wrenches on link, barrel and rod of each module in their kernel frames, (6,) on the base)."""
     rows, on_base = np.zeros((len(machine.modules), 3, 6)), np.zeros(6)
+    if not isinstance(wrenches, dict):
+        raise ShapeError(f'wrenches={wrenches!r:.80}: expected {{link: (force, moment)}}')
     for link, wrench in wrenches.items():
         place = find_link(machine, link)
         try:
             force, moment = wrench
         except (TypeError, ValueError):
             raise ShapeError(f"wrench on '{link}': expected a pair (force, moment)") from None
-        force = place.pose.rotation @ _finite(f"force on '{link}'", force, 3)
-        moment = place.pose.rotation @ _finite(f"moment on '{link}'", moment, 3)
+        force = place.pose.rotation @ vector(f"force on '{link}'", force, 3)
+        moment = place.pose.rotation @ vector(f"moment on '{link}'", moment, 3)
         origin = place.pose.position + displacement(machine, place, x)
         row = on_base if place.module < 0 else rows[place.module, place.body]
         row[:3] += force
@@ -74,12 +80,3 @@ def find_link(machine, link):
     except (KeyError, TypeError):
         raise UnknownNameError(f"link '{link}': no such link in '{machine.name}'"
                                f'{did_you_mean(str(link), machine.places)}') from None
-
-
-def _finite(what, values, size):
-    array = np.asarray(values, dtype=float)
-    if array.shape != (size,):
-        raise ShapeError(f'{what} has shape {array.shape}; expected ({size},)')
-    if not np.isfinite(array).all():
-        raise NonFiniteError(f'{what} = {array} is not finite')
-    return array

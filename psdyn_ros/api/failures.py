@@ -8,15 +8,15 @@ from ..kernels.quantities import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
 from ..model.errors import MeasurementError, NonFiniteError, ShapeError, TogglePointError, UnreachableStrokeError
 
 
-def state_error(machine, status, x, arrays):
-    """Return the error for a status of `entry`: x (dof,) the state at fault, arrays {name: array}."""
+def state_error(machine, status, x, arrays, row=None):
+    """Return the error for a status of `entry`: x (dof,) the state at fault, in a row of a batch; {name: array}."""
     if status == SHAPE:
         wrong = {name: np.shape(array) for name, array in arrays.items()}
         return ShapeError(f"'{machine.name}' has {len(machine.modules)} coordinates ({', '.join(machine.actuators)}); "
                           f'got shapes {wrong}')
     if status == NON_FINITE:
         return non_finite(machine, arrays)
-    return closure_error(machine, status - 1, x)
+    return closure_error(machine, status - 1, x, row)
 
 
 def non_finite(machine, arrays):
@@ -29,12 +29,14 @@ def non_finite(machine, arrays):
     return NonFiniteError(f"{', '.join(arrays)} are too large to compute with")
 
 
-def closure_error(machine, k, x):
+def closure_error(machine, k, x, row=None):
     """Return why the loop of module k does not close at its stroke, and by how much."""
     module = machine.modules[k]
     stroke = float(x[machine.records['coordinate'][k]])
     low, high = module.assembly.reach
     where = f"loop '{module.triangle.name}': stroke {module.name} = {stroke:.6g} m"
+    if row is not None:
+        where += f' in row {row}'
     margin = min(stroke - low, high - stroke)
     if margin < -1e-9 * (high - low):
         return UnreachableStrokeError(

@@ -3,6 +3,8 @@ import numpy as np
 
 from ..kernels.records import WORK
 from ..kernels.simulate import runge_kutta
+from ..model.errors import StateError
+from .arguments import vector
 from .failures import state_error
 
 
@@ -11,8 +13,15 @@ class Integrator:
 
     def __init__(self, machine, env, step, substeps, stiffness, damping):
         self._machine, self._env = machine, env
-        self.step_size, self._substeps = float(step), int(substeps)
-        self._stiffness, self._damping = float(stiffness), float(damping)
+        self.step_size, self._stiffness, self._damping = (
+            float(vector(what, [value], 1)[0])
+            for what, value in (('step', step), ('stiffness', stiffness), ('damping', damping)))
+        if self.step_size <= 0.0 or self._stiffness < 0.0 or self._damping < 0.0:
+            raise StateError(f'step = {step} must be positive, stiffness = {stiffness} and damping = {damping} '
+                             'must not be negative')
+        if substeps != int(vector('substeps', [substeps], 1)[0]) or substeps < 1:
+            raise StateError(f'substeps = {substeps}: expected a whole number from 1 on')
+        self._substeps = int(substeps)
         n = len(machine.modules)
         self._work, self._scratch = np.zeros(n, WORK), np.zeros((7, n))
 

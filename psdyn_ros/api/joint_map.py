@@ -4,6 +4,7 @@ import numpy as np
 from ..kernels.quantities import coordinates
 from ..kernels.records import LOOP
 from ..model.errors import MeasurementError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
+from .arguments import numbers
 from .failures import measurement_error
 
 
@@ -28,9 +29,6 @@ class JointMap:
         for module, row, record in zip(machine.modules, self._rows, machine.records):
             if (row < 0).all():
                 self._refuse(module, record)
-        n, m = len(machine.modules), len(self.names)
-        self._scratch = np.zeros((4, n))
-        self._rates = np.zeros((3, m))
 
     def _refuse(self, module, record):
         others = ''
@@ -44,36 +42,36 @@ class JointMap:
 
         residual [m]: largest disagreement of redundant joints at a rod eye; xd is zero without velocities.
         """
-        scratch = self._run(position, velocity, None)
-        return scratch[0].copy(), scratch[1].copy(), scratch[3].max()
+        x, xd, _, residual = self._run(position, velocity, None)
+        return x, xd, float(residual.max())
 
     def motion(self, position, velocity, acceleration):
         """Return (x, xd, xdd) for positions, velocities and accelerations (m,) in the order of `names`."""
-        scratch = self._run(position, velocity, acceleration)
-        return scratch[0].copy(), scratch[1].copy(), scratch[2].copy()
+        return self._run(position, velocity, acceleration)[:3]
 
     def residuals(self, position):
         """Return {loop name: disagreement of its measured joints at the rod eye [m]}."""
-        scratch = self._run(position, None, None)
+        gaps = self._run(position, None, None)[3]
         return {module.triangle.name: float(gap)
-                for module, gap in zip(self._machine.modules, scratch[3]) if module.triangle}
+                for module, gap in zip(self._machine.modules, gaps) if module.triangle}
 
     def _run(self, position, velocity, acceleration):
-        rates, scratch = self._rates, self._scratch
-        rates[1:] = 0.0
+        # fresh memory each time: threads share this map, and callers keep what they get
+        rates, out = np.zeros((3, len(self.names))), np.empty((4, len(self._machine.modules)))
         for row, values in enumerate((position, velocity, acceleration)):
             if values is None:
                 continue
-            if len(values) != len(self.names):
-                what = ('position', 'velocity', 'acceleration')[row]
-                raise ShapeError(f'{what} has {len(values)} entries for {len(self.names)} joints {list(self.names)}')
+            what = ('position', 'velocity', 'acceleration')[row]
+            values = numbers(what, values)
+            if values.shape != (len(self.names),):
+                raise ShapeError(f'{what} has shape {values.shape} for {len(self.names)} joints {list(self.names)}')
             rates[row] = values
         if not np.isfinite(rates).all():
             row, column = np.argwhere(~np.isfinite(rates))[0]
             what = ('position', 'velocity', 'acceleration')[row]
             raise NonFiniteError(f"{what} of '{self.names[column]}' is {rates[row, column]}; expected a finite number")
         status = coordinates(self._machine.records, self._rows, rates[0], rates[1], rates[2],
-                             scratch[0], scratch[1], scratch[2], scratch[3])
+                             out[0], out[1], out[2], out[3])
         if status != 0:
             raise measurement_error(self._machine, status, self.names, self._rows, rates[0])
-        return scratch
+        return out

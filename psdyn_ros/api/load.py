@@ -5,9 +5,10 @@ import time
 import numpy as np
 
 from ..kernels import compiler, entry, inverse, motion, quantities, simulate
-from ..model.errors import ActuationError, NonFiniteError, ShapeError
+from ..model.errors import ActuationError, InertiaError, ModelError
 from ..model.machine import build_machine
 from ..model.urdf import read
+from .arguments import names, vector
 from .manipulator import Manipulator
 
 _ENTRIES = (entry.forward_checked, entry.inverse_checked, entry.forward_batch, entry.inverse_batch,
@@ -29,23 +30,35 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
     allow_unphysical: accept inertias that no body can have.
     Raises a `ModelError` that names what does not fit, with its line.
     """
-    gravity = np.array(gravity, dtype=float)
-    if gravity.shape != (3,):
-        raise ShapeError(f'gravity has shape {gravity.shape}; expected (3,)')
-    if not np.isfinite(gravity).all():
-        raise NonFiniteError(f'gravity = {gravity} is not finite')
+    gravity = vector('gravity', gravity, 3)
+    actuated = None if actuated is None else names('actuated', actuated)
+    if initial is not None and not isinstance(initial, dict):
+        raise ModelError(f'initial={initial!r:.80}: expected {{joint: position}}')
+    initial = dict(initial or {})       # ours, since `with_payload` builds again
     description = read(path_or_xml, loops_file)
 
     def build(described):
         return build_machine(described, initial=initial, actuated=actuated, allow_unphysical=allow_unphysical)
 
     machine = build(description)
-    if coordinates is not None and tuple(coordinates) != machine.actuators:
+    if coordinates is not None and names('coordinates', coordinates) != machine.actuators:
         raise ActuationError(f'coordinates={list(coordinates)}: the number of actuators is the DoF, so the '
                              f'coordinates are the actuators {list(machine.actuators)}; order them by actuated=[...]')
     manipulator = Manipulator(machine, gravity, build)
     _compile_once(manipulator)
+    _check_mass(manipulator)
     return manipulator
+
+
+def _check_mass(manipulator):
+    """Refuse a machine of which some coordinate has no inertia at all, and so no acceleration."""
+    m, zero = manipulator, np.zeros(manipulator.dof)
+    mods, work, env = m.records
+    with np.errstate(all='ignore'):
+        entry.forward_checked(mods, work, env, m.initial_position, zero, zero, zero.copy())
+    singular = np.flatnonzero(~np.isfinite(work['psi']).all(axis=1))
+    if singular.size:
+        raise InertiaError(f"'{m.machine.modules[singular[-1]].name}' moves bodies without any inertia along it")
 
 
 def _compile_once(manipulator):

@@ -10,13 +10,17 @@ from ..kernels.inverse import base_reaction
 from ..kernels.motion import outward_velocities
 from ..kernels.records import BARREL, LINK, LOOP, PRISMATIC, WORK
 from ..model.description import Inertial
-from ..model.errors import InertiaError, MeasurementError, ShapeError
+from ..model.errors import InertiaError, MeasurementError
 from ..model.tree import inertia_problem, rigid_parameters
+from .arguments import names as checked_names
+from .arguments import numbers, vector
 from .batch import run_batch
 from .environment import base_rows, displacement, find_link, wrench_rows
 from .failures import non_finite, state_error
 from .integrator import Integrator
 from .joint_map import JointMap
+
+MOST_MAPS = 100         # kept; a sender that shuffles its names must not fill the memory
 
 
 class Limits(NamedTuple):
@@ -119,18 +123,18 @@ class Manipulator:
         if wrenches is not None:
             # where a wrench acts depends on the state, so each row has an environment of its own
             for row, state in enumerate(zip(*inputs)):
-                out[row] = self._single(single, labels, state, self._environment(state[0], base, wrenches)[0])
+                out[row] = self._single(single, labels, state, self._environment(state[0], base, wrenches)[0], row)
             return out
         status, row = run_batch(batch, self._mods, self._environment(None, base, None)[0], inputs, out)
         if status != 0:
-            raise state_error(self._machine, status, inputs[0][row], arrays)
+            raise state_error(self._machine, status, inputs[0][row], arrays, row)
         return out
 
-    def _single(self, kernel, labels, inputs, env):
+    def _single(self, kernel, labels, inputs, env, row=None):
         out = np.empty(self.dof)
         status = kernel(self._mods, self._work, env, *inputs, out)
         if status != 0:
-            raise state_error(self._machine, status, inputs[0], dict(zip(labels, inputs)))
+            raise state_error(self._machine, status, inputs[0], dict(zip(labels, inputs)), row)
         return out
 
     def _environment(self, x, base, wrenches):
@@ -141,10 +145,7 @@ class Manipulator:
         return np.ascontiguousarray(np.vstack((rows, bodies))), on_base
 
     def _array(self, label, value):
-        try:
-            array = np.ascontiguousarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise ShapeError(f'{label} is not an array of numbers: {value!r:.80}') from None
+        array = np.ascontiguousarray(numbers(label, value), dtype=float)
         # the compiled signature is for writeable arrays
         return array if array.flags.writeable else array.copy()
 
@@ -200,8 +201,10 @@ class Manipulator:
 
     def joint_map(self, names):
         """Return the `JointMap` of a sufficient set of joints: strokes, boom angles, barrel angles, or a mix."""
-        names = tuple(names)
+        names = checked_names('names', names, MeasurementError)
         if names not in self._maps:
+            if len(self._maps) >= MOST_MAPS:
+                self._maps.clear()
             self._maps[names] = JointMap(self._machine, names)
         return self._maps[names]
 
@@ -210,20 +213,19 @@ class Manipulator:
 
         Raises MeasurementError when the joints do not fix every loop, UnreachableStrokeError when none closes it.
         """
-        if isinstance(names, str):
-            raise MeasurementError(f"names is the text '{names}'; expected a list of joint names")
         return self.joint_map(names).state(position, velocity)
 
     def link_pose(self, x, link):
         """Return the pose (4, 4) of a link in the base frame."""
         x, = self._state(x=x)
         place = find_link(self._machine, link)
-        zero = np.zeros(self.dof)
-        self._check(outward_velocities(self._mods, self._work, self._env, x, zero), x)
+        # other threads may use the shared scratch between the sweep and our reading of it
+        work = np.zeros(self.dof, WORK)
+        self._check(outward_velocities(self._mods, work, self._env, x, np.zeros(self.dof)), x)
         rotation, position = place.pose.rotation, place.pose.position + displacement(self._machine, place, x)
         k, body = place.module, place.body
         while k >= 0:
-            b, u = self._mods[k], self._work[k]
+            b, u = self._mods[k], work[k]
             if body == LINK:
                 turn, origin = _about_z(u['c'], u['s']), np.zeros(3)
             else:
@@ -233,23 +235,23 @@ class Manipulator:
             position = standing @ (turn @ position + origin) + b['placement']
             body, k = int(b['on']), int(b['parent'])
             if k >= 0:
-                position = position + self._slide(k, body)
+                position = position + self._slide(work[k], k, body)
         pose = np.eye(4)
         pose[:3, :3], pose[:3, 3] = rotation, position
         return pose
 
-    def _slide(self, k, body):
+    def _slide(self, u, k, body):
         if body == LINK:
-            return np.array([0.0, 0.0, self._work[k]['slide'] if self._mods[k]['kind'] == PRISMATIC else 0.0])
-        return np.array([0.0 if body == BARREL else self._work[k]['stroke'], 0.0, 0.0])
+            return np.array([0.0, 0.0, u['slide'] if self._mods[k]['kind'] == PRISMATIC else 0.0])
+        return np.array([0.0 if body == BARREL else u['stroke'], 0.0, 0.0])
 
     def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
         x, xd, xdd = self._state(x=x, xd=xd, xdd=xdd)
         env, on_base = self._environment(x, base, wrenches)
-        f, reaction = np.empty(self.dof), np.empty(6)
-        self._check(entry.inverse_checked(self._mods, self._work, env, x, xd, xdd, f), x)
-        base_reaction(self._mods, self._work, env, self._machine.base_inertia, reaction)
+        f, reaction, work = np.empty(self.dof), np.empty(6), np.zeros(self.dof, WORK)
+        self._check(entry.inverse_checked(self._mods, work, env, x, xd, xdd, f), x)
+        base_reaction(self._mods, work, env, self._machine.base_inertia, reaction)
         return reaction - on_base
 
     def with_payload(self, link, mass, com, inertia):
@@ -258,22 +260,25 @@ class Manipulator:
         com (3,) in link axes from the link origin [m]; inertia (3, 3) about the payload's centre of mass, link axes.
         """
         find_link(self._machine, link)
-        com, inertia = np.asarray(com, dtype=float), np.asarray(inertia, dtype=float)
-        if com.shape != (3,) or inertia.shape != (3, 3):
-            raise ShapeError(f'payload: com has shape {com.shape}, inertia {inertia.shape}; expected (3,) and (3, 3)')
-        if not (np.isfinite(mass) and np.isfinite(com).all() and np.isfinite(inertia).all()):
-            raise InertiaError(f"payload on '{link}' is not finite")
-        payload = Inertial(float(mass), com, 0.5 * (inertia + inertia.T))
+        where = f"payload on '{link}'"
+        mass, com = float(vector(f'{where}: mass', [mass], 1)[0]), vector(f'{where}: com', com, 3)
+        inertia = vector(f'{where}: inertia', inertia, (3, 3))
+        if np.abs(inertia - inertia.T).max() > 1e-6 * np.abs(inertia).max():
+            raise InertiaError(f'{where}: the inertia is not symmetric')
+        payload = Inertial(mass, com, 0.5 * (inertia + inertia.T))
         problem = inertia_problem(payload) if mass >= 0.0 else f'mass {mass:g} kg is negative'
         if problem:
-            raise InertiaError(f"payload on '{link}': {problem}")
+            raise InertiaError(f'{where}: {problem}')
         links = dict(self._machine.description.links)
         links[link] = replace(links[link], inertial=combine(links[link].inertial, payload))
         machine = self._rebuild(replace(self._machine.description, links=links))
         return Manipulator(machine, self._gravity, self._rebuild)
 
     def integrator(self, step, substeps=1, *, stiffness=5e7, damping=1.0):
-        """Return an `Integrator` that advances (x, xd) by `step` [s] at constant effort."""
+        """Return an `Integrator` that advances (x, xd) by `step` [s] in `substeps` parts at constant effort.
+
+        stiffness [N/m, N m/rad] and damping [s/m, s/rad] are those of the stops at the joint limits.
+        """
         return Integrator(self._machine, self._env, step, substeps, stiffness, damping)
 
     def __repr__(self):
@@ -283,8 +288,8 @@ class Manipulator:
 
 def combine(first, second):
     """Return the `Inertial` of two bodies that are fixed to each other, in the same axes."""
-    if first is None or first.mass + second.mass == 0.0:
-        return second
+    if first is None or second.mass == 0.0:
+        return first if second.mass == 0.0 else second
     from ..model.description import IDENTITY
     total = rigid_parameters(IDENTITY, first) + rigid_parameters(IDENTITY, second)
     mass, com = total[0], total[1:4] / total[0]

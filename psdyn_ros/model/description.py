@@ -78,7 +78,7 @@ class Closure:
     child_axis: np.ndarray
     damping: float
     friction: float
-    line: int
+    line: int | str                 # '3 of FILE' where a loops file has it
 
 
 @dataclass(frozen=True)

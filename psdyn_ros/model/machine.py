@@ -11,7 +11,7 @@ import numpy as np
 
 from ..kernels.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
 from .description import IDENTITY, Description, Pose
-from .errors import ActuationError, LoopError, ModelError, UnknownNameError, did_you_mean
+from .errors import ActuationError, InertiaError, LoopError, ModelError, UnknownNameError, did_you_mean
 from .tree import body_parameters, build_tree, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, find_triangle, wrap
 
@@ -185,6 +185,7 @@ class _Builder:
             assembly = None
             record['kind'] = PRISMATIC if joint.type == 'prismatic' else REVOLUTE
             record['turn'] = math.cos(offset), math.sin(offset)
+            self._check_lever(record, joint, body)
             record['damping'][0], record['friction'][0] = joint.damping, joint.friction
             self.initial.append(self._initial(joint, None))
         else:
@@ -202,6 +203,13 @@ class _Builder:
         self.records.append(record)
         self._place(body, k, LINK, link_pose)
         return children + self._standing(body, k, LINK, link_pose)
+
+    def _check_lever(self, record, joint, body):
+        """Refuse a link that turns on its own joint without any inertia about it, as a point mass would."""
+        mass, about_axis = record['link'][0], record['link'][9]
+        if joint.type != 'prismatic' and not body.joints and abs(about_axis) <= 1e-12 * mass:
+            raise InertiaError(f"link '{body.link}' (line {self.description.links[body.link].line}) has no inertia "
+                               f"about the axis of its joint '{joint.name}': any effort would turn it infinitely fast")
 
     def _not_actuated(self, actuated, joint, triangle):
         listed = ', '.join(self.actuators)

@@ -24,6 +24,8 @@ class Body:
 
 def build_tree(description, allow_unphysical=False):
     """Return (base Body, {link name: Body}); raise when the joints are no tree or a body has no mass."""
+    if not description.links:
+        raise TreeError(f"'{description.name}' has no links")
     children, carried = {}, {}
     for joint in description.joints.values():
         if joint.child in carried:

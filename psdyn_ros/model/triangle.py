@@ -174,10 +174,8 @@ def choose_assembly(triangle, zeros, hints):
     where = f"loop '{triangle.name}' (line {triangle.closure.line})"
     side, reach = _choose_side(where, triangle, hints)
     given = hints.get(triangle.rod.name)
-    if given is not None and not reach[0] < given < reach[1]:
-        raise LoopClosureError(
-            f"{where}: does not close at the initial position {triangle.rod.name} = {given:.6g} m; it closes between "
-            f'{reach[0]:.6g} and {reach[1]:.6g} m')
+    if given is not None:
+        check_initial(triangle, reach, given)
     low, high = max(reach[0], triangle.rod.lower), min(reach[1], triangle.rod.upper)
     strokes = np.array([given]) if given is not None else np.linspace(low, high, 129)
     distances, lines = {}, []
@@ -199,6 +197,14 @@ def choose_assembly(triangle, zeros, hints):
             f'{where}: two assembly modes, {lines[0]} or {lines[1]}; choose by load(initial={{joint: position}}), an '
             'initial_value in <ros2_control>, or joint limits that admit one')
     return Assembly(best, side, reach)
+
+
+def check_initial(triangle, reach, x):
+    """Raise when the triangle does not close at its initial stroke x."""
+    if not reach[0] < x < reach[1]:
+        raise LoopClosureError(
+            f"loop '{triangle.name}' (line {triangle.closure.line}): does not close at the initial position "
+            f'{triangle.rod.name} = {x:.6g} m; it closes between {reach[0]:.6g} and {reach[1]:.6g} m')
 
 
 def _choose_side(where, triangle, hints):

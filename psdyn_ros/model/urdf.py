@@ -3,10 +3,10 @@ import math
 import os
 
 import numpy as np
-import yaml
 
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean, shorten
+from .loops_file import read_loops
 from .xml_reader import Element, parse, read_text
 
 MAX_LINKS = 2000
@@ -31,21 +31,17 @@ def read(path_or_xml, loops_file=None):
     if len(links) > MAX_LINKS:
         raise ModelError(f'{len(links)} links; at most {MAX_LINKS} are read')
     joints = _named(robot, 'joint', _joint)
-    closures = _named(robot, ('constraint', 'loop_joint'), _closure)
-    if loops_file is not None:
-        for name, closure in _sidecar(loops_file).items():
-            if name in closures:
-                raise DuplicateNameError(f"constraint '{name}' is in the URDF and in '{loops_file}'")
-            closures[name] = closure
+    further = read_loops(loops_file) if loops_file is not None else []
+    closures = _named([*robot, *further], ('constraint', 'loop_joint'), _closure)
     description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot))
     _check_names(description)
     return description
 
 
-def _named(robot, tags, build):
+def _named(elements, tags, build):
     tags = (tags,) if isinstance(tags, str) else tags
     found = {}
-    for element in robot:
+    for element in elements:
         if element.tag not in tags:
             continue
         name = element.get('name')
@@ -208,40 +204,6 @@ def _initial_value(state, where):
             value = Element('param', {'initial_value': param.text or ''})
             return _number(value, 'initial_value', None, where)
     return None
-
-
-def _sidecar(path):
-    """Read loop closures from YAML, for URDF files that must not be touched.
-
-    loops: a list of {name, type, parent: {link, xyz, rpy, axis}, child: {link, xyz, rpy, axis}}.
-    """
-    try:
-        loops = (yaml.safe_load(read_text(path)) or {})['loops']
-        closures = {}
-        for number, loop in enumerate(loops, 1):
-            name = str(loop['name'])
-            element = Element('constraint', {'name': name, 'type': str(loop.get('type', 'revolute'))})
-            element.line = number
-            for side in ('parent', 'child'):
-                end = loop[side]
-                _add(element, side, link=end['link'])
-                _add(element, f'{side}_origin', xyz=end.get('xyz', (0, 0, 0)), rpy=end.get('rpy', (0, 0, 0)))
-                _add(element, f'{side}_axis', xyz=end.get('axis', (1, 0, 0)))
-            if 'dynamics' in loop:
-                _add(element, 'dynamics', **loop['dynamics'])
-            if name in closures:
-                raise DuplicateNameError(f"constraint '{name}' (entry {number} of '{path}') was declared before")
-            closures[name] = _closure(element, name)
-        return closures
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"loops file '{path}': expected 'loops: [{{name, type, parent: {{link, xyz, rpy, axis}}, "
-                         f"child: ...}}]' ({type(error).__name__}: {error})") from error
-
-
-def _add(parent, tag, **attributes):
-    def text(value):
-        return ' '.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-    parent.append(Element(tag, {key: text(value) for key, value in attributes.items()}))
 
 
 def _check_names(description):

@@ -49,26 +49,26 @@ class _Reader(DefusedXMLParser):
         self.parser.EndElementHandler = counted_end
 
 
-def read_text(path):
-    """Return the text of a UTF-8 file of at most MAX_BYTES; .xacro files are expanded where xacro is installed."""
-    path = os.fspath(path)
+def read_text(path, most=MAX_BYTES):
+    """Return the text of a UTF-8 file of at most `most` bytes; .xacro is expanded where xacro is installed."""
     try:
+        path = os.fspath(path)
         size = os.path.getsize(path)
-        if size > MAX_BYTES:
-            raise XmlError(f"'{path}' has {size} bytes; at most {MAX_BYTES} are read")
+        if size > most:
+            raise XmlError(f"'{path}' has {size} bytes; at most {most} are read")
         if path.endswith('.xacro'):
             return _expand(path)
         with open(path, 'rb') as file:
             # devices and pipes have no size
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(most + 1)
     except OSError as error:
         raise XmlError(f"cannot read '{shorten(path)}': {error.strerror}") from error
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         if isinstance(error, XmlError):
             raise
-        raise XmlError(f"cannot read '{shorten(path)}': {error}") from error
-    if len(content) > MAX_BYTES:
-        raise XmlError(f"'{path}' has more bytes than a URDF may have; at most {MAX_BYTES} are read")
+        raise XmlError(f"cannot read '{shorten(str(path))}': {error}") from error
+    if len(content) > most:
+        raise XmlError(f"'{path}' does not end; at most {most} bytes are read")
     try:
         return content.decode('utf-8')
     except UnicodeDecodeError as error:

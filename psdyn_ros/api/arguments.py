@@ -1,0 +1,37 @@
+"""What users pass, checked: arrays of numbers and lists of names; the errors say which argument and what it was."""
+import numpy as np
+
+from ..model.errors import ModelError, NonFiniteError, ShapeError
+
+
+def vector(what, values, shape):
+    """Return a fresh array of finite numbers of a shape (or length); else raise, naming `what`."""
+    array = np.array(numbers(what, values), dtype=float)
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    if array.shape != shape:
+        raise ShapeError(f'{what} has shape {array.shape}; expected {shape}')
+    if not np.isfinite(array).all():
+        raise NonFiniteError(f'{what} = {array} is not finite')
+    return array
+
+
+def numbers(what, values):
+    """Return the values as an array of real numbers of any type; text, complex and ragged ones are refused."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):         # ragged
+        array = None
+    if array is None or array.dtype.kind not in 'fiub':
+        raise ShapeError(f'{what} is not an array of numbers: {values!r:.80}')
+    return array
+
+
+def names(what, values, error=ModelError):
+    """Return names as a tuple of str; one name alone counts as a list of one."""
+    try:
+        found = (values,) if isinstance(values, str) else tuple(values)
+    except TypeError:
+        found = (None,)
+    if not all(isinstance(name, str) for name in found):
+        raise error(f'{what}={values!r:.80}: expected a list of joint names')
+    return found
