@@ -29,6 +29,14 @@ class Engine:
         self.manipulator = psdyn_ros.load(machine.xml)
         self.forward = self.manipulator.forward_dynamics
         self.inverse = self.manipulator.inverse_dynamics
+        self.records = self.manipulator.records
+
+    def lengthen(self, loops):
+        """Repeat the records of a chain up to `loops` modules: longer than the reader takes from a URDF."""
+        mods = np.resize(self.records.mods, loops)
+        mods['parent'], mods['coordinate'] = np.arange(-1, loops - 1), np.arange(loops)
+        mods['chained'] = np.arange(loops) < loops - 1
+        self.records = self.records._replace(mods=mods, work=np.zeros(loops, self.records.work.dtype))
 
     def native_forward(self, x, xd, f, xdd):
         self._run(forward_loop, x, xd, f, xdd)
@@ -37,8 +45,7 @@ class Engine:
         self._run(inverse_loop, x, xd, xdd, f)
 
     def _run(self, loop, *arrays):
-        records = self.manipulator.records
-        failures = loop(records.mods, records.work, records.env, *arrays)
+        failures = loop(*self.records, *arrays)
         if failures:
             raise RuntimeError(f'{failures} states were refused by the kernel')
 
