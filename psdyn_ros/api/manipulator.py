@@ -22,6 +22,8 @@ from .joint_map import JointMap
 
 MOST_MAPS = 100         # kept; a sender that shuffles its names must not fill the memory
 
+CONTIGUOUS = (8,)       # strides of a vector of doubles
+
 
 class Limits(NamedTuple):
     """Declared limits (dof,) in actuator order; infinite where nothing is declared."""
@@ -90,21 +92,24 @@ class Manipulator:
         """
         if base is None and wrenches is None and compiled:
             try:
-                xdd = np.empty(self.dof)
-                if entry.forward_checked(self._mods, self._work, self._env, x, xd, f, xdd) == 0:
-                    return xdd
-            except TypeError:
-                pass        # lists, batches, other strides or types: what the compiled signature does not take
+                # the compiled signature refuses lists, batches and other strides itself, but in a millisecond
+                if x.strides == xd.strides == f.strides == CONTIGUOUS:
+                    xdd = np.empty(self.dof)
+                    if entry.forward_checked(self._mods, self._work, self._env, x, xd, f, xdd) == 0:
+                        return xdd
+            except (AttributeError, TypeError):
+                pass
         return self._general(entry.forward_checked, entry.forward_batch, ('x', 'xd', 'f'), (x, xd, f), base, wrenches)
 
     def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the efforts f for accelerations xdd; arguments and errors as `forward_dynamics`."""
         if base is None and wrenches is None and compiled:
             try:
-                f = np.empty(self.dof)
-                if entry.inverse_checked(self._mods, self._work, self._env, x, xd, xdd, f) == 0:
-                    return f
-            except TypeError:
+                if x.strides == xd.strides == xdd.strides == CONTIGUOUS:
+                    f = np.empty(self.dof)
+                    if entry.inverse_checked(self._mods, self._work, self._env, x, xd, xdd, f) == 0:
+                        return f
+            except (AttributeError, TypeError):
                 pass
         return self._general(entry.inverse_checked, entry.inverse_batch, ('x', 'xd', 'xdd'), (x, xd, xdd), base,
                              wrenches)
