@@ -7,8 +7,9 @@ ARGS ?=
 bin := .venv/bin
 bootstrap := $(PYTHON) scripts/bootstrap.py
 
-# Only the tests that exercise kernels and API directly: as plain Python, kernels are a hundred times slower.
-coverage_tests := $(wildcard test/test_kernels*.py test/test_api*.py test/test_model*.py)
+# As plain Python kernels are a hundred times slower, so tests of anything else are left out.
+coverage_skips := packaging bootstrap surroundings machines oracle
+coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard test/test_*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-oldest coverage bench lint clean distclean
