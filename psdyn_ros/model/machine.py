@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
 from .description import IDENTITY, Description, Pose
 from .errors import ActuationError, InertiaError, LoopError, ModelError, UnknownNameError, did_you_mean
-from .tree import body_parameters, build_tree, looks_like_placeholder
+from .tree import body_parameters, build_tree, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, find_triangle, wrap
 
 SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
@@ -355,7 +355,12 @@ class _Builder:
 
     def _warn_of_inertias(self):
         for link in self.description.links.values():
-            if link.inertial and link.inertial.mass > 0 and looks_like_placeholder(link.inertial):
+            if link.inertial is None:
+                continue
+            problem = inertia_problem(link.inertial)
+            if problem:
+                self.warnings.append(f"link '{link.name}' (line {link.line}): {problem}")
+            elif link.inertial.mass > 0 and looks_like_placeholder(link.inertial):
                 self.warnings.append(f"link '{link.name}' (line {link.line}): inertia "
                                      f'{link.inertial.inertia[0, 0]:g} kg m^2 about all axes looks like a placeholder')
         for interface in self.description.interfaces.values():
