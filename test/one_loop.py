@@ -14,8 +14,8 @@ ROD = np.diag((0.02, 0.3, 0.3))
 
 def one_loop(*, L=1.1, L1=0.45, x0=0.9, e=0.0, stroke=0.3, mode=-1, boom_sign=1, barrel_sign=1, rod_sign=1,
              eye_sign=1, swapped=False, turning='revolute', pin='revolute', spaced=True, losses=(None,) * 4,
-             boom_rpy=(0, 0, 0), barrel_rpy=(0, 0, 0), stroke_tilt=0.0, eye_rpy=(0, 0, 0), gap=0.0,
-             initial=('cylinder', 'boom', 'barrel'), limits=None):
+             boom_rpy=(0, 0, 0), barrel_rpy=(0, 0, 0), stroke_tilt=0.0, eye_rpy=(0, 0, 0),
+             boom_eye_rpy=(0, 0, 0.4), gap=0.0, initial=('cylinder', 'boom', 'barrel'), limits=None):
     """
     Return a `Machine` of one loop on a base that is skewed in space.
 
@@ -41,7 +41,7 @@ def one_loop(*, L=1.1, L1=0.45, x0=0.9, e=0.0, stroke=0.3, mode=-1, boom_sign=1,
     barrel_at = plane @ urdf.pose((0, 0, 0), barrel_rpy)
     slide = (rod_sign * cos(stroke_tilt), 0, rod_sign * sin(stroke_tilt))
     rod_eye = ('rod_link', (0.4, e, 0.02), eye_rpy, (0, 0, eye_sign))
-    boom_eye = ('boom_link', (L1, 0, -0.03 + gap), (0, 0, 0.4), (0, 0, 1))
+    boom_eye = ('boom_link', (L1, 0, -0.03 + gap), boom_eye_rpy, (0, 0, 1))
     eye = urdf.constraint('eye', *((boom_eye, rod_eye) if swapped else (rod_eye, boom_eye)), losses[3])
     elements = [
         urdf.link('base_link', 100, (0.1, 0.2, 0.3), np.diag((5.0, 3.0, 5.0))),

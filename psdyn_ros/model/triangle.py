@@ -200,8 +200,8 @@ def choose_assembly(triangle, zeros, hints):
 
 
 def check_initial(triangle, reach, x):
-    """Raise when the triangle does not close at its initial stroke x."""
-    if not reach[0] < x < reach[1]:
+    """Raise when the triangle does not close at its initial stroke x, or is flat there."""
+    if not min(x - reach[0], reach[1] - x) > EXACT * (reach[1] - reach[0]):
         raise LoopClosureError(
             f"loop '{triangle.name}' (line {triangle.closure.line}): does not close at the initial position "
             f'{triangle.rod.name} = {x:.6g} m; it closes between {reach[0]:.6g} and {reach[1]:.6g} m')
@@ -214,6 +214,10 @@ def _choose_side(where, triangle, hints):
         if low < high and low < triangle.rod.upper and high > triangle.rod.lower:
             fits.append((side, (low, high)))
     if not fits:
+        if triangle.L + triangle.L1 <= abs(triangle.e):
+            raise LoopClosureError(
+                f'{where}: cannot close anywhere: the rod eye is {abs(triangle.e):.6g} m off the stroke axis, and barrel '
+                f'pin to boom pin to eye are only {triangle.L:.6g} + {triangle.L1:.6g} m')
         low, high = triangle.reach(1.0)
         raise LoopClosureError(
             f"{where}: cannot close anywhere: it needs {triangle.rod.name} between {low:.6g} and {high:.6g} m, its "

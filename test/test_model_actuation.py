@@ -1,0 +1,125 @@
+"""Actuators, coordinates and gravity that do not fit the machine."""
+
+import numpy as np
+import pytest
+from machines import chain, hiab
+from one_loop import edit, one_loop
+
+import psdyn_ros
+from psdyn_ros import ActuationError, ModelError, NonFiniteError, PsdynError, ShapeError, UnknownNameError
+
+XML = one_loop().xml
+CRANE = hiab().xml
+CRANE_ACTUATORS = ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
+
+
+def test_actuators_are_those_with_a_command_interface_in_their_order():
+    machine = chain(7, 'RLP')
+    manipulator = psdyn_ros.load(machine.xml)
+    assert manipulator.actuators == manipulator.coordinates == machine.actuators
+    assert psdyn_ros.load(CRANE).actuators == CRANE_ACTUATORS
+
+
+def test_actuated_overrules_order():
+    m, other = psdyn_ros.load(CRANE), psdyn_ros.load(CRANE, actuated=CRANE_ACTUATORS[::-1])
+    assert other.actuators == CRANE_ACTUATORS[::-1]
+    x, xd, xdd = np.array([[0.1, 0.2, 0.3, 0.4], [0.1, -0.2, 0.3, 0.1], [1, 2, 3, 4]])
+    assert (other.inverse_dynamics(x[::-1], xd[::-1], xdd[::-1]) == m.inverse_dynamics(x, xd, xdd)[::-1]).all()
+    assert (other.initial_position == m.initial_position[::-1]).all()
+    assert (other.limits.effort == m.limits.effort[::-1]).all()
+
+
+def test_actuated_without_a_ros2_control_tag():
+    bare = XML[:XML.index('<ros2_control')] + '</robot>'
+    words = r"'one_loop' has no joint with a command interface in <ros2_control>; name the actuated joints by load\("
+    with pytest.raises(ActuationError, match=words):
+        psdyn_ros.load(bare)
+    assert psdyn_ros.load(bare, actuated='cylinder', initial={'boom': -1}).actuators == ('cylinder',)
+
+
+@pytest.mark.parametrize('actuated, words', [
+    (CRANE_ACTUATORS[1:],
+     r"joint 'slew' \(line \d+\) is neither actuated nor closed by a <constraint>: the machine has more degrees of "
+     r'freedom than its 3 actuators \(lift_cylinder, tilt_cylinder, telescope\)'),
+    (CRANE_ACTUATORS[:3], r"joint 'telescope' \(line \d+\) is neither actuated nor closed"),
+    (CRANE_ACTUATORS[::2],
+     r"loop 'lift_eye': its rod 'lift_cylinder' must be the actuated joint; actuated are: slew, tilt_cylinder"),
+    ((), "'slew' .*more degrees of freedom than its 0 actuators"),
+    (('slew', 'lift_boom', 'tilt_cylinder', 'telescope'), "its rod 'lift_cylinder' must be the actuated joint"),
+    (('slew', 'lift_barrel', 'tilt_cylinder', 'telescope'), "its rod 'lift_cylinder' must be the actuated joint"),
+    ((*CRANE_ACTUATORS, 'lift_boom'), '5 actuators for 4 degrees of freedom: lift_boom drive no independent joint'),
+    ((*CRANE_ACTUATORS, 'tilt_barrel', 'lift_boom'), '6 actuators for 4 degrees of freedom: tilt_barrel, lift_boom'),
+    ((*CRANE_ACTUATORS, 'tcp_mount'), "actuated joint 'tcp_mount' is fixed"),
+    ((*CRANE_ACTUATORS, 'slew'), "actuated joint 'slew' is listed twice"),
+])
+def test_actuators_that_do_not_fit(actuated, words):
+    with pytest.raises(ActuationError, match=words):
+        psdyn_ros.load(CRANE, actuated=list(actuated))
+
+
+def test_actuators_that_do_not_exist():
+    with pytest.raises(UnknownNameError, match="actuated joint 'telescop': no such joint; did you mean 'telescope'"):
+        psdyn_ros.load(CRANE, actuated=[*CRANE_ACTUATORS[:3], 'telescop'])
+
+
+@pytest.mark.parametrize('old, new, words', [
+    ('<joint name="boom"><state', '<joint name="boom"><command_interface name="effort"/><state',
+     '2 actuators for 1 degrees of freedom: boom drive no independent joint'),
+    ('<command_interface name="effort"/>', '', "'one_loop' has no joint with a command interface"),
+])
+def test_interfaces_that_do_not_fit(old, new, words):
+    with pytest.raises(ActuationError, match=words):
+        psdyn_ros.load(edit(XML, (old, new)))
+
+
+def test_interfaces_of_fixed_joints_are_warned_of():
+    interface = '<joint name="tcp_mount"><state_interface name="position"/></joint></ros2_control>'
+    manipulator = psdyn_ros.load(edit(CRANE, ('</ros2_control>', interface)))
+    assert any("joint 'tcp_mount' in <ros2_control>" in warning for warning in manipulator.machine.warnings)
+
+
+def test_coordinates_are_the_actuators():
+    assert psdyn_ros.load(CRANE, coordinates=CRANE_ACTUATORS).coordinates == CRANE_ACTUATORS
+    assert psdyn_ros.load(XML, coordinates='cylinder').coordinates == ('cylinder',)
+
+
+@pytest.mark.parametrize('coordinates', [CRANE_ACTUATORS[::-1], CRANE_ACTUATORS[:3], (), ('slew', 'nobody'),
+                                         ('slew', 'lift_boom', 'tilt_boom', 'telescope')])
+def test_other_coordinates(coordinates):
+    with pytest.raises(ActuationError, match=r'coordinates=.*are the actuators .*order them by actuated=\[...\]'):
+        psdyn_ros.load(CRANE, coordinates=list(coordinates))
+
+
+@pytest.mark.parametrize('coordinates', [5, [5], [CRANE_ACTUATORS]])
+def test_coordinates_that_are_no_names(coordinates):
+    with pytest.raises(ModelError, match='coordinates=.*expected a list of joint names'):
+        psdyn_ros.load(CRANE, coordinates=coordinates)
+
+
+@pytest.mark.parametrize('gravity, error, words', [
+    ((0, -9.81), ShapeError, r'gravity has shape \(2,\); expected \(3,\)'),
+    (9.81, ShapeError, r'gravity has shape \(\); expected \(3,\)'),
+    ([[0, 0, -9.81]], ShapeError, r'gravity has shape \(1, 3\)'),
+    ((0, 0, float('nan')), NonFiniteError, 'gravity = .* is not finite'),
+    ((0, 0, float('-inf')), NonFiniteError, 'gravity = .* is not finite'),
+    (('0', '0', 'down'), ShapeError, 'gravity is not an array of numbers'),
+    (None, PsdynError, 'gravity is not an array of numbers: None'),
+    ((0, 0, [1, 2]), ShapeError, 'gravity is not an array of numbers'),
+    ((0, 0, 1j), ShapeError, 'gravity is not an array of numbers'),
+])
+def test_gravity(gravity, error, words):
+    with pytest.raises(error, match=words):
+        psdyn_ros.load(XML, gravity=gravity)
+
+
+def test_arguments_are_copied():
+    gravity, initial, actuated = np.array([0.0, 0.0, -9.81]), {'cylinder': 0.1}, ['cylinder']
+    manipulator = psdyn_ros.load(XML, gravity=gravity, initial=initial, actuated=actuated)
+    force = manipulator.gravity_forces([0.2])
+    gravity[:], initial['cylinder'] = 0.0, 99.0
+    actuated.clear()
+    manipulator.gravity[:] = 0.0
+    assert manipulator.gravity_forces([0.2]) == force
+    # `with_payload` builds the machine again
+    again = manipulator.with_payload('base_link', 1.0, [0, 0, 0], np.eye(3))
+    assert again.initial_position == [0.1] and again.gravity_forces([0.2]) == force
