@@ -30,7 +30,7 @@ def one_loop(*, L=1.1, L1=0.45, x0=0.9, e=0.0, stroke=0.3, mode=-1, boom_sign=1,
     q = mode * acos((rho**2 + e**2 - L**2 - L1**2) / (2 * L * L1))
     q1 = atan2(L1 * sin(q), L + L1 * cos(q)) - atan2(e, rho)
     start = {'cylinder': rod_sign * stroke, 'boom': boom_sign * q, 'barrel': barrel_sign * q1}
-    ends = [sqrt(L**2 + L1**2 + 2 * L * L1 * cos(angle) - e**2) - x0 for angle in (pi - SINGULAR, SINGULAR)]
+    ends = [sqrt(max(L**2 + L1**2 + 2 * L * L1 * cos(angle) - e**2, 0.01)) - x0 for angle in (pi - SINGULAR, SINGULAR)]
     span = tuple(sorted(rod_sign * end for end in ends))
     limits = {'boom': (-7, 7), 'barrel': (-7, 7), 'cylinder': span, **(limits or {})}
 
