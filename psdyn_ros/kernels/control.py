@@ -1,6 +1,27 @@
 """What a control cycle computes for one state; each call is one entry into compiled code."""
 from .compiler import entry
 from .entry import NON_FINITE, inverse_checked
+from .quantities import coordinates
+
+
+@entry
+def measured_state(mods, rows, q, qd, out, residual):
+    """Write x and xd, the first two rows of out (3, dof), from the joints of a message; see `coordinates`.
+
+    rows (n, 3): where in q, qd (m,) the joints of each module stand, -1 where they are not measured; entries that no
+    module wants may be anything.  residual (n,): scratch.
+    Returns (status, largest disagreement of redundant joints [m]).
+    """
+    for k in range(rows.shape[0]):
+        for i in range(3):
+            j = rows[k, i]
+            if j >= 0 and 0.0 * q[j] + 0.0 * qd[j] != 0.0:
+                return NON_FINITE, 0.0
+    status = coordinates(mods, rows, q, qd, qd, out[0], out[1], out[2], residual)
+    largest = 0.0
+    for k in range(residual.shape[0]):
+        largest = max(largest, residual[k])
+    return status, largest
 
 
 @entry

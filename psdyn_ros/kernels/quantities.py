@@ -117,7 +117,7 @@ def joint_states(mods, x, xd, xdd, q, qd, qdd):
             q[row[1]] = math.atan2(sq, cq) + b['zero'][1]
             qd[row[1]] = k1 * xd[i]
             qdd[row[1]] = k1 * xdd[i] + k4
-            q[row[2]] = sign * math.atan2(s1, c1) + b['zero'][2]
+            q[row[2]] = sign * math.atan2(b['side'] * s1, b['side'] * c1) + b['zero'][2]
             qd[row[2]] = sign * k2 * xd[i]
             qdd[row[2]] = sign * (k2 * xdd[i] + k5)
     return 0
@@ -166,7 +166,7 @@ def coordinates(mods, rows, q, qd, qdd, x, xd, xdd, residual):
         if boom >= 0:
             gap = 2.0 * b['L1'] * abs(math.sin(0.5 * (q[boom] - b['zero'][1] - math.atan2(sq, cq))))
         if barrel >= 0:
-            turn = b['sign'][2] * (q[barrel] - b['zero'][2]) - math.atan2(s1, c1)
+            turn = b['sign'][2] * (q[barrel] - b['zero'][2]) - math.atan2(b['side'] * s1, b['side'] * c1)
             rho = x[i] + b['x0']
             gap = max(gap, 2.0 * math.sqrt(rho * rho + b['e'] * b['e']) * abs(math.sin(0.5 * turn)))
         residual[k] = gap
@@ -186,12 +186,12 @@ def stroke_from_boom(b, q):
 
 @kernel
 def stroke_from_barrel(b, q1):
-    """Return (status, x) of the triangle whose stroke axis stands at q1: |rho u + e n - L| = L1.
+    """Return (status, x) of the triangle whose stroke axis, from barrel to eye, stands at q1: |rho u + e n - L| = L1.
 
     Of the two solutions the one inside the stroke limits and on the assembly branch counts; two are ambiguous.
     """
     L, L1, e = b['L'], b['L1'], b['e']
-    c, s = math.cos(q1), math.sin(q1)
+    c, s = b['side'] * math.cos(q1), b['side'] * math.sin(q1)
     # in the form (L1 - h)(L1 + h), h the distance of B from the stroke axis
     h = L * s + e
     t = (L1 - h) * (L1 + h)

@@ -280,6 +280,8 @@ class _Builder:
         check_initial(triangle, assembly.reach, x)
         self.initial.append(x)
         q, q1 = triangle.angles(x, assembly.mode)
+        if assembly.side < 0:
+            zero_barrel += math.pi          # q1 points to the eye, the stroke axis away from it
         record['sign'] = 1.0, 1.0, triangle.barrel_sign
         record['zero'] = (0.0, self._turns(triangle.boom, zero_boom, q),
                           self._turns(triangle.barrel, zero_barrel, triangle.barrel_sign * q1))

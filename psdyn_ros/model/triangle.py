@@ -55,12 +55,15 @@ class Triangle:
         return (near - self.x0, far - self.x0) if side > 0 else (-far - self.x0, -near - self.x0)
 
     def angles(self, x, mode):
-        """Return (q, q1) of boom and stroke axis against C -> B at the strokes x, for the assembly mode +1 or -1."""
+        """Return (q, q1) of boom and cylinder against C -> B at the strokes x, for the assembly mode +1 or -1.
+
+        q1 is the direction of the stroke axis from barrel to eye, which a reversed rod's coordinate x opposes.
+        """
         rho = np.asarray(x) + self.x0
         s = np.hypot(rho, self.e)
         cos_q = np.clip((s ** 2 - self.L ** 2 - self.L1 ** 2) / (2 * self.L * self.L1), -1.0, 1.0)
         q = mode * np.arccos(cos_q)
-        q1 = np.arctan2(self.L1 * np.sin(q), self.L + self.L1 * cos_q) - np.arctan2(self.e, rho)
+        q1 = np.arctan2(self.L1 * np.sin(q), self.L + self.L1 * cos_q) - np.arctan2(np.sign(rho) * self.e, np.abs(rho))
         return q, q1
 
 
@@ -168,7 +171,7 @@ class Assembly:
 def choose_assembly(triangle, zeros, hints):
     """Return the `Assembly` of a triangle.
 
-    zeros: joint positions of boom and barrel at q = 0 and q1 = 0.  hints: {joint: position}, the first source
+    zeros: joint positions of boom and barrel when boom and stroke axis point along C -> B.  hints: {joint: position}, the first source
     that speaks of the loop's passive joints; without one the joint limits must admit one mode only.
     """
     where = f"loop '{triangle.name}' (line {triangle.closure.line})"
@@ -181,7 +184,7 @@ def choose_assembly(triangle, zeros, hints):
     distances, lines = {}, []
     for mode in (1.0, -1.0):
         q, q1 = triangle.angles(strokes, mode)
-        boom, barrel = zeros[0] + q, zeros[1] + triangle.barrel_sign * q1
+        boom, barrel = zeros[0] + q, zeros[1] + triangle.barrel_sign * (q1 + (math.pi if side < 0 else 0.0))
         distances[mode] = _distance(triangle, hints, boom, barrel)
         lines.append(f"{triangle.boom.name} {wrap(boom[0]):+.3f} to {wrap(boom[-1]):+.3f} rad"
                      if boom.size > 1 else f'{triangle.boom.name} {wrap(boom[0]):+.3f} rad')
