@@ -18,8 +18,10 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
 
 import psdyn_ros
+from psdyn_ros.control.trajectory import Waypoints
 from psdyn_ros.nodes import conversions, executor
 from psdyn_ros.nodes.controller import COMMANDS, SENSOR_DATA
 from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free_domain
@@ -99,6 +101,10 @@ def measure(rounds, folder):
         nodes.start('echo', 'bench.latency', '--echo', '--ros-args', '-r', 'joint_states:=/echo/joint_states')
         askers = [Asker(node, name, state) for name in NODES]
         _await_both(askers, nodes, spin_once)
+        trajectories = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
+        _await(trajectories.get_subscription_count, nodes, spin_once)
+        trajectories.publish(conversions.trajectory_to_msg(
+            Waypoints(machine.actuators, [3600.0], [machine.initial_position])))
         deadline = time.monotonic()
         for k in range(WARM_UP + rounds):
             for asker in askers if k % 2 else askers[::-1]:
@@ -114,10 +120,14 @@ def measure(rounds, folder):
 
 
 def _await_both(askers, nodes, spin_once):
+    for asker in askers:
+        _await(lambda asker=asker: asker.ask(spin_once, LOST), nodes, spin_once)
+
+
+def _await(condition, nodes, spin_once):
     deadline = time.monotonic() + PATIENCE
-    waiting = list(askers)
-    while waiting:
-        waiting = [asker for asker in waiting if asker.ask(spin_once, LOST) is None]
+    while not condition():
+        spin_once(timeout_sec=0.02)
         if nodes.ended() or time.monotonic() > deadline:
             raise RuntimeError(f'no answer; ended: {nodes.ended()}, see {nodes.log("controller").parent}')
 

@@ -44,9 +44,11 @@ class ReferenceMotion:
         """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
+        if set(waypoints.joints) == set(self._manipulator.actuators):
+            waypoints = waypoints.ordered(self._manipulator.actuators)
         origin = now if start is None else start
         motion = self._through(waypoints, max(now, origin), origin + waypoints.times)
-        self._check(motion, waypoints.joints)
+        self._check(motion)
         self.sample(now)            # a trajectory that was due until now is the one in progress
         self._next = motion
 
@@ -85,6 +87,8 @@ class ReferenceMotion:
         return _Follow(quintic_curve(knots, positions, velocities, accelerations), joint_map)
 
     def _map(self, joints):
+        if joints == self._manipulator.actuators:
+            return _AlreadyMapped
         if joints not in self._maps:
             surplus = len(joints) - self._manipulator.dof
             if surplus > 0:
@@ -99,7 +103,7 @@ class ReferenceMotion:
         columns = [names.index(name) for name in joints]
         return np.asarray(values)[:, columns]
 
-    def _check(self, motion, joints):
+    def _check(self, motion):
         """Raise TrajectoryError where the motion leaves the limits, or whatever the map raises where no loop closes."""
         limits, actuators = self._manipulator.limits, self._manipulator.actuators
         for segment, t in motion.check_times():
@@ -127,6 +131,14 @@ class _Hold:
 
     def sample(self, t):
         return self._rest
+
+
+class _AlreadyMapped:
+    """In the place of a JointMap where the joints of a trajectory are the actuators."""
+
+    @staticmethod
+    def motion(position, velocity, acceleration):
+        return position, velocity, acceleration
 
 
 class _Follow:

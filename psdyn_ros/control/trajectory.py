@@ -39,12 +39,20 @@ class Waypoints:
     accelerations: np.ndarray = None
 
     def __post_init__(self):
+        object.__setattr__(self, 'joints', tuple(self.joints))
         for field in ('times', 'positions', 'velocities', 'accelerations'):
             values = getattr(self, field)
             if values is not None:
                 object.__setattr__(self, field, np.asarray(values, dtype=float))
         self._check_sizes()
         self._check_values()
+
+    def ordered(self, joints):
+        """The same waypoints with the same joints in this order."""
+        order = [self.joints.index(joint) for joint in joints]
+        columns = [None if values is None else values[:, order]
+                   for values in (self.positions, self.velocities, self.accelerations)]
+        return Waypoints(joints, self.times, *columns)
 
     def _check_sizes(self):
         joints, count = len(self.joints), self.times.size

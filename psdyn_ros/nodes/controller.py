@@ -5,8 +5,8 @@
     ~/joint_commands    sensor_msgs/JointState            out  efforts by name, stamped as the state they answer
     ~/commands          std_msgs/Float64MultiArray        out  the same in the order of the actuators
     ~/reference         trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, of the actuators
-    ~/statistics        std_msgs/Float64MultiArray        out  once a second: `STATISTICS` of the last 16384 cycles
-    /diagnostics        diagnostic_msgs/DiagnosticArray   out  once a second
+    ~/statistics        std_msgs/Float64MultiArray        out  now and then: `STATISTICS` of the last 16384 cycles
+    /diagnostics        diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
 
 When states stop coming, so do commands: what drives the actuators then has to hold the load, as the simulator
 does. When they come again the machine is held where it is, whatever the reference was before.
@@ -26,7 +26,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ..control.computed_torque import LAWS
 from ..control.state_monitor import StateMonitor, Verdict
-from ..control.trajectory import TrajectoryError
+from ..control.trajectory import TrajectoryError, Waypoints
 from ..model.errors import PsdynError
 from . import conversions, executor, pacing, parameters
 from .rejections import Rejections
@@ -47,7 +47,9 @@ class Controller:
         machine = load_machine(node, p)
         table = parameters.gains(machine, p.bandwidth)
         gains = parameters.declare_map(node, table)
-        pacing.require_rate(p.rate, _rehearsal(LAWS[p.law](machine, gains[0::2], gains[1::2])), 'one control cycle')
+        self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
+        pacing.require_rate(p.rate, _rehearsal(LAWS[p.law](machine, gains[0::2], gains[1::2]), self._reader),
+                            'one control cycle')
         self._law = LAWS[p.law](machine, gains[0::2], gains[1::2])
         self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
         self._rejections = Rejections(node.get_logger().warning)
@@ -56,7 +58,6 @@ class Controller:
         self._epoch = None              # ns: stamp of the first state; the law counts seconds from it
         self._state = None              # (stamp in ns, t in s, x, xd), the last one accepted; None while there is none
 
-        self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
         self._joint_commands = conversions.JointStateWriter(machine.actuators, ('effort',))
         self._commands = conversions.LabelledArrayWriter(machine.actuators)
         self._reference = conversions.ReferenceWriter(machine.actuators)
@@ -80,7 +81,7 @@ class Controller:
         if p.trigger == 'timer':
             node.create_timer(1.0 / p.rate, self._on_timer, clock=steady)
         node.create_timer(0.5 * p.state_timeout, self._watch_state, clock=steady)
-        node.create_timer(1.0, self._report, clock=steady)
+        node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
 
     def _on_state(self, msg):
         began = time.perf_counter_ns()
@@ -172,11 +173,14 @@ class Controller:
                 **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
 
 
-def _rehearsal(law):
-    """What one cycle of the law costs, as a function to call, at the initial position."""
-    x = law.manipulator.initial_position
-    xd = np.zeros_like(x)
-    return lambda: law.update(0.0, x, xd)
+def _rehearsal(law, reader):
+    """What one cycle costs, messages aside, as a function to call: all joints measured, a trajectory followed."""
+    machine = law.manipulator
+    state = conversions.JointStateWriter(machine.joints)
+    state.position[:] = machine.joint_state(machine.initial_position)[1]
+    law.reference.hold(machine.initial_position)
+    law.reference.follow(Waypoints(machine.actuators, [1.0], [machine.initial_position]), 0.0)
+    return lambda: law.update(0.5, *reader.read(state.message))
 
 
 def main(args=None):

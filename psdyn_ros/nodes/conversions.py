@@ -17,6 +17,7 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ..control.trajectory import Waypoints
+from ..kernels.control import measured_state
 from ..model.errors import PsdynError, did_you_mean
 
 SECOND = 1_000_000_000      # ns
@@ -76,26 +77,35 @@ class StateReader:
 
     def __init__(self, manipulator, tolerance, on_extra):
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
+        self._records = manipulator.records.mods
+        self._residual = np.empty(manipulator.dof)
         self._maps = NameMaps(self._map)
 
     def read(self, msg):
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
-        columns, joint_map = self._maps[msg.name]
+        rows, columns, joint_map = self._maps[msg.name]
         _check_lengths(msg, ('position', 'velocity'), ('effort',))
-        x, xd, residual = joint_map.state(np.frombuffer(msg.position)[columns], np.frombuffer(msg.velocity)[columns])
+        position, velocity = np.frombuffer(msg.position), np.frombuffer(msg.velocity)
+        state = np.empty((3, self._residual.size))
+        status, residual = measured_state(self._records, rows, position, velocity, state, self._residual)
+        if status != 0:
+            joint_map.state(position[columns], velocity[columns])       # raises, and says why
         if residual > self._tolerance:
             raise MessageError(f'the joints contradict each other by {residual:.3g}, '
                                f'at most {self._tolerance:g} allowed')
-        return x, xd
+        return state[0], state[1]
 
     def _map(self, names):
-        known = tuple(name for name in self._manipulator.joints if name in names)
+        """Where the message has the joints of each module, and the slow but talkative way to read it."""
+        joints = self._manipulator.joints
+        known = tuple(name for name in joints if name in names)
         extra = [name for name in names if name not in known]
         joint_map = self._manipulator.joint_map(known)
         if extra:
             self._on_extra(extra)
-        columns = [names.index(name) for name in known]
-        return slice(None) if known == names else np.array(columns, dtype=np.intp), joint_map
+        places = {joints.index(name): names.index(name) for name in known}
+        rows = np.array([[places.get(int(joint), -1) for joint in module] for module in self._records['joint']])
+        return rows, np.array([names.index(name) for name in known], dtype=np.intp), joint_map
 
 
 class EffortReader:
@@ -158,11 +168,11 @@ def trajectory_to_msg(waypoints):
     """A JointTrajectory that starts when it is received."""
     msg = JointTrajectory(joint_names=list(waypoints.joints))
     for k, seconds in enumerate(waypoints.times):
-        point = JointTrajectoryPoint(positions=waypoints.positions[k])
+        point = JointTrajectoryPoint(positions=waypoints.positions[k].tolist())
         if waypoints.velocities is not None:
-            point.velocities = waypoints.velocities[k]
+            point.velocities = waypoints.velocities[k].tolist()
         if waypoints.accelerations is not None:
-            point.accelerations = waypoints.accelerations[k]
+            point.accelerations = waypoints.accelerations[k].tolist()
         ns_to_stamp(round(seconds * SECOND), point.time_from_start)
         msg.points.append(point)
     return msg

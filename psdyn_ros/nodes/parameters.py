@@ -47,6 +47,7 @@ MACHINE = (
               'URDF of the machine, as text or as the path of a file; empty: taken from the topic /robot_description'),
     Parameter('robot_description_timeout', 10.0, 's to wait for that topic', 0.1, 600.0),
     Parameter('loops_file', '', 'YAML file with the loops of a machine whose URDF does not declare them; empty: none'),
+    Parameter('report_rate', 1.0, 'Hz of diagnostics and statistics', 0.1, 50.0),
 )
 
 SIMULATOR = MACHINE + (

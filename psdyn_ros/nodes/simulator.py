@@ -3,7 +3,7 @@
     ~/joint_commands  sensor_msgs/JointState         in   efforts by name, N or N m
     ~/commands        std_msgs/Float64MultiArray     in   the same in the order of the actuators
     joint_states      sensor_msgs/JointState         out  all joints; effort of the actuators, zero elsewhere
-    /diagnostics      diagnostic_msgs/DiagnosticArray  out  once a second
+    /diagnostics      diagnostic_msgs/DiagnosticArray  out  now and then (`report_rate`)
     ~/pause           std_srvs/SetBool               true stops time and joint_states, false lets both go on
     ~/reset           std_srvs/Trigger               back to the start, held until the next command
 
@@ -67,7 +67,7 @@ class Simulator:
         node.create_service(Trigger, '~/reset', self._on_reset)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(1.0 / p.rate, self._tick, clock=steady)
-        node.create_timer(1.0, self._report, clock=steady)
+        node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
         node.get_logger().info(f'{machine.name}: {machine.dof} actuators at {p.rate:g} Hz, held until commands come')
 
     def _on_named(self, msg):

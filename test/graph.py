@@ -1,0 +1,95 @@
+"""A node of the test among nodes that run as processes of their own; everything waits by polling with a deadline."""
+
+import time
+from contextlib import contextmanager
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.signals import SignalHandlerOptions
+
+from psdyn_ros.nodes.executor import make_executor
+from psdyn_ros.nodes.processes import NodeProcesses
+
+START_UP = 60.0         # s; a first run compiles
+
+
+class Graph:
+    """Publishes, subscribes, starts nodes in a namespace, and waits for what they say."""
+
+    def __init__(self, node, spin_once, processes, namespace):
+        self.node, self.processes, self.namespace = node, processes, namespace
+        self._spin_once = spin_once
+        self.reports = {}       # status of the diagnostics -> the last one
+        self.listen(DiagnosticArray, 'diagnostics', self._keep_report)
+
+    def start(self, name, *arguments, module=None):
+        """Run psdyn_ros.nodes.<name> in the namespace, its diagnostics too."""
+        return self.processes.start(
+            name, f'psdyn_ros.nodes.{module or name}', '--ros-args', '-r', f'__ns:={self.namespace}',
+            '-r', f'/diagnostics:={self.namespace}/diagnostics', '-p', 'report_rate:=20.0', *arguments)
+
+    def said(self, name):
+        """What a process wrote so far."""
+        return self.processes.log(name).read_text(errors='replace')
+
+    def publisher(self, kind, topic, qos=10):
+        return self.node.create_publisher(kind, f'{self.namespace}/{topic}', qos)
+
+    def listen(self, kind, topic, callback=None, qos=100):
+        """Subscribe; without a callback returns the list that messages are appended to."""
+        messages = []
+        self.node.create_subscription(kind, f'{self.namespace}/{topic}', callback or messages.append, qos)
+        return messages
+
+    def until(self, condition, seconds=10.0, each=None):
+        """Spin until the condition holds, doing `each` in every turn; its value."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if each is not None:
+                each()
+            self._spin_once(timeout_sec=0.01)
+            value = condition()
+            if value:
+                return value
+            assert time.monotonic() < deadline, f'nothing within {seconds} s; diagnostics: {self.reports}'
+
+    def through(self, seconds):
+        """Spin for so long."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._spin_once(timeout_sec=0.01)
+
+    def call(self, kind, service, request):
+        """The response of a service."""
+        client = self.node.create_client(kind, f'{self.namespace}/{service}')
+        self.until(client.service_is_ready)
+        future = client.call_async(request)
+        self.until(future.done)
+        self.node.destroy_client(client)
+        return future.result()
+
+    def report(self, part):
+        """(level, summary, values) of the last diagnostics of a part such as 'controller: control'."""
+        status = self.reports.get(part, DiagnosticStatus())
+        return status.level, status.message, {pair.key: pair.value for pair in status.values}
+
+    def _keep_report(self, msg):
+        for status in msg.status:
+            self.reports[status.name] = status
+
+
+@contextmanager
+def graph(folder, namespace):
+    """A `Graph` in the domain of this test run."""
+    context = rclpy.Context()
+    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node('witness', context=context)
+    executor = make_executor(context)
+    executor.add_node(node)
+    try:
+        with NodeProcesses(folder) as processes:
+            yield Graph(node, executor.spin_once, processes, namespace)
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)
