@@ -162,7 +162,8 @@ def main(args=None):
         print(f'{name:12}{1e6 * row["p50"]:10.0f}' + ''.join(f'{1e6 * row[p]:8.0f}' for p in ('p90', 'p99', 'p99.9')))
     print(f'ratio of the medians {ratio:.2f} (target: at most {TARGET}), lost answers {lost}')
     (options.out / 'latency.json').write_text(json.dumps(
-        {'seconds': figures, 'ratio': ratio, 'target': TARGET, 'rounds': options.rounds, 'lost': lost}, indent=1) + '\n')
+        {'seconds': figures, 'ratio': ratio, 'target': TARGET, 'rounds': options.rounds, 'lost': lost},
+        indent=1) + '\n')
     return int(ratio > TARGET)
 
 

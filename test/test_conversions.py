@@ -2,7 +2,6 @@
 
 import array
 
-import numpy as np
 import pytest
 from machines import URDF
 

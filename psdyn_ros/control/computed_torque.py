@@ -30,6 +30,7 @@ class ControlLaw:
         self.saturations = np.zeros(manipulator.dof, dtype=np.int64)    # cycles in which a force was clamped
         self.set_gains(stiffness, damping)
         self._limit = np.array(manipulator.limits.effort, dtype=float)
+        self._records = manipulator.records
 
     def set_gains(self, stiffness, damping):
         """Kp (n,) and Kd (n,) from the next update on."""
@@ -43,25 +44,23 @@ class ControlLaw:
         if not self.reference.started:
             self.reference.hold(x)
         self.desired = self.reference.sample(t)
-        force = self._wanted(x, xd, *self.desired)
-        if control.clamp(force, self._limit, self.saturations) != 0:
-            raise NonFiniteError(f'the control law gives forces that are not finite: {force.tolist()}')
-        return force
+        return self._force(x, xd, *self.desired)
 
-    def _wanted(self, x, xd, x_ref, xd_ref, xdd_ref):
-        """Forces (n,) that the law asks for."""
+    def _force(self, x, xd, x_ref, xd_ref, xdd_ref):
+        """Forces (n,), clamped."""
         raise NotImplementedError
 
 
 class ComputedTorque(ControlLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
 
-    def _wanted(self, x, xd, x_ref, xd_ref, xdd_ref):
+    def _force(self, x, xd, x_ref, xd_ref, xdd_ref):
         xdd, force = np.empty(x.size), np.empty(x.size)
-        status = control.computed_torque(
-            *self.manipulator.records, x, xd, x_ref, xd_ref, xdd_ref, self._kp, self._kd, xdd, force)
+        status = control.computed_torque(*self._records, x, xd, x_ref, xd_ref, xdd_ref, self._kp, self._kd,
+                                         self._limit, self.saturations, xdd, force)
         if status != 0:
             self.manipulator.inverse_dynamics(x, xd, xdd)       # raises, and says why
+            raise NonFiniteError(f'computed torque gives forces that are not finite: {force.tolist()}')
         return force
 
 
@@ -72,11 +71,14 @@ class PdGravity(ControlLaw):
         super().__init__(manipulator, stiffness, damping)
         self._gravity = self._mass = None
 
-    def _wanted(self, x, xd, x_ref, xd_ref, xdd_ref):
+    def _force(self, x, xd, x_ref, xd_ref, xdd_ref):
         if self._gravity is None:
             self._gravity = self.manipulator.gravity_forces(x)
             self._mass = np.diag(self.manipulator.mass_matrix(x)).copy()
-        return self._gravity + self._mass * (self._kp * (x_ref - x) + self._kd * (xd_ref - xd))
+        force = self._gravity + self._mass * (self._kp * (x_ref - x) + self._kd * (xd_ref - xd))
+        if control.clamp(force, self._limit, self.saturations) != 0:
+            raise NonFiniteError(f'PD with constant gravity gives forces that are not finite: {force.tolist()}')
+        return force
 
 
 LAWS = {'computed_torque': ComputedTorque, 'pd_gravity': PdGravity}

@@ -97,30 +97,20 @@ class Curve:
 
     def __init__(self, knots, coefficients):
         self.knots = knots.tolist()
-        self._coefficients = np.ascontiguousarray(coefficients)
+        self.start, self.end = self.knots[0], self.knots[-1]
+        self._coefficients = [np.ascontiguousarray(segment) for segment in coefficients]
         self._sample = np.empty((3, coefficients.shape[2]))
-
-    @property
-    def start(self):
-        return self.knots[0]
-
-    @property
-    def end(self):
-        return self.knots[-1]
-
-    def segment(self, t):
-        """Index of the segment that holds time t; the first or last one for a time outside."""
-        return min(max(bisect_right(self.knots, t) - 1, 0), len(self.knots) - 2)
 
     def sample(self, t):
         """(position, velocity, acceleration) at time t, rows of one array that the next call overwrites."""
-        k = self.segment(t)
-        polynomials(self._coefficients[k], min(max(t, self.start), self.end) - self.knots[k], self._sample)
+        t = min(max(t, self.start), self.end)
+        k = min(bisect_right(self.knots, t), len(self._coefficients)) - 1
+        polynomials(self._coefficients[k], t - self.knots[k], self._sample)
         return self._sample
 
 
 def cubic_curve(knots, positions, start_velocity):
-    """The C2 cubic `Curve` through positions (N + 1, n), with the velocity given at its start and at rest at its end."""
+    """The C2 cubic `Curve` through positions (N + 1, n): with the velocity given at its start, at rest at its end."""
     h = np.diff(knots)[:, None]
     slope = np.diff(positions, axis=0) / h
     ends = np.zeros_like(positions)

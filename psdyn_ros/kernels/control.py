@@ -25,14 +25,15 @@ def measured_state(mods, rows, q, qd, out, residual):
 
 
 @entry
-def computed_torque(mods, work, env, x, xd, x_ref, xd_ref, xdd_ref, kp, kd, xdd, f):
-    """Write xdd = xdd_ref + Kd (xd_ref - xd) + Kp (x_ref - x) and f = ID(x, xd, xdd); all (dof,).
+def computed_torque(mods, work, env, x, xd, x_ref, xd_ref, xdd_ref, kp, kd, limit, clamped, xdd, f):
+    """Write xdd = xdd_ref + Kd (xd_ref - xd) + Kp (x_ref - x) and f = ID(x, xd, xdd), clamped; all (dof,).
 
-    Returns a status as `inverse_checked`.
+    Returns a status as `inverse_checked`, or that of `clamp`.
     """
     for i in range(x.shape[0]):
         xdd[i] = xdd_ref[i] + kd[i] * (xd_ref[i] - xd[i]) + kp[i] * (x_ref[i] - x[i])
-    return inverse_checked(mods, work, env, x, xd, xdd, f)
+    status = inverse_checked(mods, work, env, x, xd, xdd, f)
+    return status if status != 0 else clamp(f, limit, clamped)
 
 
 @entry

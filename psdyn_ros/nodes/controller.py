@@ -15,7 +15,6 @@ does. When they come again the machine is held where it is, whatever the referen
 import sys
 import time
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -162,7 +161,10 @@ class Controller:
         percentiles = cycles.percentiles(50.0, 99.0, 99.9)
         self._statistics.values[:] = cycles.count, self._monitor.missed, *percentiles
         self._publish_statistics(self._statistics.message)
-        summary = 'no state' if self._state is None else 'moving' if self._law.reference.moving(self._state[1]) else 'holding'
+        if self._state is None:
+            summary = 'no state'
+        else:
+            summary = 'moving' if self._law.reference.moving(self._state[1]) else 'holding'
         self._publish_diagnostics(conversions.diagnostics_msg(
             now, f'{self._node.get_name()}: control', 'error' if self._state is None else 'ok', summary, {
                 'cycles': cycles.count,

@@ -59,12 +59,15 @@ SIMULATOR = MACHINE + (
 
 CONTROLLER = MACHINE + (
     Parameter('law', 'computed_torque', 'control law', choices=tuple(LAWS)),
-    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth', 0.1, 200.0),
-    Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer', choices=('state', 'timer')),
+    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth',
+              0.1, 200.0),
+    Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
+              choices=('state', 'timer')),
     Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
     Parameter('state_timeout', 0.1, 's after which a state is stale; no commands are published then', 0.001, 0.2),
     Parameter('max_clock_skew', 0.005, 's that the stamp of a state may lie in the future', 0.0, 1.0),
-    Parameter('max_jump', 0.02, 'm or rad that a state may differ from the last one carried on at its velocity', 1e-4, 10.0),
+    Parameter('max_jump', 0.02, 'm or rad that a state may be away from the last one carried on at its velocity',
+              1e-4, 10.0),
     Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
 )
 
@@ -82,8 +85,8 @@ def gains(manipulator, bandwidth):
     """Parameters of the controller, two for each actuator, live."""
     return tuple(
         parameter for name in manipulator.actuators for parameter in (
-            Parameter(f'gains.{name}.p', bandwidth**2, f'1/s^2, stiffness of {name} for each unit of mass', 0.0, 1e5, live=True),
-            Parameter(f'gains.{name}.d', 2.0 * bandwidth, f'1/s, damping of {name} for each unit of mass', 0.0, 1e3, live=True)))
+            Parameter(f'gains.{name}.p', bandwidth**2, f'1/s^2, stiffness of {name}', 0.0, 1e5, live=True),
+            Parameter(f'gains.{name}.d', 2.0 * bandwidth, f'1/s, damping of {name}', 0.0, 1e3, live=True)))
 
 
 def declare(node, table):

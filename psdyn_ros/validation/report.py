@@ -15,7 +15,8 @@ from . import drawing
 # Okabe and Ito: told apart by everyone, and in print
 BLACK, BLUE, VERMILLION = '#000000', '#0072B2', '#D55E00'
 STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 1.4, 'linestyle': '--'})
-DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}      # unit -> factor and unit of errors, unit of positions
+# unit of an actuator -> factor and unit of its errors, unit of its positions
+DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'kN', 'rad': 'kN m'}
 POSES = 5           # of the machine in the picture of the motion
 DPI = 130
