@@ -59,7 +59,7 @@ class JointMap:
         # fresh memory each time: threads share this map, and callers keep what they get
         rates, out = np.zeros((3, len(self.names))), np.empty((4, len(self._machine.modules)))
         for row, values in enumerate((position, velocity, acceleration)):
-            if values is None:
+            if values is None and row > 0:
                 continue
             what = ('position', 'velocity', 'acceleration')[row]
             values = numbers(what, values)

@@ -1,0 +1,340 @@
+"""From measured joints to the state and back: any sufficient set, redundant sets, and sets that do not do."""
+
+from itertools import chain as flattened
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from machines import hiab, random_state, tree
+from one_loop import one_loop
+
+import psdyn_ros
+from psdyn_ros import (
+    MeasurementError,
+    NonFiniteError,
+    ShapeError,
+    TogglePointError,
+    UnknownNameError,
+    UnreachableStrokeError,
+)
+
+CRANE = psdyn_ros.load(hiab().xml)
+LIFT, TILT = ('lift_cylinder', 'lift_boom', 'lift_barrel'), ('tilt_cylinder', 'tilt_boom', 'tilt_barrel')
+
+
+def subsets(names):
+    return [tuple(name for name, kept in zip(names, chosen) if kept)
+            for chosen in product((True, False), repeat=len(names)) if any(chosen)]
+
+
+# what a real machine may measure: for each loop any of stroke, boom angle, barrel angle, but not nothing
+SETS = [('slew', *lift, *tilt, 'telescope') for lift, tilt in product(subsets(LIFT), subsets(TILT))]
+
+
+def lever(manipulator, x, joint):
+    """Return d(joint)/d(its coordinate): where it is small, the joint says little of the stroke."""
+    names, _, rates, _ = manipulator.joint_state(x, np.ones(manipulator.dof))
+    return rates[names.index(joint)]
+
+
+def measured(manipulator, x, xd, names):
+    joints, position, velocity, _ = manipulator.joint_state(x, xd)
+    rows = [joints.index(name) for name in names]
+    return position[rows], velocity[rows]
+
+
+def say_all_that_is_needed(x):
+    """Return True where one barrel angle stands for one stroke only within the limits."""
+    names = [name for name in CRANE.joints if not name.endswith(('cylinder', 'boom'))]
+    try:
+        CRANE.actuator_state(names, measured(CRANE, x, 0 * x, names)[0])
+    except psdyn_ros.StateError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize('names', SETS, ids='-'.join)
+def test_every_sufficient_set_of_the_crane(names, rng):
+    for _ in range(5):
+        x, xd = random_state(hiab(), rng)[:2]
+        levers = [abs(lever(CRANE, x, name)) for name in names]
+        if min(levers) < 0.05 or not say_all_that_is_needed(x):
+            continue
+        order = rng.permutation(len(names))
+        position, velocity = measured(CRANE, x, xd, names)
+        shuffled = [names[k] for k in order]
+        for given_names, row in ((names, slice(None)), (shuffled, order)):
+            found, rate, residual = CRANE.actuator_state(given_names, position[row], velocity[row])
+            assert found == pytest.approx(x, abs=1e-12) and rate == pytest.approx(xd, abs=1e-10)
+            assert residual < 1e-13
+
+
+@pytest.mark.parametrize('joints', [LIFT, LIFT[:1], LIFT[1:], LIFT[1:2]], ids='-'.join)
+def test_velocities_may_be_missing(joints):
+    names = ['slew', *joints, 'tilt_cylinder', 'telescope']
+    x, xd, _ = CRANE.actuator_state(names, measured(CRANE, [0.1, 0.2, 0.3, 0.4], np.ones(4), names)[0])
+    assert x == pytest.approx([0.1, 0.2, 0.3, 0.4]) and not xd.any()
+
+
+def test_round_trip_of_random_trees(rng):
+    for seed in range(10):
+        machine = tree(seed, 6, cylinder_branches=True)
+        manipulator = psdyn_ros.load(machine.xml, gravity=machine.gravity)
+        x, xd = random_state(machine, rng)[:2]
+        names, position, velocity, _ = manipulator.joint_state(x, xd)
+        found, rate, residual = manipulator.actuator_state(names, position, velocity)
+        assert (found == x).all() and (rate == xd).all() and residual < 1e-14
+        boomed = [name for name in names if not name.endswith(('_cylinder', '_barrel'))]
+        rows = [names.index(name) for name in boomed]
+        found, rate, residual = manipulator.actuator_state(boomed, position[rows], velocity[rows])
+        assert found == pytest.approx(x, abs=1e-12) and rate == pytest.approx(xd, abs=1e-10) and residual < 1e-14
+
+
+@pytest.mark.parametrize('options', [{}, dict(e=0.2), dict(mode=1), dict(rod_sign=-1, e=-0.15), dict(barrel_sign=-1),
+                                     dict(boom_sign=-1, mode=1), dict(L=0.4, L1=1.2), dict(turning='continuous')],
+                         ids=str)
+@pytest.mark.parametrize('names', subsets(('cylinder', 'boom', 'barrel')), ids='-'.join)
+def test_every_sufficient_set_of_triangles(options, names, rng):
+    machine = one_loop(**options)
+    manipulator = psdyn_ros.load(machine.xml)
+    for _ in range(10):
+        x, xd = random_state(machine, rng)[:2]
+        if names == ('barrel',) and not unique_for_barrel(manipulator, x):
+            continue
+        position, velocity = measured(manipulator, x, xd, names)
+        found, rate, residual = manipulator.actuator_state(names, position, velocity)
+        small = min(1.0, abs(lever(manipulator, x, names[-1])))
+        assert abs(found - x) < 1e-13 / small and abs(rate - xd) < 1e-11 / small**3 and residual < 1e-12 / small
+
+
+def unique_for_barrel(manipulator, x):
+    """Return True when no other stroke within the limits has the same barrel angle, and this one has a lever."""
+    triangle, assembly = manipulator.machine.modules[0].triangle, manipulator.machine.modules[0].assembly
+    low, high = manipulator.limits.lower[0] - 1e-4, manipulator.limits.upper[0] + 1e-4
+    angles = triangle.angles(np.linspace(low, high, 4000), assembly.mode)[1]
+    crossings = np.diff(np.sign(angles - triangle.angles(x, assembly.mode)[1]))
+    return np.count_nonzero(crossings) == 1 and abs(lever(manipulator, x, 'barrel')) > 0.05
+
+
+@given(st.floats(-0.05, 0.05), st.sampled_from(['lift_boom', 'lift_barrel', 'tilt_boom', 'tilt_barrel']))
+def test_residual_is_the_distance_at_the_rod_eye(angle, joint):
+    """A redundant sensor that is wrong by an angle: the eye of its link is apart by the chord."""
+    x = np.array([0.1, 0.2, 0.3, 0.4])
+    names, position, _, _ = CRANE.joint_state(x)
+    wrong = position.copy()
+    wrong[names.index(joint)] += angle
+    loop = joint.split('_')[0]
+    closure = CRANE.machine.description.closures[f'{loop}_eye']
+    pin = CRANE.link_pose(x, f'{joint}_link')[:3, 3]
+    eye = CRANE.link_pose(x, closure.parent) @ (*closure.parent_origin.position, 1.0)
+    arm = np.linalg.norm(pin - eye[:3])
+    found, _, residual = CRANE.actuator_state(names, wrong)
+    assert (found == x).all()
+    assert residual == pytest.approx(2 * arm * abs(np.sin(angle / 2)), abs=1e-14)
+    residuals = CRANE.joint_map(names).residuals(wrong)
+    assert residuals[f'{loop}_eye'] == residual
+    assert sum(residuals.values()) == pytest.approx(residual, abs=1e-14)
+
+
+def test_a_wrong_stroke_shows_too():
+    names, position, _, _ = CRANE.joint_state([0.1, 0.2, 0.3, 0.4])
+    position[names.index('lift_cylinder')] += 0.01
+    _, _, residual = CRANE.actuator_state(names, position)
+    assert 0.009 < residual < 0.02
+
+
+def test_contradiction_of_boom_and_barrel():
+    names = ['slew', 'lift_boom', 'lift_barrel', 'tilt_boom', 'telescope']
+    position, _ = measured(CRANE, [0.1, 0.2, 0.3, 0.4], np.zeros(4), names)
+    position[2] += 0.02
+    x, _, residual = CRANE.actuator_state(names, position)
+    assert x == pytest.approx([0.1, 0.2, 0.3, 0.4])     # the boom decides
+    assert residual == pytest.approx(0.02 * (0.83 + 0.2), rel=1e-3)
+
+
+def test_stroke_and_boom_on_the_other_branch():
+    names, position, _, _ = CRANE.joint_state([0.1, 0.2, 0.3, 0.4])
+    position[names.index('lift_boom')] += np.pi
+    assert CRANE.actuator_state(names, position)[2] == pytest.approx(2 * 0.37610632)
+    loop = psdyn_ros.load(one_loop().xml)
+    boom = loop.joint_state([0.3])[1][loop.joints.index('boom')]
+    with pytest.raises(MeasurementError, match="loop 'eye' with boom = 1.543.*: the boom stands on the other as"):
+        loop.actuator_state(['boom'], [-boom])
+
+
+def test_whole_turns_of_measured_angles():
+    loop = psdyn_ros.load(one_loop(turning='continuous').xml)
+    names, position, _, _ = loop.joint_state([0.3])
+    turned = position + 2 * np.pi * np.array([name != 'cylinder' for name in names])
+    x, _, residual = loop.actuator_state(names, turned)
+    assert x == [0.3] and residual < 1e-14
+    assert loop.actuator_state(['boom'], [turned[names.index('boom')]])[0] == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize('names, words', [
+    (('slew', 'lift_cylinder', 'tilt_cylinder'), "do not fix 'telescope'; measure it too"),
+    (('slew', 'lift_cylinder', 'telescope'),
+     r"\['slew', 'lift_cylinder', 'telescope'\] do not fix 'tilt_cylinder' \(or 'tilt_boom', or 'tilt_barrel'\) of loop "
+     "'tilt_eye'; measure it too"),
+    (('lift_boom',), "do not fix 'slew'; measure it too"),
+    ((), r'the joints \[\] do not fix'),
+])
+def test_too_few_joints(names, words):
+    with pytest.raises(MeasurementError, match=words):
+        CRANE.actuator_state(names, [0.1] * len(names))
+
+
+def test_duplicate_names():
+    with pytest.raises(MeasurementError, match="joint 'slew' is listed 2 times"):
+        CRANE.actuator_state([*CRANE.actuators, 'slew'], [0.1, 0.2, 0.3, 0.4, 0.1])
+
+
+@pytest.mark.parametrize('name, words', [('slw', "; did you mean 'slew'"), ('tcp_mount', 'no movable joint'),
+                                         ('x' * 500, 'there are: lift_barrel, lift_boom, lift_cylinder')])
+def test_unknown_names(name, words):
+    with pytest.raises(UnknownNameError, match=f"joint '{name}': no movable joint of 'hiab_xs031'.*{words}|{words}"):
+        CRANE.actuator_state([*CRANE.actuators, name], [0.1, 0.2, 0.3, 0.4, 0.1])
+
+
+@pytest.mark.parametrize('names', [5, None, [1, 2, 3, 4], [None], [['slew']], b'slew', 5.0], ids=str)
+def test_what_are_no_names(names):
+    with pytest.raises(MeasurementError, match='names=.*expected a list of joint names'):
+        CRANE.actuator_state(names, [0.1, 0.2, 0.3, 0.4])
+
+
+def test_names_of_any_collection():
+    x = [0.1, 0.2, 0.3, 0.4]
+    values = dict(zip(CRANE.actuators, x))
+    for names in (CRANE.actuators, list(CRANE.actuators), values.keys(), iter(CRANE.actuators)):
+        assert CRANE.actuator_state(names, x)[0] == pytest.approx(x)
+    lift = psdyn_ros.load(hiab(lift_only=True).xml)
+    assert lift.actuator_state('lift_cylinder', [0.2])[0] == [0.2]
+
+
+@pytest.mark.parametrize('position, velocity, error, words', [
+    ([0.1, 0.2, 0.3], None, ShapeError, r"position has shape \(3,\) for 4 joints \['slew', 'lift_cylinder', 'tilt_c"),
+    ([0.1, 0.2, 0.3, 0.4], [0.1], ShapeError, r'velocity has shape \(1,\) for 4 joints'),
+    ([0.1, 0.2, 0.3, 0.4], [], ShapeError, r'velocity has shape \(0,\) for 4 joints'),
+    ([[0.1, 0.2, 0.3, 0.4]], None, ShapeError, r'position has shape \(1, 4\) for 4 joints'),
+    (0.1, None, ShapeError, r'position has shape \(\) for 4 joints'),
+    (None, None, ShapeError, 'position is not an array of numbers: None'),
+    (['0.1', '0.2', '0.3', '0.4'], None, ShapeError, 'position is not an array of numbers'),
+    ([0.1, 0.2, [0.3], 0.4], None, ShapeError, 'position is not an array of numbers'),
+    ([0.1, 0.2, np.nan, 0.4], None, NonFiniteError, "position of 'tilt_cylinder' is nan; expected a finite number"),
+    ([0.1, 0.2, 0.3, 0.4], [0, np.inf, 0, 0], NonFiniteError, "velocity of 'lift_cylinder' is inf"),
+    ([0.1, 0.7, 0.3, 0.4], None, UnreachableStrokeError, "loop 'lift_eye': stroke lift_cylinder = 0.7 m is out of"),
+])
+def test_bad_values(position, velocity, error, words):
+    with pytest.raises(error, match=words):
+        CRANE.actuator_state(CRANE.actuators, position, velocity)
+
+
+def test_a_barrel_angle_that_two_strokes_have():
+    """The barrel turns back where the boom stands across the cylinder."""
+    loop = psdyn_ros.load(one_loop().xml)
+    strokes = np.linspace(-0.2, 0.6, 81)
+    angles = [measured(loop, [x], [0.0], ['barrel'])[0][0] for x in strokes]
+    extreme = int(np.argmin(angles))
+    assert 0 < extreme < 80
+    with pytest.raises(MeasurementError, match="loop 'eye' with barrel = .*: two strokes fit within the limits of "
+                                               'cylinder; measure the stroke or the boom'):
+        loop.actuator_state(['barrel'], [angles[extreme] + 0.01])
+    with pytest.raises(UnreachableStrokeError, match="loop 'eye' with barrel = .*: no stroke between -0.25 and 0.65 m"):
+        loop.actuator_state(['barrel'], [angles[extreme] - 0.01])
+    # with the boom beside it the barrel need not be unique
+    names = ['barrel', 'boom']
+    assert loop.actuator_state(names, measured(loop, [0.1], [0.0], names)[0])[0] == pytest.approx([0.1])
+
+
+def test_a_barrel_at_rest_says_nothing_of_the_velocity():
+    """Where the barrel turns back it does not move with the stroke: s^2 = L^2 - L1^2."""
+    stroke = np.sqrt(1.1**2 - 0.45**2) - 0.9
+    loop = psdyn_ros.load(one_loop(stroke=stroke, limits={'cylinder': (stroke, 0.6)}).xml)
+    angle, _ = measured(loop, [stroke], [0.0], ['barrel'])
+    with pytest.raises((TogglePointError, UnreachableStrokeError, MeasurementError), match="loop 'eye'"):
+        loop.actuator_state(['barrel'], angle, [0.1])
+
+
+def test_toggle_points_are_refused():
+    loop = psdyn_ros.load(one_loop().xml)
+    low, high = loop.machine.modules[0].assembly.reach
+    for end in (low, high):
+        with pytest.raises(TogglePointError, match="loop 'eye': stroke cylinder = .* from its toggle point"):
+            loop.actuator_state(['cylinder'], [end])
+    for flat in (0.0, -np.pi, np.pi):
+        with pytest.raises(psdyn_ros.StateError, match="loop 'eye'"):
+            loop.actuator_state(['boom'], [flat])
+
+
+def test_joint_maps_are_kept_but_not_without_end():
+    first = CRANE.joint_map(CRANE.actuators)
+    assert CRANE.joint_map(list(CRANE.actuators)) is first
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        CRANE.joint_map(rng.permutation(CRANE.joints).tolist())
+    assert len(CRANE._maps) <= 100
+
+
+# the way there: joint_state
+
+def stencil(function, h=1e-4):
+    """Return the derivative of `function` at 0, to h^4."""
+    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
+
+
+@pytest.mark.parametrize('machine', [hiab(), tree(3, 6, cylinder_branches=True), one_loop(e=0.2, mode=1),
+                                     one_loop(rod_sign=-1, e=-0.1), one_loop(barrel_sign=-1, boom_sign=-1, L1=0.9)],
+                         ids=['crane', 'tree', 'offset', 'reversed', 'opposed'])
+def test_rates_of_joints_are_derivatives(machine, rng):
+    manipulator = psdyn_ros.load(machine.xml)
+    x, xd, xdd, _ = random_state(machine, rng)
+    middle = np.array([sum(manipulator.machine.modules[0].assembly.reach) / 2]) if len(x) == 1 else x
+    x = 0.5 * (x + middle)
+    names, _, velocity, acceleration = manipulator.joint_state(x, xd, xdd)
+
+    def along(t):
+        return x + t * xd + 0.5 * t**2 * xdd, xd + t * xdd
+    assert velocity == pytest.approx(stencil(lambda t: manipulator.joint_state(along(t)[0])[1]), abs=1e-8)
+    assert acceleration == pytest.approx(stencil(lambda t: manipulator.joint_state(*along(t))[2]), abs=1e-7)
+    rows = [names.index(name) for name in manipulator.actuators]
+    assert (velocity[rows] == xd).all() and (acceleration[rows] == xdd).all()
+
+
+@pytest.mark.parametrize('options', [{}, dict(e=0.3, mode=1), dict(rod_sign=-1), dict(rod_sign=-1, e=0.2, mode=1),
+                                     dict(L=0.4, L1=1.2, e=-0.3, mode=1), dict(L=0.4, L1=1.2, e=0.3)], ids=str)
+def test_joint_positions_run_without_a_jump(options):
+    machine = one_loop(**options)
+    manipulator = psdyn_ros.load(machine.xml)
+    strokes = np.linspace(*machine.span['cylinder'], 500)[1:-1]
+    positions = np.array([manipulator.joint_state([x])[1] for x in strokes])
+    assert np.abs(np.diff(positions, axis=0)).max() < 0.2
+
+
+def test_joint_state_answers_what_it_is_asked():
+    x, xd, xdd = np.full((3, 4), 0.1)
+    for state, given_arrays in (((x,), (True, False, False)), ((x, xd), (True, True, False)),
+                                ((x, xd, xdd), (True, True, True)), ((x, None, xdd), (True, False, False))):
+        names, *arrays = CRANE.joint_state(*state)
+        assert names == CRANE.joints
+        assert tuple(array is not None for array in arrays) == given_arrays
+        assert all(array.shape == (8,) for array in arrays if array is not None)
+
+
+def test_joint_positions_start_where_the_urdf_says():
+    for machine in (hiab(), hiab(lift_only=True), tree(6, 7), one_loop(mode=1, e=0.1)):
+        manipulator = psdyn_ros.load(machine.xml)
+        names, position, _, _ = manipulator.joint_state(manipulator.initial_position)
+        declared = {name: machine.initial.get(name) for name in names}
+        assert dict(zip(names, position)) == pytest.approx(declared, abs=1e-9)
+
+
+def test_joint_positions_of_the_crane_are_within_its_limits():
+    """The limits of the passive joints are those of the strokes, so that RViz and MoveIt see what happens."""
+    joints = CRANE.machine.description.joints
+    corners = product(*((CRANE.limits.lower[k], CRANE.limits.upper[k]) for k in (1, 2)))
+    for lift, tilt in flattened(corners, [(0.2, 0.3)]):
+        names, position, _, _ = CRANE.joint_state([0.0, lift, tilt, 0.5])
+        for name, value in zip(names, position):
+            assert joints[name].lower - 1e-3 <= value <= joints[name].upper + 1e-3, name
