@@ -110,17 +110,24 @@ def joint_states(mods, x, xd, xdd, q, qd, qdd):
         i, row = b['coordinate'], b['joint']
         q[row[0]], qd[row[0]], qdd[row[0]] = x[i], xd[i], xdd[i]
         if b['kind'] == LOOP:
-            cq, sq, c1, s1, k1, k2, k4, k5 = triangle(b, x[i], xd[i])
+            cq, sq, _, _, k1, k2, k4, k5 = triangle(b, x[i], xd[i])
             if sq == 0.0:
                 return k + 1
             sign = b['sign'][2]
             q[row[1]] = math.atan2(sq, cq) + b['zero'][1]
             qd[row[1]] = k1 * xd[i]
             qdd[row[1]] = k1 * xdd[i] + k4
-            q[row[2]] = sign * math.atan2(b['side'] * s1, b['side'] * c1) + b['zero'][2]
+            q[row[2]] = sign * cylinder_angle(b, x[i], cq, sq) + b['zero'][2]
             qd[row[2]] = sign * k2 * xd[i]
             qdd[row[2]] = sign * (k2 * xdd[i] + k5)
     return 0
+
+
+@kernel
+def cylinder_angle(b, x, c, s):
+    """Return the angle of the stroke axis, from barrel to eye, against C -> B; continuous over the whole stroke."""
+    return (math.atan2(b['L1'] * s, b['L'] + b['L1'] * c)
+            - math.atan2(b['side'] * b['e'], b['side'] * (x + b['x0'])))
 
 
 @entry
@@ -148,7 +155,7 @@ def coordinates(mods, rows, q, qd, qdd, x, xd, xdd, residual):
             status, x[i] = stroke_from_barrel(b, b['sign'][2] * (q[barrel] - b['zero'][2]))
             if status != 0:
                 return 8 * (k + 1) + status
-        cq, sq, c1, s1, k1, k2, k4, k5 = triangle(b, x[i], 1.0)
+        cq, sq, _, _, k1, k2, k4, k5 = triangle(b, x[i], 1.0)
         if sq == 0.0:
             return 8 * (k + 1) + UNREACHABLE
         if j < 0:
@@ -166,7 +173,7 @@ def coordinates(mods, rows, q, qd, qdd, x, xd, xdd, residual):
         if boom >= 0:
             gap = 2.0 * b['L1'] * abs(math.sin(0.5 * (q[boom] - b['zero'][1] - math.atan2(sq, cq))))
         if barrel >= 0:
-            turn = b['sign'][2] * (q[barrel] - b['zero'][2]) - math.atan2(b['side'] * s1, b['side'] * c1)
+            turn = b['sign'][2] * (q[barrel] - b['zero'][2]) - cylinder_angle(b, x[i], cq, sq)
             rho = x[i] + b['x0']
             gap = max(gap, 2.0 * math.sqrt(rho * rho + b['e'] * b['e']) * abs(math.sin(0.5 * turn)))
         residual[k] = gap
