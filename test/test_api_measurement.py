@@ -134,7 +134,7 @@ def test_residual_is_the_distance_at_the_rod_eye(angle, joint):
     assert (found == x).all()
     assert residual == pytest.approx(2 * arm * abs(np.sin(angle / 2)), abs=1e-14)
     residuals = CRANE.joint_map(names).residuals(wrong)
-    assert residuals[f'{loop}_eye'] == residual
+    assert residuals[f'{loop}_eye'] == pytest.approx(residual, abs=1e-15)
     assert sum(residuals.values()) == pytest.approx(residual, abs=1e-14)
 
 
@@ -328,6 +328,27 @@ def test_joint_positions_start_where_the_urdf_says():
         names, position, _, _ = manipulator.joint_state(manipulator.initial_position)
         declared = {name: machine.initial.get(name) for name in names}
         assert dict(zip(names, position)) == pytest.approx(declared, abs=1e-9)
+
+
+@pytest.mark.parametrize('rod_sign, barrel_sign, mode, e', [*product((-1, 1), (-1, 1), (-1, 1), (-0.1, 0.0, 0.1))])
+def test_joint_positions_of_triangles_start_where_the_urdf_says(rod_sign, barrel_sign, mode, e):
+    for stroke in np.linspace(-0.1, 0.6, 8):
+        machine = one_loop(rod_sign=rod_sign, barrel_sign=barrel_sign, mode=mode, e=e, stroke=stroke)
+        manipulator = psdyn_ros.load(machine.xml)
+        names, position, _, _ = manipulator.joint_state(manipulator.initial_position)
+        assert dict(zip(names, position)) == pytest.approx(machine.initial, abs=1e-9)
+
+
+@pytest.mark.parametrize('rod_sign, barrel_sign', [*product((-1, 1), (-1, 1))])
+@pytest.mark.parametrize('slip', [-0.05, 0.05])
+@pytest.mark.parametrize('turns', [-1, 0, 2])
+def test_joint_positions_start_near_rough_initial_values(rod_sign, barrel_sign, slip, turns):
+    machine = one_loop(rod_sign=rod_sign, barrel_sign=barrel_sign)
+    rough = {name: machine.initial[name] + slip + turns * 2 * np.pi for name in ('boom', 'barrel')}
+    manipulator = psdyn_ros.load(machine.xml, initial={**rough, 'cylinder': machine.initial['cylinder']})
+    names, position, _, _ = manipulator.joint_state(manipulator.initial_position)
+    for name, value in rough.items():
+        assert position[names.index(name)] == pytest.approx(value - slip), name
 
 
 def test_joint_positions_of_the_crane_are_within_its_limits():
