@@ -11,7 +11,7 @@ def vector(what, values, shape):
     if array.shape != shape:
         raise ShapeError(f'{what} has shape {array.shape}; expected {shape}')
     if not np.isfinite(array).all():
-        raise NonFiniteError(f'{what} = {array} is not finite')
+        raise NonFiniteError(f'{what} = {array.tolist()} is not finite')
     return array
 
 

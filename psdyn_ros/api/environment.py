@@ -34,7 +34,7 @@ def base_rows(gravity, base):
     rows[0] = vector('base.twist', base.twist, 6)
     rows[1] = vector('base.acceleration', base.acceleration, 6)
     if np.linalg.norm(orientation) < 1e-6:
-        raise StateError(f'base.orientation = {orientation} is no rotation; expected a quaternion x y z w')
+        raise StateError(f'base.orientation = {orientation.tolist()} is no rotation; expected a quaternion x y z w')
     # the spatial acceleration is the rate in body coordinates: without w x v (Paz & Mattila, sec. 2)
     rows[1, :3] -= np.cross(rows[0, 3:], rows[0, :3]) + rotation(orientation).T @ gravity
     return rows

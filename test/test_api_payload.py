@@ -1,0 +1,135 @@
+"""A payload on a link is the same as a URDF with the payload written into it."""
+
+import re
+
+import numpy as np
+import pytest
+import urdf_text as urdf
+from machines import chain, hiab, random_state, tree
+from one_loop import one_loop
+
+import psdyn_ros
+from psdyn_ros import InertiaError, NonFiniteError, PsdynError, ShapeError, UnknownNameError
+
+CRANE = psdyn_ros.load(hiab().xml)
+COM, INERTIA = np.array([0.2, -0.1, 0.3]), np.array([[9.0, 0.5, 0.2], [0.5, 8.0, -0.4], [0.2, -0.4, 7.0]])
+BODY = 150.0, COM, INERTIA
+
+
+def written_in(xml, link, mass, com, inertia):
+    """Weld the payload to a link, as a link of its own."""
+    payload = urdf.link('payload', mass, com, inertia)
+    weld = urdf.joint('weld', 'fixed', link, 'payload', (0, 0, 0), (0, 0, 0))
+    return xml.replace('<ros2_control', payload + weld + '<ros2_control', 1)
+
+
+def error(a, b):
+    return np.abs(np.asarray(a) - b).max() / (1 + np.abs(b).max())
+
+
+def assert_same(a, b, machine, rng):
+    s = random_state(machine, rng)
+    base = psdyn_ros.BaseMotion((0.1, 0.2, -0.1, 0.9), rng.normal(size=6), rng.normal(size=6))
+    assert a.total_mass == pytest.approx(b.total_mass)
+    assert error(a.forward_dynamics(s.x, s.xd, s.f), b.forward_dynamics(s.x, s.xd, s.f)) < 1e-12
+    assert error(a.inverse_dynamics(*s[:3], base=base), b.inverse_dynamics(*s[:3], base=base)) < 1e-12
+    assert error(a.base_wrench(*s[:3], base=base), b.base_wrench(*s[:3], base=base)) < 1e-12
+    assert error(a.energy(s.x, s.xd), np.array(b.energy(s.x, s.xd))) < 1e-12
+    assert error(a.mass_matrix(s.x), b.mass_matrix(s.x)) < 1e-12
+
+
+@pytest.mark.parametrize('link', CRANE.links)
+def test_payload_on_every_link_of_the_crane(link, rng):
+    written = psdyn_ros.load(written_in(hiab().xml, link, *BODY))
+    loaded = CRANE.with_payload(link, *BODY)
+    assert loaded.total_mass == pytest.approx(CRANE.total_mass + 150.0)
+    assert_same(loaded, written, hiab(), rng)
+
+
+@pytest.mark.parametrize('machine', [tree(5, 6, cylinder_branches=True), chain(6, 'RLPL', friction=True)],
+                         ids=['tree', 'chain'])
+def test_payload_on_links_of_random_machines(machine, rng):
+    manipulator = psdyn_ros.load(machine.xml, gravity=machine.gravity)
+    for link in rng.choice(manipulator.links, 5, replace=False):
+        written = psdyn_ros.load(written_in(machine.xml, link, *BODY), gravity=machine.gravity)
+        assert_same(manipulator.with_payload(str(link), *BODY), written, machine, rng)
+
+
+def test_payloads_add_up(rng):
+    two = CRANE.with_payload('tcp', 100.0, COM, INERTIA).with_payload('tcp', 50.0, -COM, 0.5 * INERTIA)
+    xml = written_in(hiab().xml, 'tcp', 100.0, COM, INERTIA)
+    payload = urdf.link('second', 50.0, -COM, 0.5 * INERTIA)
+    weld = urdf.joint('second_weld', 'fixed', 'tcp', 'second', (0, 0, 0), (0, 0, 0))
+    written = psdyn_ros.load(xml.replace('<ros2_control', payload + weld + '<ros2_control', 1))
+    assert_same(two, written, hiab(), rng)
+
+
+@pytest.mark.parametrize('link', ['tcp', 'lift_rod_link', 'base_link'])
+def test_no_payload_is_no_change(link, rng):
+    nothing = CRANE.with_payload(link, 0.0, np.zeros(3), np.zeros((3, 3)))
+    s = random_state(hiab(), rng)
+    assert (nothing.forward_dynamics(s.x, s.xd, s.f) == CRANE.forward_dynamics(s.x, s.xd, s.f)).all()
+    assert nothing.total_mass == CRANE.total_mass
+
+
+def test_a_point_mass_is_a_payload(rng):
+    written = psdyn_ros.load(written_in(hiab().xml, 'tcp', 20.0, COM, np.zeros((3, 3))))
+    assert_same(CRANE.with_payload('tcp', 20.0, COM, np.zeros((3, 3))), written, hiab(), rng)
+    assert_same(CRANE.with_payload('tcp', 20, COM.tolist(), [[0] * 3] * 3), written, hiab(), rng)
+
+
+def test_the_original_is_unchanged(rng):
+    s = random_state(hiab(), rng)
+    fresh = psdyn_ros.load(hiab().xml)
+    before = fresh.forward_dynamics(s.x, s.xd, s.f)
+    com, inertia = COM.copy(), INERTIA.copy()
+    loaded = fresh.with_payload('tcp', 500.0, com, inertia)
+    with_load = loaded.forward_dynamics(s.x, s.xd, s.f)
+    com[:], inertia[:] = 99.0, 99.0
+    assert (fresh.forward_dynamics(s.x, s.xd, s.f) == before).all()
+    assert (loaded.forward_dynamics(s.x, s.xd, s.f) == with_load).all()
+    assert not np.allclose(with_load, before)
+    assert fresh.total_mass == CRANE.total_mass
+
+
+def test_the_options_of_load_are_kept(rng):
+    machine = chain(9, 'RLP')
+    order = machine.actuators[::-1]
+    options = dict(gravity=(1.0, 2.0, 3.0), actuated=list(order), initial={order[0]: machine.initial[order[0]]})
+    loaded = psdyn_ros.load(machine.xml, **options).with_payload('base_link', *BODY)
+    assert loaded.actuators == order and (loaded.gravity == (1.0, 2.0, 3.0)).all()
+    ambiguous = one_loop(initial=('cylinder',)).xml
+    chosen = psdyn_ros.load(ambiguous, initial={'boom': 1.0}).with_payload('boom_link', *BODY)
+    assert chosen.machine.modules[0].assembly.mode == 1
+    unphysical = re.sub('izz="0.3"', 'izz="3.3"', one_loop().xml)
+    assert psdyn_ros.load(unphysical, allow_unphysical=True).with_payload('boom_link', *BODY).dof == 1
+
+
+@pytest.mark.parametrize('link', ['tpc', '', None, 5, ['tcp'], 'slew'])
+def test_unknown_links(link):
+    with pytest.raises(UnknownNameError, match="no such link in 'hiab_xs031'"):
+        CRANE.with_payload(link, *BODY)
+
+
+@pytest.mark.parametrize('mass, com, inertia, error, words', [
+    (-1.0, COM, INERTIA, InertiaError, 'mass -1 kg is negative'),
+    (np.nan, COM, INERTIA, NonFiniteError, r'mass = \[nan\] is not finite'),
+    (1.0, (0, 0, np.inf), INERTIA, NonFiniteError, 'com = .* is not finite'),
+    (1.0, COM, INERTIA * np.nan, NonFiniteError, 'inertia = .* is not finite'),
+    (1.0, COM[:2], INERTIA, ShapeError, r'com has shape \(2,\); expected \(3,\)'),
+    (1.0, COM, (1, 1, 1), ShapeError, r'inertia has shape \(3,\); expected \(3, 3\)'),
+    (1.0, COM, np.eye(6), ShapeError, r'inertia has shape \(6, 6\)'),
+    ([1.0, 2.0], COM, INERTIA, ShapeError, 'mass has shape'),
+    ('1', COM, INERTIA, ShapeError, 'mass is not an array of'),
+    (None, COM, INERTIA, ShapeError, 'mass is not an array of'),
+    (1.0, 'com', INERTIA, ShapeError, 'com is not an array of'),
+    (1.0, COM, None, ShapeError, 'inertia is not an array of'),
+    (1.0, COM, np.diag((1, 1, -1)), InertiaError, 'negative principal moment'),
+    (1.0, COM, np.diag((1, 1, 3)), InertiaError, 'principal moments 1, 1, 3'),
+    (1.0, COM, np.triu(INERTIA), InertiaError, 'the inertia is not symmetric'),
+    (0.0, COM, INERTIA, InertiaError, 'inertia without mass'),
+])
+def test_bodies_that_cannot_be(mass, com, inertia, error, words):
+    with pytest.raises(error, match=f"payload on 'tcp'.*{words}") as caught:
+        CRANE.with_payload('tcp', mass, com, inertia)
+    assert isinstance(caught.value, PsdynError)
