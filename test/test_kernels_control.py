@@ -8,7 +8,6 @@ import psdyn_ros
 from psdyn_ros.kernels import control
 from psdyn_ros.kernels.entry import NON_FINITE
 
-
 FREE = np.full(4, np.inf)        # no limits
 
 

@@ -317,7 +317,7 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         g.start('simulator', *MACHINE, '-p', 'command_timeout:=0.1',
                 '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
         controller = g.start('controller', *MACHINE, '-p', f'trigger:={trigger}')
-        g.until(lambda: references and trajectories.get_subscription_count(), START_UP)
+        g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
         g.until(plant_is(g, OK, 'running'))
 
         boom = ('slew', 'lift_boom', 'tilt_cylinder', 'telescope')

@@ -32,7 +32,7 @@ from ..model.xml_reader import read_text
 from ..validation import report
 from ..validation.bags import TOPICS, read_bag
 from ..validation.tracking import track, units
-from .conversions import trajectory_to_msg
+from .conversions import stamp_to_ns, trajectory_to_msg
 from .executor import INTERNAL, SUCCESS, UNUSABLE, make_executor
 from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
@@ -46,6 +46,7 @@ BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make 
 START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
 REACTION = 5.0              # s for a trajectory to be taken up
 REST = 0.3                  # s that are recorded after the motion
+TURN = 0.05                 # s between two looks at how far the nodes are
 RECORDED = {TOPICS.states: JointState, TOPICS.commands: JointState, TOPICS.reference: JointTrajectory,
             TOPICS.statistics: Float64MultiArray}
 
@@ -91,6 +92,8 @@ def default_machine():
 
 
 def _run(machine, output, duration, bandwidths, rate):
+    if not 0.5 <= duration <= 600.0:
+        raise DemoError(f'duration {duration:g} s: expected 0.5 to 600')
     urdf = read_text(machine)
     manipulator = load(urdf)
     waypoints = demonstration(manipulator, duration)
@@ -128,14 +131,16 @@ def _record(bag, law, urdf, waypoints, rate, bandwidth):
             nodes.start(name, f'psdyn_ros.nodes.{name}', '--ros-args', '--params-file', str(parameters),
                         '-r', '/simulator/joint_commands:=/controller/joint_commands')
         wait = _Waiting(nodes, spin_once)
-        wait.until(lambda: recorder.last(TOPICS.reference) and reference.get_subscription_count(), START_UP,
-                   f'{NAMES[law]}: starting both nodes')
+        wait.until(lambda: recorder.heard(TOPICS.states, TOPICS.commands, TOPICS.reference)
+                   and reference.get_subscription_count(), START_UP, f'{NAMES[law]}: starting both nodes')
         recorder.clear()
         reference.publish(trajectory_to_msg(waypoints))
         wait.until(lambda: _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
                    f'{NAMES[law]}: waiting for the motion to begin')
-        wait.through(_motion_time(waypoints) + REST, NAMES[law])
-        wait.until(lambda: recorder.last(TOPICS.statistics), REACTION, f'{NAMES[law]}: waiting for the statistics')
+        began = stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
+        wait.through(lambda: (stamp_to_ns(recorder.last(TOPICS.reference).header.stamp) - began) * 1e-9,
+                     _motion_time(waypoints) + REST, NAMES[law])
+        wait.until(lambda: recorder.heard(TOPICS.statistics), REACTION, f'{NAMES[law]}: waiting for the statistics')
         codes = nodes.stop()
         if any(codes.values()):
             raise DemoError(f'exit codes of the nodes: {codes}; what they said is in {logs}')
@@ -159,18 +164,21 @@ class _Waiting:
             if time.monotonic() > deadline:
                 raise DemoError(f'{what}: nothing within {seconds:g} s{self._last_words()}')
 
-    def through(self, seconds, what):
-        """Wait for so many seconds, and show that they go by."""
-        start = time.monotonic()
+    def through(self, elapsed, seconds, what):
+        """Wait until elapsed() has reached so many seconds of the machine's time, and show that they go by."""
+        deadline = time.monotonic() + seconds + REACTION
         with tqdm(total=seconds, desc=what, unit='s', disable=None, leave=False,
                   bar_format='{desc}: {bar} {n:.1f} of {total:.1f} s') as bar:
-            while (elapsed := time.monotonic() - start) < seconds:
+            while (now := elapsed()) < seconds:
+                bar.update(now - bar.n)
                 self._turn(what)
-                if elapsed - bar.n > 0.1:
-                    bar.update(elapsed - bar.n)
+                if time.monotonic() > deadline:
+                    break       # the report says how far the recording goes
 
     def _turn(self, what):
-        self._spin_once(timeout_sec=0.05)
+        deadline = time.monotonic() + TURN
+        while (left := deadline - time.monotonic()) > 0.0:
+            self._spin_once(timeout_sec=left)
         ended = self._nodes.ended()
         if ended:
             raise DemoError(f'{what}: {ended[0]} ended by itself{self._last_words(*ended)}')

@@ -23,6 +23,10 @@ class Recorder:
         for topic, kind in topics.items():
             node.create_subscription(kind, topic, self._keep(topic), DEPTH, raw=True)
 
+    def heard(self, *topics):
+        """Whether something came on each of the topics."""
+        return all(topic in self._last for topic in topics)
+
     def last(self, topic):
         """The newest message of a topic, or None."""
         data = self._last.get(topic)

@@ -106,7 +106,7 @@ def _messages(path, topics):
             wanted = [connection for connection in reader.connections if connection.topic in messages]
             for connection, _, data in reader.messages(connections=wanted):
                 messages[connection.topic].append(store.deserialize_cdr(data, connection.msgtype))
-    except ReaderError as error:
+    except (ReaderError, OSError) as error:
         raise BagError(f'{path}: {error}') from error
     return messages
 

@@ -1,0 +1,94 @@
+"""The demonstration from end to end, on a short reference; and what becomes of it when it is stopped."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from machines import URDF
+
+import psdyn_ros
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from psdyn_ros.nodes import demo  # noqa: E402
+from psdyn_ros.validation.bags import read_bag  # noqa: E402
+from psdyn_ros.validation.tracking import track, units  # noqa: E402
+
+pytestmark = pytest.mark.dds
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def start(*arguments):
+    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.nodes.demo', *arguments], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def children_of(pid):
+    """Processes that a process started, by their ids."""
+    found = []
+    for entry in Path('/proc').iterdir():
+        try:
+            if entry.name.isdigit() and int(re.search(r'PPid:\s+(\d+)', (entry / 'status').read_text())[1]) == pid:
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path):
+    process = start('--duration', '3', '--output', str(tmp_path))
+    said, _ = process.communicate(timeout=200)
+    assert process.returncode == 0, said
+    assert 'PASS' in said and re.search(r'telescope +mm +0\.\d{3} +0\.500', said)
+    assert re.search(r'computed torque +\d+ +\d+ +\d+', said)
+    page = (tmp_path / 'report.html').read_text()
+    assert 'PASS' in page and '://' not in page
+    crane = psdyn_ros.load(URDF / 'hiab_xs031.urdf')
+    judged, baseline = (track(read_bag(tmp_path / law), units(crane)) for law in ('computed_torque', 'pd_gravity'))
+    assert judged.passed
+    assert all(weak.rms > 5.0 * good.rms for weak, good in zip(baseline.errors, judged.errors))
+    for name in ('motion.png', 'tracking.png', 'forces.png'):
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
+    process = start('--duration', '10', '--output', str(tmp_path))
+    deadline = time.monotonic() + 120.0
+    for line in process.stdout:
+        if 'waiting for the motion' in line or time.monotonic() > deadline:
+            break
+    nodes = children_of(process.pid)
+    assert len(nodes) == 2
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=20)
+    assert process.returncode == 130 and 'Traceback' not in said
+    assert not [pid for pid in nodes if os.path.exists(f'/proc/{pid}')]
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (('--machine', 'nowhere.urdf'), 'nowhere.urdf'),
+    (('--machine', str(ROOT / 'package.xml')), 'robot'),
+    (('--duration', '-1'), 'duration'),
+    (('--bandwidth', '1000'), 'bandwidth'),
+    (('--rate', 'nan'), 'rate'),
+])
+def test_what_it_cannot_use_ends_it_with_two(tmp_path, arguments, says):
+    process = start('--output', str(tmp_path), *arguments)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 2, said
+    assert says in said and 'Traceback' not in said
+
+
+def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(demo, 'JUDGED', 'no_such_law')
+    monkeypatch.setitem(demo.NAMES, 'no_such_law', 'no such law')
+    assert demo.run(output_dir=tmp_path, duration=3.0) == 2
+    said = capfd.readouterr().err
+    assert 'controller ended by itself' in said and "'no_such_law' is not a choice" in said
