@@ -11,9 +11,10 @@ Every port is used once: a port P by a parent, a port C by a child, by a loop cl
 external wrenches or to another network.  One block has no parent: the root, whose P is the port P of the whole.
 """
 from ...model.errors import DuplicateNameError, UnknownNameError, did_you_mean
-from .checks import numbers
+from .checks import block_name, numbers
 from .errors import NetworkError
 from .loop_closure import LoopClosure
+from .rigid_blocks import Body
 from .system import System
 from .two_port import Slot, Tie, TwoPort
 
@@ -32,6 +33,9 @@ class Network:
 
     def add(self, *blocks):
         """Add blocks; their names must differ."""
+        for block in blocks:
+            if not isinstance(block, (Body, LoopClosure, TwoPort)):
+                raise NetworkError(f'{block!r:.80} is no block; expected a body, a joint, a LoopClosure or a two-port')
         names = [*self._blocks, *(block.name for block in blocks)]
         for name in names:
             if names.count(name) > 1:
@@ -65,6 +69,7 @@ class Network:
 
     def two_port(self, name):
         """Return the whole as one block of that name, with the port P of the root and the exposed ports C."""
+        block_name(name)
         order = self._root_first()
         at = {block: i for i, block in enumerate(order)}
         slots, end = [], 0
@@ -79,7 +84,8 @@ class Network:
 
     def assemble(self, gravity=(0.0, 0.0, -9.81)):
         """Return the `System` under gravity (3,) [m/s^2] in inertial axes."""
-        return System(self.two_port('system'), numbers('gravity', gravity, (3,)))
+        gravity = numbers('gravity', gravity, (3,))
+        return System(self.two_port('system'), gravity)
 
     def _closures(self):
         return [block for block in self._blocks.values() if isinstance(block, LoopClosure)]
