@@ -1,0 +1,73 @@
+"""One manipulator in several threads gives the answers that it gives in one."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from machines import hiab, random_state, tree
+
+import psdyn_ros
+
+# plain Python kernels share their scratch record, and say so
+pytestmark = [pytest.mark.jit, pytest.mark.skipif(not psdyn_ros.compiled, reason='needs compiled kernels')]
+
+BASE = psdyn_ros.BaseMotion((0.1, 0.2, 0.3, 0.9), (0.1,) * 6, (0.2,) * 6)
+
+
+def everything(manipulator, s):
+    """Return the answers of every call for one state, flattened."""
+    names, position, velocity, _ = manipulator.joint_state(s.x, s.xd, s.xdd)
+    wrenches = {manipulator.links[-1]: (s.xd[:1].repeat(3), s.x[:1].repeat(3))}
+    answers = [
+        manipulator.forward_dynamics(s.x, s.xd, s.f), manipulator.inverse_dynamics(*s[:3]),
+        manipulator.inverse_dynamics(*s[:3], base=BASE, wrenches=wrenches),
+        manipulator.forward_dynamics(*(np.tile(row, (3, 1)) for row in (s.x, s.xd, s.f))),
+        manipulator.mass_matrix(s.x), manipulator.bias_forces(s.x, s.xd), manipulator.gravity_forces(s.x),
+        manipulator.energy(s.x, s.xd), manipulator.base_wrench(*s[:3], base=BASE), position,
+        *manipulator.actuator_state(names, position, velocity),
+        *(manipulator.link_pose(s.x, link) for link in manipulator.links[::3])]
+    return np.concatenate([np.ravel(answer) for answer in answers])
+
+
+@pytest.mark.parametrize('machine', [hiab(), tree(4, 6, cylinder_branches=True)], ids=['crane', 'tree'])
+def test_threads_do_not_disturb_each_other(machine, rng):
+    manipulator = psdyn_ros.load(machine.xml)
+    states = [random_state(machine, rng) for _ in range(20)]
+    alone = [everything(manipulator, s) for s in states]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)             # so that threads change within every call
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            rounds = [pool.submit(lambda: [everything(manipulator, s) for s in states]) for _ in range(8)]
+            for answers in rounds:
+                assert all(map(np.array_equal, answers.result(), alone))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_batches_in_several_threads(rng):
+    machine = hiab()
+    manipulator = psdyn_ros.load(machine.xml)
+    drawn = [random_state(machine, rng) for _ in range(1500)]
+    x, xd, f = (np.array([getattr(s, key) for s in drawn]) for key in ('x', 'xd', 'f'))
+    alone = manipulator.forward_dynamics(x, xd, f)
+    with ThreadPoolExecutor(3) as pool:
+        for answer in pool.map(lambda _: manipulator.forward_dynamics(x, xd, f), range(30)):
+            assert np.array_equal(answer, alone)
+
+
+def _batch_in_a_child(n):
+    manipulator = psdyn_ros.load(hiab().xml)
+    x = np.tile(manipulator.initial_position, (n, 1))
+    return manipulator.forward_dynamics(x, 0 * x, 0 * x)[-1]
+
+
+def test_batches_work_after_a_fork():
+    """The threads of the parent's pool do not live on in a child, so that the child must have its own."""
+    expected = _batch_in_a_child(2000)
+    context = get_context('fork')
+    with context.Pool(1) as pool:
+        answer = pool.apply_async(_batch_in_a_child, (2000,)).get(timeout=60)
+    assert (answer == expected).all()
