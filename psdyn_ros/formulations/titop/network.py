@@ -33,14 +33,14 @@ class Network:
 
     def add(self, *blocks):
         """Add blocks; their names must differ."""
+        added = {}
         for block in blocks:
             if not isinstance(block, (Body, LoopClosure, TwoPort)):
                 raise NetworkError(f'{block!r:.80} is no block; expected a body, a joint, a LoopClosure or a two-port')
-        names = [*self._blocks, *(block.name for block in blocks)]
-        for name in names:
-            if names.count(name) > 1:
-                raise DuplicateNameError(f"block '{name}' is there twice; expected names that differ")
-        self._blocks |= {block.name: block for block in blocks}
+            if block.name in self._blocks or block.name in added:
+                raise DuplicateNameError(f"block '{block.name}' is there twice; expected names that differ")
+            added[block.name] = block
+        self._blocks |= added
 
     def connect(self, one, other):
         """Connect 'child.P' to 'parent.C', or 'closure.l' or 'closure.r' to 'block.C'; the order does not matter."""
