@@ -219,8 +219,8 @@ def _choose_side(where, triangle, hints):
     if not fits:
         if triangle.L + triangle.L1 <= abs(triangle.e):
             raise LoopClosureError(
-                f'{where}: cannot close anywhere: the rod eye is {abs(triangle.e):.6g} m off the stroke axis, and barrel '
-                f'pin to boom pin to eye are only {triangle.L:.6g} + {triangle.L1:.6g} m')
+                f'{where}: cannot close anywhere: the rod eye is {abs(triangle.e):.6g} m off the stroke axis, and '
+                f'barrel pin to boom pin to eye are only {triangle.L:.6g} + {triangle.L1:.6g} m')
         low, high = triangle.reach(1.0)
         raise LoopClosureError(
             f"{where}: cannot close anywhere: it needs {triangle.rod.name} between {low:.6g} and {high:.6g} m, its "

@@ -1,0 +1,143 @@
+"""Data flows one way: urdf -> model -> kernels -> api -> simulation, control, validation -> nodes, cli."""
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / 'psdyn_ros'
+
+# folder: (folders of the package that it may import, third-party packages or None for any but ROS)
+LAYERS = {
+    'kernels': (set(), {'numba', 'numpy'}),
+    'model': ({'kernels.spatial', 'kernels.records'}, {'numpy', 'yaml', 'defusedxml', 'xacro'}),
+    'api': ({'model', 'kernels'}, {'numpy', 'tf_transformations', 'transforms3d'}),
+    'simulation': ({'api', 'kernels', 'model'}, None),
+    'control': ({'api', 'kernels', 'model'}, None),
+    'validation': ({'api', 'kernels', 'simulation', 'model'}, None),
+    'formulations': ({'model'}, {'numpy'}),
+}
+EVERYTHING = {'nodes', 'cli', '__init__'}
+ROS = re.compile(r'(rclpy|rcl_interfaces|builtin_interfaces|launch\w*|ament_\w+|tf2_\w+|rosidl\w*|ros2\w+|rpyutils|'
+                 r'\w+_msgs|\w+_srvs)$')
+
+SOURCES = sorted(PACKAGE.rglob('*.py'))
+TEXTS = [path for folder in ('psdyn_ros', 'test', 'bench', 'scripts', 'launch') for path in
+         sorted((ROOT / folder).rglob('*.py')) if '.build' not in path.parts]
+
+
+def layer_of(path):
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.removesuffix('.py')
+
+
+def imports(tree, package):
+    """Yield (line, absolute name) of every import of a module, also of those inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) - node.level + 1] if node.level else []
+            prefix = '.'.join([*base, *filter(None, [node.module])])
+            yield from ((node.lineno, f'{prefix}.{alias.name}') for alias in node.names)
+
+
+def broken_arrows(layer, tree, package):
+    """Return what a file of `layer` imports and may not."""
+    if layer in EVERYTHING:
+        allowed, third_party = None, None
+    else:
+        allowed, third_party = LAYERS[layer]
+    wrong = []
+    for line, name in imports(tree, package):
+        parts = name.split('.')
+        if parts[0] == 'psdyn_ros':
+            if layer not in EVERYTHING and parts[1:2] != [layer] \
+                    and parts[1] not in allowed and '.'.join(parts[1:3]) not in allowed:
+                wrong.append(f'line {line}: {layer} imports {name}')
+        elif ROS.match(parts[0]):
+            if layer != 'nodes':
+                wrong.append(f'line {line}: {name} belongs to nodes/')
+        elif third_party is not None and parts[0] not in third_party and parts[0] not in sys.stdlib_module_names:
+            wrong.append(f'line {line}: {layer} imports {name}')
+    return wrong
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_arrow_points_backwards(path):
+    package = ['psdyn_ros', *path.relative_to(PACKAGE).parts[:-1]]
+    assert layer_of(path) in LAYERS.keys() | EVERYTHING, 'a folder that the table of layers does not know'
+    assert broken_arrows(layer_of(path), ast.parse(path.read_text()), package) == []
+
+
+@pytest.mark.parametrize('layer, text', [
+    ('kernels', 'from ..model.errors import LoopError'), ('kernels', 'import scipy'), ('kernels', 'import rclpy'),
+    ('model', 'from ..api import load'), ('model', 'from ..kernels.forward import forward'),
+    ('model', 'def f():\n    from ..api.load import load'), ('api', 'from ..control.reference import Reference'),
+    ('api', 'from .. import nodes'), ('control', 'from ..simulation.plant import Plant'), ('control', 'import rclpy'),
+    ('simulation', 'from sensor_msgs.msg import JointState'), ('validation', 'from ..control import reference'),
+    ('validation', 'import psdyn_ros.nodes.demo'), ('formulations', 'from ..kernels import spatial'),
+    ('cli', 'import rclpy'), ('__init__', 'from std_srvs.srv import Trigger'), ('api', 'import launch'),
+])
+def test_the_test_finds_arrows_that_point_backwards(layer, text):
+    package = ['psdyn_ros'] + [layer] * (layer not in EVERYTHING)
+    assert len(broken_arrows(layer, ast.parse(text), package)) == 1
+
+
+@pytest.mark.parametrize('layer, text', [
+    ('model', 'from ..kernels.records import MODULE'), ('model', 'from .errors import LoopError'), ('api', 'import os'),
+    ('nodes', 'import rclpy'), ('nodes', 'from ..control.reference import Reference'), ('nodes', 'from .. import load'),
+    ('cli', 'from .nodes.demo import run'), ('validation', 'import matplotlib'), ('control', 'import scipy.linalg'),
+])
+def test_the_test_allows_what_the_design_allows(layer, text):
+    package = ['psdyn_ros'] + [layer] * (layer not in EVERYTHING)
+    assert broken_arrows(layer, ast.parse(text), package) == []
+
+
+def test_orientation_mathematics_has_one_door():
+    doors = [path.relative_to(PACKAGE) for path in SOURCES for _, name in imports(ast.parse(path.read_text()), [])
+             if name.split('.')[0] in ('tf_transformations', 'transforms3d')]
+    assert set(doors) == {Path('api/orientation.py')}
+
+
+WITHOUT_ROS = '''
+import importlib, pkgutil, re, sys
+
+class NoRos:
+    def find_spec(self, name, path=None, target=None):
+        if re.match(r"(rclpy|rcl_interfaces|builtin_interfaces|launch\\w*|tf2_\\w+|\\w+_msgs|\\w+_srvs)(\\.|$)", name):
+            raise ImportError(f"{name} is asked for")
+
+sys.meta_path.insert(0, NoRos())
+import psdyn_ros
+names = [info.name for info in pkgutil.walk_packages(psdyn_ros.__path__, "psdyn_ros.") if ".nodes" not in info.name]
+for name in names:
+    importlib.import_module(name)
+print(len(names))
+'''
+
+
+def test_everything_outside_nodes_imports_without_ros():
+    run = subprocess.run([sys.executable, '-c', WITHOUT_ROS], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    expected = sum(layer_of(path) != 'nodes' for path in SOURCES) - 1       # the package itself is no submodule
+    assert int(run.stdout) == expected
+
+
+@pytest.mark.parametrize('path', TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_are_short_and_named_for_what_they_hold(path):
+    assert len(path.read_text().splitlines()) <= 420
+    assert path.name not in ('utils.py', 'common.py', 'helpers.py', 'misc.py')
+
+
+def test_ruff_is_content():
+    if importlib.util.find_spec('ruff') is None:
+        pytest.skip('ruff is not installed')
+    run = subprocess.run([sys.executable, '-m', 'ruff', 'check', '--no-cache', '.'], cwd=ROOT, capture_output=True,
+                         text=True, timeout=120)
+    assert run.returncode == 0, run.stdout
