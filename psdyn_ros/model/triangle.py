@@ -171,8 +171,9 @@ class Assembly:
 def choose_assembly(triangle, zeros, hints):
     """Return the `Assembly` of a triangle.
 
-    zeros: joint positions of boom and barrel when boom and stroke axis point along C -> B.  hints: {joint: position}, the first source
-    that speaks of the loop's passive joints; without one the joint limits must admit one mode only.
+    zeros: joint positions of boom and barrel when boom and stroke axis point along C -> B.
+    hints: {joint: position}, the first source that speaks of the loop's passive joints; without one the joint limits
+    must admit one mode only.
     """
     where = f"loop '{triangle.name}' (line {triangle.closure.line})"
     side, reach = _choose_side(where, triangle, hints)
