@@ -83,7 +83,8 @@ def _demo(options):
         print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
               file=sys.stderr)
         return 2
-    return run(options.machine, options.output, duration=options.duration)
+    duration = {} if options.duration is None else {'duration': options.duration}
+    return run(find_machine(options.machine), options.output, **duration)
 
 
 if __name__ == '__main__':
