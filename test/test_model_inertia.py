@@ -99,6 +99,8 @@ def test_impossible_inertia(moments, words):
     with pytest.raises(InertiaError, match=rf"link 'rod_link' \(line \d+\): {words}.*; allow_unphysical=True accepts"):
         psdyn_ros.load(xml)
     unphysical = psdyn_ros.load(xml, allow_unphysical=True)
+    warning, = unphysical.machine.warnings
+    assert re.search(rf"link 'rod_link' \(line \d+\): {words}", warning)
     s = [0.3], [1.0], [2.0]
     assert np.isfinite(unphysical.inverse_dynamics(*s)).all()
     assert unphysical.inverse_dynamics(*s) != psdyn_ros.load(XML).inverse_dynamics(*s)

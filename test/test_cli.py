@@ -1,0 +1,221 @@
+"""`psdyn check` on sound and on broken files: what it prints, where, and its exit code."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from machines import chain, hiab, tree
+from one_loop import edit, one_loop
+
+import psdyn_ros
+from psdyn_ros import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+URDF = ROOT / 'urdf'
+
+
+@pytest.fixture
+def psdyn(capsys, monkeypatch):
+    """Run the command line in this process; return (exit code, stdout, stderr)."""
+    psdyn_ros.load(one_loop().xml)      # a first load may say that it compiles
+
+    def run(*arguments):
+        capsys.readouterr()
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as end:       # usage, --help and --version
+            code = end.code
+        out, errors = capsys.readouterr()
+        assert 'Traceback' not in errors
+        return code, out, errors
+    return run
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name='machine.urdf'):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+    return write
+
+
+def test_the_crane(psdyn):
+    code, out, errors = psdyn('check', URDF / 'hiab_xs031.urdf')
+    assert code == 0 and errors == ''
+    assert out.startswith('hiab_xs031: 4 DoF, 4 actuators, 2 loops, 10 links, 1062.93 kg\n')
+    for words in [
+            'Tree (joint -> link)\n  base_link\n  +- slew (actuated revolute) -> pillar  [307.296 kg]',
+            r'lift_barrel (passive revolute) -> lift_barrel_link  [17.363 kg]',
+            r'lift_cylinder (actuated prismatic) -> lift_rod_link  [10.345 kg]  o lift_eye',
+            'tcp_mount (fixed) -> tcp',
+            'Modules', 'slew: revolute, -3 to 3 rad, at 0 rad it holds with',
+            "lift_cylinder: loop 'lift_eye', 0 to 0.5 m, at 0.2 m it holds with",
+            'telescope: prismatic, 0 to 1.1 m, at 0.3 m it holds with',
+            "Loop 'lift_eye' (line ", 'lift_barrel - lift_cylinder against lift_boom',
+            'barrel pin to boom pin 1.00712 m, boom pin to rod eye 0.376106 m, cylinder length 0.83 m + stroke',
+            'assembly mode: q < 0', 'reachable stroke: -0.198984 to 0.553229 m; limits 0 to 0.5 m',
+            'distance to toggle: 0.199 m below, 0.05323 m above the limits; at 0.2 m |sin q| = 0.992',
+            "Loop 'tilt_eye' (line ", '0 warning(s)']:
+        assert words in out, words
+    for residual in re.findall(r'closure residual at the initial position: (\S+) m', out):
+        assert float(residual) < 1e-14
+
+
+def test_the_lift_of_the_crane(psdyn):
+    code, out, errors = psdyn('check', URDF / 'hiab_xs031_lift.urdf')
+    assert code == 0 and errors == ''
+    assert out.startswith('hiab_xs031_lift: 1 DoF, 1 actuators, 1 loops, 5 links, 415.12 kg\n')
+    force = psdyn_ros.load(hiab(lift_only=True).xml).gravity_forces([0.2])[0]
+    assert f'at 0.2 m it holds with {force:.6g} N' in out
+
+
+def test_machines_of_the_package_by_name(psdyn):
+    assert psdyn('check', 'hiab_xs031') == psdyn('check', URDF / 'hiab_xs031.urdf')
+    code, _, errors = psdyn('check', 'hiab_xs31')
+    assert code == 2
+    assert "psdyn: ModelError: 'hiab_xs31': no such file or machine; did you mean 'hiab_xs031'" in errors
+
+
+@pytest.mark.parametrize('machine', [tree(4, 7, cylinder_branches=True), chain(3, 'RLPLR'), one_loop(mode=1)],
+                         ids=['tree', 'chain', 'loop'])
+def test_every_link_joint_and_loop_is_in_the_report(machine, psdyn, file):
+    code, out, _ = psdyn('check', file(machine.xml))
+    manipulator = psdyn_ros.load(machine.xml)
+    assert code == 0
+    names = [*manipulator.links, *manipulator.machine.description.joints, *manipulator.machine.description.closures]
+    assert all(re.search(rf'\b{name}\b', out) for name in names)
+
+
+def test_options(psdyn, file):
+    assert psdyn('check', file(one_loop(initial=('cylinder',)).xml), '--initial', 'boom=1.2')[0] == 0
+    code, out, _ = psdyn('check', file(one_loop(initial=('cylinder',)).xml), '--initial', 'boom=-1.2', 'cylinder=0.1')
+    assert code == 0 and 'assembly mode: q < 0' in out and 'at 0.1 m it holds' in out
+    code, out, _ = psdyn('check', URDF / 'hiab_xs031_lift.urdf', '--gravity', 0, 0, 0)
+    assert code == 0 and re.search(r'at 0.2 m it holds with -?0 N', out)
+    bare = re.sub('<ros2_control.*</ros2_control>', '', one_loop().xml, flags=re.S)
+    code, out, _ = psdyn('check', file(bare), '--initial', 'boom=1', '--actuated', 'cylinder')
+    assert code == 0 and 'cylinder (actuated prismatic)' in out
+    impossible = edit(one_loop().xml, ('izz="0.3"', 'izz="3.3"'))
+    code, out, _ = psdyn('check', file(impossible), '--allow-unphysical')
+    assert code == 0 and re.search(r"1 warning\(s\):\n  link 'rod_link' \(line \d+\): principal moments", out)
+    code, _, errors = psdyn('check', file(impossible))
+    assert code == 2 and "InertiaError: link 'rod_link'" in errors
+
+
+def test_loops_file(psdyn, file):
+    loops = file('loops:\n- {name: eye, parent: {link: rod_link, xyz: [0.4, 0, 0.02], axis: [0, 0, 1]}, '
+                 'child: {link: boom_link, xyz: [0.45, 0, -0.03], rpy: [0, 0, 0.4], axis: [0, 0, 1]}}', 'loops.yaml')
+    xml = re.sub('<constraint.*</constraint>', '', one_loop().xml, flags=re.S)
+    code, out, _ = psdyn('check', file(xml), '--loops-file', loops)
+    assert code == 0 and "Loop 'eye' (line 2 of '" in out
+    code, _, errors = psdyn('check', file(xml), '--loops-file', 'missing.yaml')
+    assert code == 2 and "XmlError: cannot read 'missing.yaml'" in errors
+
+
+def test_warnings_are_printed(psdyn, file):
+    xml = edit(one_loop(gap=5e-5, rod_sign=-1).xml, ('ixx="0.02" iyy="0.3" izz="0.3"', 'ixx="1" iyy="1" izz="1"'))
+    code, out, _ = psdyn('check', file(xml))
+    assert code == 0
+    assert '3 warning(s):\n' in out
+    assert re.search(r"\n  constraint 'eye' \(line \d+\): rod eye and boom eye are apart along the pin by 5e-05 m", out)
+    assert re.search(r"\n  loop 'eye': a positive force on 'cylinder' retracts the cylinder", out)
+    assert re.search(r"\n  link 'rod_link' \(line \d+\): inertia 1 kg m\^2 about all axes looks like a placeh", out)
+
+
+def test_limits_that_reach_a_toggle_point(psdyn, file):
+    xml = one_loop(limits={'cylinder': (-0.3, 0.7)}).xml
+    code, out, _ = psdyn('check', file(xml))
+    assert code == 0
+    assert "the limits of 'cylinder' (-0.3 to 0.7 m) reach a toggle point (-0.25 or 0.65 m)" in out
+    assert 'distance to toggle: 0 m below, 0 m above the limits' in out
+
+
+@pytest.mark.parametrize('text, words', [
+    ('', 'XmlError: not well-formed XML'),
+    ('not xml', 'XmlError: not well-formed XML'),
+    (b'\xff\xfe\x00', 'XmlError: .* is not UTF-8 text'),
+    (one_loop().xml[:400], 'XmlError: not well-formed XML: .*line'),
+    ('<!DOCTYPE robot><robot/>', 'XmlError: XML with a DTD or entities is refused'),
+    ('<a>' * 100, 'XmlError: line 1: elements nested deeper than 64'),
+    ('<sdf/>', 'ModelError: line 1: the root element is <sdf>; a URDF has <robot>'),
+    ('<robot/>', "TreeError: 'robot' has no links"),
+    (one_loop().xml.replace('<parent link="rod_link"/>', '<parent link="rod_lnk"/>'),
+     "UnknownNameError: link 'rod_lnk' in constraint 'eye' .*; did you mean 'rod_link'"),
+    (one_loop(initial=()).xml, "AssemblyModeError: loop 'eye' .*: two assembly modes"),
+    (one_loop(gap=0.1).xml, "LoopError: constraint 'eye' .*: rod eye and boom eye are apart"),
+    (one_loop(limits={'cylinder': (1, 2)}).xml, "LoopClosureError: loop 'eye' .*: cannot close anywhere"),
+    (one_loop().xml.replace('<command_interface name="effort"/>', ''), 'ActuationError: .* has no joint with a comm'),
+    (one_loop().xml.replace('<mass value="12.0"/>', '<mass value="0"/>'), "InertiaError: link 'rod_link' .*: zero"),
+], ids=lambda value: value[:40] if isinstance(value, str) and value.isprintable() else '')
+def test_broken_files(text, words, psdyn, file):
+    code, out, errors = psdyn('check', file(text))
+    assert code == 2 and out == ''
+    assert re.match(f'psdyn: {words}', errors) and errors.count('\n') == 1
+
+
+@pytest.mark.parametrize('arguments, words', [
+    (['check', 'missing.urdf'], "'missing.urdf': no such file or machine; there are: hiab_xs031, hiab_xs031_lift"),
+    (['check', '.'], "'.': no such file or machine"),
+    (['check', 'hiab_xs031', '--initial', 'lift_boom=down'], "--initial 'lift_boom=down': expected JOINT=POSITION"),
+    (['check', 'hiab_xs031', '--initial', 'lift_boom'], "--initial 'lift_boom': expected JOINT=POSITION"),
+    (['check', 'hiab_xs031', '--initial', 'lift_bom=1'], "UnknownNameError: initial position of 'lift_bom'"),
+    (['check', 'hiab_xs031', '--initial', 'lift_boom=nan'], "ModelError: initial position of 'lift_boom' is nan"),
+    (['check', 'hiab_xs031', '--actuated', 'slew'], 'ActuationError: '),
+    (['check', 'hiab_xs031', '--gravity', '0', '0', 'nan'], 'NonFiniteError: gravity = '),
+])
+def test_arguments_that_do_not_fit(arguments, words, psdyn):
+    code, out, errors = psdyn(*arguments)
+    assert code == 2 and out == '' and errors.startswith('psdyn: ') and words in errors
+
+
+@pytest.mark.parametrize('arguments', [[], ['check'], ['chek', 'hiab_xs031'], ['check', 'hiab_xs031', '--unknown'],
+                                       ['check', 'hiab_xs031', '--gravity', '0', '0', 'down'], ['check', 'a', 'b']])
+def test_usage(arguments, psdyn):
+    code, out, errors = psdyn(*arguments)
+    assert code == 2 and out == '' and errors.startswith('usage: psdyn')
+
+
+def test_help_and_version(psdyn):
+    for arguments in (['--help'], ['check', '--help'], ['demo', '--help']):
+        code, out, _ = psdyn(*arguments)
+        assert code == 0 and out.startswith('usage: psdyn')
+    code, out, _ = psdyn('--version')
+    assert code == 0 and re.match(r'psdyn (\d|\(not installed\))', out)
+
+
+def test_mistakes_of_ours_are_told_from_mistakes_of_the_input(capsys, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError('ours')
+    monkeypatch.setattr(cli, 'load', broken)
+    assert cli.main(['check', 'hiab_xs031']) == 70
+    assert 'ZeroDivisionError: ours' in capsys.readouterr().err
+
+
+def test_interrupts_end_quietly(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(cli, 'load', interrupted)
+    assert cli.main(['check', 'hiab_xs031']) == 130
+
+
+def process(*arguments, **options):
+    return subprocess.run([sys.executable, '-m', 'psdyn_ros.cli', *map(str, arguments)], cwd=ROOT, capture_output=True,
+                          text=True, timeout=120, **options)
+
+
+def test_as_a_process(file):
+    done = process('check', 'hiab_xs031_lift')
+    assert done.returncode == 0 and done.stdout.startswith('hiab_xs031_lift: 1 DoF')
+    done = process('check', file('<robot>'))
+    assert done.returncode == 2 and done.stderr.startswith('psdyn: XmlError: ') and 'Traceback' not in done.stderr
+
+
+def test_a_reader_that_goes_away():
+    """psdyn check FILE | head -1"""
+    command = f'"{sys.executable}" -m psdyn_ros.cli check hiab_xs031 | head -c 20'
+    done = subprocess.run(['bash', '-o', 'pipefail', '-c', command], cwd=ROOT, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0 and done.stdout == 'hiab_xs031: 4 DoF, 4' and done.stderr == ''
