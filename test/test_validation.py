@@ -134,12 +134,12 @@ def test_a_reference_that_never_moves_has_no_tracking_error(tmp_path, crane):
 
 @pytest.fixture
 def summary(tmp_path, crane, rng):
-    def make(amplitude, duration=2.0):
+    def make(amplitude, duration=2.0, travel=0.1):
         runs = []
         for law, off in (('computed torque', amplitude), ('PD', 10.0 * amplitude)):
             recording = read_bag(bag(tmp_path / law.replace(' ', '_'), rng, np.full(4, off)))
             runs.append(report.Run(law, recording, track(recording, units(crane))))
-        return report.Summary(crane.name, *runs, duration, {'a <fact>': 'and its & value'})
+        return report.Summary(crane.name, *runs, duration, np.full(4, travel), {'a <fact>': 'and its & value'})
     return make
 
 
@@ -162,6 +162,10 @@ def test_the_reason_of_a_failure_is_named(tmp_path, crane, summary):
 
 def test_a_recording_that_ends_early_fails(summary):
     assert summary(1e-5, duration=10.0).verdict == 'FAIL: the recording ends after 2.0 s of 10.0 s.'
+
+
+def test_a_reference_that_was_abandoned_fails(summary):
+    assert summary(1e-5, travel=0.5).verdict == 'FAIL: the reference of slew went 0.1 of 0.5 rad only.'
 
 
 def test_tables_hold_the_figures(summary):

@@ -45,6 +45,7 @@ BANDWIDTH = 15.0            # rad/s, of computed torque
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
 START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
 REACTION = 5.0              # s for a trajectory to be taken up
+STATE_TIMEOUT = 0.2         # s; a busy computer may stall a process for a tenth of a second
 REST = 0.3                  # s that are recorded after the motion
 TURN = 0.05                 # s between two looks at how far the nodes are
 RECORDED = {TOPICS.states: JointState, TOPICS.commands: JointState, TOPICS.reference: JointTrajectory,
@@ -106,8 +107,9 @@ def _run(machine, output, duration, bandwidths, rate):
         _record(bag, law, urdf, waypoints, rate, bandwidth)
         recording = read_bag(bag)
         runs.append(report.Run(NAMES[law], recording, track(recording, units(manipulator))))
-    summary = report.Summary(manipulator.name, *runs, duration=_motion_time(waypoints), facts=_facts(
-        machine, manipulator, duration, bandwidths, rate, output))
+    summary = report.Summary(manipulator.name, *runs, duration=_motion_time(waypoints),
+                             travel=np.ptp(waypoints.positions, axis=0),
+                             facts=_facts(machine, manipulator, duration, bandwidths, rate, output))
     path = report.write_report(output, summary, manipulator, urdf)
     print(f'\n{report.as_text(report.tracking_table(summary))}\n\n{report.as_text(report.timing_table(summary))}\n')
     print(f'{summary.verdict}\nreport: {path}')
@@ -122,7 +124,8 @@ def _record(bag, law, urdf, waypoints, rate, bandwidth):
     common = {'robot_description': urdf, 'rate': float(rate)}
     parameters.write_text(yaml.safe_dump({
         'simulator': {'ros__parameters': common},
-        'controller': {'ros__parameters': {**common, 'law': law, 'bandwidth': float(bandwidth)}}}))
+        'controller': {'ros__parameters': {**common, 'law': law, 'bandwidth': float(bandwidth),
+                                           'state_timeout': STATE_TIMEOUT}}}))
     domain = free_domain()
     with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, _node(domain) as (node, spin_once):
         recorder = Recorder(node, RECORDED)

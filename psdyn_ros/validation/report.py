@@ -38,6 +38,7 @@ class Summary(NamedTuple):
     judged     the Run that the verdict is about
     baseline   the Run that it is compared with, or None
     duration   s that the motion takes
+    travel     (n,) how far the reference takes each actuator
     facts      label -> text: the conditions of the run
     """
 
@@ -45,6 +46,7 @@ class Summary(NamedTuple):
     judged: Run
     baseline: Run
     duration: float
+    travel: np.ndarray
     facts: dict
 
     @property
@@ -53,6 +55,10 @@ class Summary(NamedTuple):
         tracking = self.judged.tracking
         if tracking.time[-1] < COMPLETE * self.duration:
             return f'the recording ends after {tracking.time[-1]:.1f} s of {self.duration:.1f} s.'
+        covered = np.ptp(tracking.reference, axis=0)
+        for error, part, whole in zip(tracking.errors, covered, self.travel):
+            if part < COMPLETE * whole:
+                return f'the reference of {error.joint} went {part:.3g} of {whole:.3g} {error.unit} only.'
         late = [error.joint for error in tracking.errors if not error.passed]
         return f'{", ".join(late)} did not follow the reference within the bound.' if late else ''
 
