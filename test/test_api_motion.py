@@ -6,7 +6,7 @@ from machines import chain, hiab, random_state, tree
 from one_loop import one_loop
 
 import psdyn_ros
-from psdyn_ros import PsdynError, StateError, UnreachableStrokeError
+from psdyn_ros import PsdynError, ShapeError, StateError, UnreachableStrokeError
 
 CRANE = psdyn_ros.load(hiab().xml)
 
@@ -141,6 +141,7 @@ def test_stops_hold_an_effort():
     assert states[:, 0].max() < 0.51
 
 
+@pytest.mark.slow
 def test_stops_of_the_crane_hold_it_off_its_toggle_points():
     """All valves open: everything sinks onto the stops of the joint limits, and stays there."""
     x = CRANE.initial_position
@@ -180,6 +181,26 @@ def test_a_state_out_of_reach_is_left_alone_and_named():
     assert status != 0 and (x == kept[0]).all() and (xd == kept[1]).all()
     error = integrator.error(status, x)
     assert isinstance(error, UnreachableStrokeError) and "loop 'lift_eye'" in str(error)
+
+
+def fixed(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize('bad', [np.zeros(3), np.zeros(5), np.zeros((1, 4)), [0.0] * 4, None, 5.0] + [
+    np.zeros(8)[::2], np.zeros(4, int), np.zeros(4, np.float32), fixed(np.zeros(4))] * psdyn_ros.compiled, ids=str)
+def test_bad_arrays_are_refused_before_anything_is_written(bad):
+    integrator = CRANE.integrator(1e-3)
+    good = CRANE.initial_position, np.zeros(4), np.zeros(4)
+    for which in range(3):
+        arrays = [*good]
+        if which == 2 and isinstance(bad, np.ndarray) and not bad.flags.writeable:
+            continue            # efforts are only read, but the compiled signature may well refuse them too
+        arrays[which] = bad
+        with pytest.raises(ShapeError, match=r'writeable, contiguous float64 arrays of shape \(4,\)'):
+            integrator.step(*arrays)
+    assert (good[0] == CRANE.initial_position).all() and not good[1].any()
 
 
 @pytest.mark.parametrize('options, words', [

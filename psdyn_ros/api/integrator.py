@@ -3,7 +3,7 @@ import numpy as np
 
 from ..kernels.records import WORK
 from ..kernels.simulate import runge_kutta
-from ..model.errors import StateError
+from ..model.errors import ShapeError, StateError
 from .arguments import vector
 from .failures import state_error
 
@@ -23,15 +23,20 @@ class Integrator:
             raise StateError(f'substeps = {substeps}: expected a whole number from 1 on')
         self._substeps = int(substeps)
         n = len(machine.modules)
-        self._work, self._scratch = np.zeros(n, WORK), np.zeros((7, n))
+        self._work, self._scratch, self._shape = np.zeros(n, WORK), np.zeros((7, n)), (n,)
 
     def step(self, x, xd, f):
-        """Advance x, xd (dof,) in place under efforts f; return a status, see `error`.
+        """Advance x, xd (dof,) in place under efforts f, contiguous arrays of float64; return a status, see `error`.
 
         Runge-Kutta of order 4; Hunt-Crossley stops at the joint limits.
         """
-        return runge_kutta(self._machine.records, self._work, self._env, x, xd, f, self.step_size, self._substeps,
-                           self._stiffness, self._damping, self._scratch)
+        try:
+            if x.shape == xd.shape == f.shape == self._shape:
+                return runge_kutta(self._machine.records, self._work, self._env, x, xd, f, self.step_size,
+                                   self._substeps, self._stiffness, self._damping, self._scratch)
+        except (AttributeError, TypeError):
+            pass        # no arrays, or such as the compiled signature does not take
+        raise ShapeError(f'x, xd and f must be writeable, contiguous float64 arrays of shape {self._shape}')
 
     def error(self, status, x):
         """Return the named error of a status that is not 0."""

@@ -69,8 +69,8 @@ def _compile_once(manipulator):
     global _ready
     if _ready:
         return
-    _ready = True
     if not compiler.compiled:
+        _ready = True
         print('psdyn_ros: Numba is missing or disabled: plain Python, a thousand times slower '
               '(pip install numba)', file=sys.stderr)
         return
@@ -94,5 +94,6 @@ def _compile_once(manipulator):
     m.integrator(1e-6).step(x.copy(), zero.copy(), zero)
     for kernel in _ENTRIES:
         kernel.disable_compile()
+    _ready = True
     if cold:
         print(f'psdyn_ros: compiled in {time.monotonic() - start:.0f} s', file=sys.stderr, flush=True)
