@@ -290,14 +290,15 @@ def stencil(function, h=1e-4):
 def test_rates_of_joints_are_derivatives(machine, rng):
     manipulator = psdyn_ros.load(machine.xml)
     x, xd, xdd, _ = random_state(machine, rng)
-    middle = np.array([sum(manipulator.machine.modules[0].assembly.reach) / 2]) if len(x) == 1 else x
-    x = 0.5 * (x + middle)
+    # away from the toggle points, where the fifth derivatives are large
+    x = 0.5 * (x + np.mean([machine.span[name] for name in machine.actuators], axis=1))
     names, _, velocity, acceleration = manipulator.joint_state(x, xd, xdd)
 
     def along(t):
         return x + t * xd + 0.5 * t**2 * xdd, xd + t * xdd
-    assert velocity == pytest.approx(stencil(lambda t: manipulator.joint_state(along(t)[0])[1]), abs=1e-8)
-    assert acceleration == pytest.approx(stencil(lambda t: manipulator.joint_state(*along(t))[2]), abs=1e-7)
+    for computed, expected in ((velocity, stencil(lambda t: manipulator.joint_state(along(t)[0])[1])),
+                               (acceleration, stencil(lambda t: manipulator.joint_state(*along(t))[2]))):
+        assert np.abs(computed - expected).max() < 1e-8 * (1 + np.abs(expected).max())
     rows = [names.index(name) for name in manipulator.actuators]
     assert (velocity[rows] == xd).all() and (acceleration[rows] == xdd).all()
 
