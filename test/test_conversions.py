@@ -289,7 +289,7 @@ def test_deadlines_keep_their_phase_and_make_up_for_a_stall():
     assert deadlines.overruns == 0 and deadlines.slipped == 0
     assert deadlines.due(start + 2_000_000 * 43) == 4               # 40 to 43
     assert deadlines.due(start + 2_000_000 * 43 + 100_000) == 0
-    assert (deadlines.overruns, deadlines.slipped) == (1, 0)
+    assert (deadlines.overruns, deadlines.missed, deadlines.slipped) == (1, 3, 0)
 
 
 def test_a_long_stall_loses_time_instead_of_bursting():

@@ -53,6 +53,8 @@ class Controller:
         self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
         self._rejections = Rejections(node.get_logger().warning)
         self._times = pacing.CycleTimes()
+        period = round(conversions.SECOND / p.rate)
+        self._slots = pacing.Deadlines(period, period)      # of the timer, where that is the trigger
         self._now = pacing.clock_of(node)
         self._epoch = None              # ns: stamp of the first state; the law counts seconds from it
         self._state = None              # (stamp in ns, t in s, x, xd), the last one accepted; None while there is none
@@ -88,7 +90,7 @@ class Controller:
             self._cycle(began)
 
     def _on_timer(self):
-        if self._state is not None:
+        if self._slots.due(time.monotonic_ns()) and self._state is not None:
             self._cycle(time.perf_counter_ns())
 
     def _keep_state(self, msg):
@@ -159,7 +161,7 @@ class Controller:
     def _report(self):
         cycles, rejected, now = self._times, self._rejections, self._now()
         percentiles = cycles.percentiles(50.0, 99.0, 99.9)
-        self._statistics.values[:] = cycles.count, self._monitor.missed, *percentiles
+        self._statistics.values[:] = cycles.count, self._monitor.missed + self._slots.missed, *percentiles
         self._publish_statistics(self._statistics.message)
         if self._state is None:
             summary = 'no state'
@@ -169,6 +171,7 @@ class Controller:
             now, f'{self._node.get_name()}: control', 'error' if self._state is None else 'ok', summary, {
                 'cycles': cycles.count,
                 'missed states': self._monitor.missed,
+                'missed slots of the timer': self._slots.missed,
                 'execution p99 [ms]': float(percentiles[1] * 1e3),
                 'saturated cycles': int(self._law.saturations.max()),
                 'rejected messages': rejected.total,

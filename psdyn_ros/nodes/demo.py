@@ -28,6 +28,7 @@ from trajectory_msgs.msg import JointTrajectory
 from .. import compiled, load
 from ..control.demonstration import DURATION, demonstration
 from ..model.errors import PsdynError
+from ..model.locate import find_machine
 from ..model.xml_reader import read_text
 from ..validation import report
 from ..validation.bags import TOPICS, read_bag
@@ -56,11 +57,11 @@ class DemoError(PsdynError):
     """The nodes did not do what they were started for."""
 
 
-def run(machine=None, output_dir='psdyn_demo', *, duration=DURATION, bandwidth=BANDWIDTH,
+def run(machine='hiab_xs031', output_dir='demo_output', *, duration=DURATION, bandwidth=BANDWIDTH,
         baseline_bandwidth=BASELINE_BANDWIDTH, rate=RATE):
     """Run the demonstration; returns the exit code of `psdyn demo`.
 
-    machine             URDF file; the HIAB XS 031 crane where it is None
+    machine             URDF file, or the name of a machine of the package
     output_dir          folder for the bags, the figures and report.html
     duration            s of motion
     bandwidth           rad/s, of computed torque
@@ -69,7 +70,7 @@ def run(machine=None, output_dir='psdyn_demo', *, duration=DURATION, bandwidth=B
     """
     try:
         with _terminable():
-            return _run(machine or default_machine(), Path(output_dir), duration,
+            return _run(find_machine(machine), Path(output_dir), duration,
                         {JUDGED: bandwidth, BASELINE: baseline_bandwidth}, rate)
     except KeyboardInterrupt:
         print('\nstopped; both nodes have ended', file=sys.stderr)
@@ -80,16 +81,6 @@ def run(machine=None, output_dir='psdyn_demo', *, duration=DURATION, bandwidth=B
     except Exception:
         traceback.print_exc()
         return INTERNAL
-
-
-def default_machine():
-    """The URDF of the crane that comes with the package: in the source tree, or where it was installed."""
-    places = [Path(__file__).resolve().parents[2], Path(sys.prefix) / 'share' / 'psdyn_ros']
-    places += [Path(prefix) / 'share' / 'psdyn_ros' for prefix in os.environ.get('AMENT_PREFIX_PATH', '').split(':')]
-    for place in places:
-        if (place / 'urdf' / 'hiab_xs031.urdf').is_file():
-            return place / 'urdf' / 'hiab_xs031.urdf'
-    raise DemoError(f'hiab_xs031.urdf is not in {", ".join(str(place / "urdf") for place in places)}')
 
 
 def _run(machine, output, duration, bandwidths, rate):
@@ -258,8 +249,9 @@ def _facts(machine, manipulator, duration, bandwidths, rate, output):
 def main(args=None):
     """Run the demonstration from the command line."""
     parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.nodes.demo', description=run.__doc__.splitlines()[0])
-    parser.add_argument('--machine', help='URDF file (default: the HIAB XS 031 crane)')
-    parser.add_argument('--output', default='psdyn_demo', help='folder of the results (default: %(default)s)')
+    parser.add_argument('--machine', default='hiab_xs031',
+                        help='URDF file, or the name of a machine of the package (default: %(default)s)')
+    parser.add_argument('--output', default='demo_output', help='folder of the results (default: %(default)s)')
     parser.add_argument('--duration', type=float, default=DURATION, help='s of motion (default: %(default)s)')
     parser.add_argument('--bandwidth', type=float, default=BANDWIDTH,
                         help='rad/s of computed torque (default: %(default)s)')

@@ -28,6 +28,7 @@ class Deadlines:
         self._most = max(1, round(catch_up / period))
         self._next = None
         self.overruns = 0       # calls that came a period or more late
+        self.missed = 0         # periods that had no call of their own
         self.slipped = 0        # ns lost for good
 
     def restart(self):
@@ -45,6 +46,7 @@ class Deadlines:
         if periods <= 0:
             return 0
         self.overruns += periods > 1
+        self.missed += periods - 1
         granted = min(periods, self._most)
         self.slipped += (periods - granted) * self.period
         self._next += periods * self.period

@@ -51,6 +51,7 @@ class Simulator:
         self._stamp = None              # ns of the simulated instant, on the ROS clock
         self._clock_jumps = 0
         self._worst_step = 0            # ns since the last diagnostics
+        self._said = None               # what the log was told of the state
         self._rejections = Rejections(node.get_logger().warning)
 
         names = machine.joint_state(self._plant.x)[0]
@@ -126,6 +127,16 @@ class Simulator:
         response.success, response.message = True, 'at the start, held until the next command'
         return response
 
+    def _say(self, level, text):
+        # rclpy wants one severity for each line of code that logs
+        log = self._node.get_logger()
+        if level == 'error':
+            log.error(text)
+        elif level == 'warn':
+            log.warning(text)
+        else:
+            log.info(text)
+
     def _warn_extra(self, names):
         self._node.get_logger().warning(f'commands for {", ".join(names)} are passed over: not an actuator')
 
@@ -133,6 +144,9 @@ class Simulator:
         state, deadlines, rejected = self._plant.state, self._deadlines, self._rejections
         level = 'error' if state == FAULT else 'ok' if state == RUNNING and not self._paused else 'warn'
         summary = self._plant.fault or ('paused' if self._paused else state)
+        if summary != self._said:
+            self._said = summary
+            self._say(level, f'the plant: {summary}')
         self._diagnostics.publish(conversions.diagnostics_msg(
             self._now(), f'{self._node.get_name()}: plant', level, summary, {
                 'simulated time [s]': self._plant.time,
