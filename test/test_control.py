@@ -54,6 +54,7 @@ def test_an_error_decays_as_the_gains_say_on_every_actuator(crane):
     assert plant.x - crane.initial_position == pytest.approx(off * (1.0 + 10.0 * t) * np.exp(-10.0 * t), rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['hiab_xs031', 'hiab_xs031_lift'])
 def test_computed_torque_follows_the_demonstration_within_the_bounds_and_far_better_than_the_baseline(name):
     machine = psdyn_ros.load(URDF / f'{name}.urdf')

@@ -97,6 +97,7 @@ def test_energy_changes_by_the_work_of_the_actuators_and_the_error_has_the_order
     assert coarse / fine > 4.0**3.5        # fourth order: 256
 
 
+@pytest.mark.slow
 def test_it_stops_at_its_limits(crane):
     plant = Plant(crane, period=PERIOD, substeps=4, command_timeout=100.0)
     push = crane.gravity_forces(plant.x) + [0.0, 0.0, 0.0, 3000.0]
