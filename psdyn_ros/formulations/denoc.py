@@ -44,7 +44,7 @@ class LegProjection(NamedTuple):
     delta: np.ndarray
     """(m,)"""
     P: np.ndarray
-    """(m, 6, 6) p~ enters: P_i = p_i p~_i' / delta_i."""
+    """(m, 6, 6) P_i = p_i p~_i' / delta_i."""
     A_t: np.ndarray
     """(m, 6, 6) A~_{i,i-1} = Psi_i A_{i,i-1}, Psi_i = 1 - P_i A_{ei}."""
     Phi: np.ndarray
@@ -52,7 +52,7 @@ class LegProjection(NamedTuple):
     M: np.ndarray
     """(m, 6, 6) mass matrices M_i."""
     pose: tuple
-    """LegPose."""
+    """`LegPose`"""
 
 
 class Configuration(NamedTuple):
