@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import urdf_text as urdf
 from machines import hiab, random_state, tree
 
 import psdyn_ros
@@ -112,6 +113,24 @@ def test_a_turning_base_is_a_turning_slew(rng):
     faster = xd + rate * np.array([1, 0, 0, 0])
     assert CRANE.inverse_dynamics(x, xd, xdd, base=turned) == pytest.approx(
         CRANE.inverse_dynamics(x, faster, xdd), rel=1e-11, abs=1e-9)
+
+
+def test_a_base_on_a_carousel(rng):
+    """A base at r on a turning body: v = w x r, and its acceleration, the classical one, is that of the circle."""
+    machine = tree(2, 5)
+    r, w, turn = rng.normal(size=(3, 3))
+    arm = '<link name="hub"/>' + urdf.joint('arm', 'fixed', 'hub', 'base_link', r, (0, 0, 0))
+    mounted = psdyn_ros.load(machine.xml.replace('<link name="base_link"', arm + '<link name="base_link"', 1))
+    manipulator = psdyn_ros.load(machine.xml)
+    s = random_state(machine, rng)
+    orientation = rng.normal(size=4)
+    hub = BaseMotion(orientation, (0, 0, 0, *w), (0, 0, 0, *turn))
+    base = BaseMotion(orientation, (*np.cross(w, r), *w), (*(np.cross(turn, r) + np.cross(w, np.cross(w, r))), *turn))
+    assert manipulator.inverse_dynamics(*s[:3], base=base) == pytest.approx(
+        mounted.inverse_dynamics(*s[:3], base=hub), rel=1e-11, abs=1e-9)
+    on_base, on_hub = manipulator.base_wrench(*s[:3], base=base), mounted.base_wrench(*s[:3], base=hub)
+    assert on_hub[:3] == pytest.approx(on_base[:3], rel=1e-11, abs=1e-9)
+    assert on_hub[3:] == pytest.approx(on_base[3:] + np.cross(r, on_base[:3]), rel=1e-11, abs=1e-9)
 
 
 def test_wrenches_do_work(rng):
