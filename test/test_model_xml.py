@@ -208,4 +208,4 @@ class limited_memory:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < self.most
-        assert time.monotonic() - self.start < 20
+        assert time.monotonic() - self.start < 60
