@@ -4,13 +4,14 @@ To put a controller of your own in place of ours: `controller:=false`, and let i
 /controller/joint_commands (sensor_msgs/JointState).
 """
 
-from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument
 from launch.conditions import IfCondition
 from launch.substitutions import Command, LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
+
+from launch import LaunchDescription
 
 SHARE = FindPackageShare('psdyn_ros')
 ARGUMENTS = (

@@ -19,17 +19,20 @@ from pathlib import Path
 import numpy as np
 import rclpy
 import yaml
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from tqdm import tqdm
 from trajectory_msgs.msg import JointTrajectory
 
-from .. import compiled, load
+from ..api.load import load
 from ..control.demonstration import DURATION, demonstration
+from ..kernels.compiler import compiled
 from ..model.errors import PsdynError
 from ..model.locate import find_machine
 from ..model.xml_reader import read_text
+from ..simulation.plant import RUNNING
 from ..validation import report
 from ..validation.bags import TOPICS, read_bag
 from ..validation.tracking import track, units
@@ -114,19 +117,20 @@ def _record(bag, law, urdf, waypoints, rate, bandwidth):
     parameters = logs / 'parameters.yaml'
     common = {'robot_description': urdf, 'rate': float(rate)}
     parameters.write_text(yaml.safe_dump({
-        'simulator': {'ros__parameters': common},
+        'simulator': {'ros__parameters': {**common, 'report_rate': 5.0}},
         'controller': {'ros__parameters': {**common, 'law': law, 'bandwidth': float(bandwidth),
                                            'state_timeout': STATE_TIMEOUT}}}))
     domain = free_domain()
     with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, _node(domain) as (node, spin_once):
-        recorder = Recorder(node, RECORDED)
+        recorder, plant = Recorder(node, RECORDED), _PlantState(node)
         reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         for name in ('simulator', 'controller'):
             nodes.start(name, f'psdyn_ros.nodes.{name}', '--ros-args', '--params-file', str(parameters),
                         '-r', '/simulator/joint_commands:=/controller/joint_commands')
         wait = _Waiting(nodes, spin_once)
         wait.until(lambda: recorder.heard(TOPICS.states, TOPICS.commands, TOPICS.reference)
-                   and reference.get_subscription_count(), START_UP, f'{NAMES[law]}: starting both nodes')
+                   and reference.get_subscription_count() and plant.summary == RUNNING,
+                   START_UP, f'{NAMES[law]}: starting both nodes')
         recorder.clear()
         reference.publish(trajectory_to_msg(waypoints))
         wait.until(lambda: _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
@@ -141,6 +145,19 @@ def _record(bag, law, urdf, waypoints, rate, bandwidth):
     if bag.exists():
         shutil.rmtree(bag)
     recorder.write(bag)
+
+
+class _PlantState:
+    """What the simulator last said of its plant."""
+
+    def __init__(self, node):
+        self.summary = None
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._keep, 10)
+
+    def _keep(self, msg):
+        for status in msg.status:
+            if status.name == 'simulator: plant':
+                self.summary = status.message
 
 
 class _Waiting:

@@ -5,7 +5,7 @@ from statistics import median
 
 import numpy as np
 
-from .. import compiled
+from ..kernels.compiler import compiled
 from ..model.errors import PsdynError
 
 TRIALS = 15         # calls timed before a rate is accepted

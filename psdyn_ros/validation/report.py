@@ -196,10 +196,10 @@ def _motion(summary, manipulator, urdf):
     """The machine at instants spread over the motion, the first one solid, and where its load goes."""
     tracking = summary.judged.tracking
     shapes = drawing.shapes_of(urdf)
-    figure = Figure(figsize=(11, 7), dpi=DPI, layout='constrained')
+    figure = Figure(figsize=(9, 8), dpi=DPI, layout='constrained')
     axes = figure.subplots()
     last = len(tracking.time) - 1
-    for k in np.linspace(0, last, POSES).astype(int)[::-1]:
+    for k in np.linspace(0, last, POSES, endpoint=False).astype(int)[::-1]:
         tip = drawing.draw(axes, manipulator, shapes, tracking.measured[k], alpha=0.3 if k else 1.0)
         axes.annotate(f'{tracking.time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
                       bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.5})
