@@ -1,0 +1,47 @@
+"""What the README says of commands, parameters and files is so."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / 'README.md').read_text()
+
+
+def test_parameter_tables_are_those_of_the_nodes():
+    parameters = pytest.importorskip('psdyn_ros.nodes.parameters')
+    for table in (parameters.SIMULATOR, parameters.CONTROLLER):
+        for line in parameters._markdown('', table):
+            assert line in README or not line.startswith('|')
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / 'Makefile').read_text()
+    named = set(re.findall(r'`?make ([a-z-]+)', README))
+    assert {'demo', 'test', 'bench'} <= named
+    for target in named:
+        assert re.search(rf'^{target}:', makefile, re.MULTILINE), target
+
+
+def test_linked_files_exist():
+    for target in re.findall(r'\]\(([^)#:]+)\)', README):
+        assert (ROOT / target).exists(), target
+
+
+def test_test_files_named_as_proof_exist():
+    for path in re.findall(r'`(test/[a-z_]+\.py)', README):
+        assert (ROOT / path).is_file(), path
+
+
+def test_the_example_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for block in re.findall(r'```python\n(.*?)```', README, re.DOTALL):
+        exec(compile(block, 'README.md', 'exec'), {})
+
+
+def test_names_of_the_api_exist():
+    import psdyn_ros
+    section = README.split('## API')[1].split('## Maths')[0]
+    for name in re.findall(r'^\| `([a-z_]+)\(', section, re.MULTILINE):
+        assert hasattr(psdyn_ros, name) or hasattr(psdyn_ros.Manipulator, name), name
