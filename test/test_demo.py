@@ -96,8 +96,8 @@ def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch,
 
 
 def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
-    process = subprocess.run([sys.executable, '-m', 'bench.latency', '--rounds', '50', '--out', str(tmp_path)], cwd=ROOT,
-                             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    process = subprocess.run([sys.executable, '-m', 'bench.latency', '--rounds', '50', '--out', str(tmp_path)],
+                             cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
     assert process.returncode in (0, 1), process.stdout         # whether it meets the target is not judged here
     result = json.loads((tmp_path / 'latency.json').read_text())
     assert result['ratio'] > 0.5 and result['lost'] <= 10
