@@ -281,6 +281,12 @@ def test_every_rejection_is_counted_and_one_a_second_is_logged():
     assert lines[0] == 'commands: rejected, bad' and '99 more' in lines[1]
 
 
+def test_what_others_send_does_not_make_the_log_long():
+    lines = []
+    rejections.Rejections(lines.append).add('joint_states', 'x' * 100_000, 0)
+    assert len(lines[0]) < 500
+
+
 def test_deadlines_keep_their_phase_and_make_up_for_a_stall():
     deadlines = pacing.Deadlines(2_000_000, 10_000_000)
     start = 123_456_789

@@ -28,7 +28,7 @@ from ..control.state_monitor import StateMonitor, Verdict
 from ..control.trajectory import TrajectoryError, Waypoints
 from ..model.errors import PsdynError
 from . import conversions, executor, pacing, parameters
-from .rejections import Rejections
+from .rejections import Rejections, brief
 from .robot_description import load_machine
 
 SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
@@ -90,7 +90,8 @@ class Controller:
             self._cycle(began)
 
     def _on_timer(self):
-        if self._slots.due(time.monotonic_ns()) and self._state is not None:
+        now = time.monotonic_ns()
+        if self._slots.due(now) and self._state is not None and not self._monitor.silent(now):
             self._cycle(time.perf_counter_ns())
 
     def _keep_state(self, msg):
@@ -116,7 +117,7 @@ class Controller:
         if self._epoch is None:
             self._epoch = stamp
         self._law.reference.hold(x)
-        self._node.get_logger().info('states are coming: the machine is held where it is')
+        self._node.get_logger().info('states are coming: the machine is held where it is', throttle_duration_sec=1.0)
 
     def _cycle(self, began):
         """Answer the last state with a command."""
@@ -151,7 +152,8 @@ class Controller:
         self._law.set_gains(gains[0::2], gains[1::2])
 
     def _warn_extra(self, names):
-        self._node.get_logger().warning(f'states of {", ".join(names)} are passed over: no joint of this machine')
+        self._node.get_logger().warning(
+            f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
 
     def _watch_state(self):
         if self._state is not None and self._monitor.silent(time.monotonic_ns()):

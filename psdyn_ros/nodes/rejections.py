@@ -2,7 +2,14 @@
 
 from collections import Counter
 
+LINE = 400                      # characters
 LOG_PERIOD = 1_000_000_000      # ns between two lines about one topic
+
+
+def brief(text):
+    """The text, cut where a message of somebody else made it long."""
+    text = str(text)
+    return text if len(text) <= LINE else text[:LINE] + ' ...'
 
 
 class Rejections:
@@ -29,4 +36,4 @@ class Rejections:
             return
         silent = self.counts[topic] - named - 1
         self._logged[topic] = now, self.counts[topic]
-        self._warn(f'{topic}: rejected, {reason}' + (f' ({silent} more since the last line)' if silent else ''))
+        self._warn(f'{topic}: rejected, {brief(reason)}' + (f' ({silent} more since the last line)' if silent else ''))

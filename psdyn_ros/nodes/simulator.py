@@ -24,7 +24,7 @@ from std_srvs.srv import SetBool, Trigger
 from ..model.errors import PsdynError
 from ..simulation.plant import FAULT, RUNNING, Plant
 from . import conversions, executor, pacing, parameters
-from .rejections import Rejections
+from .rejections import Rejections, brief
 from .robot_description import load_machine
 
 STATES = QoSProfile(depth=10)       # reliable, volatile, keep-last
@@ -138,7 +138,8 @@ class Simulator:
             log.info(text)
 
     def _warn_extra(self, names):
-        self._node.get_logger().warning(f'commands for {", ".join(names)} are passed over: not an actuator')
+        self._node.get_logger().warning(
+            f'commands for {brief(", ".join(names))} are passed over: no actuator', throttle_duration_sec=1.0)
 
     def _report(self):
         state, deadlines, rejected = self._plant.state, self._deadlines, self._rejections
