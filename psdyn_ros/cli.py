@@ -13,6 +13,8 @@ from .model.locate import find_machine, machine_names
 
 def main(arguments=None):
     """Run the command line and return the exit code."""
+    # names of machines may be in any script, terminals may not
+    sys.stdout.reconfigure(errors='backslashreplace')
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)

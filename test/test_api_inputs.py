@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from machines import hiab, loop_chain, random_state, tree
+from machines import chain, hiab, loop_chain, random_state, tree
 from one_loop import one_loop
 
 import psdyn_ros
@@ -298,3 +298,23 @@ def test_nothing_is_said_of_sound_states(recwarn):
     manipulator.forward_dynamics([0.2], [0.1], [5.0])
     manipulator.energy([0.2], [0.1])
     assert not recwarn.list
+
+
+def test_finite_numbers_too_large_to_compute_with_are_an_error():
+    crane = psdyn_ros.load(hiab().xml)
+    x, fast = crane.initial_position, np.full(4, 1e200)
+    for call in (crane.forward_dynamics, crane.inverse_dynamics):
+        with pytest.raises(psdyn_ros.NonFiniteError, match='too large'):
+            call(x, fast, np.zeros(4))
+        with pytest.raises(psdyn_ros.NonFiniteError, match='too large'):
+            call(x[None], fast[None], np.zeros((1, 4)))
+
+
+def test_integrator_refuses_an_effort_that_is_not_finite_and_keeps_the_state():
+    arm = psdyn_ros.load(chain(1, 'RP').xml)
+    integrator, x, xd = arm.integrator(1e-3), np.zeros(2), np.zeros(2)
+    status = integrator.step(x, xd, np.array([np.nan, 0.0]))
+    assert status != 0
+    assert not x.any()
+    assert not xd.any()
+    assert isinstance(integrator.error(status, x), psdyn_ros.NonFiniteError)

@@ -1,9 +1,10 @@
 """The mechanism in time, at constant effort between two calls."""
 import numpy as np
 
+from ..kernels.entry import NON_FINITE
 from ..kernels.records import WORK
 from ..kernels.simulate import runge_kutta
-from ..model.errors import ShapeError, StateError
+from ..model.errors import NonFiniteError, ShapeError, StateError
 from .arguments import vector
 from .failures import state_error
 
@@ -40,4 +41,6 @@ class Integrator:
 
     def error(self, status, x):
         """Return the named error of a status that is not 0."""
+        if status == NON_FINITE:
+            return NonFiniteError(f"'{self._machine.name}': efforts or rates are not finite, or too large")
         return state_error(self._machine, status, x, {'x': x})

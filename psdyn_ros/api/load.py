@@ -71,7 +71,7 @@ def _compile_once(manipulator):
         return
     if not compiler.compiled:
         _ready = True
-        print('psdyn_ros: Numba is missing or disabled: plain Python, a thousand times slower '
+        print('psdyn_ros: Numba is missing or disabled: plain Python, some hundred times slower '
               '(pip install numba)', file=sys.stderr)
         return
     cold, start = not compiler.cache_is_warm(), time.monotonic()
@@ -96,4 +96,5 @@ def _compile_once(manipulator):
         kernel.disable_compile()
     _ready = True
     if cold:
+        compiler.mark_cache_warm()
         print(f'psdyn_ros: compiled in {time.monotonic() - start:.0f} s', file=sys.stderr, flush=True)

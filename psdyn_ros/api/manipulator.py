@@ -9,7 +9,7 @@ from ..kernels.compiler import compiled
 from ..kernels.inverse import base_reaction
 from ..kernels.motion import outward_velocities
 from ..kernels.records import BARREL, LINK, LOOP, PRISMATIC, WORK
-from ..model.description import Inertial
+from ..model.description import IDENTITY, Inertial
 from ..model.errors import InertiaError, MeasurementError
 from ..model.tree import inertia_problem, rigid_parameters
 from .arguments import names as checked_names
@@ -295,7 +295,6 @@ def combine(first, second):
     """Return the `Inertial` of two bodies that are fixed to each other, in the same axes."""
     if first is None or second.mass == 0.0:
         return first if second.mass == 0.0 else second
-    from ..model.description import IDENTITY
     total = rigid_parameters(IDENTITY, first) + rigid_parameters(IDENTITY, second)
     mass, com = total[0], total[1:4] / total[0]
     xx, xy, xz, yy, yz, zz = total[4:]

@@ -22,6 +22,9 @@ except ImportError:
 FLAGS = {'nogil': True, 'error_model': 'numpy', 'fastmath': {'contract'}}
 
 
+COMPLETE = 'complete'       # file in the cache folder when a first compilation has come to its end
+
+
 def sources_key():
     """Return the hash that names the cache folder of the present kernel sources."""
     digest = hashlib.sha256()
@@ -41,10 +44,13 @@ def cache_folder():
     for parent in filter(None, candidates):
         folder = Path(parent) / sources_key()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
+            status = folder.parent.stat()
         except OSError:
             continue
-        if os.access(folder, os.W_OK):
+        # the cache is code that will run: not from a folder that others may have filled
+        if status.st_uid == os.getuid() and not status.st_mode & 0o002 and os.access(folder, os.W_OK):
             return folder
     return None
 
@@ -54,8 +60,14 @@ CACHE_FOLDER = cache_folder() if compiled else None
 
 
 def cache_is_warm():
-    """Return True when kernels of these sources were compiled on this machine before."""
-    return CACHE_FOLDER is not None and any(CACHE_FOLDER.rglob('*.nbi'))
+    """Return True when all kernels of these sources were compiled on this machine before."""
+    return CACHE_FOLDER is not None and (CACHE_FOLDER / COMPLETE).exists()
+
+
+def mark_cache_warm():
+    """Note that every kernel has been compiled."""
+    if CACHE_FOLDER is not None:
+        (CACHE_FOLDER / COMPLETE).touch()
 
 
 def _supports_no_nrt():

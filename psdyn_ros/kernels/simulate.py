@@ -1,5 +1,6 @@
 """Time integration of the mechanism at constant actuator effort, for the force-level simulator."""
 from .compiler import entry, kernel
+from .entry import checked
 from .forward import forward
 
 
@@ -9,7 +10,7 @@ def runge_kutta(mods, work, env, x, xd, f, step, substeps, stiffness, damping, s
 
     f (dof,) is held.  At its limits a coordinate meets a Hunt-Crossley stop of the given stiffness [N/m, N m/rad]
     and damping [s/m, s/rad]; it never pulls.  scratch (7, dof).  On failure x, xd keep the last good sub-step.
-    Returns 0, or 1 + the module that does not close.
+    Returns 0, 1 + the module that does not close, or NON_FINITE.
     """
     h = step / substeps
     xs, vs, a, force, x_new, v_new, v_old = (scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5],
@@ -32,6 +33,9 @@ def runge_kutta(mods, work, env, x, xd, f, step, substeps, stiffness, damping, s
                 for i in range(n):
                     vs[i] = xd[i] + ahead * a[i]
                     xs[i] = x[i] + ahead * v_old[i]
+        status = checked(n, x_new, v_new, v_new, x_new)
+        if status != 0:
+            return status
         for i in range(n):
             x[i], xd[i] = x_new[i], v_new[i]
     return 0

@@ -12,6 +12,7 @@ import numpy as np
 from ..kernels.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
 from .description import IDENTITY, Description, Pose
 from .errors import ActuationError, InertiaError, LoopError, ModelError, UnknownNameError, did_you_mean
+from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, find_triangle, wrap
 
@@ -387,20 +388,3 @@ def _link_up(records):
             records['laden'][parent] |= on          # BARREL 1, ROD 2
         records['opens'][k] = (parent, on) not in opened
         opened.add((parent, on))
-
-
-def azimuth(direction):
-    """Return the angle about z after which a turn about x alone takes z to `direction`."""
-    if math.hypot(direction[0], direction[1]) < 1e-14:
-        return 0.0
-    return math.atan2(direction[0], -direction[1])
-
-
-def about_z(angle):
-    c, s = math.cos(angle), math.sin(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def about_x(angle):
-    c, s = math.cos(angle), math.sin(angle)
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

@@ -1,0 +1,21 @@
+"""Planar turns between kernel frames."""
+import math
+
+import numpy as np
+
+
+def azimuth(direction):
+    """Return the angle about z after which a turn about x alone takes z to `direction`."""
+    if math.hypot(direction[0], direction[1]) < 1e-14:
+        return 0.0
+    return math.atan2(direction[0], -direction[1])
+
+
+def about_z(angle):
+    c, s = math.cos(angle), math.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def about_x(angle):
+    c, s = math.cos(angle), math.sin(angle)
+    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
