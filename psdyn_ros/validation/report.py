@@ -18,6 +18,7 @@ STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 
 # unit of an actuator -> factor and unit of its errors, unit of its positions
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'kN', 'rad': 'kN m'}
+LABEL_SPACE = 0.3           # m between two times written on the picture of the motion
 POSES = 5           # of the machine in the picture of the motion
 DPI = 130
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
@@ -199,8 +200,13 @@ def _motion(summary, manipulator, urdf):
     figure = Figure(figsize=(9, 8), dpi=DPI, layout='constrained')
     axes = figure.subplots()
     last = len(tracking.time) - 1
-    for k in np.linspace(0, last, POSES, endpoint=False).astype(int)[::-1]:
-        tip = drawing.draw(axes, manipulator, shapes, tracking.measured[k], alpha=0.3 if k else 1.0)
+    instants = np.linspace(0, last, POSES, endpoint=False).astype(int)
+    tips = [np.asarray(drawing.draw(axes, manipulator, shapes, tracking.measured[k], alpha=0.3 if k else 1.0))
+            for k in instants[::-1]][::-1]
+    for row, (k, tip) in enumerate(zip(instants, tips)):
+        # a motion that comes back would write one time over another
+        if any(np.linalg.norm(tip - other) < LABEL_SPACE for other in tips[:row]):
+            continue
         axes.annotate(f'{tracking.time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
                       bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.5})
     axes.set_aspect('equal')
