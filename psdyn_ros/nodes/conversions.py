@@ -83,9 +83,11 @@ class StateReader:
 
     def read(self, msg):
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
-        rows, columns, joint_map = self._maps[msg.name]
-        _check_lengths(msg, ('position', 'velocity'), ('effort',))
-        position, velocity = np.frombuffer(msg.position), np.frombuffer(msg.velocity)
+        names, position, velocity = msg.name, msg.position, msg.velocity
+        rows, columns, joint_map = self._maps[names]
+        if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
+            _check_lengths(msg, ('position', 'velocity'), ('effort',))      # raises, and says which
+        position, velocity = np.frombuffer(position), np.frombuffer(velocity)
         state = np.empty((3, self._residual.size))
         status, residual = measured_state(self._records, rows, position, velocity, state, self._residual)
         if status != 0:
