@@ -97,7 +97,7 @@ class Manipulator:
                     xdd = np.empty(self.dof)
                     if entry.forward_checked(self._mods, self._work, self._env, x, xd, f, xdd) == 0:
                         return xdd
-            except (AttributeError, TypeError):
+            except Exception:       # whatever Numba says of odd inputs: the checked way below decides
                 pass
         return self._general(entry.forward_checked, entry.forward_batch, ('x', 'xd', 'f'), (x, xd, f), base, wrenches)
 
@@ -109,7 +109,7 @@ class Manipulator:
                     f = np.empty(self.dof)
                     if entry.inverse_checked(self._mods, self._work, self._env, x, xd, xdd, f) == 0:
                         return f
-            except (AttributeError, TypeError):
+            except Exception:       # whatever Numba says of odd inputs: the checked way below decides
                 pass
         return self._general(entry.inverse_checked, entry.inverse_batch, ('x', 'xd', 'xdd'), (x, xd, xdd), base,
                              wrenches)
