@@ -1,6 +1,7 @@
 """The surroundings of every test: a ROS 2 network of its own, a folder for logs, and a seed that is printed.
 
-The seed of a run is in the header of pytest; `PSDYN_SEED=<seed> make test` repeats it.
+The seed of a run is in the header of pytest. It is the same in every run, so that a failure is that of a change;
+`PSDYN_SEED=random make test` draws another, `PSDYN_SEED=<seed> make test` repeats it.
 """
 
 import fcntl
@@ -36,7 +37,8 @@ def claim_domain():
 # Set on import, before any test module imports rclpy or starts a process.
 DOMAIN, DOMAIN_LOCK = claim_domain()
 LOG_DIR = tempfile.mkdtemp(prefix='psdyn_ros_test_')
-SEED = int(os.environ.get('PSDYN_SEED') or random.SystemRandom().randrange(2**32))
+SEED = os.environ.get('PSDYN_SEED') or 11
+SEED = random.SystemRandom().randrange(2**32) if SEED == 'random' else int(SEED)
 os.environ.pop('ROS_LOCALHOST_ONLY', None)  # it would override the range
 os.environ.update(
     ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
