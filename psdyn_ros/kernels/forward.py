@@ -79,54 +79,67 @@ def inward_inertias(mods, work, env, xd, f):
         b, u = mods[k], work[k]
         if not b['chained']:
             M, F, T = zero_articulated(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        if b['branched']:
-            M, F, T = with_children(u, LINK, M, F, T)
-        M, F, T = with_link(b, u, M, F, T)
-        if env.shape[0] > 2:
-            F, T = less_external(env, k, LINK, F, T)
-        c, s = u['c'], u['s']
-        M, F, T = articulated_turn_z(M, c, s), turn_z(F, c, s), turn_z(T, c, s)
+        M, F, T = gather(b, u, env, k, M, F, T)
+        M, F, T = eliminate(mods, work, env, k, xd, f, M, F, T)
 
-        # at the base frame: what the coordinate feels of the link
-        kappa, sigma = u['kappa'], u['sigma']
-        A, H, J = M
-        cv, cw = pair(u['bias'])
-        rate = xd[b['coordinate']]
-        effort = f[b['coordinate']]
-        if b['rubs']:
-            effort += friction(b, u, rate)
-        if b['kind'] == PRISMATIC:
-            dF, dT = lateral_times(M, cv)
-            F, T = add(F, dF), add(T, dT)
-            P, Q = (A[2] * sigma, A[4] * sigma, A[5] * sigma), (H[6] * sigma, H[7] * sigma, H[8] * sigma)
-            alpha, delta = sigma * P[2], sigma * F[2]
-        else:
-            dF, dT = lateral_times(M, cv)
-            dF, dT = add(dF, general_times(H, cw)), add(dT, symmetric_times(J, cw))
-            F, T = add(F, dF), add(T, dT)
-            P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
-            alpha, delta = kappa * Q[2], kappa * T[2]
-            if b['kind'] == LOOP:
-                if b['laden'] or env.shape[0] > 2:
-                    N, dF, dT, dP, dQ, da, dd = laden_cylinder(b, u, env, k)
-                    M = articulated_add(M, N)
-                else:
-                    B, dF, dT, dP, dQ, da, dd = cylinder(b, u)
-                    M = articulated_plus_rigid(M, B)
-                F, T, P, Q = add(F, dF), add(T, dT), add(P, dP), add(Q, dQ)
-                alpha += da
-                delta += dd
 
-        ratio = 1.0 / alpha
-        drive = (effort - delta) * ratio
-        u['u'] = drive
-        u['psi'][0], u['psi'][1], u['psi'][2] = P[0] * ratio, P[1] * ratio, P[2] * ratio
-        u['psi'][3], u['psi'][4], u['psi'][5] = Q[0] * ratio, Q[1] * ratio, Q[2] * ratio
-        if b['parent'] >= 0:
-            M = articulated_less_dyad(M, P, Q, ratio)
-            F = (F[0] + drive * P[0], F[1] + drive * P[1], F[2] + drive * P[2])
-            T = (T[0] + drive * Q[0], T[1] + drive * Q[1], T[2] + drive * Q[2])
-            M, F, T = to_parent(b, work, M, F, T)
+@kernel
+def gather(b, u, env, k, M, F, T):
+    """Return the articulated inertia and bias wrench of module k's link and all it carries, at the base frame."""
+    if b['branched']:
+        M, F, T = with_children(u, LINK, M, F, T)
+    M, F, T = with_link(b, u, M, F, T)
+    if env.shape[0] > 2:
+        F, T = less_external(env, k, LINK, F, T)
+    c, s = u['c'], u['s']
+    return articulated_turn_z(M, c, s), turn_z(F, c, s), turn_z(T, c, s)
+
+
+@kernel
+def eliminate(mods, work, env, k, xd, f, M, F, T):
+    """Project on the coordinate of module k, leave psi/alpha and u, and hand M^A and p^A to the parent."""
+    b, u = mods[k], work[k]
+    # at the base frame: what the coordinate feels of the link
+    kappa, sigma = u['kappa'], u['sigma']
+    A, H, J = M
+    cv, cw = pair(u['bias'])
+    rate = xd[b['coordinate']]
+    effort = f[b['coordinate']]
+    if b['rubs']:
+        effort += friction(b, u, rate)
+    if b['kind'] == PRISMATIC:
+        dF, dT = lateral_times(M, cv)
+        F, T = add(F, dF), add(T, dT)
+        P, Q = (A[2] * sigma, A[4] * sigma, A[5] * sigma), (H[6] * sigma, H[7] * sigma, H[8] * sigma)
+        alpha, delta = sigma * P[2], sigma * F[2]
+    else:
+        dF, dT = lateral_times(M, cv)
+        dF, dT = add(dF, general_times(H, cw)), add(dT, symmetric_times(J, cw))
+        F, T = add(F, dF), add(T, dT)
+        P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
+        alpha, delta = kappa * Q[2], kappa * T[2]
+        if b['kind'] == LOOP:
+            if b['laden'] or env.shape[0] > 2:
+                N, dF, dT, dP, dQ, da, dd = laden_cylinder(b, u, env, k)
+                M = articulated_add(M, N)
+            else:
+                B, dF, dT, dP, dQ, da, dd = cylinder(b, u)
+                M = articulated_plus_rigid(M, B)
+            F, T, P, Q = add(F, dF), add(T, dT), add(P, dP), add(Q, dQ)
+            alpha += da
+            delta += dd
+
+    ratio = 1.0 / alpha
+    drive = (effort - delta) * ratio
+    u['u'] = drive
+    u['psi'][0], u['psi'][1], u['psi'][2] = P[0] * ratio, P[1] * ratio, P[2] * ratio
+    u['psi'][3], u['psi'][4], u['psi'][5] = Q[0] * ratio, Q[1] * ratio, Q[2] * ratio
+    if b['parent'] >= 0:
+        M = articulated_less_dyad(M, P, Q, ratio)
+        F = (F[0] + drive * P[0], F[1] + drive * P[1], F[2] + drive * P[2])
+        T = (T[0] + drive * Q[0], T[1] + drive * Q[1], T[2] + drive * Q[2])
+        M, F, T = to_parent(b, work, M, F, T)
+    return M, F, T
 
 
 @kernel
