@@ -34,6 +34,10 @@ class LoopError(ModelError):
     """A loop that is not a linear-actuator triangle within tolerance."""
 
 
+class NoTriangleError(LoopError):
+    """A loop of another kind than a linear-actuator triangle."""
+
+
 class LoopClosureError(LoopError):
     """A loop that cannot close, at all or at the initial position."""
 

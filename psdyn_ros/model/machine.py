@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..kernels.closure import Loops
 from ..kernels.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
+from .cluster import sort_loops
+from .closing import tie
 from .description import IDENTITY, Description, Pose
 from .errors import ActuationError, InertiaError, LoopError, ModelError, UnknownNameError, did_you_mean
 from .frames import about_x, about_z, azimuth
@@ -58,36 +61,30 @@ class Machine:
     base_inertia: np.ndarray        # (10,) of the base body in base axes
     initial: np.ndarray             # (dof,) coordinates of the declared initial position
     warnings: tuple = field(default=())
+    general: bool = False           # has loops that are no triangles, or actuators that are not its coordinates
+    loops: Loops | None = None
+    coordinates: tuple = ()
+    clusters: tuple = ()
 
     @property
     def total_mass(self):
         return sum(link.inertial.mass for link in self.description.links.values() if link.inertial)
 
 
-def build_machine(description, *, initial=None, actuated=None, allow_unphysical=False):
+def build_machine(description, *, initial=None, actuated=None, coordinates=None, allow_unphysical=False):
     """Return the `Machine` of a description; raise a `ModelError` that names what does not fit."""
     base, owner = build_tree(description, allow_unphysical)
     entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
-    triangles = _triangles(description, entries, owner)
     actuators = _actuators(description, entries, actuated)
+    triangles, clusters = sort_loops(entries, owner, description.closures, actuators)
     hints = _hints(description, entries, initial)
-    builder = _Builder(description, base, triangles, actuators, hints)
+    builder = _Builder(description, base, {triangle.boom.name: triangle for triangle in triangles}, actuators, hints,
+                       clusters)
     builder.grow()
-    return builder.machine()
-
-
-def _triangles(description, entries, owner):
-    triangles, member = {}, {}
-    for closure in description.closures.values():
-        triangle = find_triangle(entries, owner, closure)
-        for joint in (triangle.boom, triangle.barrel, triangle.rod):
-            if joint.name in member:
-                raise LoopError(
-                    f"joint '{joint.name}' is part of two loops, '{member[joint.name]}' and '{closure.name}' (line "
-                    f'{closure.line}): coupled loops are not supported yet')
-            member[joint.name] = closure.name
-        triangles[triangle.boom.name] = triangle
-    return triangles
+    machine = builder.machine()
+    if not machine.general:
+        return machine
+    return tie(machine, clusters, entries, owner, hints, coordinates)
 
 
 def _actuators(description, entries, actuated):
@@ -124,9 +121,10 @@ def _hints(description, entries, initial):
 class _Builder:
     """Walks the tree once, depth first, and fills one record a module."""
 
-    def __init__(self, description, base, triangles, actuators, hints):
+    def __init__(self, description, base, triangles, actuators, hints, clusters):
         self.description, self.base, self.actuators = description, base, actuators
         self.triangles = triangles                                        # by boom joint
+        self.tied = {joint for cluster in clusters for joint in cluster.joints}
         self.cylinders = {triangle.barrel.name for triangle in triangles.values()}
         self.given, self.declared = hints
         self.modules, self.records, self.places, self.initial = [], [], {}, []
@@ -166,11 +164,8 @@ class _Builder:
         k = len(self.modules)
         triangle = self.triangles.get(joint.name)
         actuated = triangle.rod if triangle else joint
-        if actuated.name not in self.actuators:
-            raise self._not_actuated(actuated, joint, triangle)
         record = np.zeros((), MODULE)
         record['parent'], record['on'] = parent, on
-        record['coordinate'] = self.actuators.index(actuated.name)
         record['lower'], record['upper'], record['slip'] = actuated.lower, actuated.upper, SLIP
         base_axes = self._stand(record, pose, joint.axis)            # parent's kernel axes -> base frame axes
 
@@ -211,15 +206,6 @@ class _Builder:
         if joint.type != 'prismatic' and not body.joints and abs(about_axis) <= 1e-12 * mass:
             raise InertiaError(f"link '{body.link}' (line {self.description.links[body.link].line}) has no inertia "
                                f"about the axis of its joint '{joint.name}': any effort would turn it infinitely fast")
-
-    def _not_actuated(self, actuated, joint, triangle):
-        listed = ', '.join(self.actuators)
-        if triangle:
-            return ActuationError(
-                f"loop '{triangle.name}': its rod '{actuated.name}' must be the actuated joint; actuated are: {listed}")
-        return ActuationError(
-            f"joint '{joint.name}' (line {joint.line}) is neither actuated nor closed by a <constraint>: the machine "
-            f'has more degrees of freedom than its {len(self.actuators)} actuators ({listed})')
 
     def _stand(self, record, pose, axis):
         """Set the placement of a module on its parent; return the rotation parent's kernel axes -> base frame."""
@@ -336,14 +322,11 @@ class _Builder:
                                  'cylinder, since its axis points from the rod eye to the barrel')
 
     def machine(self):
-        if len(self.actuators) != len(self.modules):
-            known = {module.name for module in self.modules}
-            extra = [name for name in self.actuators if name not in known]
-            raise ActuationError(
-                f"{len(self.actuators)} actuators for {len(self.modules)} degrees of freedom: {', '.join(extra)} "
-                'drive no independent joint; redundant actuation is not supported yet')
+        names = [module.name for module in self.modules]
+        general = bool(self.tied) or set(names) != set(self.actuators)
         records = np.array(self.records, dtype=MODULE)
-        _link_up(records)
+        records['coordinate'] = range(len(names)) if general else [self.actuators.index(name) for name in names]
+        _link_up(records, {k for k, name in enumerate(names) if name in self.tied})
         joints = tuple(self.joint_rows)
         for row, (module, column) in enumerate(self.joint_rows.values()):
             records['joint'][module, column] = row
@@ -354,7 +337,7 @@ class _Builder:
         return Machine(
             self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
             self.places, self.base.link, body_parameters(self.description, self.base, IDENTITY), initial,
-            tuple(self.warnings))
+            tuple(self.warnings), general, None, self.actuators)
 
     def _warn_of_inertias(self):
         for link in self.description.links.values():
@@ -371,7 +354,7 @@ class _Builder:
                 self.warnings.append(f"joint '{interface.name}' in <ros2_control> (line {interface.line}) is fixed")
 
 
-def _link_up(records):
+def _link_up(records, tied):
     """Set how each module's inertia reaches its parent: by value to module k-1, else through an accumulator."""
     opened = set()
     for k in range(len(records) - 1, -1, -1):
@@ -379,7 +362,7 @@ def _link_up(records):
         records['opens'][k] = -1
         if parent < 0:
             continue
-        if parent == k - 1 and on == LINK:
+        if parent == k - 1 and on == LINK and k not in tied:
             records['chained'][parent] = 1
             continue
         if on == LINK:

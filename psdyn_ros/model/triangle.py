@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .description import Closure, Joint, Pose
-from .errors import AssemblyModeError, LoopClosureError, LoopError
+from .errors import AssemblyModeError, LoopClosureError, LoopError, NoTriangleError
 from .tree import Body
 
 AXIS_TOLERANCE = 1e-4       # [rad] and [m]: rounded rpy values of exporters
@@ -45,6 +45,10 @@ class Triangle:
     def name(self):
         return self.closure.name
 
+    @property
+    def joint_names(self):
+        return self.boom.name, self.barrel.name, self.rod.name
+
     def reach(self, side):
         """Return the strokes (lower, upper) between which the triangle closes with sign(x + x0) = side."""
         longest = self.L + self.L1
@@ -74,7 +78,7 @@ def find_triangle(entries, owner, closure):
     """
     where = f"constraint '{closure.name}' (line {closure.line})"
     if closure.type not in ('revolute', 'spherical'):
-        raise LoopError(f"{where}: a closure of type '{closure.type}' is not supported yet; a rod eye is 'revolute'")
+        raise NoTriangleError(f"{where}: a closure of type '{closure.type}'; a rod eye is 'revolute'")
     ends = [(owner[closure.parent], closure.parent, closure.parent_origin, closure.parent_axis),
             (owner[closure.child], closure.child, closure.child_origin, closure.child_axis)]
     if ends[0][0] is ends[1][0]:
@@ -83,7 +87,7 @@ def find_triangle(entries, owner, closure):
         found = _legs(entries, rod_end[0], boom_end[0])
         if found:
             return _triangle(where, closure, rod_end, boom_end, *found)
-    raise LoopError(
+    raise NoTriangleError(
         f"{where}: the loop {_route(ends[0][0])} | {_route(ends[1][0])} is not a linear-actuator triangle "
         '(base body - revolute boom; base body - revolute barrel - prismatic rod; pin between rod and boom)')
 

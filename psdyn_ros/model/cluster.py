@@ -1,0 +1,159 @@
+"""Loops that are no single triangle: grouped into clusters of joints that their closures couple."""
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels.closure import DIRECTION, LOSS, POSITION, ROW, TIED
+from .description import Pose
+from .errors import LoopError, NoTriangleError
+from .tree import Body
+from .triangle import find_triangle
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Joints that closures couple, on one base body."""
+
+    base: Body
+    closures: list
+    bodies: list                    # moved by the joints, parents first
+
+    @property
+    def name(self):
+        return '+'.join(closure.name for closure in self.closures)
+
+    @property
+    def joints(self):
+        return [body.joint for body in self.bodies]
+
+
+def sort_loops(entries, owner, closures, actuators):
+    """Return ([Triangle], [Cluster]): closures that are triangles of their own, and the rest grouped."""
+    triangles, general = [], []
+    for closure in closures.values():
+        try:
+            triangle = find_triangle(entries, owner, closure)
+            # a loop that another joint than its rod drives has no closed form here
+            (triangles if triangle.rod.name in actuators else general).append(
+                triangle if triangle.rod.name in actuators else closure)
+        except NoTriangleError:
+            general.append(closure)
+    clusters = _group([[closure] for closure in general], owner)
+    while True:
+        tied = {joint for cluster in clusters for joint in cluster.joints}
+        seen, shared = {}, set()
+        for triangle in triangles:
+            for name in triangle.joint_names:
+                if name in tied or name in seen:
+                    shared.update(filter(None, (triangle, seen.get(name))))
+                seen[name] = triangle
+        if not shared:
+            return triangles, clusters
+        triangles = [triangle for triangle in triangles if triangle not in shared]
+        groups = [cluster.closures for cluster in clusters] + [[triangle.closure] for triangle in shared]
+        clusters = _group(groups, owner)
+
+
+def _group(groups, owner):
+    """Merge groups of closures that share joints, until none does."""
+    clusters = [_cluster(group, owner) for group in groups]
+    merged = True
+    while merged:
+        merged = False
+        for i, first in enumerate(clusters):
+            for second in clusters[i + 1:]:
+                if set(first.joints) & set(second.joints):
+                    clusters = [other for other in clusters if other not in (first, second)]
+                    clusters.append(_cluster(first.closures + second.closures, owner))
+                    merged = True
+                    break
+            if merged:
+                break
+    return clusters
+
+
+def _cluster(closures, owner):
+    ends = [owner[link] for closure in closures for link in (closure.parent, closure.child)]
+    for closure in closures:
+        if owner[closure.parent] is owner[closure.child]:
+            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): links '{closure.parent}' and "
+                            f"'{closure.child}' are fixed to each other")
+    paths = [body.path()[::-1] for body in ends]                # base first
+    depth = 0
+    while all(len(path) > depth + 1 for path in paths) and len({id(path[depth + 1]) for path in paths}) == 1:
+        depth += 1
+    bodies = []
+    for path in paths:
+        bodies += [body for body in path[depth + 1:] if body not in bodies]
+    bodies.sort(key=lambda body: len(body.path()))
+    return Cluster(paths[0][depth], list(closures), bodies)
+
+
+def tied_records(cluster, entries, first, module_of):
+    """Return the TIED records of a cluster whose first joint is row `first`; module_of: {joint: module}."""
+    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    records = np.zeros(len(cluster.bodies), TIED)
+    for record, body in zip(records, cluster.bodies):
+        joint, pose, _ = entries[body.joint]
+        record['module'] = module_of[joint.name]
+        record['parent'] = row.get(id(body.parent), -1)
+        record['slides'] = joint.type == 'prismatic'
+        record['rotation'], record['position'] = pose.rotation.ravel(), pose.position
+        record['axis'] = joint.axis
+        record['independent'] = -1
+    return records
+
+
+def row_records(cluster, owner, first):
+    """Return (ROW, LOSS) records of a cluster."""
+    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    rows, losses = [], []
+    for closure in cluster.closures:
+        a, b = owner[closure.parent], owner[closure.child]
+        at = row.get(id(a), -1), row.get(id(b), -1)
+        frames = (_frame(a.links[closure.parent] @ closure.parent_origin, closure.parent_axis, closure.type),
+                  _frame(b.links[closure.child] @ closure.child_origin, closure.child_axis, closure.type))
+        rows += _rows(closure.type, at, *frames)
+        if closure.type == 'revolute' and (closure.damping or closure.friction):
+            loss = np.zeros((), LOSS)
+            loss['a'], loss['b'] = at
+            loss['axis'], loss['slip'] = frames[0][1], 5e-3
+            loss['damping'], loss['friction'] = closure.damping, closure.friction
+            losses.append(loss)
+    return rows, losses
+
+
+def _frame(placed, axis, kind):
+    """Return the closure frame in its body: z along the axis, x as the origin has it where orientation counts."""
+    z = placed.rotation @ axis
+    if kind in ('fixed', 'prismatic'):
+        return placed, z
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    return Pose(np.column_stack((x, np.cross(z, x), z)), placed.position), z
+
+
+def _rows(kind, at, first, second):
+    """Return the ROW records of one closure between the bodies `at`, whose frames are `first` and `second`."""
+    (a, axis), (b, other) = first, second
+    x, y, z = a.rotation.T
+    positions, directions = [x, y, z], []
+    if kind == 'revolute':
+        directions = [(x, other), (y, other)]
+    elif kind == 'universal':
+        directions = [(axis, other)]
+    elif kind in ('fixed', 'prismatic'):
+        bx, by, bz = b.rotation.T
+        directions = [(x, by), (y, bz), (z, bx)]
+        if kind == 'prismatic':
+            across = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+            across /= np.linalg.norm(across)
+            positions = [across, np.cross(axis, across)]
+    records = np.zeros(len(positions) + len(directions), ROW)
+    records['a'], records['b'] = at
+    records['pa'], records['pb'] = a.position, b.position
+    for record, u in zip(records, positions):
+        record['kind'], record['u'] = POSITION, u
+    for record, (u, w) in zip(records[len(positions):], directions):
+        record['kind'], record['u'], record['w'] = DIRECTION, u, w
+    return list(records)
