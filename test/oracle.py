@@ -44,16 +44,16 @@ class Oracle:
         root = ElementTree.fromstring(xml)
         self.model = pin.buildModelFromXML(xml, pin.JointModelFreeFlyer())
         self.model.gravity.linear = np.array(gravity, float)
-        self.actuators, declared = _read_control(root)
+        self.actuators, declared = read_control(root)
         self.joints = list(self.model.names)[2:]  # after 'universe' and the free base
         self.links = [frame.name for frame in self.model.frames if frame.type == pin.FrameType.BODY]
         self.actuated = [self.joints.index(name) for name in self.actuators]
         self.passive = [k for k in range(len(self.joints)) if k not in self.actuated]
-        self.losses = _read_joint_losses(root, self.joints)
+        self.losses = read_joint_losses(root, self.joints)
         self.pins = [self._add_pin(element) for element in root.findall('constraint')]
         self.data = self.model.createData()
         self.start = np.array([{**declared, **(initial or {})}.get(name, 0.0) for name in self.joints])
-        _require_depth_first(self.model)
+        require_depth_first(self.model)
 
     def inverse_dynamics(self, x, xd, xdd, base=None, wrenches=None):
         """Return the actuator forces."""
@@ -91,7 +91,7 @@ class Oracle:
     def energy(self, x, xd):
         """Return kinetic and potential energy, the latter zero at the inertial origin."""
         motion, xd = self.motion(x, xd), np.asarray(xd, float)
-        v = _stack(np.zeros(6), motion.G @ xd)
+        v = stack(np.zeros(6), motion.G @ xd)
         kinetic = pin.computeKineticEnergy(self.model, self.data, motion.q, v)
         return kinetic, pin.computePotentialEnergy(self.model, self.data, motion.q)
 
@@ -127,16 +127,16 @@ class Oracle:
         K = self._jacobian(q)
         G = np.zeros((n, len(x)))
         G[self.actuated] = np.eye(len(x))
-        G[self.passive] = -_solve(K[:, self.passive], K[:, self.actuated])
-        pin.forwardKinematics(model, data, q, _stack(np.zeros(6), G @ xd), np.zeros(model.nv))
+        G[self.passive] = -solve(K[:, self.passive], K[:, self.actuated])
+        pin.forwardKinematics(model, data, q, stack(np.zeros(6), G @ xd), np.zeros(model.nv))
         pin.updateFramePlacements(model, data)
         g = np.zeros(n)
-        g[self.passive] = -_solve(K[:, self.passive], self._acceleration_gaps())
+        g[self.passive] = -solve(K[:, self.passive], self._acceleration_gaps())
         return Motion(q, G, g, self._pin_rates(q) @ G)
 
     def _close(self, x):
         """Walk from the start pose to x in small steps, so that each loop keeps its assembly mode."""
-        q = _stack(pin.neutral(self.model)[:7], self.start)
+        q = stack(pin.neutral(self.model)[:7], self.start)
         begin = self.start[self.actuated]
         steps = 1 + int(np.abs(x - begin).max(initial=0.0) / 0.1)
         for k in range(1, steps + 1):
@@ -154,7 +154,7 @@ class Oracle:
                 break
             if size < best:
                 best, kept = size, q.copy()
-            step = -_solve(self._jacobian(q)[:, self.passive], gaps)
+            step = -solve(self._jacobian(q)[:, self.passive], gaps)
             q[7:][self.passive] += step * min(1.0, 0.3 / np.abs(step).max(initial=1e-30))
         q[:] = kept
         if best > 1e-12:
@@ -167,7 +167,7 @@ class Oracle:
         for parent, child, _ in self.pins:
             a, b = self.data.oMf[parent], self.data.oMf[child]
             gaps += [b.translation - a.translation, a.rotation[:, :2].T @ b.rotation[:, 2]]
-        return _stack(*gaps)
+        return stack(*gaps)
 
     def _jacobian(self, q):
         """Return the derivative of `_gaps` by the joints of the tree, the base held."""
@@ -195,7 +195,7 @@ class Oracle:
                     + (wb - wa) @ (np.cross(np.cross(wb, z), e) + np.cross(z, np.cross(wa, e)))
                     for e in (x, y)]
             gaps += [ab.linear - aa.linear, tilt]
-        return _stack(*gaps)
+        return stack(*gaps)
 
     def _pin_rates(self, q):
         """Return the map from joint rates to the rotation rates of the pins."""
@@ -215,8 +215,8 @@ class Oracle:
         acceleration[:3] -= np.cross(twist[3:], twist[:3])  # classical -> spatial
         q = motion.q.copy()
         q[3:7] = orientation
-        v = _stack(twist, motion.G @ np.asarray(xd, float))
-        a = _stack(acceleration, motion.G @ np.asarray(xdd, float) + motion.g)
+        v = stack(twist, motion.G @ np.asarray(xd, float))
+        a = stack(acceleration, motion.G @ np.asarray(xdd, float) + motion.g)
         external = [pin.Force.Zero() for _ in range(self.model.njoints)]
         for link, (f, m) in (wrenches or {}).items():
             frame = self.model.frames[self.model.getFrameId(link)]
@@ -234,14 +234,14 @@ class Oracle:
         sides = [self._add_frame(f'{element.get("name")}/{side}', element.find(side).get('link'),
                                  element.find(f'{side}_origin'), element.find(f'{side}_axis'))
                  for side in ('parent', 'child')]
-        return Pin(*sides, _losses(element))
+        return Pin(*sides, read_losses(element))
 
     def _add_frame(self, name, link, origin, axis):
         """Add a frame to a link, at `origin` with z along `axis`."""
         body = self.model.frames[self.model.getFrameId(link)]
-        z = _vector(axis, 'xyz')
+        z = read_vector(axis, 'xyz')
         turn = pin.Quaternion.FromTwoVectors(np.array((0.0, 0.0, 1.0)), z / np.linalg.norm(z)).matrix()
-        place = pin.SE3(pin.rpy.rpyToMatrix(_vector(origin, 'rpy')) @ turn, _vector(origin, 'xyz'))
+        place = pin.SE3(pin.rpy.rpyToMatrix(read_vector(origin, 'rpy')) @ turn, read_vector(origin, 'xyz'))
         kind = pin.FrameType.OP_FRAME
         return self.model.addFrame(
             pin.Frame(name, body.parentJoint, body.parentFrame, body.placement * place, kind))
@@ -253,18 +253,18 @@ def _tilt_directions(data, parent, child):
     return np.cross(z, data.oMf[parent].rotation[:, :2].T).T
 
 
-def _solve(matrix, right):
+def solve(matrix, right):
     """Solve by least squares, leaving the redundant directions alone."""
     if not matrix.size:
         return np.zeros((matrix.shape[1],) + right.shape[1:])
     return np.linalg.lstsq(matrix, right, rcond=RANK)[0]
 
 
-def _stack(*parts):
+def stack(*parts):
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _require_depth_first(model):
+def require_depth_first(model):
     """Pinocchio's mass matrix is silently wrong where the joints of a subtree are not consecutive."""
     for subtree in model.subtrees:
         joints = list(subtree)
@@ -272,7 +272,7 @@ def _require_depth_first(model):
             raise ValueError('joints of the tree are not in depth-first order')
 
 
-def _read_control(root):
+def read_control(root):
     """Return the joints with a command interface, and the initial positions of all joints."""
     actuators, initial = [], {}
     for joint in root.findall('ros2_control/joint'):
@@ -284,18 +284,18 @@ def _read_control(root):
     return actuators, initial
 
 
-def _read_joint_losses(root, joints):
-    losses = {joint.get('name'): _losses(joint) for joint in root.findall('joint')}
+def read_joint_losses(root, joints):
+    losses = {joint.get('name'): read_losses(joint) for joint in root.findall('joint')}
     return [losses[name] for name in joints]
 
 
-def _losses(element):
+def read_losses(element):
     dynamics = element.find('dynamics')
     if dynamics is None:
         return (0.0, 0.0)
     return float(dynamics.get('damping', 0)), float(dynamics.get('friction', 0))
 
 
-def _vector(element, key):
+def read_vector(element, key):
     text = None if element is None else element.get(key)
     return np.array([float(number) for number in (text or '0 0 0').split()])
