@@ -1,0 +1,321 @@
+"""Exact derivatives of inverse and forward dynamics by x, xd and xdd or f, in two sweeps over the bodies.
+
+With I, B, F the sums of `derivatives_body` over a body and all it carries, and J, r, a of each body of a module:
+
+    f_k        = sum J' F                                       over the bodies of module k
+    p, q       = sum I J, sum (2 B)' J                          momentum for unit rate
+    phi, psi   = sum J x* F + I a + 2 B r, sum 2 (I r + B J)    dF/dx_k and dF/dxd_k of module k and all it carries
+
+    df_i/dx_k = J_i . phi_k     df_i/dxd_k = J_i . psi_k        i carries k, J_i of the body of i that does
+    df_k/dx_i = p_k . a_i + q_k . r_i                           (the terms J x F cancel in axes that move along)
+    df_k/dxd_i = 2 p_k . r_i + q_k . J_i                        M_ik = J_i . p_k
+
+and for i = k the sum over its bodies of J . phi + J' . F and of J . psi.  Then, at xdd = FD(x, xd, f),
+
+    dxdd/dx = -M^-1 df/dx      dxdd/dxd = -M^-1 df/dxd      dxdd/df = M^-1
+"""
+import math
+
+from .compiler import entry, kernel
+from .derivatives_body import (
+    carry,
+    coriolis_times,
+    coriolis_transposed,
+    cross_wrench,
+    in_axes,
+    line,
+    load_body,
+    move_body,
+    move_curved_body,
+    null,
+    place_body,
+    plus,
+    product,
+    sums,
+    times,
+    turned,
+    vector,
+)
+from .entry import checked, finite
+from .forward import forward
+from .motion import triangle
+from .records import BARREL, LINK, LOOP, PRISMATIC, ROD
+from .spatial import add, cross, dot, pair, rigid_times, scale, store, sub
+
+
+@entry
+def inverse_derivatives(mods, bodies, env, x, xd, xdd, f, f_x, f_xd, M):
+    """Write f (dof,), df/dx, df/dxd and df/dxdd = M (dof, dof); return a status as `inverse_checked`.
+
+    bodies: scratch (3 modules,) BODY.  env as in `forward`; external wrenches turn and move with their bodies.
+    """
+    status = checked(mods.shape[0], x, xd, xdd, f)
+    if status == 0:
+        status = derive_inverse(mods, bodies, env, x, xd, xdd, f, f_x, f_xd, M)
+    return status if status != 0 else finite(f)
+
+
+@entry
+def forward_derivatives(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f, effort):
+    """Write xdd (dof,), dxdd/dx, dxdd/dxd and dxdd/df = M^-1 (dof, dof); return a status as `forward_checked`.
+
+    effort: scratch (dof,).
+    """
+    status = checked(mods.shape[0], x, xd, f, xdd)
+    if status == 0:
+        status = derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f, effort)
+    return status if status != 0 else finite(xdd)
+
+
+@kernel
+def derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f, effort):
+    status = forward(mods, work, env, x, xd, f, xdd)
+    if status == 0:
+        status = derive_inverse(mods, bodies, env, x, xd, xdd, effort, xdd_x, xdd_xd, xdd_f)
+    if status == 0:
+        cholesky(xdd_f)
+        solve_negative(xdd_f, xdd_x)
+        solve_negative(xdd_f, xdd_xd)
+        invert(xdd_f)
+    return status
+
+
+@kernel
+def derive_inverse(mods, bodies, env, x, xd, xdd, f, f_x, f_xd, M):
+    n = f_x.shape[0]
+    for i in range(n):
+        for j in range(n):
+            f_x[i, j] = 0.0
+            f_xd[i, j] = 0.0
+            M[i, j] = 0.0
+    status = outward(mods, bodies, env, x, xd, xdd, f, f_x, f_xd)
+    if status == 0:
+        inward(mods, bodies, f, f_x, f_xd, M)
+    return status
+
+
+@kernel
+def outward(mods, bodies, env, x, xd, xdd, f, f_x, f_xd):
+    """First sweep, base to tips: motion and own sums of every body; the friction opens f and the diagonals."""
+    for k in range(mods.shape[0]):
+        b, i = mods[k], mods[k]['coordinate']
+        V, A = pair(env[0]), pair(env[1])
+        X, Y, Z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+        if b['parent'] >= 0:
+            r = bodies[3 * b['parent'] + b['on']]
+            V, A = pair(r['velocity']), pair(r['acceleration'])
+            X, Y, Z, p = vector(r['x']), vector(r['y']), vector(r['z']), vector(r['origin'])
+        p = add(p, in_axes(X, Y, Z, b['placement']))
+        if b['turned']:
+            X, Y = turned(X, Y, b['azimuth'][0], b['azimuth'][1])
+        Y, Z = turned(Y, Z, b['twist'][0], b['twist'][1])
+
+        r, k1, k2, k1x, k2x = bodies[3 * k + LINK], 1.0, 0.0, 0.0, 0.0
+        if b['kind'] == LOOP:
+            t = triangle_curvature(b, x[i])
+            if t[1] == 0.0:
+                return k + 1
+            c, s, c1, s1, k1, k1x, k1xx, k2, k2x, k2xx = t
+            move_cylinder(b, bodies, k, X, Y, Z, p, V, A, (c1, s1), (k2, k2x, k2xx), x[i], xd[i], xdd[i])
+            screw = line(p, Z)
+            V, A = move_curved_body(
+                r, V, A, times(k1, screw), times(k1x, screw), times(k1xx, screw), xd[i], xdd[i])
+            c, s = b['turn'][0] * c - b['turn'][1] * s, b['turn'][1] * c + b['turn'][0] * s
+        elif b['kind'] == PRISMATIC:
+            V, A = move_body(r, V, A, (Z, (0.0, 0.0, 0.0)), xd[i], xdd[i])
+            c, s, p = b['turn'][0], b['turn'][1], add(p, scale(x[i], Z))
+        else:
+            V, A = move_body(r, V, A, line(p, Z), xd[i], xdd[i])
+            angle = x[i] + b['offset']
+            c, s = math.cos(angle), math.sin(angle)
+        X, Y = turned(X, Y, c, s)
+        place_body(r, X, Y, Z, p)
+        load_body(r, X, Y, Z, p, b['link'], V, A)
+        if b['rubs']:
+            force, by_x, by_xd = friction_slopes(b, k1, k2, k1x, k2x, xd[i])
+            f[i], f_x[i, i], f_xd[i, i] = -force, -by_x, -by_xd
+        else:
+            f[i] = 0.0
+        if env.shape[0] > 2:
+            less_external(b, bodies, env, k, x[i])
+    return 0
+
+
+@kernel
+def move_cylinder(b, bodies, k, X, Y, Z, p, V, A, turn, ratio, x, xd, xdd):
+    """Place barrel and rod of a loop on the base frame X, Y, Z, p of its module, whose parent moves at V, A.
+
+    turn: (cos, sin) of the stroke axis against C -> B; ratio: k2 and its first two derivatives by x.
+    """
+    k2, k2x, k2xx = ratio
+    p = add(p, in_axes(X, Y, Z, b['pin']))
+    X, Y = turned(X, Y, b['base_turn'][0], b['base_turn'][1])
+    X, Y = turned(X, Y, turn[0], turn[1])
+    pin = line(p, Z)
+    J, slope, curve = times(k2, pin), times(k2x, pin), times(k2xx, pin)
+
+    r = bodies[3 * k + BARREL]
+    VB, AB = move_curved_body(r, V, A, J, slope, curve, xd, xdd)
+    place_body(r, X, Y, Z, p)
+    load_body(r, X, Y, Z, p, b['barrel'], VB, AB)
+
+    # the rod slides along X, which turns towards Y by k2
+    J = add(J[0], X), J[1]
+    slope = add(slope[0], scale(k2, Y)), slope[1]
+    curve = add(curve[0], sub(scale(k2x, Y), scale(k2 * k2, X))), curve[1]
+    r = bodies[3 * k + ROD]
+    VR, AR = move_curved_body(r, V, A, J, slope, curve, xd, xdd)
+    p = add(p, scale(x, X))
+    place_body(r, X, Y, Z, p)
+    load_body(r, X, Y, Z, p, b['rod'], VR, AR)
+
+
+@kernel
+def triangle_curvature(b, x):
+    """Return (cos q, sin q, cos q1, sin q1, k1, k1', k1'', k2, k2', k2''), ' the derivative by x; see `triangle`."""
+    c, s, c1, s1, k1, k2, k1x, k2x = triangle(b, x, 1.0)
+    if s == 0.0:
+        return c, s, c1, s1, k1, k1x, 0.0, k2, k2x, 0.0
+    L, L1, e = b['L'], b['L1'], b['e']
+    rho = x + b['x0']
+    inverse, ratio = 1.0 / (rho * rho + e * e), 1.0 / s
+    cot, lean = c * ratio, k1 * ratio
+    k1xx = k1 * (lean * lean - cot * (2.0 * k1x - 2.0 * b['half'] * ratio))
+    # k2 = r k1 + e / s^2 with r = L1 (L1 + L c) / s^2 and r' = rho (1 - 2 r) / s^2
+    skew = e * inverse
+    r = L1 * (L1 + L * c) * inverse
+    rx = rho * inverse * (1.0 - 2.0 * r)
+    k2xx = ((1.0 - 2.0 * r - 4.0 * rho * rx) * k1 + (8.0 * rho * rho * inverse - 2.0) * skew) * inverse
+    return c, s, c1, s1, k1, k1x, k1xx, k2, k2x, k2xx + 2.0 * rx * k1x + r * k1xx
+
+
+@kernel
+def friction_slopes(b, k1, k2, k1x, k2x, xd):
+    """Return the force of `friction` and its derivatives by x and xd."""
+    force, by_x, by_xd = joint_friction(b, 0, 1.0, 0.0, xd)
+    if b['kind'] == LOOP:
+        for joint in range(1, 4):
+            if joint == 1:
+                k, kx = k1, k1x
+            elif joint == 2:
+                k, kx = k2, k2x
+            else:
+                k, kx = k1 - k2, k1x - k2x
+            more, more_by_x, more_by_xd = joint_friction(b, joint, k, kx, xd)
+            force, by_x, by_xd = force + more, by_x + more_by_x, by_xd + more_by_xd
+    return force, by_x, by_xd
+
+
+@kernel
+def joint_friction(b, joint, k, kx, xd):
+    """Return the force -k (d k xd + F tanh(k xd / v_s)) of a joint that moves at k xd, and its derivatives."""
+    d = b['damping'][joint]
+    force, by_x, by_xd = -d * k * k * xd, -2.0 * d * k * kx * xd, -d * k * k
+    if b['rubs'] == 2:
+        rate, F = xd / b['slip'], b['friction'][joint]
+        level = math.tanh(k * rate)
+        steep = k * (1.0 - level * level)
+        force -= F * k * level
+        by_x -= F * kx * (level + steep * rate)
+        by_xd -= F * k * steep / b['slip']
+    return force, by_x, by_xd
+
+
+@kernel
+def less_external(b, bodies, env, k, x):
+    """Take the external wrenches off the bodies of module k; env has them about the points where x = 0 would be."""
+    for body in range(3 if b['kind'] == LOOP else 1):
+        r, e = bodies[3 * k + body], env[2 + 3 * k + body]
+        X, Y, Z, p = vector(r['x']), vector(r['y']), vector(r['z']), vector(r['origin'])
+        if body == ROD:
+            p = sub(p, scale(x, X))
+        elif b['kind'] == PRISMATIC:
+            p = sub(p, scale(x, Z))
+        f, m = pair(e)
+        F, T = pair(r['wrench'])
+        f = in_axes(X, Y, Z, f)
+        store(r['wrench'], sub(F, f), sub(T, add(in_axes(X, Y, Z, m), cross(p, f))))
+
+
+@kernel
+def inward(mods, bodies, f, f_x, f_xd, M):
+    """Second sweep, tips to base: sums over what each body carries, and the rows and columns of its module."""
+    for k in range(mods.shape[0] - 1, -1, -1):
+        b, i = mods[k], mods[k]['coordinate']
+        p, q, phi, psi = null(), (0.0, 0.0, 0.0), null(), null()
+        for body in range(3 if b['kind'] == LOOP else 1):
+            r = bodies[3 * k + body]
+            B, l, theta, F = sums(r)
+            J, rate, a = pair(r['J']), pair(r['rate']), pair(r['a'])
+            pr = rigid_times(B, J[0], J[1])
+            phi_r = plus(cross_wrench(J, F), plus(rigid_times(B, a[0], a[1]), coriolis_times(l, theta, rate[1])))
+            psi_r = plus(times(2.0, rigid_times(B, rate[0], rate[1])), coriolis_times(l, theta, J[1]))
+            f[i] += product(J, F)
+            f_x[i, i] += product(J, phi_r)
+            f_xd[i, i] += product(J, psi_r)
+            M[i, i] += product(J, pr)
+            if b['kind'] == LOOP:
+                f_x[i, i] += product(pair(r['slope']), F)
+            p, q, phi, psi = plus(p, pr), add(q, coriolis_transposed(l, theta, J)), plus(phi, phi_r), plus(psi, psi_r)
+            if b['parent'] >= 0:
+                carry(bodies[3 * b['parent'] + b['on']], r)
+
+        row, on = b['parent'], b['on']
+        while row >= 0:
+            r, j = bodies[3 * row + on], mods[row]['coordinate']
+            J, rate, a = pair(r['J']), pair(r['rate']), pair(r['a'])
+            f_x[j, i], f_xd[j, i] = product(J, phi), product(J, psi)
+            f_x[i, j] = product(p, a) + dot(q, rate[1])
+            f_xd[i, j] = 2.0 * product(p, rate) + dot(q, J[1])
+            M[i, j] = product(p, J)
+            M[j, i] = M[i, j]
+            row, on = mods[row]['parent'], mods[row]['on']
+
+
+@kernel
+def cholesky(M):
+    """Replace the lower triangle of M by L with M = L L', its diagonal by the reciprocals of that of L."""
+    for j in range(M.shape[0]):
+        for i in range(j, M.shape[0]):
+            total = M[i, j]
+            for k in range(j):
+                total -= M[i, k] * M[j, k]
+            M[i, j] = 1.0 / math.sqrt(total) if i == j else total * M[j, j]
+
+
+@kernel
+def solve_negative(L, B):
+    """Replace B by -M^-1 B; L from `cholesky`."""
+    n, columns = B.shape
+    for i in range(n):
+        for k in range(i):
+            for c in range(columns):
+                B[i, c] -= L[i, k] * B[k, c]
+        for c in range(columns):
+            B[i, c] *= L[i, i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            for c in range(columns):
+                # the rows below carry their sign already
+                B[i, c] += L[k, i] * B[k, c]
+        for c in range(columns):
+            B[i, c] *= -L[i, i]
+
+
+@kernel
+def invert(L):
+    """Replace L from `cholesky` by M^-1 = L^-T L^-1, exactly symmetric."""
+    n = L.shape[0]
+    for j in range(n):
+        for i in range(j + 1, n):
+            total = 0.0
+            for k in range(j, i):
+                total -= L[i, k] * L[k, j]
+            L[i, j] = total * L[i, i]
+    for i in range(n):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(i, n):
+                total += L[k, i] * L[k, j]
+            L[i, j] = total
+            L[j, i] = total
