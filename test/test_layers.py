@@ -15,7 +15,7 @@ PACKAGE = ROOT / 'psdyn_ros'
 # folder: (folders of the package that it may import, third-party packages or None for any but ROS)
 LAYERS = {
     'kernels': (set(), {'numba', 'numpy'}),
-    'model': ({'kernels.spatial', 'kernels.records'}, {'numpy', 'yaml', 'defusedxml', 'xacro'}),
+    'model': ({'kernels.spatial', 'kernels.records', 'kernels.loops'}, {'numpy', 'yaml', 'defusedxml', 'xacro'}),
     'api': ({'model', 'kernels'}, {'numpy', 'tf_transformations', 'transforms3d'}),
     'simulation': ({'api', 'kernels', 'model'}, None),
     'control': ({'api', 'kernels', 'model'}, None),

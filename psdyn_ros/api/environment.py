@@ -3,9 +3,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.records import PRISMATIC, ROD
 from ..model.errors import ShapeError, StateError, UnknownNameError, did_you_mean
 from .arguments import vector
+from .kinematics import displacement
 from .orientation import rotation
 
 
@@ -53,24 +53,11 @@ def wrench_rows(machine, x, wrenches):
             raise ShapeError(f"wrench on '{link}': expected a pair (force, moment)") from None
         force = place.pose.rotation @ vector(f"force on '{link}'", force, 3)
         moment = place.pose.rotation @ vector(f"moment on '{link}'", moment, 3)
-        origin = place.pose.position + displacement(machine, place, x)
+        origin = place.pose.position + displacement(machine.records, place, x)
         row = on_base if place.module < 0 else rows[place.module, place.body]
         row[:3] += force
         row[3:] += moment + np.cross(origin, force)
     return rows.reshape(-1, 6), on_base
-
-
-def displacement(machine, place, x):
-    """Return by how much a link's body is displaced (3,) in its kernel frame: a slide along z, a stroke along x."""
-    if place.module < 0:
-        return np.zeros(3)
-    record = machine.records[place.module]
-    amount = x[record['coordinate']]
-    if place.body == ROD:
-        return np.array([amount, 0.0, 0.0])
-    if place.body == 0 and record['kind'] == PRISMATIC:
-        return np.array([0.0, 0.0, amount])
-    return np.zeros(3)
 
 
 def find_link(machine, link):

@@ -3,9 +3,18 @@ import math
 
 import numpy as np
 
+from ..kernels.closure import OPEN
 from ..kernels.entry import NON_FINITE, SHAPE
 from ..kernels.quantities import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
-from ..model.errors import MeasurementError, NonFiniteError, ShapeError, TogglePointError, UnreachableStrokeError
+from ..model.errors import (
+    MeasurementError,
+    NonFiniteError,
+    ShapeError,
+    StateError,
+    TogglePointError,
+    UnreachableStrokeError,
+)
+from .closing import smallest_singular_value
 
 
 def state_error(machine, status, x, arrays, row=None):
@@ -19,10 +28,47 @@ def state_error(machine, status, x, arrays, row=None):
     return closure_error(machine, status - 1, x, row)
 
 
-def non_finite(machine, arrays):
+def general_error(manipulator, status, arrays, row=None):
+    """Return the error for a status of `general_entry`; {name: array} of its inputs, of one state or a batch."""
+    machine, loops = manipulator.machine, manipulator.loops
+    if status == SHAPE:
+        wrong = {name: np.shape(array) for name, array in arrays.items()}
+        return ShapeError(
+            f"'{machine.name}' has {manipulator.nx} numbers in x, {manipulator.dof} in xd and xdd "
+            f"({'base, ' if manipulator.floating else ''}{', '.join(machine.coordinates)}) and "
+            f"{len(machine.actuators)} in f ({', '.join(machine.actuators)}); got shapes {wrong}")
+    if status == NON_FINITE:
+        if manipulator.floating and 'x' in arrays and np.isfinite(arrays['x']).all() \
+                and not np.linalg.norm(arrays['x'][..., 3:7], axis=-1).all():
+            return StateError('the quaternion x[3:7] of the base is zero; expected x y z w of a rotation')
+        base = [f'base {i}' for i in range(7)] if manipulator.floating else []
+        return non_finite(machine, arrays, {'x': (*base, *machine.coordinates), 'f': machine.actuators},
+                          (*base[:6], *machine.coordinates))
+    where = '' if row is None else f' in row {row}'
+    if status > 0:
+        module = machine.modules[status - 1]
+        if module.triangle is not None:
+            return closure_error(machine, status - 1, loops.z[0], row)
+        return NonFiniteError(f"the acceleration of '{module.name}'{where} is not finite")
+    cluster, reason = machine.clusters[-status // 8 - 1], -status % 8
+    record = loops.clusters[-status // 8 - 1]
+    part = loops.tied[record['first']:record['first'] + record['joints']]
+    shift = 1 if loops.base else 0
+    values = ', '.join(f"{name} = {arrays['x'][t['coordinate'] + shift]:.6g}"
+                       for name, t in zip(cluster.joints, part) if t['independent'] >= 0)
+    if reason == OPEN:
+        return UnreachableStrokeError(f"loop '{cluster.name}'{where}: does not close at {values}")
+    smallest = smallest_singular_value(machine, -status // 8 - 1, loops.work['q'][
+        record['first']:record['first'] + record['joints']])
+    return TogglePointError(f"loop '{cluster.name}'{where}: is singular at {values}; the other joints do not follow "
+                            f'from these (smallest singular value {smallest:.2g})')
+
+
+def non_finite(machine, arrays, names=None, others=None):
+    """Return the error on the first number that is not finite; names: of the entries of each array."""
     for name, array in arrays.items():
         for index in np.argwhere(~np.isfinite(array)):
-            joint = machine.actuators[index[-1]]
+            joint = (names or {}).get(name, others or machine.actuators)[index[-1]]
             row = f' in row {index[0]}' if len(index) > 1 else ''
             return NonFiniteError(f"{name} of '{joint}'{row} is {array[tuple(index)]}; expected a finite number")
     # finite numbers whose sum overflows

@@ -2,11 +2,25 @@
 import numpy as np
 
 from ..kernels.entry import NON_FINITE
+from ..kernels.general_entry import runge_kutta_general
+from ..kernels.loops import SCRATCH
 from ..kernels.records import WORK
 from ..kernels.simulate import runge_kutta
 from ..model.errors import NonFiniteError, ShapeError, StateError
 from .arguments import vector
-from .failures import state_error
+from .failures import general_error, state_error
+
+
+def checked_settings(step, substeps, stiffness, damping):
+    """Return (step, substeps, stiffness, damping) as numbers; raise StateError where one makes no sense."""
+    step_size, hard, loss = (float(vector(what, [value], 1)[0]) for what, value in (
+        ('step', step), ('stiffness', stiffness), ('damping', damping)))
+    if step_size <= 0.0 or hard < 0.0 or loss < 0.0:
+        raise StateError(f'step = {step} must be positive, stiffness = {stiffness} and damping = {damping} '
+                         'must not be negative')
+    if substeps != int(vector('substeps', [substeps], 1)[0]) or substeps < 1:
+        raise StateError(f'substeps = {substeps}: expected a whole number from 1 on')
+    return step_size, int(substeps), hard, loss
 
 
 class Integrator:
@@ -14,15 +28,8 @@ class Integrator:
 
     def __init__(self, machine, env, step, substeps, stiffness, damping):
         self._machine, self._env = machine, env
-        self.step_size, self._stiffness, self._damping = (
-            float(vector(what, [value], 1)[0])
-            for what, value in (('step', step), ('stiffness', stiffness), ('damping', damping)))
-        if self.step_size <= 0.0 or self._stiffness < 0.0 or self._damping < 0.0:
-            raise StateError(f'step = {step} must be positive, stiffness = {stiffness} and damping = {damping} '
-                             'must not be negative')
-        if substeps != int(vector('substeps', [substeps], 1)[0]) or substeps < 1:
-            raise StateError(f'substeps = {substeps}: expected a whole number from 1 on')
-        self._substeps = int(substeps)
+        self.step_size, self._substeps, self._stiffness, self._damping = checked_settings(
+            step, substeps, stiffness, damping)
         n = len(machine.modules)
         self._work, self._scratch, self._shape = np.zeros(n, WORK), np.zeros((7, n)), (n,)
 
@@ -44,3 +51,36 @@ class Integrator:
         if status == NON_FINITE:
             return NonFiniteError(f"'{self._machine.name}': efforts or rates are not finite, or too large")
         return state_error(self._machine, status, x, {'x': x})
+
+
+class GeneralIntegrator:
+    """The same for a general machine: x (nx,), xd (dof,), f (actuators,), efforts on passive joints (modules,)."""
+
+    def __init__(self, manipulator, step, substeps, stiffness, damping):
+        self._manipulator = manipulator
+        self.step_size, self._substeps, self._stiffness, self._damping = checked_settings(
+            step, substeps, stiffness, damping)
+        loops = manipulator.loops
+        self._loops = loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
+        n = len(manipulator.records.mods)
+        self._mods, self._env = manipulator.records.mods, manipulator.records.env.copy()
+        self._work, self._scratch = np.zeros(n, WORK), np.zeros((7, manipulator.nx))
+        self._free, self._passive = np.zeros((2, 6)), np.zeros(n)
+        self._shapes = (manipulator.nx,), (manipulator.dof,), (len(manipulator.actuators),)
+
+    def step(self, x, xd, f):
+        """Advance x, xd in place under efforts f, contiguous arrays of float64; return a status, see `error`."""
+        try:
+            if (x.shape, xd.shape, f.shape) == self._shapes:
+                return runge_kutta_general(
+                    self._mods, self._work, self._env, self._loops, self._free, x, xd, f, self._passive,
+                    self.step_size, self._substeps, self._stiffness, self._damping, self._scratch)
+        except (AttributeError, TypeError):
+            pass        # no arrays, or such as the compiled signature does not take
+        raise ShapeError(f'x, xd and f must be writeable, contiguous float64 arrays of shapes {self._shapes}')
+
+    def error(self, status, x):
+        """Return the named error of a status that is not 0."""
+        if status == NON_FINITE:
+            return NonFiniteError(f"'{self._manipulator.name}': efforts or rates are not finite, or too large")
+        return general_error(self._manipulator, status, {'x': x})

@@ -57,21 +57,28 @@ class JointMap:
 
     def _run(self, position, velocity, acceleration):
         # fresh memory each time: threads share this map, and callers keep what they get
-        rates, out = np.zeros((3, len(self.names))), np.empty((4, len(self._machine.modules)))
-        for row, values in enumerate((position, velocity, acceleration)):
-            if values is None and row > 0:
-                continue
-            what = ('position', 'velocity', 'acceleration')[row]
-            values = numbers(what, values)
-            if values.shape != (len(self.names),):
-                raise ShapeError(f'{what} has shape {values.shape} for {len(self.names)} joints {list(self.names)}')
-            rates[row] = values
-        if not np.isfinite(rates).all():
-            row, column = np.argwhere(~np.isfinite(rates))[0]
-            what = ('position', 'velocity', 'acceleration')[row]
-            raise NonFiniteError(f"{what} of '{self.names[column]}' is {rates[row, column]}; expected a finite number")
+        rates = checked_rows(self.names, position, velocity, acceleration)
+        out = np.empty((4, len(self._machine.modules)))
         status = coordinates(self._machine.records, self._rows, rates[0], rates[1], rates[2],
                              out[0], out[1], out[2], out[3])
         if status != 0:
             raise measurement_error(self._machine, status, self.names, self._rows, rates[0])
         return out
+
+
+def checked_rows(names, position, velocity, acceleration):
+    """Return (3, m) finite positions, velocities and accelerations of named joints; zeros for None."""
+    rates = np.zeros((3, len(names)))
+    for row, values in enumerate((position, velocity, acceleration)):
+        if values is None and row > 0:
+            continue
+        what = ('position', 'velocity', 'acceleration')[row]
+        values = numbers(what, values)
+        if values.shape != (len(names),):
+            raise ShapeError(f'{what} has shape {values.shape} for {len(names)} joints {list(names)}')
+        rates[row] = values
+    if not np.isfinite(rates).all():
+        row, column = np.argwhere(~np.isfinite(rates))[0]
+        what = ('position', 'velocity', 'acceleration')[row]
+        raise NonFiniteError(f"{what} of '{names[column]}' is {rates[row, column]}; expected a finite number")
+    return rates

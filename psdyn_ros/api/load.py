@@ -9,6 +9,8 @@ from ..model.errors import ActuationError, InertiaError, ModelError
 from ..model.machine import build_machine
 from ..model.urdf import read
 from .arguments import names, vector
+from .closing import tie
+from .general import GeneralManipulator
 from .manipulator import Manipulator
 
 _ENTRIES = (entry.forward_checked, entry.inverse_checked, entry.forward_batch, entry.inverse_batch,
@@ -25,7 +27,7 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
     gravity: (3,) in inertial axes [m/s^2].
     initial: {joint: position}; picks the assembly mode of each loop nearest to it, and the initial position.
     actuated: actuated joints in the order of f, where <ros2_control> does not say it or is to be overruled.
-    coordinates: the independent joints; they are the actuators, so anything else is refused.
+    coordinates: the independent joints, in the order of x, where they are to be others than the actuators.
     loops_file: YAML with further loop closures, for a URDF that must not be touched.
     allow_unphysical: accept inertias that no body can have.
     Raises a `ModelError` that names what does not fit, with its line.
@@ -41,10 +43,14 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
         return build_machine(described, initial=initial, actuated=actuated, allow_unphysical=allow_unphysical)
 
     machine = build(description)
-    if coordinates is not None and names('coordinates', coordinates) != machine.actuators:
+    coordinates = None if coordinates is None else names('coordinates', coordinates)
+    if machine.general:
+        manipulator = GeneralManipulator(tie(machine, gravity, coordinates), gravity, build)
+    elif coordinates is not None and coordinates != machine.actuators:
         raise ActuationError(f'coordinates={list(coordinates)}: the number of actuators is the DoF, so the '
                              f'coordinates are the actuators {list(machine.actuators)}; order them by actuated=[...]')
-    manipulator = Manipulator(machine, gravity, build)
+    else:
+        manipulator = Manipulator(machine, gravity, build)
     _compile_once(manipulator)
     _check_mass(manipulator)
     return manipulator
@@ -54,6 +60,14 @@ def _check_mass(manipulator):
     """Refuse a machine of which some coordinate has no inertia at all, and so no acceleration."""
     m, zero = manipulator, np.zeros(manipulator.dof)
     mods, work, env = m.records
+    if m.machine.general:
+        M = m.mass_matrix(m.initial_position)
+        lightest, direction = np.linalg.eigh(M / np.outer(*2 * [np.sqrt(abs(np.diag(M)) + 1e-300)]))
+        if not lightest[0] > 1e-12:
+            row = int(abs(direction[:, 0]).argmax()) - m.dof + len(m.coordinates)
+            name = m.coordinates[row] if row >= 0 else m.machine.base_link
+            raise InertiaError(f"'{name}' moves bodies without any inertia along it")
+        return
     with np.errstate(all='ignore'):
         entry.forward_checked(mods, work, env, m.initial_position, zero, zero, zero.copy())
     singular = np.flatnonzero(~np.isfinite(work['psi']).all(axis=1))

@@ -8,17 +8,18 @@ from ..kernels import entry, quantities
 from ..kernels.compiler import compiled
 from ..kernels.inverse import base_reaction
 from ..kernels.motion import outward_velocities
-from ..kernels.records import BARREL, LINK, LOOP, PRISMATIC, WORK
+from ..kernels.records import LOOP, WORK
 from ..model.description import IDENTITY, Inertial
-from ..model.errors import InertiaError, MeasurementError
+from ..model.errors import InertiaError, MeasurementError, ShapeError, UnknownNameError, did_you_mean
 from ..model.tree import inertia_problem, rigid_parameters
 from .arguments import names as checked_names
 from .arguments import numbers, vector
 from .batch import run_batch
-from .environment import base_rows, displacement, find_link, wrench_rows
+from .environment import base_rows, find_link, wrench_rows
 from .failures import non_finite, state_error
 from .integrator import Integrator
 from .joint_map import JointMap
+from .kinematics import pose_in_base, twist_of_link
 
 MOST_MAPS = 100         # kept; a sender that shuffles its names must not fill the memory
 
@@ -61,6 +62,9 @@ class Manipulator:
         self._maps = {}
         self.dof = n
 
+        self.nx = n
+        self.floating = False
+
     name = property(lambda self: self._machine.name)
     actuators = property(lambda self: self._machine.actuators, doc='Actuated joints, in the order of f.')
     coordinates = property(lambda self: self._machine.actuators, doc='Independent joints, in the order of x.')
@@ -83,13 +87,18 @@ class Manipulator:
         return Limits(*(np.array([getattr(joints[name], what) for name in self.actuators])
                         for what in ('lower', 'upper', 'velocity', 'effort')))
 
-    def forward_dynamics(self, x, xd, f, *, base=None, wrenches=None):
+    coordinate_limits = property(lambda self: self.limits, doc='`Limits` of the coordinates, which are the actuators.')
+
+    def forward_dynamics(self, x, xd, f, *, base=None, wrenches=None, joint_efforts=None):
         """Return the accelerations xdd for efforts f (Paz & Mattila, Algorithm 1).
 
         x, xd, f: (dof,), or (N, dof) for a batch.  base: `BaseMotion`.  wrenches: {link: (force, moment)} applied by
-        the environment on the link, at its origin in its axes.
+        the environment on the link, at its origin in its axes.  joint_efforts: {joint: effort} that springs and the
+        like apply on any joint, positive along its axis.
         Raises ShapeError, NonFiniteError, UnreachableStrokeError, TogglePointError.
         """
+        if joint_efforts:
+            f = self._array('f', f) + self._joint_efforts(x, joint_efforts)
         if base is None and wrenches is None and compiled:
             try:
                 # the compiled signature refuses lists, batches and other strides itself, but in a millisecond
@@ -101,8 +110,11 @@ class Manipulator:
                 pass
         return self._general(entry.forward_checked, entry.forward_batch, ('x', 'xd', 'f'), (x, xd, f), base, wrenches)
 
-    def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None):
+    def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None):
         """Return the efforts f for accelerations xdd; arguments and errors as `forward_dynamics`."""
+        if joint_efforts:
+            return (self.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches)
+                    - self._joint_efforts(x, joint_efforts))
         if base is None and wrenches is None and compiled:
             try:
                 if x.strides == xd.strides == xdd.strides == CONTIGUOUS:
@@ -113,6 +125,43 @@ class Manipulator:
                 pass
         return self._general(entry.inverse_checked, entry.inverse_batch, ('x', 'xd', 'xdd'), (x, xd, xdd), base,
                              wrenches)
+
+    def generalized_forces(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None):
+        """Return M xdd + bias; here, where the coordinates are the actuators, the same as `inverse_dynamics`."""
+        return self.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
+
+    def _joint_efforts(self, x, efforts):
+        """Return the efforts on the coordinates (dof,), or (N, dof) for rows of x, of {joint: effort}."""
+        x = self._array('x', x)
+        if x.ndim == 2:
+            return np.array([self._joint_efforts(row, efforts) for row in x])
+        x, = self._state(x=x)
+        out = np.zeros(self.dof)
+        for joint, effort in self._named_efforts(efforts):
+            if joint in self.actuators:
+                out[self.actuators.index(joint)] += effort
+            else:
+                k, rate = self._triangle_rate(x, joint)
+                out[self._mods[k]['coordinate']] += rate * effort
+        return out
+
+    def _named_efforts(self, efforts):
+        if not isinstance(efforts, dict):
+            raise ShapeError(f'joint_efforts={efforts!r:.80}: expected {{joint: effort}}')
+        for joint, effort in efforts.items():
+            if joint not in self.joints:
+                raise UnknownNameError(f"joint '{joint}': no movable joint of '{self.name}'"
+                                       f'{did_you_mean(str(joint), self.joints)}')
+            yield joint, float(vector(f"effort on '{joint}'", [effort], 1)[0])
+
+    def _triangle_rate(self, z, joint):
+        """Return (module, rate of a boom or barrel joint for unit rate of its stroke)."""
+        row = self.joints.index(joint)
+        k = int(np.argwhere(self._mods['joint'] == row)[0][0])
+        q = np.zeros((3, len(self.joints)))
+        part = self._mods[k:k + 1]
+        self._check(quantities.joint_states(part, z, np.ones(len(z)), np.zeros(len(z)), q[0], q[1], q[2]), z)
+        return k, q[1, row]
 
     def _general(self, single, batch, labels, values, base, wrenches):
         arrays = {label: self._array(label, value) for label, value in zip(labels, values)}
@@ -210,8 +259,11 @@ class Manipulator:
         if names not in self._maps:
             if len(self._maps) >= MOST_MAPS:
                 self._maps.clear()
-            self._maps[names] = JointMap(self._machine, names)
+            self._maps[names] = self._make_map(names)
         return self._maps[names]
+
+    def _make_map(self, names):
+        return JointMap(self._machine, names)
 
     def actuator_state(self, names, position, velocity=None):
         """Return (x, xd, residual) from measured joints; residual [m] is their largest disagreement at a rod eye.
@@ -227,28 +279,17 @@ class Manipulator:
         # other threads may use the shared scratch between the sweep and our reading of it
         work = np.zeros(self.dof, WORK)
         self._check(outward_velocities(self._mods, work, self._env, x, np.zeros(self.dof)), x)
-        rotation, position = place.pose.rotation, place.pose.position + displacement(self._machine, place, x)
-        k, body = place.module, place.body
-        while k >= 0:
-            b, u = self._mods[k], work[k]
-            if body == LINK:
-                turn, origin = _about_z(u['c'], u['s']), np.zeros(3)
-            else:
-                turn, origin = _about_z(u['c1'], u['s1']), b['pin']
-            standing = _about_z(*b['azimuth']) @ _about_x(*b['twist']) if b['turned'] else _about_x(*b['twist'])
-            rotation = standing @ turn @ rotation
-            position = standing @ (turn @ position + origin) + b['placement']
-            body, k = int(b['on']), int(b['parent'])
-            if k >= 0:
-                position = position + self._slide(work[k], k, body)
         pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = rotation, position
+        pose[:3, :3], pose[:3, 3] = pose_in_base(self._mods, work, place, x)
         return pose
 
-    def _slide(self, u, k, body):
-        if body == LINK:
-            return np.array([0.0, 0.0, u['slide'] if self._mods[k]['kind'] == PRISMATIC else 0.0])
-        return np.array([0.0 if body == BARREL else u['stroke'], 0.0, 0.0])
+    def link_twist(self, x, xd, link):
+        """Return the twist (v, w) (6,) of a link's origin in link axes, of a machine whose base rests."""
+        x, xd = self._state(x=x, xd=xd)
+        place = find_link(self._machine, link)
+        work = np.zeros(self.dof, WORK)
+        self._check(outward_velocities(self._mods, work, self._env, x, xd), x)
+        return twist_of_link(self._mods, work, self._env, place, x)
 
     def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
@@ -276,8 +317,10 @@ class Manipulator:
             raise InertiaError(f'{where}: {problem}')
         links = dict(self._machine.description.links)
         links[link] = replace(links[link], inertial=combine(links[link].inertial, payload))
-        machine = self._rebuild(replace(self._machine.description, links=links))
-        return Manipulator(machine, self._gravity, self._rebuild)
+        return self._rebuilt(replace(self._machine.description, links=links))
+
+    def _rebuilt(self, description):
+        return Manipulator(self._rebuild(description), self._gravity, self._rebuild)
 
     def integrator(self, step, substeps=1, *, stiffness=5e7, damping=1.0):
         """Return an `Integrator` that advances (x, xd) by `step` [s] in `substeps` parts at constant effort.
@@ -301,10 +344,3 @@ def combine(first, second):
     about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return Inertial(mass, com, about_origin - mass * (com @ com * np.eye(3) - np.outer(com, com)))
 
-
-def _about_z(c, s):
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _about_x(c, s):
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

@@ -11,77 +11,14 @@ through Householder reflections, never through the normal equations.  All vector
 base body, about its origin.
 """
 import math
-from typing import NamedTuple
-
-import numpy as np
 
 from .compiler import entry, kernel
+from .loops import POSITION
 from .spatial import add, cross, dot, pair, scale, store, sub
 
-POSITION, DIRECTION = 0, 1
 SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
-RANK = 1e-9                     # of a diagonal of R against the largest: below it rank is lost
+RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 CLOSED = 1e-12                  # residual at which Newton's method takes its last step [m, 1]
-
-CLUSTER = np.dtype([
-    ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
-    ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
-    ('pose', 'i8'), ('poses', 'i8'),            # rows of the table of closed poses
-    ('freedom', 'i8'),                          # number n_y of independent joints
-    ('head', 'i8'),                             # lowest module among its joints
-], align=True)
-
-TIED = np.dtype([
-    ('module', 'i8'),                           # its row among the modules
-    ('parent', 'i8'),                           # joint of the cluster that carries it, -1: the base body
-    ('slides', 'i8'),                           # 1: prismatic
-    ('turns', 'i8'),                            # 1: an independent joint that turns without limits
-    ('independent', 'i8'),                      # column of G, -1: dependent
-    ('coordinate', 'i8'),                       # row of x when independent
-    ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame in its parent body, in URDF link axes
-    ('axis', 'f8', 3),
-], align=True)
-
-ROW = np.dtype([
-    ('kind', 'i8'), ('a', 'i8'), ('b', 'i8'),   # joints of the cluster that carry A and B, -1: the base body
-    ('pa', 'f8', 3), ('pb', 'f8', 3), ('u', 'f8', 3), ('w', 'f8', 3),
-], align=True)
-
-LOSS = np.dtype([
-    ('a', 'i8'), ('b', 'i8'), ('axis', 'f8', 3),    # pin between A and B, axis fixed in A
-    ('damping', 'f8'), ('friction', 'f8'), ('slip', 'f8'),
-], align=True)
-
-TIED_WORK = np.dtype([
-    ('q', 'f8'), ('qd', 'f8'), ('qdd', 'f8'), ('g', 'f8'),
-    ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
-    ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
-    ('velocity', 'f8', 6), ('bias', 'f8', 6),   # twist; acceleration at qdd = 0
-    ('psi', 'f8', 6), ('beta', 'f8', 6), ('C', 'f8'), ('tau', 'f8'),
-], align=True)
-
-
-
-
-class Loops(NamedTuple):
-    """All clusters of a machine and their scratch, as one argument of the kernels in `general`."""
-
-    clusters: np.ndarray        # CLUSTER
-    tied: np.ndarray            # TIED, the joints of all clusters
-    rows: np.ndarray            # ROW
-    losses: np.ndarray          # LOSS
-    poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
-    own: np.ndarray             # (modules,) row of x of a module outside clusters, -1: in one
-    member: np.ndarray          # (modules,) row of TIED, -1: none
-    cluster_of: np.ndarray      # (modules,)
-    work: np.ndarray            # TIED_WORK
-    A: np.ndarray               # (most rows, most joints + 1) scratch of the linear systems
-    G: np.ndarray               # (tied, largest freedom)
-    H: np.ndarray               # (tied, most joints)
-    alpha: np.ndarray           # (clusters, largest freedom, largest freedom)
-    psi: np.ndarray             # (clusters, largest freedom, 6)
-    drive: np.ndarray           # (clusters, largest freedom)
-    z: np.ndarray               # (4, modules) position, rate, acceleration, effort of every module
 
 
 @kernel
@@ -261,27 +198,43 @@ def close_positions(cluster, tied, rows, work, A):
 
 
 @kernel
-def close_cluster(cluster, tied, rows, poses, work, x, A):
+def close_cluster(cluster, loops, x):
     """Set q of a cluster for the coordinates x: from the nearest of its closed poses, by Newton's method."""
-    first, joints = cluster['first'], cluster['joints']
+    first, joints, tied, work = cluster['first'], cluster['joints'], loops.tied, loops.work
+    shift = 1 if loops.base else 0
     best, nearest = math.inf, cluster['pose']
     for i in range(cluster['pose'], cluster['pose'] + cluster['poses']):
         distance = 0.0
         for j in range(joints):
             t = tied[first + j]
             if t['independent'] >= 0:
-                step = x[t['coordinate']] - poses[i, j]
-                if t['turns']:
-                    step -= 2.0 * math.pi * math.floor(step / (2.0 * math.pi) + 0.5)
+                step = step_from(t, x[t['coordinate'] + shift], loops.poses[i, j])
                 distance += step * step
         if distance < best:
             best, nearest = distance, i
     if not best < math.inf:
         return OPEN
     for j in range(joints):
+        work[first + j]['q'] = loops.poses[nearest, j]
+    for j in range(joints):
         t = tied[first + j]
-        work[first + j]['q'] = poses[nearest, j] if t['independent'] < 0 else x[t['coordinate']]
-    return close_positions(cluster, tied, rows, work, A)
+        if t['independent'] >= 0:
+            position = x[t['coordinate'] + shift]
+            step = step_from(t, position, loops.poses[nearest, j])
+            for i in range(joints):
+                if tied[first + i]['independent'] < 0:
+                    work[first + i]['q'] += loops.slopes[nearest, i, t['independent']] * step
+            work[first + j]['q'] = position
+    return close_positions(cluster, tied, loops.rows, work, loops.A)
+
+
+@kernel
+def step_from(t, position, pose):
+    """Return how far a position is from that of a tabulated pose; whole turns do not count."""
+    step = position - pose
+    if t['turns']:
+        step -= 2.0 * math.pi * math.floor(step / (2.0 * math.pi) + 0.5)
+    return step
 
 
 @kernel
@@ -382,16 +335,23 @@ def bias_of_row(r, work):
     return dot(ddu, w) + 2.0 * dot(du, dw) + dot(u, ddw)
 
 
-@entry
-def close(clusters, tied, rows, poses, work, x, xd, A, G):
-    """Close every cluster at x, xd; return 0, or 8 (cluster + 1) + reason."""
-    for k in range(clusters.shape[0]):
-        status = close_cluster(clusters[k], tied, rows, poses, work, x, A)
+@kernel
+def close(loops, x, xd):
+    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + reason."""
+    for k in range(loops.clusters.shape[0]):
+        cluster = loops.clusters[k]
+        status = close_cluster(cluster, loops, x)
         if status == 0:
-            status = differentiate(clusters[k], tied, rows, work, xd, A, G)
+            status = differentiate(cluster, loops.tied, loops.rows, loops.work, xd, loops.A, loops.G)
         if status != 0:
             return 8 * (k + 1) + status
     return 0
+
+
+@entry
+def close_all(loops, x, xd):
+    """`close` for calls from Python."""
+    return close(loops, x, xd)
 
 
 @entry

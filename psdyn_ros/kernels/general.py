@@ -1,4 +1,4 @@
-"""Dynamics of machines with loops of any kind: the recursions of `forward` and `inverse` through clusters.
+"""Dynamics of machines with loops of any kind, a floating base, or actuators that are not the coordinates.
 
 Every joint of a cluster is a module of its own in the recursion (its `coordinate` is its row in z, the positions of
 all modules), so velocities, accelerations and wrenches pass through a cluster as through a tree.  Inverse dynamics
@@ -9,15 +9,18 @@ then is the tree's, projected: f_y = G' tau.  Forward dynamics keeps the bodies 
     ydd = alpha^-1 (f_y - delta - psi' a)
     M^A = M - psi alpha^-1 psi'                               p^A = p + F g + psi alpha^-1 (f_y - delta)
 
-which is the module of `forward` with n_y coordinates.
+which is the module of `forward` with n_y coordinates.  A floating base is module 0: a body whose twist is the first
+six coordinates of xd.
+
+Statuses: 0 fine, SHAPE, NON_FINITE, k + 1 module k, -8 (n + 1) - reason cluster n.
 """
 import math
 
 from .closure import close
-from .compiler import entry, kernel
-from .entry import NON_FINITE, SHAPE
-from .forward import eliminate, gather, lateral_times, put_inertia, to_parent, zero_articulated
+from .compiler import kernel
+from .forward import eliminate, gather, to_parent, zero_articulated
 from .inverse import inverse
+from .linear import cholesky, solve_lower, solve_upper
 from .motion import (
     accelerate,
     accelerate_cylinder,
@@ -25,32 +28,30 @@ from .motion import (
     outward_velocities,
     parent_acceleration,
     parent_slide,
-    wrench_at_parent,
 )
-from .records import PRISMATIC
-from .spatial import (
-    add,
-    articulated_less_dyad,
-    dot,
-    general_times,
-    pair,
-    store,
-    symmetric_times,
-    turn_z,
-)
+from .reduction import keep, reduce, release
+from .simulate import stop_force
+from .spatial import cross, pair, store
 
 
 @kernel
-def spread(loops, x, xd):
+def spread(loops, env, x, xd):
     """Close all clusters at x, xd; write positions and rates of all modules into z[0], z[1]; return a status."""
-    status = close(loops.clusters, loops.tied, loops.rows, loops.poses, loops.work, x, xd, loops.A, loops.G)
+    status = close(loops, x, xd)
     if status != 0:
-        return status
-    z = loops.z
+        return -status
+    z, shift = loops.z, 0
+    if loops.base:
+        shift = 1
+        z[0, 0], z[1, 0] = 0.0, 0.0
+        for i in range(6):
+            env[0, i] = xd[i]
+            env[1, i] = 0.0
+        env[1, 0], env[1, 1], env[1, 2] = gravity_in_base(loops, x)
     for k in range(loops.own.shape[0]):
         i = loops.own[k]
         if i >= 0:
-            z[0, k], z[1, k] = x[i], xd[i]
+            z[0, k], z[1, k] = x[i + shift], xd[i]
     for j in range(loops.tied.shape[0]):
         k, u = loops.tied[j]['module'], loops.work[j]
         z[0, k], z[1, k] = u['q'], u['qd']
@@ -58,9 +59,26 @@ def spread(loops, x, xd):
 
 
 @kernel
-def tree_accelerations(loops, xdd):
+def gravity_in_base(loops, x):
+    """Return minus gravity in the axes of a floating base whose orientation x[3:7] is a quaternion x y z w."""
+    g, n = loops.gravity, math.sqrt(x[3] * x[3] + x[4] * x[4] + x[5] * x[5] + x[6] * x[6])
+    # back-rotation: minus the vector part
+    w, p = x[6] / n, (-x[3] / n, -x[4] / n, -x[5] / n)
+    a = (-g[0], -g[1], -g[2])
+    t = cross(p, a)
+    t = (2.0 * t[0], 2.0 * t[1], 2.0 * t[2])
+    u = cross(p, t)
+    return (a[0] + w * t[0] + u[0], a[1] + w * t[1] + u[1], a[2] + w * t[2] + u[2])
+
+
+@kernel
+def tree_accelerations(loops, env, xdd):
     """Write the accelerations of all modules for those of the coordinates, qdd = G ydd + g, into z[2]."""
     z = loops.z
+    if loops.base:
+        z[2, 0] = 0.0
+        for i in range(6):
+            env[1, i] += xdd[i]
     for k in range(loops.own.shape[0]):
         if loops.own[k] >= 0:
             z[2, k] = xdd[loops.own[k]]
@@ -113,31 +131,30 @@ def pin_rate(loops, b):
     return rate
 
 
-@entry
-def inverse_general(mods, work, env, loops, x, xd, xdd, f_y):
-    """Write the efforts f_y (dof,) on the coordinates; return 0, a status of `inverse`, or -8 (cluster + 1) - reason.
+@kernel
+def general_inverse(mods, work, env, loops, x, xd, xdd, f_y):
+    """Write the efforts f_y (dof,) on the coordinates, the base's wrench first; leaves the modules' in z[3].
 
-    f_y = G' tau, the efforts that actuators on the independent joints would need.
+    f_y = G' tau: what actuators on the independent joints would need.
     """
-    status = checked_inputs(x, xd, xdd)
+    status = spread(loops, env, x, xd)
     if status != 0:
         return status
-    status = spread(loops, x, xd)
-    if status != 0:
-        return -status
-    tree_accelerations(loops, xdd)
+    tree_accelerations(loops, env, xdd)
     z = loops.z
     status = inverse(mods, work, env, z[0], z[1], z[2], z[3])
-    if status != 0:
-        return status
-    project(loops, f_y)
-    return 0
+    if status == 0:
+        project(work, loops, f_y)
+    return status
 
 
 @kernel
-def project(loops, f_y):
+def project(work, loops, f_y):
     """Write f_y = G' tau from the efforts z[3] of all modules, less the friction of closing pins."""
     z = loops.z
+    if loops.base:
+        for i in range(6):
+            f_y[i] = work[0]['root'][i]
     for j in range(loops.tied.shape[0]):
         loops.work[j]['tau'] = 0.0
     pin_losses(loops)
@@ -157,33 +174,34 @@ def project(loops, f_y):
 
 
 @kernel
-def checked_inputs(a, b, c):
-    if a.shape[0] != b.shape[0] or a.shape[0] != c.shape[0]:
-        return SHAPE
-    total = 0.0
-    for i in range(a.shape[0]):
-        total += 0.0 * a[i] + 0.0 * b[i] + 0.0 * c[i]
-    return 0 if total == 0.0 else NON_FINITE
+def general_forward(mods, work, env, loops, base, x, xd, f, passive, stiffness, damping, xdd):
+    """Write the accelerations xdd (dof,) for actuator efforts f and efforts `passive` (modules,) of any joint.
 
-
-@entry
-def forward_general(mods, work, env, loops, x, xd, tau, xdd):
-    """Write xdd (dof,) for the efforts tau (modules,) on the joints; statuses as `inverse_general`."""
-    status = checked_inputs(x, xd, x)
+    base (2, 6): where its first row is not zero a floating base is driven, at the rate in the second.
+    stiffness, damping: of the stops of joints at their limits, see `runge_kutta`.
+    """
+    status = spread(loops, env, x, xd)
     if status != 0:
         return status
-    status = spread(loops, x, xd)
-    if status != 0:
-        return -status
     z = loops.z
     status = outward_velocities(mods, work, env, z[0], z[1])
     if status != 0:
         return status
+    for k in range(mods.shape[0]):
+        z[3, k] = passive[k]
+    for i in range(loops.driven.shape[0]):
+        z[3, loops.driven[i]] += f[i]
+    if stiffness > 0.0:
+        for k in range(mods.shape[0]):
+            if loops.stopped[k]:
+                b = mods[k]
+                z[3, k] += stop_force(b['lower'] - z[0, k], -z[1, k], stiffness, damping)
+                z[3, k] -= stop_force(z[0, k] - b['upper'], z[1, k], stiffness, damping)
     for j in range(loops.tied.shape[0]):
-        loops.work[j]['tau'] = tau[loops.tied[j]['module']]
+        loops.work[j]['tau'] = z[3, loops.tied[j]['module']]
     pin_losses(loops)
     bias_accelerations(mods, work, loops)
-    inward(mods, work, env, loops, tau)
+    inward(mods, work, env, loops, base, xdd)
     return outward(mods, work, env, loops, xdd)
 
 
@@ -204,7 +222,7 @@ def bias_accelerations(mods, work, loops):
 
 
 @kernel
-def inward(mods, work, env, loops, tau):
+def inward(mods, work, env, loops, base, xdd):
     """Second sweep, tips to base; a cluster is reduced when its lowest module has been reached."""
     z = loops.z
     M, F, T = zero_articulated(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
@@ -214,141 +232,47 @@ def inward(mods, work, env, loops, tau):
             M, F, T = zero_articulated(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         M, F, T = gather(b, u, env, k, M, F, T)
         if loops.own[k] >= 0:
-            M, F, T = eliminate(mods, work, env, k, z[1], tau, M, F, T)
-        else:
+            M, F, T = eliminate(mods, work, env, k, z[1], z[3], M, F, T)
+        elif loops.cluster_of[k] >= 0:
             M, F, T = keep(mods, work, loops, k, M, F, T)
+            if b['parent'] >= 0:
+                M, F, T = to_parent(b, work, M, F, T)
+            n = loops.cluster_of[k]
+            if loops.clusters[n]['head'] == k:
+                reduce(mods, work, loops, n)
+        else:
+            free_base(env, loops, base, M, F, T, xdd)
 
 
 @kernel
-def keep(mods, work, loops, k, M, F, T):
-    """Hand the composite inertia of a cluster's body on, note what its joint and its ancestors feel of it."""
-    b, u, j = mods[k], work[k], loops.member[k]
-    kappa, sigma = u['kappa'], u['sigma']
+def free_base(env, loops, base, M, F, T, xdd):
+    """Solve M a + p = 0 for the acceleration a of a floating base, its driven coordinates given; a into env[1]."""
     A, H, J = M
-    cv, cw = pair(u['bias'])
-    dF, dT = lateral_times(M, cv)
-    if b['kind'] == PRISMATIC:
-        P, Q = (A[2] * sigma, A[4] * sigma, A[5] * sigma), (H[6] * sigma, H[7] * sigma, H[8] * sigma)
-    else:
-        dF, dT = add(dF, general_times(H, cw)), add(dT, symmetric_times(J, cw))
-        P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
-    F, T = add(F, dF), add(T, dT)
-    v = loops.work[j]
-    bv, bw = pair(v['beta'])
-    v['C'] = sigma * F[2] + kappa * T[2] + dot(P, bv) + dot(Q, bw)
-    if b['rubs']:
-        v['tau'] += joint_friction(b, loops.z[1, k])
-    spread_column(mods, work, loops, k, j, P, Q)
-    if b['parent'] >= 0:
-        M, F, T = to_parent(b, work, M, F, T)
-    n = loops.cluster_of[k]
-    if loops.clusters[n]['head'] == k:
-        reduce(mods, work, loops, n)
-    return M, F, T
-
-
-@kernel
-def joint_friction(b, rate):
-    return -b['damping'][0] * rate - b['friction'][0] * math.tanh(rate / b['slip'])
-
-
-@kernel
-def spread_column(mods, work, loops, k, j, P, Q):
-    """Take the momentum (P, Q) of joint j down to the base body: one column of H, and psi of the joint."""
-    first = loops.clusters[loops.cluster_of[k]]['first']
-    u = work[k]
-    loops.H[j, j - first] = u['sigma'] * P[2] + u['kappa'] * Q[2]
-    row = k
-    while True:
-        b = mods[row]
-        P, Q = wrench_at_parent(b, parent_slide(b, work), P, Q)
-        row = b['parent']
-        if row < 0 or loops.cluster_of[row] != loops.cluster_of[k]:
-            break
-        u, i = work[row], loops.member[row]
-        P, Q = turn_z(P, u['c'], u['s']), turn_z(Q, u['c'], u['s'])
-        value = u['sigma'] * P[2] + u['kappa'] * Q[2]
-        loops.H[i, j - first] = value
-        loops.H[j, i - first] = value
-    store(loops.work[j]['psi'], P, Q)
-
-
-@kernel
-def reduce(mods, work, loops, n):
-    """Form alpha, delta and psi of cluster n, and take what its coordinates absorb off the base body."""
-    c = loops.clusters[n]
-    first, last, freedom = c['first'], c['first'] + c['joints'], c['freedom']
-    G, H, alpha, drive, psi = loops.G, loops.H, loops.alpha[n], loops.drive[n], loops.psi[n]
-    for a in range(freedom):
-        for d in range(freedom):
-            alpha[a, d] = 0.0
-        for i in range(6):
-            psi[a, i] = 0.0
-        drive[a] = 0.0
-    for j in range(first, last):
-        v = loops.work[j]
-        # bodies on different branches do not meet in H: those entries are never written, and stay zero
-        Hg = 0.0
-        for i in range(first, last):
-            Hg += H[j, i - first] * loops.work[i]['g']
-        rest = v['tau'] - v['C'] - Hg
-        for a in range(freedom):
-            drive[a] += G[j, a] * rest
-            for i in range(6):
-                psi[a, i] += G[j, a] * v['psi'][i]
-            HG = 0.0
-            for i in range(first, last):
-                HG += H[j, i - first] * G[i, a]
-            for d in range(freedom):
-                alpha[d, a] += G[j, d] * HG
-    cholesky(alpha, freedom)
-    solve_lower(alpha, freedom, drive)
+    B, a = loops.base_system, loops.base_system[6]
+    B[0, 0], B[0, 1], B[0, 2], B[1, 1], B[1, 2], B[2, 2] = A
+    B[3, 3], B[3, 4], B[3, 5], B[4, 4], B[4, 5], B[5, 5] = J
+    B[0, 3], B[0, 4], B[0, 5], B[1, 3], B[1, 4], B[1, 5], B[2, 3], B[2, 4], B[2, 5] = H
+    a[0], a[1], a[2] = -F[0], -F[1], -F[2]
+    a[3], a[4], a[5] = -T[0], -T[1], -T[2]
     for i in range(6):
-        for a in range(freedom):
-            total = psi[a, i]
-            for d in range(a):
-                total -= alpha[a, d] * psi[d, i]
-            psi[a, i] = total / alpha[a, a]
-    # now psi is L^-1 psi' and drive L^-1 (f - delta), with alpha = L L'
-    row = mods[c['head']]['parent']
-    if row < 0:
-        return
-    on = mods[c['head']]['on']
-    inertia, wrench = work[row]['inertia'][on], work[row]['wrench'][on]
-    for a in range(freedom):
-        P, Q = pair(psi[a])
-        less_dyad(inertia, P, Q)
-        for i in range(6):
-            wrench[i] += psi[a, i] * drive[a]
-    for j in range(first, last):
-        for i in range(6):
-            wrench[i] += loops.work[j]['psi'][i] * loops.work[j]['g']
-
-
-@kernel
-def less_dyad(a, P, Q):
-    M = ((a[0], a[1], a[2], a[3], a[4], a[5]), (a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14]),
-         (a[15], a[16], a[17], a[18], a[19], a[20]))
-    put_inertia(a, articulated_less_dyad(M, P, Q, 1.0))
-
-
-@kernel
-def cholesky(A, n):
-    """Replace the lower triangle of A by L with A = L L'."""
-    for j in range(n):
-        for i in range(j, n):
-            total = A[i, j]
-            for k in range(j):
-                total -= A[i, k] * A[j, k]
-            A[i, j] = math.sqrt(total) if i == j else total / A[j, j]
-
-
-@kernel
-def solve_lower(L, n, b):
-    for i in range(n):
-        for k in range(i):
-            b[i] -= L[i, k] * b[k]
-        b[i] /= L[i, i]
+        for j in range(i):
+            B[i, j] = B[j, i]
+    for i in range(6):
+        if base[0, i] != 0.0:
+            given = base[1, i] + env[1, i]
+            for j in range(6):
+                a[j] -= B[j, i] * given
+    for i in range(6):
+        if base[0, i] != 0.0:
+            for j in range(6):
+                B[i, j], B[j, i] = 0.0, 0.0
+            B[i, i], a[i] = 1.0, base[1, i] + env[1, i]
+    cholesky(B, 6)
+    solve_lower(B, 6, a)
+    solve_upper(B, 6, a)
+    for i in range(6):
+        xdd[i] = a[i] - env[1, i]
+        env[1, i] = a[i]
 
 
 @kernel
@@ -364,34 +288,15 @@ def outward(mods, work, env, loops, xdd):
         v, w = motion_at_base(b, parent_slide(b, work), v, w)
         if n >= 0:
             rate = z[2, k]
-        else:
+        elif loops.own[k] >= 0:
             P = u['psi']
             rate = u['u'] - (P[0] * v[0] + P[1] * v[1] + P[2] * v[2] + P[3] * w[0] + P[4] * w[1] + P[5] * w[2])
             xdd[loops.own[k]] = rate
+        else:
+            rate = 0.0
         if not abs(rate) < math.inf:
             return k + 1
         accelerate(b, u, v, w, rate)
         if b['laden']:
             accelerate_cylinder(b, u, v, w, rate)
     return 0
-
-
-@kernel
-def release(loops, n, v, w, xdd):
-    """Give the joints of cluster n their accelerations: its base body's is (v, w)."""
-    c = loops.clusters[n]
-    freedom, alpha, drive, psi = c['freedom'], loops.alpha[n], loops.drive[n], loops.psi[n]
-    for a in range(freedom):
-        drive[a] -= (psi[a, 0] * v[0] + psi[a, 1] * v[1] + psi[a, 2] * v[2]
-                     + psi[a, 3] * w[0] + psi[a, 4] * w[1] + psi[a, 5] * w[2])
-    for a in range(freedom - 1, -1, -1):
-        for d in range(a + 1, freedom):
-            drive[a] -= alpha[d, a] * drive[d]
-        drive[a] /= alpha[a, a]
-    for j in range(c['first'], c['first'] + c['joints']):
-        t, total = loops.tied[j], loops.work[j]['g']
-        for a in range(freedom):
-            total += loops.G[j, a] * drive[a]
-        loops.z[2, t['module']] = total
-        if t['independent'] >= 0:
-            xdd[t['coordinate']] = drive[t['independent']]

@@ -108,6 +108,8 @@ def joint_states(mods, x, xd, xdd, q, qd, qdd):
     for k in range(mods.shape[0]):
         b = mods[k]
         i, row = b['coordinate'], b['joint']
+        if row[0] < 0:
+            continue            # a floating base
         q[row[0]], qd[row[0]], qdd[row[0]] = x[i], xd[i], xdd[i]
         if b['kind'] == LOOP:
             cq, sq, _, _, k1, k2, k4, k5 = triangle(b, x[i], xd[i])

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels.closure import DIRECTION, LOSS, POSITION, ROW, TIED
+from ..kernels.loops import DIRECTION, LOSS, POSITION, ROW, TIED
 from .description import Pose
 from .errors import LoopError, NoTriangleError
 from .tree import Body
@@ -17,6 +17,8 @@ class Cluster:
     base: Body
     closures: list
     bodies: list                    # moved by the joints, parents first
+    entries: dict                   # {joint name: (Joint, Pose of its frame in its parent body, Body)}
+    owner: dict                     # {link name: Body}
 
     @property
     def name(self):
@@ -38,7 +40,7 @@ def sort_loops(entries, owner, closures, actuators):
                 triangle if triangle.rod.name in actuators else closure)
         except NoTriangleError:
             general.append(closure)
-    clusters = _group([[closure] for closure in general], owner)
+    clusters = _group([[closure] for closure in general], entries, owner)
     while True:
         tied = {joint for cluster in clusters for joint in cluster.joints}
         seen, shared = {}, set()
@@ -51,12 +53,12 @@ def sort_loops(entries, owner, closures, actuators):
             return triangles, clusters
         triangles = [triangle for triangle in triangles if triangle not in shared]
         groups = [cluster.closures for cluster in clusters] + [[triangle.closure] for triangle in shared]
-        clusters = _group(groups, owner)
+        clusters = _group(groups, entries, owner)
 
 
-def _group(groups, owner):
+def _group(groups, entries, owner):
     """Merge groups of closures that share joints, until none does."""
-    clusters = [_cluster(group, owner) for group in groups]
+    clusters = [_cluster(group, entries, owner) for group in groups]
     merged = True
     while merged:
         merged = False
@@ -64,7 +66,7 @@ def _group(groups, owner):
             for second in clusters[i + 1:]:
                 if set(first.joints) & set(second.joints):
                     clusters = [other for other in clusters if other not in (first, second)]
-                    clusters.append(_cluster(first.closures + second.closures, owner))
+                    clusters.append(_cluster(first.closures + second.closures, entries, owner))
                     merged = True
                     break
             if merged:
@@ -72,7 +74,7 @@ def _group(groups, owner):
     return clusters
 
 
-def _cluster(closures, owner):
+def _cluster(closures, entries, owner):
     ends = [owner[link] for closure in closures for link in (closure.parent, closure.child)]
     for closure in closures:
         if owner[closure.parent] is owner[closure.child]:
@@ -86,15 +88,15 @@ def _cluster(closures, owner):
     for path in paths:
         bodies += [body for body in path[depth + 1:] if body not in bodies]
     bodies.sort(key=lambda body: len(body.path()))
-    return Cluster(paths[0][depth], list(closures), bodies)
+    return Cluster(paths[0][depth], list(closures), bodies, entries, owner)
 
 
-def tied_records(cluster, entries, first, module_of):
+def tied_records(cluster, first, module_of):
     """Return the TIED records of a cluster whose first joint is row `first`; module_of: {joint: module}."""
     row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
     records = np.zeros(len(cluster.bodies), TIED)
     for record, body in zip(records, cluster.bodies):
-        joint, pose, _ = entries[body.joint]
+        joint, pose, _ = cluster.entries[body.joint]
         record['module'] = module_of[joint.name]
         record['parent'] = row.get(id(body.parent), -1)
         record['slides'] = joint.type == 'prismatic'
@@ -104,12 +106,12 @@ def tied_records(cluster, entries, first, module_of):
     return records
 
 
-def row_records(cluster, owner, first):
+def row_records(cluster, first):
     """Return (ROW, LOSS) records of a cluster."""
     row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
     rows, losses = [], []
     for closure in cluster.closures:
-        a, b = owner[closure.parent], owner[closure.child]
+        a, b = cluster.owner[closure.parent], cluster.owner[closure.child]
         at = row.get(id(a), -1), row.get(id(b), -1)
         frames = (_frame(a.links[closure.parent] @ closure.parent_origin, closure.parent_axis, closure.type),
                   _frame(b.links[closure.child] @ closure.child_origin, closure.child_axis, closure.type))

@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..kernels.closure import Loops
+from ..kernels.loops import Loops
 from ..kernels.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
 from .cluster import sort_loops
-from .closing import tie
 from .description import IDENTITY, Description, Pose
-from .errors import ActuationError, InertiaError, LoopError, ModelError, UnknownNameError, did_you_mean
+from .errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
 from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, inertia_problem, looks_like_placeholder
-from .triangle import Assembly, Triangle, check_initial, choose_assembly, find_triangle, wrap
+from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
 
 SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
 
@@ -62,16 +61,18 @@ class Machine:
     initial: np.ndarray             # (dof,) coordinates of the declared initial position
     warnings: tuple = field(default=())
     general: bool = False           # has loops that are no triangles, or actuators that are not its coordinates
-    loops: Loops | None = None
-    coordinates: tuple = ()
     clusters: tuple = ()
+    hints: tuple = ()               # initial positions: those given, then those declared
+    floating: Pose | None = None    # of the floating joint's frame in the world
+    loops: Loops | None = None      # of a general machine
+    coordinates: tuple = ()         # independent joints
 
     @property
     def total_mass(self):
         return sum(link.inertial.mass for link in self.description.links.values() if link.inertial)
 
 
-def build_machine(description, *, initial=None, actuated=None, coordinates=None, allow_unphysical=False):
+def build_machine(description, *, initial=None, actuated=None, allow_unphysical=False):
     """Return the `Machine` of a description; raise a `ModelError` that names what does not fit."""
     base, owner = build_tree(description, allow_unphysical)
     entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
@@ -81,16 +82,13 @@ def build_machine(description, *, initial=None, actuated=None, coordinates=None,
     builder = _Builder(description, base, {triangle.boom.name: triangle for triangle in triangles}, actuators, hints,
                        clusters)
     builder.grow()
-    machine = builder.machine()
-    if not machine.general:
-        return machine
-    return tie(machine, clusters, entries, owner, hints, coordinates)
+    return builder.machine()
 
 
 def _actuators(description, entries, actuated):
     if actuated is None:
         names = [name for name, interface in description.interfaces.items() if interface.commanded]
-        if not names:
+        if not names and not description.interfaces:
             raise ActuationError(f"'{description.name}' has no joint with a command interface in <ros2_control>; "
                                  'name the actuated joints by load(..., actuated=[...])')
     else:
@@ -100,6 +98,8 @@ def _actuators(description, entries, actuated):
             raise UnknownNameError(f"actuated joint '{name}': no such joint{did_you_mean(name, entries)}")
         if name not in entries:
             raise ActuationError(f"actuated joint '{name}' is fixed")
+        if entries[name][0].type == 'floating':
+            raise ActuationError(f"actuated joint '{name}' is the floating base; actuators drive single joints")
         if names.count(name) > 1:
             raise ActuationError(f"actuated joint '{name}' is listed twice")
     return tuple(names)
@@ -122,7 +122,8 @@ class _Builder:
     """Walks the tree once, depth first, and fills one record a module."""
 
     def __init__(self, description, base, triangles, actuators, hints, clusters):
-        self.description, self.base, self.actuators = description, base, actuators
+        self.description, self.base, self.actuators, self.clusters = description, base, actuators, tuple(clusters)
+        self.floating = base.joints[0][0].type == 'floating' if base.joints else False
         self.triangles = triangles                                        # by boom joint
         self.tied = {joint for cluster in clusters for joint in cluster.joints}
         self.cylinders = {triangle.barrel.name for triangle in triangles.values()}
@@ -144,9 +145,23 @@ class _Builder:
     def grow(self):
         self._place(self.base, -1, LINK, IDENTITY)
         # entries: what stands on which kernel frame; a stack keeps the order depth first
-        stack = self._standing(self.base, -1, LINK, IDENTITY)
+        stack = self._float() if self.floating else self._standing(self.base, -1, LINK, IDENTITY)
         while stack:
             stack.extend(self._add(*stack.pop()))
+
+    def _float(self):
+        """Append the floating base: a module at rest in the frame of its body, whose motion the kernels are given."""
+        joint, _, body = self.base.joints[0]
+        record = np.zeros((), MODULE)
+        record['parent'], record['joint'] = -1, -1
+        record['azimuth'] = record['twist'] = record['turn'] = 1.0, 0.0
+        record['lower'], record['upper'], record['slip'] = -math.inf, math.inf, SLIP
+        record['link'] = body_parameters(self.description, body, IDENTITY)
+        self.modules.append(Module(joint, -1, LINK, None, None))
+        self.records.append(record)
+        self.initial.append(0.0)
+        self._place(body, 0, LINK, IDENTITY)
+        return self._standing(body, 0, LINK, IDENTITY)
 
     def _standing(self, body, module, on, pose):
         """Return the stack entries of the modules on a body, the one to be chained last (popped first)."""
@@ -323,7 +338,7 @@ class _Builder:
 
     def machine(self):
         names = [module.name for module in self.modules]
-        general = bool(self.tied) or set(names) != set(self.actuators)
+        general = bool(self.tied) or self.floating or set(names) != set(self.actuators)
         records = np.array(self.records, dtype=MODULE)
         records['coordinate'] = range(len(names)) if general else [self.actuators.index(name) for name in names]
         _link_up(records, {k for k, name in enumerate(names) if name in self.tied})
@@ -336,8 +351,10 @@ class _Builder:
         self._warn_of_inertias()
         return Machine(
             self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
-            self.places, self.base.link, body_parameters(self.description, self.base, IDENTITY), initial,
-            tuple(self.warnings), general, None, self.actuators)
+            self.places, self.base.joints[0][2].link if self.floating else self.base.link,
+            body_parameters(self.description, self.base, IDENTITY), initial, tuple(self.warnings), general,
+            self.clusters, (self.given, self.declared), self.base.joints[0][1] if self.floating else None,
+            coordinates=self.actuators)
 
     def _warn_of_inertias(self):
         for link in self.description.links.values():
@@ -350,7 +367,7 @@ class _Builder:
                 self.warnings.append(f"link '{link.name}' (line {link.line}): inertia "
                                      f'{link.inertial.inertia[0, 0]:g} kg m^2 about all axes looks like a placeholder')
         for interface in self.description.interfaces.values():
-            if interface.name not in self.joint_rows:
+            if self.description.joints[interface.name].type == 'fixed':
                 self.warnings.append(f"joint '{interface.name}' in <ros2_control> (line {interface.line}) is fixed")
 
 

@@ -59,7 +59,22 @@ def build_tree(description, allow_unphysical=False):
     for body in {id(body): body for body in owner.values()}.values():
         body.joints.sort(key=lambda entry: order[entry[0].name])
         _check_inertia(description, body, allow_unphysical)
+    _check_floating(description, base, roots[0])
     return base, owner
+
+
+def _check_floating(description, base, root):
+    """Refuse a floating joint anywhere but between a root without inertia and the only body on it."""
+    for joint in description.joints.values():
+        if joint.type != 'floating':
+            continue
+        where = f"floating joint '{joint.name}' (line {joint.line})"
+        if [entry[0] for entry in base.joints] != [joint]:
+            raise TreeError(f"{where}: a machine floats as a whole, so this must be the only joint on the root "
+                            f"'{root}'; there is: {', '.join(entry[0].name for entry in base.joints)}")
+        heavy = [name for name in base.links if description.links[name].inertial]
+        if heavy:
+            raise TreeError(f"{where}: its parent stands for the world and has no inertia; link '{heavy[0]}' has")
 
 
 def _check_inertia(description, body, allow_unphysical):

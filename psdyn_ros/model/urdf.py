@@ -10,7 +10,7 @@ from .loops_file import read_loops
 from .xml_reader import Element, parse, read_text
 
 MAX_LINKS = 2000
-JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed')
+JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')
 CLOSURE_TYPES = ('revolute', 'fixed', 'spherical', 'universal', 'prismatic')
 
 

@@ -1,0 +1,164 @@
+"""From any sufficient set of measured or commanded joints to the coordinates of a machine with general loops."""
+import numpy as np
+
+from ..kernels.closure import OPEN, close_all
+from ..kernels.loops import SCRATCH
+from ..kernels.quantities import coordinates
+from ..kernels.records import LOOP
+from ..model.errors import LoopError, MeasurementError, TogglePointError, UnknownNameError, did_you_mean
+from .closing import Tangle
+from .failures import measurement_error
+from .joint_map import checked_rows
+
+WELL_CONDITIONED = 1e-3
+
+
+class GeneralJointMap:
+    """A fixed tuple of joint names and how each loop follows from them.
+
+    Positions of a cluster follow from as many of its measured joints as it has coordinates; further ones only tell how
+    far the measurement contradicts itself.  The state of a floating base is not in joints: it comes out as given.
+    """
+
+    def __init__(self, manipulator, names):
+        self.names = tuple(names)
+        self._manipulator, self._machine = manipulator, manipulator.machine
+        machine = self._machine
+        repeated = [name for name in self.names if self.names.count(name) > 1]
+        if repeated:
+            raise MeasurementError(f"joint '{repeated[0]}' is listed {len(repeated)} times")
+        for name in self.names:
+            if name not in machine.joints:
+                raise UnknownNameError(f"joint '{name}': no movable joint of '{machine.name}'"
+                                       f'{did_you_mean(name, machine.joints)}')
+        loops = manipulator.loops
+        self._own = np.flatnonzero(loops.own >= 0)
+        places = {machine.joints.index(name): row for row, name in enumerate(self.names)}
+        self._mods = machine.records[self._own]
+        joints = self._mods['joint']
+        self._rows = np.array([[places.get(int(j), -1) for j in row] for row in joints], dtype=np.int64).reshape(-1, 3)
+        self._rows[joints < 0] = -1
+        for k, row in zip(self._own, self._rows):
+            if (row < 0).all():
+                module = machine.modules[k]
+                others = f" (or '{module.triangle.boom.name}', or '{module.triangle.barrel.name}')" \
+                    if machine.records[k]['kind'] == LOOP else ''
+                raise MeasurementError(f"the joints {list(self.names)} do not fix '{module.name}'{others}; measure it "
+                                       'too')
+        self._tie()
+
+    def _tie(self):
+        """Tie the clusters once more, their independent joints among the measured ones."""
+        machine, loops = self._machine, self._manipulator.loops
+        tangle = Tangle(machine)
+        starts, tables = [], []
+        for record in loops.clusters:
+            part = slice(int(record['pose']), int(record['pose'] + record['poses']))
+            tables.append(loops.poses[part, :record['joints']])
+            starts.append(tables[-1][0])
+        try:
+            chosen = tangle.choose(starts, list(self.names))
+        except LoopError as error:
+            raise MeasurementError(f'the joints {list(self.names)} do not fix the loops: {error}') from None
+        for cluster in machine.clusters:
+            free = [name for name in chosen if name in cluster.joints and name not in self.names]
+            if free:
+                raise MeasurementError(f"the joints {list(self.names)} do not fix loop '{cluster.name}'; measure "
+                                       f'{free} too, or others of {cluster.joints}')
+        for n, table in enumerate(tables):
+            tables[n] = self._on_branch(tangle, n, table)
+        self._loops = tangle.loops(chosen, tables, loops.gravity)
+        self._chosen = chosen
+        self._redundant = [(row, int(t['module'])) for row, name in enumerate(self.names)
+                           for t in loops.tied if machine.modules[t['module']].name == name and name not in chosen]
+
+    def _on_branch(self, tangle, n, table):
+        """Return the closed poses that measured joints tell apart: those on the initial position's side of singular."""
+        independent = tangle.tied['independent'][tangle.slice(n)]
+        loops = self._manipulator.loops
+        true = loops.tied['independent'][tangle.slice(n)]
+        columns = np.argsort(np.where(true >= 0, true, len(true)))[:int(loops.clusters[n]['freedom'])]
+        rows = np.argsort(np.where(independent >= 0, independent, len(true)))[:len(columns)]
+        first = int(loops.clusters[n]['pose'])
+        # sign of det d(measured)/d(coordinates) along the table
+        signs = np.array([np.linalg.det(loops.slopes[first + i][rows][:, :len(columns)]) for i in range(len(table))])
+        if not abs(signs[0]) > WELL_CONDITIONED:
+            raise MeasurementError(f"loop '{self._machine.clusters[n].name}': the joints {list(self.names)} do not "
+                                   'move with it at the initial position')
+        return table[signs * np.sign(signs[0]) > 0.0]
+
+    def state(self, position, velocity=None, base=None):
+        """Return (x, xd, residual) for positions and velocities (m,) in the order of `names`.
+
+        residual [m, rad]: largest disagreement of redundant joints; xd is zero without velocities.  base: (x, xd) of a
+        floating base, (7,) and (6,); by default at rest at the origin.
+        """
+        x, xd, _, gaps = self._run(position, velocity, None, base)
+        return x, xd, max(gaps.values(), default=0.0)
+
+    def motion(self, position, velocity, acceleration, base=None):
+        """Return (x, xd, xdd) for positions, velocities and accelerations (m,) in the order of `names`."""
+        return self._run(position, velocity, acceleration, base)[:3]
+
+    def residuals(self, position):
+        """Return {loop name: disagreement of its measured joints [m, rad]}."""
+        return self._run(position, None, None, None)[3]
+
+    def _run(self, position, velocity, acceleration, base):
+        q, qd, qdd = rates = checked_rows(self.names, position, velocity, acceleration)
+        machine, shift = self._machine, 1 if self._loops.base else 0
+        loops = self._loops._replace(**{name: getattr(self._loops, name).copy() for name in SCRATCH})
+        z, residual = np.zeros((3, len(machine.modules))), np.zeros(len(self._own))
+        status = coordinates(self._mods, self._rows, *rates, *z, residual)
+        if status != 0:
+            k = int(self._own[status // 8 - 1])
+            rows = np.full((len(machine.modules), 3), -1)
+            rows[self._own] = self._rows
+            raise measurement_error(machine, 8 * (k + 1) + status % 8, self.names, rows, q)
+        gaps = {machine.modules[k].triangle.name: float(gap) for k, gap in zip(self._own, residual)
+                if machine.modules[k].triangle}
+        self._close(loops, z, q, qd, qdd)
+        for row, k in self._redundant:
+            name = machine.clusters[loops.cluster_of[k]].name
+            gaps[name] = max(gaps.get(name, 0.0), abs(float(q[row] - z[0, k])))
+        x, xd, xdd = (np.zeros(self._manipulator.dof + extra) for extra in (shift, 0, 0))
+        if shift:
+            x[6] = 1.0
+            if base is not None:
+                x[:7], xd[:6] = base
+        true = self._manipulator.loops
+        for k in range(len(machine.modules)):
+            row = true.own[k]
+            if row < 0 and true.member[k] >= 0 and true.tied[true.member[k]]['independent'] >= 0:
+                row = true.tied[true.member[k]]['coordinate']
+            if row >= 0:
+                x[row + shift], xd[row], xdd[row] = z[:, k]
+        return x, xd, xdd, gaps
+
+    def _close(self, loops, z, q, qd, qdd):
+        """Fill in z (3, modules) of the joints of clusters from the measured ones."""
+        if not len(loops.clusters):
+            return
+        shift, base = (1 if loops.base else 0), loops.base
+        x, xd, xdd = (np.zeros(base + extra + len(self._chosen)) for extra in (shift, 0, 0))
+        for i, name in enumerate(self._chosen):
+            if name in self.names:
+                row = self.names.index(name)
+                x[base + shift + i], xd[base + i], xdd[base + i] = q[row], qd[row], qdd[row]
+        status = close_all(loops, x, xd)
+        if status != 0:
+            cluster = self._machine.clusters[status // 8 - 1]
+            values = ', '.join(f'{name} = {q[row]:.6g}' for row, name in enumerate(self.names)
+                               if name in cluster.joints)
+            if status % 8 == OPEN:
+                raise MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
+                                       'branch of the initial one')
+            raise TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
+                                   'it here')
+        for j, t in enumerate(loops.tied):
+            cluster, u = loops.clusters[loops.cluster_of[t['module']]], loops.work[j]
+            acceleration = u['g']
+            for i in loops.tied[cluster['first']:cluster['first'] + cluster['joints']]:
+                if i['independent'] >= 0:
+                    acceleration += loops.G[j, i['independent']] * xdd[i['coordinate']]
+            z[:, t['module']] = u['q'], u['qd'], acceleration

@@ -1,0 +1,72 @@
+"""The flat records of loops that are no cylinder triangles, and all of a machine's as one argument: `Loops`."""
+from typing import NamedTuple
+
+import numpy as np
+
+POSITION, DIRECTION = 0, 1      # kind of a row
+CLUSTER = np.dtype([
+    ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
+    ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
+    ('pose', 'i8'), ('poses', 'i8'),            # rows of the table of closed poses
+    ('freedom', 'i8'),                          # number n_y of independent joints
+    ('head', 'i8'),                             # lowest module among its joints
+], align=True)
+
+TIED = np.dtype([
+    ('module', 'i8'),                           # its row among the modules
+    ('parent', 'i8'),                           # joint of the cluster that carries it, -1: the base body
+    ('slides', 'i8'),                           # 1: prismatic
+    ('turns', 'i8'),                            # 1: an independent joint that turns without limits
+    ('independent', 'i8'),                      # column of G, -1: dependent
+    ('coordinate', 'i8'),                       # row of xd when independent
+    ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame in its parent body, in URDF link axes
+    ('axis', 'f8', 3),
+], align=True)
+
+ROW = np.dtype([
+    ('kind', 'i8'), ('a', 'i8'), ('b', 'i8'),   # joints of the cluster that carry A and B, -1: the base body
+    ('pa', 'f8', 3), ('pb', 'f8', 3), ('u', 'f8', 3), ('w', 'f8', 3),
+], align=True)
+
+LOSS = np.dtype([
+    ('a', 'i8'), ('b', 'i8'), ('axis', 'f8', 3),    # pin between A and B, axis fixed in A
+    ('damping', 'f8'), ('friction', 'f8'), ('slip', 'f8'),
+], align=True)
+
+TIED_WORK = np.dtype([
+    ('q', 'f8'), ('qd', 'f8'), ('qdd', 'f8'), ('g', 'f8'),
+    ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
+    ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
+    ('velocity', 'f8', 6), ('bias', 'f8', 6),   # twist; acceleration at qdd = 0
+    ('psi', 'f8', 6), ('beta', 'f8', 6), ('C', 'f8'), ('tau', 'f8'),
+], align=True)
+
+# fields of `Loops` that the kernels write
+SCRATCH = ('work', 'A', 'G', 'H', 'alpha', 'psi', 'drive', 'base_system', 'z')
+
+
+class Loops(NamedTuple):
+    """All clusters of a machine and their scratch, as one argument of the kernels in `general`."""
+
+    clusters: np.ndarray        # CLUSTER
+    tied: np.ndarray            # TIED, the joints of all clusters
+    rows: np.ndarray            # ROW
+    losses: np.ndarray          # LOSS
+    poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
+    slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
+    base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
+    gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
+    driven: np.ndarray          # (actuators,) modules
+    stopped: np.ndarray         # (modules,) 1: its joint has stops at its limits
+    own: np.ndarray             # (modules,) row of xd of a module outside clusters, -1: in one, or the base
+    member: np.ndarray          # (modules,) row of TIED, -1: none
+    cluster_of: np.ndarray      # (modules,)
+    work: np.ndarray            # TIED_WORK
+    A: np.ndarray               # (most rows, most joints + 1) scratch of the linear systems
+    G: np.ndarray               # (tied, largest freedom)
+    H: np.ndarray               # (tied, most joints)
+    alpha: np.ndarray           # (clusters, largest freedom, largest freedom)
+    psi: np.ndarray             # (clusters, largest freedom, 6)
+    drive: np.ndarray           # (clusters, largest freedom)
+    base_system: np.ndarray     # (7, 6) scratch of a floating base
+    z: np.ndarray               # (4, modules) position, rate, acceleration, effort of every module
