@@ -172,13 +172,41 @@ def mass_matrices(machine, x):
     return M
 
 
-def angular_velocity_matrices(machine, x, xd):
-    """Return W (7, 6, 6) = diag(hat(w), 0) at x, xd (3,)."""
-    W = np.zeros((7, 6, 6))
-    for W_i, t_i in zip(W, twist_shaping_matrices(machine, x) @ xd):
-        wx, wy, wz = t_i[:3]
+# --- any machine: T (bodies, 6, p), M (bodies, 6, 6) = diag(I_C, m 1)
+
+
+def project_inertia(T, M):
+    """Return I (p, p) = sum T_i' M_i T_i."""
+    return (T.transpose(0, 2, 1) @ M @ T).sum(axis=0)
+
+
+def project_coriolis(T, T_dot, M, xd):
+    """Return C (p, p) = sum T_i' (M_i Tdot_i + W_i M_i T_i) with W_i = diag(hat(w_i), 0), t_i = T_i xdot."""
+    W = np.zeros((len(T), 6, 6))
+    for W_i, (wx, wy, wz, *_) in zip(W, T @ xd):
         W_i[:3, :3] = (0, -wz, wy), (wz, 0, -wx), (-wy, wx, 0)
-    return W
+    return (T.transpose(0, 2, 1) @ (M @ T_dot + W @ M @ T)).sum(axis=0)
+
+
+def project_weight(T, masses, gravity):
+    """Return gamma (p,) = sum T_i' w_i with w_i = (0, m_i g)."""
+    return np.einsum('ijk,ij->k', T[:, 3:], np.outer(masses, gravity))
+
+
+def minimum_norm(A, tau, weights=None):
+    """
+    Return the actuator forces tau_a0 (r,) of smallest norm with A' tau_a0 = tau (p,), (35)-(36).
+
+    A (r, p), r >= p, of full rank: qdot = A xdot.  A = Q_L U by Householder reflections, tau_a0 = Q_L U^-T tau; A'A,
+    whose condition number is the square of A's, is never formed.
+    weights (r,), positive: the sum of weights tau_a0^2 is smallest, for actuators of different kinds or sizes (ours).
+    """
+    scale = np.ones(len(A)) if weights is None else 1 / np.sqrt(weights)
+    Q_L, U = np.linalg.qr(scale[:, None] * A)
+    return scale * (Q_L @ np.linalg.solve(U.T, tau))
+
+
+# --- the machine of the case study
 
 
 def rate_along(function, machine, x, xd):
@@ -188,40 +216,24 @@ def rate_along(function, machine, x, xd):
 
 def generalized_inertia(machine, x):
     """Return I (3, 3) at x (3,), I = sum T_i' M_i T_i."""
-    T, M = twist_shaping_matrices(machine, x), mass_matrices(machine, x)
-    return (T.transpose(0, 2, 1) @ M @ T).sum(axis=0)
+    return project_inertia(twist_shaping_matrices(machine, x), mass_matrices(machine, x))
 
 
 def coriolis_matrix(machine, x, xd):
     """Return C (3, 3) at x, xd (3,), C = sum T_i' (M_i Tdot_i + W_i M_i T_i); Idot - 2 C is skew-symmetric."""
-    T, M = twist_shaping_matrices(machine, x), mass_matrices(machine, x)
     T_dot = rate_along(twist_shaping_matrices, machine, x, xd)
-    W = angular_velocity_matrices(machine, x, xd)
-    return (T.transpose(0, 2, 1) @ (M @ T_dot + W @ M @ T)).sum(axis=0)
+    return project_coriolis(twist_shaping_matrices(machine, x), T_dot, mass_matrices(machine, x), xd)
 
 
 def gravity_force(machine, x):
     """Return gamma (3,) at x (3,), gamma = sum T_i' w_i with w_i = (0, m_i g)."""
-    w = np.zeros((7, 6))
-    w[:, 3:] = np.outer(machine.masses, machine.gravity)
-    return np.einsum('ijk,ij->k', twist_shaping_matrices(machine, x), w)
+    return project_weight(twist_shaping_matrices(machine, x), machine.masses, machine.gravity)
 
 
 def generalized_force(machine, x, xd, xdd):
     """Return tau (3,) [N m, N m, N] at x, xd, xdd (3,), (25) without dissipation."""
     return (generalized_inertia(machine, x) @ xdd + coriolis_matrix(machine, x, xd) @ xd
             - gravity_force(machine, x))
-
-
-def minimum_norm(A, tau):
-    """
-    Return the actuator forces tau_a0 (r,) of smallest norm with A' tau_a0 = tau (p,), (35)-(36).
-
-    A (r, p), r >= p, of full rank: qdot = A xdot.  A = Q_L U by Householder reflections, tau_a0 = Q_L U^-T tau; A'A,
-    whose condition number is the square of A's, is never formed.
-    """
-    Q_L, U = np.linalg.qr(A)
-    return Q_L @ np.linalg.solve(U.T, tau)
 
 
 def inverse_dynamics(machine, x, xd, xdd):
