@@ -13,6 +13,12 @@ With I, B, F the sums of `derivatives_body` over a body and all it carries, and 
 and for i = k the sum over its bodies of J . phi + J' . F and of J . psi.  Then, at xdd = FD(x, xd, f),
 
     dxdd/dx = -M^-1 df/dx      dxdd/dxd = -M^-1 df/dxd      dxdd/df = M^-1
+
+A floating base is module 0, at rest in the frame of its body.  Its six rows are those of the wrench F on it, its six
+columns belong to a displacement and to a twist e of it in its own axes, where gravity g and the twist V_0 are those
+of the base: dA_0/dx = (w x g, 0), and as the rates of a change in axes that move along
+
+    dF/dx_0 = I (w x g, 0)      dF/dxd_0 = 2 B e + I (V_0 x e)
 """
 import math
 
@@ -21,6 +27,7 @@ from .derivatives_body import (
     carry,
     coriolis_times,
     coriolis_transposed,
+    cross_motion,
     cross_wrench,
     in_axes,
     line,
@@ -36,10 +43,10 @@ from .derivatives_body import (
     turned,
     vector,
 )
+from .derivatives_joint import friction_slopes, move_cylinder, triangle_curvature
 from .entry import checked, finite
 from .forward import forward
-from .motion import triangle
-from .records import BARREL, LINK, LOOP, PRISMATIC, ROD
+from .records import LINK, LOOP, PRISMATIC, ROD
 from .spatial import add, cross, dot, pair, rigid_times, scale, store, sub
 
 
@@ -51,7 +58,7 @@ def inverse_derivatives(mods, bodies, env, x, xd, xdd, f, f_x, f_xd, M):
     """
     status = checked(mods.shape[0], x, xd, xdd, f)
     if status == 0:
-        status = derive_inverse(mods, bodies, env, x, xd, xdd, f, f_x, f_xd, M)
+        status = derive_inverse(mods, bodies, env, 0, (0.0, 0.0, 0.0), x, xd, xdd, f, f_x, f_xd, M)
     return status if status != 0 else finite(f)
 
 
@@ -71,7 +78,7 @@ def forward_derivatives(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, x
 def derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f, effort):
     status = forward(mods, work, env, x, xd, f, xdd)
     if status == 0:
-        status = derive_inverse(mods, bodies, env, x, xd, xdd, effort, xdd_x, xdd_xd, xdd_f)
+        status = derive_inverse(mods, bodies, env, 0, (0.0, 0.0, 0.0), x, xd, xdd, effort, xdd_x, xdd_xd, xdd_f)
     if status == 0:
         cholesky(xdd_f)
         solve_negative(xdd_f, xdd_x)
@@ -81,21 +88,25 @@ def derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f,
 
 
 @kernel
-def derive_inverse(mods, bodies, env, x, xd, xdd, f, f_x, f_xd, M):
+def derive_inverse(mods, bodies, env, base, lift, x, xd, xdd, f, f_x, f_xd, M):
+    """See `inverse_derivatives`; with base = 6 the base floats, and its rows and columns stand before the modules'.
+
+    lift (x, y, z): minus gravity in the axes of a floating base.
+    """
     n = f_x.shape[0]
     for i in range(n):
         for j in range(n):
             f_x[i, j] = 0.0
             f_xd[i, j] = 0.0
             M[i, j] = 0.0
-    status = outward(mods, bodies, env, x, xd, xdd, f, f_x, f_xd)
+    status = outward(mods, bodies, env, base, x, xd, xdd, f, f_x, f_xd)
     if status == 0:
-        inward(mods, bodies, f, f_x, f_xd, M)
+        inward(mods, bodies, env, base, lift, f, f_x, f_xd, M)
     return status
 
 
 @kernel
-def outward(mods, bodies, env, x, xd, xdd, f, f_x, f_xd):
+def outward(mods, bodies, env, base, x, xd, xdd, f, f_x, f_xd):
     """First sweep, base to tips: motion and own sums of every body; the friction opens f and the diagonals."""
     for k in range(mods.shape[0]):
         b, i = mods[k], mods[k]['coordinate']
@@ -133,92 +144,13 @@ def outward(mods, bodies, env, x, xd, xdd, f, f_x, f_xd):
         load_body(r, X, Y, Z, p, b['link'], V, A)
         if b['rubs']:
             force, by_x, by_xd = friction_slopes(b, k1, k2, k1x, k2x, xd[i])
-            f[i], f_x[i, i], f_xd[i, i] = -force, -by_x, -by_xd
+            row = base + i
+            f[row], f_x[row, row], f_xd[row, row] = -force, -by_x, -by_xd
         else:
-            f[i] = 0.0
+            f[base + i] = 0.0
         if env.shape[0] > 2:
             less_external(b, bodies, env, k, x[i])
     return 0
-
-
-@kernel
-def move_cylinder(b, bodies, k, X, Y, Z, p, V, A, turn, ratio, x, xd, xdd):
-    """Place barrel and rod of a loop on the base frame X, Y, Z, p of its module, whose parent moves at V, A.
-
-    turn: (cos, sin) of the stroke axis against C -> B; ratio: k2 and its first two derivatives by x.
-    """
-    k2, k2x, k2xx = ratio
-    p = add(p, in_axes(X, Y, Z, b['pin']))
-    X, Y = turned(X, Y, b['base_turn'][0], b['base_turn'][1])
-    X, Y = turned(X, Y, turn[0], turn[1])
-    pin = line(p, Z)
-    J, slope, curve = times(k2, pin), times(k2x, pin), times(k2xx, pin)
-
-    r = bodies[3 * k + BARREL]
-    VB, AB = move_curved_body(r, V, A, J, slope, curve, xd, xdd)
-    place_body(r, X, Y, Z, p)
-    load_body(r, X, Y, Z, p, b['barrel'], VB, AB)
-
-    # the rod slides along X, which turns towards Y by k2
-    J = add(J[0], X), J[1]
-    slope = add(slope[0], scale(k2, Y)), slope[1]
-    curve = add(curve[0], sub(scale(k2x, Y), scale(k2 * k2, X))), curve[1]
-    r = bodies[3 * k + ROD]
-    VR, AR = move_curved_body(r, V, A, J, slope, curve, xd, xdd)
-    p = add(p, scale(x, X))
-    place_body(r, X, Y, Z, p)
-    load_body(r, X, Y, Z, p, b['rod'], VR, AR)
-
-
-@kernel
-def triangle_curvature(b, x):
-    """Return (cos q, sin q, cos q1, sin q1, k1, k1', k1'', k2, k2', k2''), ' the derivative by x; see `triangle`."""
-    c, s, c1, s1, k1, k2, k1x, k2x = triangle(b, x, 1.0)
-    if s == 0.0:
-        return c, s, c1, s1, k1, k1x, 0.0, k2, k2x, 0.0
-    L, L1, e = b['L'], b['L1'], b['e']
-    rho = x + b['x0']
-    inverse, ratio = 1.0 / (rho * rho + e * e), 1.0 / s
-    cot, lean = c * ratio, k1 * ratio
-    k1xx = k1 * (lean * lean - cot * (2.0 * k1x - 2.0 * b['half'] * ratio))
-    # k2 = r k1 + e / s^2 with r = L1 (L1 + L c) / s^2 and r' = rho (1 - 2 r) / s^2
-    skew = e * inverse
-    r = L1 * (L1 + L * c) * inverse
-    rx = rho * inverse * (1.0 - 2.0 * r)
-    k2xx = ((1.0 - 2.0 * r - 4.0 * rho * rx) * k1 + (8.0 * rho * rho * inverse - 2.0) * skew) * inverse
-    return c, s, c1, s1, k1, k1x, k1xx, k2, k2x, k2xx + 2.0 * rx * k1x + r * k1xx
-
-
-@kernel
-def friction_slopes(b, k1, k2, k1x, k2x, xd):
-    """Return the force of `friction` and its derivatives by x and xd."""
-    force, by_x, by_xd = joint_friction(b, 0, 1.0, 0.0, xd)
-    if b['kind'] == LOOP:
-        for joint in range(1, 4):
-            if joint == 1:
-                k, kx = k1, k1x
-            elif joint == 2:
-                k, kx = k2, k2x
-            else:
-                k, kx = k1 - k2, k1x - k2x
-            more, more_by_x, more_by_xd = joint_friction(b, joint, k, kx, xd)
-            force, by_x, by_xd = force + more, by_x + more_by_x, by_xd + more_by_xd
-    return force, by_x, by_xd
-
-
-@kernel
-def joint_friction(b, joint, k, kx, xd):
-    """Return the force -k (d k xd + F tanh(k xd / v_s)) of a joint that moves at k xd, and its derivatives."""
-    d = b['damping'][joint]
-    force, by_x, by_xd = -d * k * k * xd, -2.0 * d * k * kx * xd, -d * k * k
-    if b['rubs'] == 2:
-        rate, F = xd / b['slip'], b['friction'][joint]
-        level = math.tanh(k * rate)
-        steep = k * (1.0 - level * level)
-        force -= F * k * level
-        by_x -= F * kx * (level + steep * rate)
-        by_xd -= F * k * steep / b['slip']
-    return force, by_x, by_xd
 
 
 @kernel
@@ -238,10 +170,11 @@ def less_external(b, bodies, env, k, x):
 
 
 @kernel
-def inward(mods, bodies, f, f_x, f_xd, M):
+def inward(mods, bodies, env, base, lift, f, f_x, f_xd, M):
     """Second sweep, tips to base: sums over what each body carries, and the rows and columns of its module."""
-    for k in range(mods.shape[0] - 1, -1, -1):
-        b, i = mods[k], mods[k]['coordinate']
+    first = 1 if base else 0
+    for k in range(mods.shape[0] - 1, first - 1, -1):
+        b, i = mods[k], base + mods[k]['coordinate']
         p, q, phi, psi = null(), (0.0, 0.0, 0.0), null(), null()
         for body in range(3 if b['kind'] == LOOP else 1):
             r = bodies[3 * k + body]
@@ -261,8 +194,10 @@ def inward(mods, bodies, f, f_x, f_xd, M):
                 carry(bodies[3 * b['parent'] + b['on']], r)
 
         row, on = b['parent'], b['on']
-        while row >= 0:
-            r, j = bodies[3 * row + on], mods[row]['coordinate']
+        if base:
+            couple_base(env, lift, i, p, q, phi, psi, f_x, f_xd, M)
+        while row >= first:
+            r, j = bodies[3 * row + on], base + mods[row]['coordinate']
             J, rate, a = pair(r['J']), pair(r['rate']), pair(r['a'])
             f_x[j, i], f_xd[j, i] = product(J, phi), product(J, psi)
             f_x[i, j] = product(p, a) + dot(q, rate[1])
@@ -270,6 +205,45 @@ def inward(mods, bodies, f, f_x, f_xd, M):
             M[i, j] = product(p, J)
             M[j, i] = M[i, j]
             row, on = mods[row]['parent'], mods[row]['on']
+    if base:
+        float_base(bodies[LINK], env, lift, f, f_x, f_xd, M)
+
+
+@kernel
+def couple_base(env, lift, i, p, q, phi, psi, f_x, f_xd, M):
+    """Write what row i and its column have with a floating base, given the sums of `inward`."""
+    V = pair(env[0])
+    turn = cross(p[0], lift)
+    rate = cross(p[0], V[1]), add(q, add(cross(p[0], V[0]), cross(p[1], V[1])))
+    for c in range(3):
+        f_x[i, 3 + c] = turn[c]
+        f_xd[i, c], f_xd[i, 3 + c] = rate[0][c], rate[1][c]
+        M[i, c], M[i, 3 + c] = p[0][c], p[1][c]
+        f_x[c, i], f_x[3 + c, i] = phi[0][c], phi[1][c]
+        f_xd[c, i], f_xd[3 + c, i] = psi[0][c], psi[1][c]
+        M[c, i], M[3 + c, i] = p[0][c], p[1][c]
+
+
+@kernel
+def float_base(r, env, lift, f, f_x, f_xd, M):
+    """Write the rows of a floating base for its own motion; body r carries everything."""
+    B, l, theta, F = sums(r)
+    V, zero = pair(env[0]), (0.0, 0.0, 0.0)
+    store(f, F[0], F[1])
+    for c in range(6):
+        e = (1.0 * (c % 3 == 0), 1.0 * (c % 3 == 1), 1.0 * (c % 3 == 2))
+        E = (e, zero) if c < 3 else (zero, e)
+        column(M, c, rigid_times(B, E[0], E[1]))
+        V_e = cross_motion(V, E)
+        column(f_xd, c, plus(rigid_times(B, V_e[0], V_e[1]), coriolis_times(l, theta, E[1])))
+        if c >= 3:
+            column(f_x, c, rigid_times(B, cross(lift, e), zero))
+
+
+@kernel
+def column(a, c, F):
+    a[0, c], a[1, c], a[2, c] = F[0]
+    a[3, c], a[4, c], a[5, c] = F[1]
 
 
 @kernel
