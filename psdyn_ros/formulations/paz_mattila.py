@@ -9,6 +9,9 @@ Frames of a loop: Bc base, B1 moving link (joint q), B3 cylinder (q1), B4 rod (x
 on the moving link, which is Bc of the next module.  Equation numbers are of the printed version; signs are corrected in
 the last entry of row f4y of K4bar and in the last two right-hand sides of the 7 x 7 system.
 
+Losses of joints and pins, and wrenches by the environment, are ours: the former by virtual power, so that the internal
+wrenches do not have them, the latter in the biases p of the bodies.
+
 Source: A. Paz, J. Mattila, "Analytical forward dynamics modeling of linearly actuated heavy-duty parallel-serial
 manipulators", arXiv:2403.08524.
 """
@@ -18,38 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import LoopClosureError
+from .screws import AT_REST, S_X, S_Z, XI, ad, adjoint, displacement, hat, wrench_bias
 
-S_X = np.array((1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-S_Z = np.array((0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
-XI = np.eye(6)[[0, 1, 5]]  # (3, 6), selects (fx, fy, mz)
-AT_REST = np.zeros(6)
-
-
-def hat(a):
-    """Return the matrix (3, 3) of the cross product a x."""
-    return np.array(((0.0, -a[2], a[1]), (a[2], 0.0, -a[0]), (-a[1], a[0], 0.0)))
-
-
-def adjoint(T):
-    """Return Ad (6, 6), which maps a twist to a frame whose pose in the present one is T (4, 4)."""
-    R, r = T[:3, :3], T[:3, 3]
-    Ad = np.zeros((6, 6))
-    Ad[:3, :3] = Ad[3:, 3:] = R.T
-    Ad[:3, 3:] = -R.T @ hat(r)
-    return Ad
-
-
-def ad(nu):
-    """Return ad_nu (6, 6) = [[hat(w), hat(v)], [0, hat(w)]]."""
-    matrix = np.zeros((6, 6))
-    matrix[:3, :3] = matrix[3:, 3:] = hat(nu[3:])
-    matrix[:3, 3:] = hat(nu[:3])
-    return matrix
-
-
-def wrench_bias(M, nu):
-    """Return p (6,) = -ad*_nu M nu."""
-    return -ad(nu).T @ M @ nu
+SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
+NO_LOSS = (0.0, 0.0)
 
 
 def spatial_inertia(m, c, I_c):
@@ -58,15 +33,6 @@ def spatial_inertia(m, c, I_c):
     M[:3, :3], M[3:, 3:] = m * np.eye(3), I_c - m * hat(c) @ hat(c)
     M[:3, 3:], M[3:, :3] = -m * hat(c), m * hat(c)
     return M
-
-
-def displacement(s, x):
-    """Return the pose (4, 4) after a motion x on the unit screw s (6,): (axis, 0) prismatic, (0, axis) revolute."""
-    axis = hat(s[3:])
-    T = np.eye(4)
-    T[:3, :3] += np.sin(x) * axis + (1 - np.cos(x)) * axis @ axis
-    T[:3, 3] = x * np.asarray(s[:3])
-    return T
 
 
 class LoopKinematics(NamedTuple):
@@ -95,6 +61,12 @@ class LoopKinematics(NamedTuple):
     p: tuple
     """p_B1, p_B3, p_B4."""
     p_E: np.ndarray
+    friction: float
+    """On the actuator [N]: what overcomes the losses of x, q, q1 and of the pin."""
+
+    def loaded(self, F_B0, F_B1, F_B3, F_B4):
+        """Return this under wrenches (6,) by the environment."""
+        return self._replace(p_B0=self.p_B0 - F_B0, p=tuple(np.subtract(self.p, (F_B1, F_B3, F_B4))))
 
 
 class LoopArticulated(NamedTuple):
@@ -133,7 +105,8 @@ class LoopModule:
     A triangle: base side L, moving side L1, actuator side x + Lc + Lc0 [m].
 
     T_B1, T_B3: poses (4, 4) of B1 and B3 in Bc at zero angle (T_B1 = T_B3 translated by (L, 0, 0)); T_E: pose of E
-    in B1; M_B0..M_E: inertias (6, 6) at the frame they name.
+    in B1; M_B0..M_E: inertias (6, 6) at the frame they name; losses: (damping, Coulomb friction) of x, q, q1 and of
+    the pin between rod and moving link, which turns by q2.
     """
 
     L: float
@@ -148,6 +121,7 @@ class LoopModule:
     M_B3: np.ndarray
     M_B4: np.ndarray
     M_E: np.ndarray
+    losses: tuple = (NO_LOSS,) * 4
 
     def angles(self, x):
         """Return q, q1, q2 [rad] at the stroke x [m]."""
@@ -208,12 +182,14 @@ class LoopModule:
         xi4, xi5 = S_Z * k2, S_Z * k5 + ad(nu_B3) @ S_Z * k2 * xd
         xi7, xi8 = Ad_34 @ xi4 + S_X, Ad_34 @ xi5 + ad(nu_B4) @ S_X * xd
         K_bar = self.K_bar(x)
+        slips = ((1.0, xd), *((ratio, ratio * xd) for ratio in k[:3]))
         return LoopKinematics(
             angles, k, K_bar, tuple(XI.T @ K @ XI for K in np.hsplit(K_bar, 3)),
             (Ad_B1, Ad_B3, Ad_34 @ Ad_B3), Ad_34, Ad_E, nu_E, xi1, xi2, xi4, xi5, xi7, xi8,
             wrench_bias(self.M_B0, nu_Bc),
             (wrench_bias(self.M_B1, nu_B1), wrench_bias(self.M_B3, nu_B3), wrench_bias(self.M_B4, nu_B4)),
-            wrench_bias(self.M_E, nu_E))
+            wrench_bias(self.M_E, nu_E),
+            sum(ratio * friction(rate, *loss) for (ratio, rate), loss in zip(slips, self.losses)))
 
     def articulate(self, kin, f, M_next, p_next):
         """Return `LoopArticulated` from f [N] and M_Bc^A (6, 6), p_Bc^A (6,) of the next module: sweep 2."""
@@ -259,7 +235,7 @@ class LoopModule:
         F_B1, F_B3 = planar @ (F1 - Ad_1P.T @ F_P), planar @ (F3 + kin.Ad_34.T @ F_B4)
         F_B0 = self.M_B0 @ nudot_Bc + kin.p_B0
         F_Bc = F_B0 + Ad_B1.T @ F1 + Ad_B3.T @ F3 + Ad_B4.T @ F4           # (38)
-        return LoopWrenches(S_X @ F_B4, F_Bc, F_B1, F_B3, F_B4, F_P)
+        return LoopWrenches(S_X @ F_B4 + kin.friction, F_Bc, F_B1, F_B3, F_B4, F_P)
 
 
 class SerialKinematics(NamedTuple):
@@ -272,6 +248,12 @@ class SerialKinematics(NamedTuple):
     p_B0: np.ndarray
     p_B4: np.ndarray
     p_E: np.ndarray
+    friction: float
+    """On the actuator [N or N m]."""
+
+    def loaded(self, F_B0, F_B4):
+        """Return this under wrenches (6,) by the environment."""
+        return self._replace(p_B0=self.p_B0 - F_B0, p_B4=self.p_B4 - F_B4)
 
 
 class SerialArticulated(NamedTuple):
@@ -301,7 +283,7 @@ class SerialModule:
     An actuated joint with the unit screw s (6,), (axis, 0) prismatic or (0, axis) revolute.
 
     T_B4: pose (4, 4) of B4 in Bc at x = 0; T_E: pose of E in B4; M_B0, M_B4, M_E: inertias (6, 6) at the frame they
-    name.
+    name; loss: damping and Coulomb friction of x.
     """
 
     s: np.ndarray
@@ -310,6 +292,7 @@ class SerialModule:
     M_B0: np.ndarray
     M_B4: np.ndarray
     M_E: np.ndarray
+    loss: tuple = NO_LOSS
 
     def kinematics(self, x, xd, nu_Bc):
         """Return `SerialKinematics` at x, xd under the base twist nu_Bc (6,): sweep 1."""
@@ -318,7 +301,8 @@ class SerialModule:
         nu_B4 = Ad_B4 @ nu_Bc + self.s * xd
         nu_E = Ad_E @ nu_B4
         return SerialKinematics(Ad_B4, Ad_E, nu_E, ad(nu_B4) @ self.s * xd, wrench_bias(self.M_B0, nu_Bc),
-                                wrench_bias(self.M_B4, nu_B4), wrench_bias(self.M_E, nu_E))
+                                wrench_bias(self.M_B4, nu_B4), wrench_bias(self.M_E, nu_E),
+                                friction(xd, *self.loss))
 
     def articulate(self, kin, f, M_next, p_next):
         """Return `SerialArticulated` from f and M_Bc^A (6, 6), p_Bc^A (6,) of the next module: sweep 2."""
@@ -346,7 +330,7 @@ class SerialModule:
         """Return `SerialWrenches`; F_next (6,) is F_Bc of the next module."""
         nudot_B4, nudot_E = self.accelerations(kin, xdd, nudot_Bc)
         F_B4 = self.M_B4 @ nudot_B4 + kin.p_B4 + kin.Ad_E.T @ (self.M_E @ nudot_E + kin.p_E + F_next)
-        return SerialWrenches(self.s @ F_B4, self.M_B0 @ nudot_Bc + kin.p_B0 + kin.Ad_B4.T @ F_B4, F_B4)
+        return SerialWrenches(self.s @ F_B4 + kin.friction, self.M_B0 @ nudot_Bc + kin.p_B0 + kin.Ad_B4.T @ F_B4, F_B4)
 
 
 class ForwardDynamics(NamedTuple):
@@ -369,14 +353,21 @@ class InverseDynamics(NamedTuple):
     wrenches: tuple
 
 
-def forward_dynamics(modules, x, xd, f, nudot_0, nu_0=AT_REST):
+def friction(rate, damping, coulomb):
+    """Return damping v + coulomb tanh(v / v_s) at a rate v."""
+    return damping * rate + coulomb * np.tanh(rate / SLIP)
+
+
+def forward_dynamics(modules, x, xd, f, nudot_0, nu_0=AT_REST, external=None):
     """
     Return `ForwardDynamics` of a chain of modules by Algorithm 1.
 
     x, xd, f (n,): positions, rates and forces of the actuators; nudot_0 (6,): acceleration of the first Bc less
-    gravity; nu_0 (6,): its twist.
+    gravity; nu_0 (6,): its twist; external: per module the wrenches (6,) by the environment on B0, B1, B3, B4 of a
+    loop, on B0, B4 of a serial module, each in the frame of the body.
     """
-    kinematics = _sweep(modules, x, xd, nu_0)
+    kinematics = _sweep(modules, x, xd, nu_0, external)
+    f = [force - kin.friction for force, kin in zip(f, kinematics)]
     M, p, articulated = np.zeros((6, 6)), np.zeros(6), []
     for module, kin, force in reversed(list(zip(modules, kinematics, f))):
         articulated.insert(0, module.articulate(kin, force, M, p))
@@ -388,9 +379,9 @@ def forward_dynamics(modules, x, xd, f, nudot_0, nu_0=AT_REST):
     return ForwardDynamics(np.array(xdd), kinematics, tuple(articulated))
 
 
-def inverse_dynamics(modules, x, xd, xdd, nudot_0, nu_0=AT_REST):
+def inverse_dynamics(modules, x, xd, xdd, nudot_0, nu_0=AT_REST, external=None):
     """Return `InverseDynamics` of a chain of modules at accelerations xdd (n,), the rest as in `forward_dynamics`."""
-    kinematics = _sweep(modules, x, xd, nu_0)
+    kinematics = _sweep(modules, x, xd, nu_0, external)
     nudots = [np.asarray(nudot_0, float)]
     for module, kin, acceleration in zip(modules, kinematics, xdd):
         nudots.append(module.accelerations(kin, acceleration, nudots[-1])[-1])
@@ -401,9 +392,9 @@ def inverse_dynamics(modules, x, xd, xdd, nudot_0, nu_0=AT_REST):
     return InverseDynamics(np.array([w.f for w in wrenches]), F, kinematics, tuple(wrenches))
 
 
-def _sweep(modules, x, xd, nu_0):
+def _sweep(modules, x, xd, nu_0, external):
     kinematics, nu = [], nu_0
     for module, position, rate in zip(modules, x, xd):
         kinematics.append(module.kinematics(position, rate, nu))
         nu = kinematics[-1].nu_E
-    return tuple(kinematics)
+    return tuple(kinematics if external is None else (kin.loaded(*F) for kin, F in zip(kinematics, external)))
