@@ -109,7 +109,7 @@ class Mechanism:
         self.coordinates = tuple(name for name in coordinates if name in self.joints)
         self.dof = self.free + len(self.coordinates)
         self.actuators = tuple(actuators)
-        self.row = {name: self.free + j for j, name in enumerate(self.joints)}
+        self.row = {name: self.free + j for j, name in enumerate(self.joints)}  # of u
         self.independent = np.array([*range(self.free), *(self.row[name] for name in self.coordinates)], int)
         self.dependent = np.setdiff1d(np.arange(self.nv), self.independent)
         self.driven = np.array([self.row[name] for name in self.actuators], int)
@@ -168,6 +168,10 @@ class Mechanism:
         if depends.size and not smallest < CLOSED:
             raise LoopClosureError(f'the loops leave a gap of {smallest:.3g} (m or rad)')
         return best
+
+    def placed(self, q):
+        """Return the `Posture` at joint positions q (joints,), base at the origin, loops open: G is None."""
+        return self._place(IDENTITY, q)
 
     def _posture(self, base, q):
         posture = self._place(base, q)

@@ -46,7 +46,7 @@ class TwoPorts:
             units = self._cut_wrenches(posture)
             rest = self._state(posture, 0 * u)
             compliance = np.array([self._response(rest, 0 * u, units[row], gravity=False)
-                                   for row in rows]).reshape(len(rows), -1).T
+                                   for row in rows]).reshape(len(rows), m.nv).T
             for _ in range(2 if rows else 0):
                 cut[rows] += np.linalg.solve(K[rows] @ compliance, bias - K[rows] @ acceleration)
                 acceleration = self._response(state, forces, self._summed(
