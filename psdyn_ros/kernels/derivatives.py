@@ -80,7 +80,7 @@ def derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f,
     if status == 0:
         status = derive_inverse(mods, bodies, env, 0, (0.0, 0.0, 0.0), x, xd, xdd, effort, xdd_x, xdd_xd, xdd_f)
     if status == 0:
-        cholesky(xdd_f)
+        factorise(xdd_f)
         solve_negative(xdd_f, xdd_x)
         solve_negative(xdd_f, xdd_xd)
         invert(xdd_f)
@@ -247,49 +247,53 @@ def column(a, c, F):
 
 
 @kernel
-def cholesky(M):
-    """Replace the lower triangle of M by L with M = L L', its diagonal by the reciprocals of that of L."""
-    for j in range(M.shape[0]):
-        for i in range(j, M.shape[0]):
+def factorise(M):
+    """Replace M by L D L': L in the upper triangle as L', the reciprocals of D on the diagonal.
+
+    Without roots: a body may be declared that makes M indefinite.
+    """
+    n = M.shape[0]
+    for j in range(n):
+        for i in range(j, n):
             total = M[i, j]
             for k in range(j):
-                total -= M[i, k] * M[j, k]
-            M[i, j] = 1.0 / math.sqrt(total) if i == j else total * M[j, j]
+                total -= M[i, k] * M[k, j]
+            M[i, j] = total
+        M[j, j] = 1.0 / M[j, j]
+        for i in range(j + 1, n):
+            M[j, i] = M[i, j] * M[j, j]
 
 
 @kernel
 def solve_negative(L, B):
-    """Replace B by -M^-1 B; L from `cholesky`."""
+    """Replace B by -M^-1 B; L from `factorise`."""
     n, columns = B.shape
     for i in range(n):
         for k in range(i):
             for c in range(columns):
-                B[i, c] -= L[i, k] * B[k, c]
-        for c in range(columns):
-            B[i, c] *= L[i, i]
+                B[i, c] -= L[k, i] * B[k, c]
     for i in range(n - 1, -1, -1):
-        for k in range(i + 1, n):
-            for c in range(columns):
-                # the rows below carry their sign already
-                B[i, c] += L[k, i] * B[k, c]
         for c in range(columns):
             B[i, c] *= -L[i, i]
+        for k in range(i + 1, n):
+            for c in range(columns):
+                B[i, c] -= L[i, k] * B[k, c]
 
 
 @kernel
 def invert(L):
-    """Replace L from `cholesky` by M^-1 = L^-T L^-1, exactly symmetric."""
+    """Replace L from `factorise` by M^-1 = W' D^-1 W with W = L^-1, exactly symmetric."""
     n = L.shape[0]
     for j in range(n):
         for i in range(j + 1, n):
-            total = 0.0
-            for k in range(j, i):
-                total -= L[i, k] * L[k, j]
-            L[i, j] = total * L[i, i]
+            total = L[j, i]
+            for k in range(j + 1, i):
+                total += L[k, i] * L[k, j]
+            L[i, j] = -total
     for i in range(n):
         for j in range(i + 1):
-            total = 0.0
-            for k in range(i, n):
-                total += L[k, i] * L[k, j]
+            total = L[i, i] * L[i, j] if j < i else L[i, i]
+            for k in range(i + 1, n):
+                total += L[k, i] * L[k, k] * L[k, j]
             L[i, j] = total
             L[j, i] = total

@@ -6,14 +6,15 @@ With z the positions of all modules, tau(z, zd, zdd) the efforts on them, and dz
     df/dx   = G' (tau_z G + tau_zd dzd/dx + tau_zdd dzdd/dx) + (dG/dx)' tau
     df/dxd  = G' (tau_zd G + tau_zdd dzdd/dxd)                 df/dxdd = M = G' tau_zdd G
 
-Forward dynamics solves f = G' tau_a for efforts tau_a on the modules that stay what they are, so that
+Efforts that act on the joints are taken off tau first.  Forward dynamics is f = 0 with those of the actuators, so
+that, with G_a the rows of G that are driven,
 
-    dxdd/dx = -M^-1 (df/dx - (dG/dx)' tau_a)    dxdd/dxd = -M^-1 df/dxd    dxdd/dtau_a = M^-1 G'
+    dxdd/dx = -M^-1 df/dx    dxdd/dxd = -M^-1 df/dxd    dxdd/df_a = M^-1 G_a'
 
 A floating base has the first six rows and columns: displacement and twist in its own axes.
 """
 from .compiler import entry, kernel
-from .derivatives import cholesky, derive_inverse, solve_negative
+from .derivatives import derive_inverse, factorise, solve_negative
 from .derivatives_loops import coordinate_of, curve_cluster, differentiate_pin
 from .entry import SHAPE, finite
 from .general import general_forward, spread, tree_accelerations
@@ -24,12 +25,13 @@ from .general_entry import checked_inputs
 def inverse_general_derivatives(mods, bodies, env, loops, slopes, x, xd, xdd, passive, f, f_x, f_xd, M):
     """Write f (dof,) on the coordinates and df/dx, df/dxd, df/dxdd = M (dof, dof); statuses as `inverse_general`.
 
-    passive (modules,): efforts that act on the joints besides, and are taken off f.
+    passive (3, modules): efforts that act on the joints besides, which are taken off f, and their derivatives by
+    position and rate of the same joint.
     bodies: scratch (3 modules,) BODY.
     """
     status = checked_inputs(loops, x, xd, xdd)
     if status == 0:
-        status = derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, passive, f, f_x, f_xd, M)
+        status = derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, passive[0], passive, f, f_x, f_xd, M)
     return status if status != 0 else finite(f)
 
 
@@ -38,7 +40,7 @@ def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x,
                                 xdd_f, M, rest):
     """Write xdd (dof,), dxdd/dx, dxdd/dxd (dof, dof) and dxdd/df (dof, actuators); arguments as `forward_general`.
 
-    Efforts f and passive are held.  M (dof, dof), rest (dof,): scratch.
+    passive as above.  M (dof, dof), rest (dof,): scratch.
     """
     status = checked_inputs(loops, x, xd, xd)
     if status == 0 and f.shape[0] != loops.driven.shape[0]:
@@ -46,11 +48,11 @@ def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x,
     if status == 0:
         status = finite(f)
     if status == 0:
-        status = general_forward(mods, work, env, loops, base, x, xd, f, passive, 0.0, 0.0, xdd)
+        status = general_forward(mods, work, env, loops, base, x, xd, f, passive[0], 0.0, 0.0, xdd)
     if status != 0:
         return status
     # z[3] holds the efforts on the modules; the tree's own go elsewhere
-    status = derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, loops.z[3], rest, xdd_x, xdd_xd, M)
+    status = derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, loops.z[3], passive, rest, xdd_x, xdd_xd, M)
     if status != 0:
         return status
     for i in range(f.shape[0]):
@@ -60,7 +62,7 @@ def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x,
     for c in range(loops.base):
         if base[0, c] != 0.0:
             hold(c, M, xdd_x, xdd_xd, xdd_f)
-    cholesky(M)
+    factorise(M)
     solve_negative(M, xdd_x)
     solve_negative(M, xdd_xd)
     solve_negative(M, xdd_f)
@@ -79,8 +81,8 @@ def hold(c, M, xdd_x, xdd_xd, xdd_f):
 
 
 @kernel
-def derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, held, f, f_x, f_xd, M):
-    """See `inverse_general_derivatives`; held (modules,): efforts on the joints that do not change."""
+def derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, held, passive, f, f_x, f_xd, M):
+    """See `inverse_general_derivatives`; held (modules,): all efforts that act on the joints, passive ones too."""
     status = spread(loops, env, x, xd)
     if status != 0:
         return status
@@ -91,7 +93,10 @@ def derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, held, f, f_x, f
     if status != 0:
         return status
     for k in range(mods.shape[0]):
-        effort[base + k] -= held[k]
+        row = base + k
+        effort[row] -= held[k]
+        tree[0, row, row] -= passive[1, k]
+        tree[1, row, row] -= passive[2, k]
 
     n, Z = xd.shape[0], slopes.z
     Z[:] = 0.0
