@@ -7,8 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from .api.check import check_report
 from .api.load import load
+from .formulations.adapters import Mechanism, call_witnesses
 from .model.errors import PsdynError
 from .model.locate import find_machine, machine_names
+from .validation.witness import compare, witness_report
 
 
 def main(arguments=None):
@@ -45,6 +47,10 @@ def _parser():
     check.add_argument('--actuated', nargs='+', metavar='JOINT', help='actuated joints, overrules <ros2_control>')
     check.add_argument('--loops-file', metavar='YAML', help='further loop closures')
     check.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
+    check.add_argument('--witness', action='store_true',
+                       help='compare the dynamics with every other formulation that applies, on random states')
+    check.add_argument('--states', type=_count, default=50, metavar='N', help='number of these states (50)')
+    check.add_argument('--seed', type=int, default=0, metavar='S', help='of these states (0)')
     check.set_defaults(run=_check)
 
     demo = commands.add_parser(
@@ -54,6 +60,13 @@ def _parser():
     demo.add_argument('--duration', type=float, default=None, metavar='S', help='length of the reference')
     demo.set_defaults(run=_demo)
     return parser
+
+
+def _count(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'{value}: expected 1 or more')
+    return value
 
 
 def _version():
@@ -74,8 +87,21 @@ def _check(options):
             return 2
     manipulator = load(find_machine(options.file), gravity=options.gravity, initial=initial, actuated=options.actuated,
                        loops_file=options.loops_file, allow_unphysical=options.allow_unphysical)
+    if options.witness:
+        return _witness(manipulator, options.states, options.seed)
     print(check_report(manipulator))
     return 0
+
+
+def _witness(manipulator, states, seed):
+    """Print what other formulations say of a machine; 1 when one disagrees."""
+    m, start = manipulator, manipulator.initial_position
+    mechanism = Mechanism(m.machine.description, m.coordinates, m.actuators, m.gravity)
+    names, positions, *_ = m.joint_state(start)
+    witnesses = call_witnesses(mechanism, mechanism.posture(start, dict(zip(names, positions))))
+    result = compare(m, mechanism, witnesses, states, seed)
+    print(witness_report(m.name, result))
+    return 0 if result.agree else 1
 
 
 def _demo(options):

@@ -1,0 +1,40 @@
+"""
+The formulations as witnesses of a URDF: each makes what it needs of a `Mechanism`, or says why it does not apply.
+
+What applies has, at a `Posture`, xd, xdd (dof,), efforts f (actuators,) and wrenches {link: (f, m)}:
+`inverse(posture, xd, xdd, wrenches)` -> force on the coordinates (dof,), `forward(posture, xd, f, wrenches)` -> xdd
+(dof,) and `mass_matrix(posture)` (dof, dof).  Losses of joints and pins are included.
+"""
+from typing import NamedTuple
+
+from ...model.errors import ModelError
+from .denoc import Legs
+from .mechanism import DoesNotApply, Mechanism
+from .noc import NaturalOrthogonalComplement
+from .paz_mattila import ChainOfModules
+from .titop import TwoPorts
+
+FORMULATIONS = {'NOC (Wang et al.)': NaturalOrthogonalComplement, 'TITOP (Alazard et al.)': TwoPorts,
+                'DeNOC (Saha & Schiehlen)': Legs, 'Paz & Mattila': ChainOfModules}
+
+
+class Witness(NamedTuple):
+    """A formulation and a machine: `dynamics`, or the `reason` why there is none."""
+
+    name: str
+    dynamics: object
+    reason: str
+
+
+def call_witnesses(mechanism, posture):
+    """Return a `Witness` of every formulation; posture: one that is closed and regular."""
+    witnesses = []
+    for name, formulation in FORMULATIONS.items():
+        try:
+            witnesses.append(Witness(name, formulation(mechanism, posture), ''))
+        except (DoesNotApply, ModelError) as reason:
+            witnesses.append(Witness(name, None, str(reason)))
+    return witnesses
+
+
+__all__ = ['FORMULATIONS', 'DoesNotApply', 'Mechanism', 'Witness', 'call_witnesses']

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...model.description import IDENTITY, Pose
 from ...model.errors import LoopClosureError
-from ...model.tree import body_parameters, build_tree
+from ...model.tree import build_tree
 
 STEP = 1e-30        # of the complex-step derivative
 SLIP = 5e-3         # v_s of the regularised Coulomb friction [m/s, rad/s]
@@ -84,7 +84,7 @@ class Mechanism:
 
     coordinates: names of the independent joints in the order of x; actuators: names in the order of the efforts;
     gravity (3,) [m/s^2].  A floating base has the first six rates and the first seven numbers of x (position,
-    quaternion x y z w).
+    quaternion x y z w, in the frame of its joint).
     """
 
     def __init__(self, description, coordinates, actuators, gravity):
@@ -147,7 +147,9 @@ class Mechanism:
         Raises LoopClosureError where Newton's method in the dependent joints leaves a gap.
         """
         x = np.asarray(x, float)
-        base, x = (_pose_of(x[:7]), x[7:]) if self.free else (IDENTITY, x)
+        base = IDENTITY
+        if self.free:
+            base, x = self.bodies[self.floating].place @ _pose_of(x[:7]), x[7:]
         q = np.array([guess[name] for name in self.joints], float)
         q[self.independent[self.free:] - self.free] = x
         return self._posture(base, self._closed(base, q))
@@ -166,7 +168,9 @@ class Mechanism:
             q = q.copy()
             q[depends - self.free] += step * min(1.0, LONGEST_STEP / max(np.abs(step).max(), LONGEST_STEP))
         if depends.size and not smallest < CLOSED:
-            raise LoopClosureError(f'the loops leave a gap of {smallest:.3g} (m or rad)')
+            # what the recursion projects, within its tolerance of rounded axes, is no loop for the formulations
+            raise LoopClosureError(f'the loops close up to a gap of {smallest:.3g} (m or rad) only; expected '
+                                   f'{CLOSED:g}, that is pin axes that are parallel to rounding')
         return best
 
     def placed(self, q):
@@ -373,8 +377,14 @@ def _pose_of(seven):
 
 
 def _inertial(description, body):
-    """Return mass, centre and inertia about it of all links of a body."""
-    mass, *first, xx, xy, xz, yy, yz, zz = body_parameters(description, body, IDENTITY)
-    center = np.array(first) / mass if mass else np.zeros(3)
-    about_origin = np.array(((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
-    return mass, center, about_origin - mass * (center @ center * np.eye(3) - np.outer(center, center))
+    """Return mass, centre and inertia about it of all links of a body (Steiner)."""
+    parts = [(pose, description.links[link].inertial) for link, pose in body.links.items()
+             if description.links[link].inertial is not None]
+    mass = sum(inertial.mass for _, inertial in parts)
+    center, inertia = np.zeros(3), np.zeros((3, 3))
+    if mass:
+        center = sum(inertial.mass * pose.apply(inertial.com) for pose, inertial in parts) / mass
+    for pose, inertial in parts:
+        d = hat(pose.apply(inertial.com) - center)
+        inertia += pose.rotation @ inertial.inertia @ pose.rotation.T - inertial.mass * d @ d
+    return mass, center, inertia

@@ -1,0 +1,210 @@
+"""
+The recursion beside other formulations of the same machine, on random states.
+
+The formulations come from outside (`formulations.adapters`), so that nothing here or in them leans on the kernels: a
+`mechanism` closes the loops itself, a witness has `inverse`, `forward` and `mass_matrix`.
+"""
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ..model.errors import PsdynError, StateError
+
+BOUND = 1e-9        # of a disagreement, max|a - ref| / (1 + max|ref|)
+ATTEMPTS = 200      # to draw one state
+REGULAR = 0.05      # smallest singular value of the constraints, relative to the largest ...
+SHARE = 0.3         # ... or this share of the one at the initial position
+QUANTITIES = ('inverse', 'forward', 'mass matrix')
+MOTION = ('positions', 'rates', 'accelerations')
+
+
+class Sample(NamedTuple):
+    """A state and what acts on it; (nx,), (dof,), (dof,), (actuators,), {link: (f, m)}."""
+
+    index: int
+    x: np.ndarray
+    xd: np.ndarray
+    xdd: np.ndarray
+    f: np.ndarray
+    wrenches: dict
+
+
+class Worst(NamedTuple):
+    """The largest disagreement of one quantity, and the state that it belongs to."""
+
+    value: float = -1.0
+    sample: Sample | None = None
+    error: str = ''
+
+
+@dataclass
+class Comparison:
+    """How far witnesses and recursion are apart on `states` states of a `seed`."""
+
+    states: int
+    seed: int
+    reasons: dict
+    """Witness -> why it does not apply, empty where it does."""
+    worst: dict = field(default_factory=dict)
+    """(witness, quantity) -> `Worst`."""
+
+    def note(self, witness, quantity, value, ref, sample):
+        """Keep a disagreement when it is the largest; NaN is larger than any."""
+        size = math.inf
+        if np.shape(value) == np.shape(ref):
+            size = float(np.abs(value - ref).max(initial=0.0) / (1 + np.abs(ref).max(initial=0.0)))
+        self.keep(witness, quantity, Worst(math.inf if math.isnan(size) else size, sample))
+
+    def keep(self, witness, quantity, found):
+        """Keep a `Worst` when it is the largest."""
+        if found.value > self.worst.get((witness, quantity), Worst()).value:
+            self.worst[witness, quantity] = found
+
+    @property
+    def largest(self):
+        """((witness, quantity), `Worst`) of all."""
+        return max(self.worst.items(), key=lambda entry: entry[1].value)
+
+    @property
+    def agree(self):
+        return self.largest[1].value < BOUND
+
+
+def compare(manipulator, mechanism, witnesses, states, seed):
+    """Return the `Comparison` of a `Manipulator` with witnesses, on `states` states that `seed` draws."""
+    result = Comparison(states, seed, {witness.name: witness.reason for witness in witnesses})
+    needed = _method(manipulator, 'generalized_forces', 'inverse_dynamics')
+    draw = _Draw(manipulator, mechanism)
+    for index in range(states):
+        sample = draw(index, np.random.default_rng([seed, index]))
+        _, x, xd, xdd, f, wrenches = sample
+        try:
+            posture = draw.posture(x)
+        except PsdynError as error:
+            # the recursion has closed the loops here
+            result.keep('loops', 'positions', Worst(math.inf, sample, f'{type(error).__name__}: {error}'))
+            continue
+        names, q, qd, qdd = manipulator.joint_state(x, xd, xdd)
+        order = [names.index(name) for name in mechanism.joints]
+        u, bias = posture.G @ xd, mechanism.bias_acceleration(posture, xd)
+        joints = slice(mechanism.nv - len(order), None)
+        for what, mine, ref in zip(MOTION, (posture.q, u[joints], (posture.G @ xdd + bias)[joints]), (q, qd, qdd)):
+            result.note('loops', what, mine, ref[order], sample)
+        ref = {'inverse': needed(x, xd, xdd, wrenches=wrenches),
+               'forward': manipulator.forward_dynamics(x, xd, f, wrenches=wrenches),
+               'mass matrix': manipulator.mass_matrix(x)}
+        for witness in witnesses:
+            if not witness.dynamics:
+                continue
+            calls = {'inverse': lambda dynamics: dynamics.inverse(posture, xd, xdd, wrenches),
+                     'forward': lambda dynamics: dynamics.forward(posture, xd, f, wrenches),
+                     'mass matrix': lambda dynamics: dynamics.mass_matrix(posture)}
+            for quantity, call in calls.items():
+                try:
+                    result.note(witness.name, quantity, call(witness.dynamics), ref[quantity], sample)
+                except PsdynError as error:
+                    result.keep(witness.name, quantity, Worst(math.inf, sample, f'{type(error).__name__}: {error}'))
+    return result
+
+
+def _method(thing, *names):
+    """Return the first method that there is: general machines have efforts on coordinates beside those of actuators."""
+    return next(getattr(thing, name) for name in names if hasattr(thing, name))
+
+
+class _Draw:
+    """Random states within the limits of all joints, where the loops close, away from singular poses."""
+
+    def __init__(self, manipulator, mechanism):
+        self.manipulator, self.mechanism = manipulator, mechanism
+        joints = manipulator.machine.description.joints
+        self.start = manipulator.initial_position
+        self.free = len(self.start) - len(manipulator.coordinates)
+        spans = [_span(joints[name], at) for name, at in zip(manipulator.coordinates, self.start[self.free:])]
+        self.low, self.high = np.array(spans).reshape(-1, 2).T
+        self.limits = [joints[name] for name in manipulator.joints]
+        self.clear = min(REGULAR, SHARE * mechanism.regularity(self.posture(self.start)))
+
+    def __call__(self, index, rng):
+        """Return `Sample` number `index`."""
+        m = self.manipulator
+        for attempt in range(ATTEMPTS):
+            # from all over the limits at first, then ever nearer to the initial position
+            reach = min(1.0, 2.0 ** (8 - 16 * attempt / ATTEMPTS))
+            drawn = rng.uniform(self.low, self.high)
+            x = self.start.copy()
+            x[self.free:] += reach * (drawn - x[self.free:])
+            if self.free:
+                x[:3], turned = rng.normal(size=3), rng.normal(size=4)
+                x[3:7] = turned / np.linalg.norm(turned)
+            if self._serves(x):
+                break
+        else:
+            raise StateError(f"'{m.name}': {ATTEMPTS} random positions, none of which is within all joint limits, closes "
+                             'the loops and is away from singular poses')
+        weight = 9.81 * max(m.total_mass, 1e-3)
+        xd, xdd = rng.uniform(-1, 1, (2, m.dof))
+        f = weight * rng.uniform(-1, 1, len(m.actuators))
+        link = str(rng.choice(m.links))
+        wrench = 0.2 * weight * rng.uniform(-1, 1, (2, 3))
+        return Sample(index, x, xd, 2 * xdd, f, {link: tuple(wrench)})
+
+    def posture(self, x):
+        """Return the posture at x: the recursion tells the assembly mode, the mechanism closes the loops."""
+        names, q, *_ = self.manipulator.joint_state(x)
+        return self.mechanism.posture(x, dict(zip(names, q)))
+
+    def _serves(self, x):
+        try:
+            _, q, *_ = self.manipulator.joint_state(x)
+        except PsdynError:
+            return False
+        if not all(_within(joint, value) for joint, value in zip(self.limits, q)):
+            return False
+        try:
+            return self.mechanism.regularity(self.posture(x)) >= self.clear
+        except PsdynError:
+            return True         # no bad draw: the recursion closes what the mechanism cannot
+
+
+def _span(joint, at):
+    reach = 1.0 if joint.type == 'prismatic' else math.pi
+    return (joint.lower if math.isfinite(joint.lower) else at - reach,
+            joint.upper if math.isfinite(joint.upper) else at + reach)
+
+
+def _within(joint, value):
+    if joint.type != 'prismatic' and math.isfinite(joint.lower + joint.upper):
+        value -= 2 * math.pi * round((value - 0.5 * (joint.lower + joint.upper)) / (2 * math.pi))
+    return joint.lower - 1e-9 <= value <= joint.upper + 1e-9
+
+
+def witness_report(name, result):
+    """Return the text on a `Comparison` of a machine of that name."""
+    width = max(map(len, result.reasons)) + 2
+    lines = [f"Witnesses of '{name}': largest disagreement with the recursion, max|a - ref| / (1 + max|ref|), on "
+             f'{result.states} random states of seed {result.seed}', '',
+             f"  {'formulation':{width}}" + ''.join(f'{quantity:>13}' for quantity in QUANTITIES)]
+    for witness, reason in result.reasons.items():
+        if reason:
+            lines.append(f'  {witness:{width}}  does not apply: {reason}')
+            continue
+        values = [result.worst.get((witness, quantity), Worst(math.nan)).value for quantity in QUANTITIES]
+        lines.append(f'  {witness:{width}}' + ''.join(f'{value:13.1e}' for value in values))
+    motion = ', '.join(f"{what} {result.worst.get(('loops', what), Worst(math.nan)).value:.1e}" for what in MOTION)
+    (witness, quantity), worst = result.largest
+    sample = worst.sample
+    lines += ['', f'  joints, the loops closed by the witnesses: {motion}', '',
+              f'Largest: {worst.value:.1e}, {witness}, {quantity}, at state {sample.index} of seed {result.seed}'
+              + (f' ({worst.error})' if worst.error else ''),
+              *(f'  {label} = {_numbers(getattr(sample, label))}' for label in ('x', 'xd', 'xdd', 'f')),
+              *(f"  wrench on '{link}': f = {_numbers(f)}, m = {_numbers(m)}"
+                for link, (f, m) in sample.wrenches.items()),
+              '', f'The formulations {"agree" if result.agree else "DISAGREE"} (bound {BOUND:g})']
+    return '\n'.join(lines)
+
+
+def _numbers(values):
+    return '[' + ', '.join(repr(float(value)) for value in values) + ']'
