@@ -1,0 +1,212 @@
+"""Exact derivatives of dynamics: of accelerations and efforts by position, velocity, effort and acceleration.
+
+A position of a floating base changes by a displacement (6,) in its own axes: (v, w) dt, not by its quaternion; its six
+rows and columns come first.  Held while the state changes: `base`, wrenches in the axes of their links, and efforts on
+joints up to the slopes that are given for them.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import derivatives as closed_form
+from ..kernels import derivatives_general as general
+from ..kernels.derivatives_body import BODY
+from ..kernels.derivatives_loops import slopes_of
+from ..kernels.quantities import joint_states
+from ..model.errors import ShapeError, UnknownNameError
+from .arguments import vector
+from .closing import actuator_map
+
+
+class ForwardDerivatives(NamedTuple):
+    """Derivatives of `forward_dynamics`; f (actuators,)."""
+
+    dxdd_dx: np.ndarray
+    """(dof, dof)"""
+    dxdd_dxd: np.ndarray
+    """(dof, dof)"""
+    dxdd_df: np.ndarray
+    """(dof, actuators); M^-1 where the coordinates are the actuators."""
+
+
+class InverseDerivatives(NamedTuple):
+    """Derivatives of `inverse_dynamics` (actuators, dof), or of `generalized_forces` (dof, dof)."""
+
+    df_dx: np.ndarray
+    df_dxd: np.ndarray
+    df_dxdd: np.ndarray
+
+
+def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=None,
+                                 joint_slopes=None):
+    """Return the `ForwardDerivatives` at one state; arguments and errors as `forward_dynamics`.
+
+    joint_slopes: {joint: (by position, by rate)}, the derivatives of the efforts that `joint_efforts` names.
+    """
+    m = manipulator
+    if m.machine.general:
+        return _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes)
+    x, xd, f = m._state(x=x, xd=xd, f=f)
+    efforts = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes)
+    n, (mods, work, _) = m.dof, m.records
+    env, xdd, rest, D = m._environment(x, base, wrenches)[0], np.empty(n), np.empty(n), np.empty((3, n, n))
+    m._check(closed_form.forward_derivatives(
+        mods, work, np.empty(3 * n, BODY), env, x, xd, f + efforts[0], xdd, *D, rest), x)
+    D[0] += D[2] * efforts[1]
+    D[1] += D[2] * efforts[2]
+    return ForwardDerivatives(*D)
+
+
+def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
+                                 joint_slopes=None):
+    """Return the `InverseDerivatives` (actuators, dof) of the actuator efforts; see `forward_dynamics_derivatives`.
+
+    With more actuators than joint coordinates they are those of the efforts of least norm, limits aside; of a driven
+    base whose `BaseDrive` frees some coordinates, with the accelerations that these then have.
+    """
+    m = manipulator
+    if not m.machine.general:
+        return generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches,
+                                              joint_efforts=joint_efforts, joint_slopes=joint_slopes)
+    allocation = m.allocation           # refuses a machine with too few actuators
+    f, D, loops, slopes = _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
+    return InverseDerivatives(*_distributed(f, D, loops, slopes, getattr(allocation, 'weights', None)))
+
+
+def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
+                                   joint_slopes=None):
+    """Return the `InverseDerivatives` (dof, dof) of M xdd + bias; see `forward_dynamics_derivatives`."""
+    m = manipulator
+    if m.machine.general:
+        return InverseDerivatives(
+            *_general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[1])
+    x, xd, xdd = m._state(x=x, xd=xd, xdd=xdd)
+    efforts = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes)
+    n, f, D = m.dof, np.empty(m.dof), np.empty((3, m.dof, m.dof))
+    m._check(closed_form.inverse_derivatives(
+        m.records.mods, np.empty(3 * n, BODY), m._environment(x, base, wrenches)[0], x, xd, xdd, f, *D), x)
+    D[0] -= np.diag(efforts[1])
+    D[1] -= np.diag(efforts[2])
+    return InverseDerivatives(*D)
+
+
+def _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes):
+    x, xd, f = _one_state(m, x=x, xd=xd, f=f)
+    env, drive = m._surroundings(x, base, wrenches)
+    passive = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
+    n, (mods, work, _) = m.dof, m.records
+    D, by_f, M, xdd, rest = np.empty((2, n, n)), np.empty((n, len(f))), np.empty((n, n)), np.empty(n), np.empty(n)
+    status = general.forward_general_derivatives(
+        mods, work, np.empty(3 * len(mods), BODY), env, m.loops, slopes_of(m.loops, len(mods), n), drive, x, xd, f,
+        passive, xdd, *D, by_f, M, rest)
+    m._check_all(status, x=x, xd=xd, f=f)
+    return ForwardDerivatives(*D, by_f)
+
+
+def _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
+    """Return (f (dof,), derivatives (3, dof, dof), loops, slopes) of the efforts on the coordinates."""
+    x, xd, xdd = _one_state(m, x=x, xd=xd, xdd=xdd)
+    env, drive = m._surroundings(x, base, wrenches)
+    passive = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
+    free = np.flatnonzero(drive[0] == 0.0) if m.floating and base is not None else np.zeros(0, int)
+    if free.size:
+        xdd = m._with_free_base(x, xd, xdd, drive, wrenches, joint_efforts)
+    n, mods = m.dof, m.records.mods
+    # what stays in this scratch is read below
+    loops, slopes, f, D = m._closed(x, xd, xdd)[0], slopes_of(m.loops, len(mods), n), np.empty(n), np.empty((3, n, n))
+    status = general.inverse_general_derivatives(
+        mods, np.empty(3 * len(mods), BODY), env, loops, slopes, x, xd, xdd, passive, f, *D)
+    m._check_all(status, x=x, xd=xd, xdd=xdd)
+    if free.size:
+        coupling = np.linalg.solve(D[2][np.ix_(free, free)], D[:, free])
+        D -= D[2][:, free].copy() @ coupling
+    return f, D, loops, slopes
+
+
+def _one_state(m, **values):
+    for label, value in values.items():
+        if np.ndim(value) != 1:
+            raise ShapeError(f'{label} has shape {np.shape(value)}; derivatives are taken at one state')
+    return m._arrays(**values)
+
+
+def _distributed(needed, D, loops, slopes, weights):
+    """Return the derivatives (3, actuators, dof) of the f of least weighted norm with A' f = needed.
+
+    f = W^-1 A mu with A' W^-1 A mu = needed, by the QR factors of W^-1/2 A.
+    """
+    A, base = actuator_map(loops), loops.base
+    scale = np.ones(len(A)) if weights is None else 1.0 / np.sqrt(np.asarray(weights, dtype=float))
+    Q, R = np.linalg.qr(scale[:, None] * A)
+    mu = np.linalg.solve(R, np.linalg.solve(R.T, needed[base:]))
+    f = scale ** 2 * (A @ mu)
+    out = scale[:, None] * (Q @ np.linalg.solve(R.T, D[:, base:]))
+    bent = _curvature(loops, slopes, D.shape[2])
+    for column in np.flatnonzero(bent.any(axis=(0, 1))):
+        dA = bent[:, :, column]
+        spread = scale * (dA @ mu)
+        out[0][:, column] += scale * (spread - Q @ (Q.T @ spread) - Q @ np.linalg.solve(R.T, dA.T @ f))
+    return out
+
+
+def _curvature(loops, slopes, dof):
+    """Return dA/dx (actuators, joint coordinates, dof)."""
+    out = np.zeros((len(loops.driven), dof - loops.base, dof))
+    for row, k in enumerate(loops.driven):
+        if loops.own[k] >= 0:
+            continue
+        cluster = loops.clusters[loops.cluster_of[k]]
+        part = loops.tied[cluster['first']:cluster['first'] + cluster['joints']]
+        part = part[part['independent'] >= 0]
+        curve = slopes.curve[loops.member[k]]
+        out[np.ix_([row], part['coordinate'] - loops.base, part['coordinate'])] = curve[
+            np.ix_(part['independent'], part['independent'])]
+    return out
+
+
+def _slopes(m, joint_efforts, joint_slopes):
+    """Return {joint: (effort, by position, by rate)}."""
+    efforts = dict(m._named_efforts(joint_efforts or {}))
+    slopes = {joint: tuple(vector(f"slopes of the effort on '{joint}'", value, 2))
+              for joint, value in (joint_slopes or {}).items()}
+    for joint in slopes:
+        if joint not in efforts:
+            raise UnknownNameError(f"joint_slopes of '{joint}', on which joint_efforts has no effort")
+    return {joint: (effort, *slopes.get(joint, (0.0, 0.0))) for joint, effort in efforts.items()}
+
+
+def _triangle_efforts(m, x, xd, joint_efforts, joint_slopes):
+    """Return efforts on the coordinates, and their derivatives by x and by xd, (3, dof)."""
+    out = np.zeros((3, m.dof))
+    for joint, effort in _slopes(m, joint_efforts, joint_slopes).items():
+        k = _module_of(m, joint)
+        i = m.records.mods['coordinate'][k]
+        out[:, i] += _through_transmission(m, k, joint, x, xd[i], *effort)
+    return out
+
+
+def _module_efforts(m, x, xd, joint_efforts, joint_slopes):
+    """Return efforts on the modules, and their derivatives by position and rate of the module, (3, modules)."""
+    out = np.zeros((3, len(m.records.mods)))
+    named = _slopes(m, joint_efforts, joint_slopes)
+    if named:
+        z = m._closed(x, xd, np.zeros(m.dof))[0].z
+        for joint, effort in named.items():
+            k = _module_of(m, joint)
+            out[:, k] += _through_transmission(m, k, joint, z[0], z[1, k], *effort)
+    return out
+
+
+def _module_of(m, joint):
+    return int(np.argwhere(m.records.mods['joint'] == m.joints.index(joint))[0][0])
+
+
+def _through_transmission(m, k, joint, z, zd, effort, by_position, by_rate):
+    """Return the effort on module k, and its derivatives, of an effort on one of its joints.
+
+    q = q(z) with rate k and slope k' = dk/dz: k tau(q, k zd).
+    """
+    q = np.zeros((3, len(m.joints)))
+    m._check(joint_states(m.records.mods[k:k + 1], z, np.ones(len(z)), np.zeros(len(z)), q[0], q[1], q[2]), z)
+    rate, slope = q[1:, m.joints.index(joint)]
+    return rate * effort, slope * effort + rate * (by_position * rate + by_rate * slope * zd), rate * rate * by_rate
