@@ -16,7 +16,7 @@ BOUND = 1e-9        # of a disagreement, max|a - ref| / (1 + max|ref|)
 ATTEMPTS = 200      # to draw one state
 REGULAR = 0.05      # smallest singular value of the constraints, relative to the largest ...
 SHARE = 0.3         # ... or this share of the one at the initial position
-QUANTITIES = ('inverse', 'forward', 'mass matrix')
+QUANTITIES = ('inverse', 'forward', 'mass_matrix')
 MOTION = ('positions', 'rates', 'accelerations')
 
 
@@ -94,18 +94,16 @@ def compare(manipulator, mechanism, witnesses, states, seed):
             result.note('loops', what, mine, ref[order], sample)
         ref = {'inverse': needed(x, xd, xdd, wrenches=wrenches),
                'forward': manipulator.forward_dynamics(x, xd, f, wrenches=wrenches),
-               'mass matrix': manipulator.mass_matrix(x)}
+               'mass_matrix': manipulator.mass_matrix(x)}
+        inputs = {'inverse': (xd, xdd, wrenches), 'forward': (xd, f, wrenches), 'mass_matrix': ()}
         for witness in witnesses:
-            if not witness.dynamics:
-                continue
-            calls = {'inverse': lambda dynamics: dynamics.inverse(posture, xd, xdd, wrenches),
-                     'forward': lambda dynamics: dynamics.forward(posture, xd, f, wrenches),
-                     'mass matrix': lambda dynamics: dynamics.mass_matrix(posture)}
-            for quantity, call in calls.items():
+            for quantity in QUANTITIES if witness.dynamics else ():
                 try:
-                    result.note(witness.name, quantity, call(witness.dynamics), ref[quantity], sample)
+                    value = getattr(witness.dynamics, quantity)(posture, *inputs[quantity])
                 except PsdynError as error:
                     result.keep(witness.name, quantity, Worst(math.inf, sample, f'{type(error).__name__}: {error}'))
+                else:
+                    result.note(witness.name, quantity, value, ref[quantity], sample)
     return result
 
 
@@ -142,8 +140,8 @@ class _Draw:
             if self._serves(x):
                 break
         else:
-            raise StateError(f"'{m.name}': {ATTEMPTS} random positions, none of which is within all joint limits, closes "
-                             'the loops and is away from singular poses')
+            raise StateError(f"'{m.name}': none of {ATTEMPTS} random positions is within all joint limits, closes the "
+                             'loops and is away from singular poses')
         weight = 9.81 * max(m.total_mass, 1e-3)
         xd, xdd = rng.uniform(-1, 1, (2, m.dof))
         f = weight * rng.uniform(-1, 1, len(m.actuators))

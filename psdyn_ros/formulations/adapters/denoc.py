@@ -7,6 +7,7 @@ hand, so that the legs are made anew for each.
 """
 import numpy as np
 
+from ...model.description import Pose
 from ...model.errors import StateError
 from .. import denoc
 from ..legs import Leg, Link, Mechanism
@@ -22,7 +23,11 @@ class Legs:
             raise DoesNotApply('the base floats')
         if sorted(m.actuators) != sorted(m.coordinates):
             raise DoesNotApply(f'{len(m.actuators)} actuators for {m.dof} independent joints; expected the same joints')
-        self.end, self.paths = self._legs()
+        self.end, paths = self._legs()
+        # a leg without joints holds E on the ground
+        self.paths = [(path, closure) for path, closure in paths
+                      if path or closure is None or closure.kind != 'fixed']
+        self.grounded = len(self.paths) < len(paths)
         self.actuated = [self._actuated_joint(path) for path, _ in self.paths]
         names = [m.bodies[path[k]].joint.name for (path, _), k in zip(self.paths, self.actuated) if k is not None]
         self.order = np.array([m.coordinates.index(name) for name in names], int)
@@ -103,7 +108,10 @@ class Legs:
             legs.append(Leg((*links, *passive), None if k is None else k + 1, tip, axes))
             at = [m.row[m.bodies[i].joint.name] for i in path]
             theta.append(np.append(posture.q[at], np.zeros(len(passive))))
-        return denoc.configure(Mechanism(tuple(legs), m.gravity), tuple(theta))
+        held = None
+        if self.grounded:
+            held = Pose(self._axes(posture, self.end), posture.p[self.end]).matrix()
+        return denoc.configure(Mechanism(tuple(legs), m.gravity, held), tuple(theta))
 
     def _link(self, i):
         body, R = self.mechanism.bodies[i], self.zero[i]
