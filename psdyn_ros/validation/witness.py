@@ -17,6 +17,7 @@ ATTEMPTS = 200      # to draw one state
 REGULAR = 0.05      # smallest singular value of the constraints, relative to the largest ...
 SHARE = 0.3         # ... or this share of the one at the initial position
 QUANTITIES = ('inverse', 'forward', 'mass_matrix')
+EFFORTS = 'efforts of least norm'
 MOTION = ('positions', 'rates', 'accelerations')
 
 
@@ -62,6 +63,10 @@ class Comparison:
         if found.value > self.worst.get((witness, quantity), Worst()).value:
             self.worst[witness, quantity] = found
 
+    def size(self, witness, quantity):
+        """Return the largest disagreement of one quantity, NaN where none was computed."""
+        return self.worst.get((witness, quantity), Worst(math.nan)).value
+
     @property
     def largest(self):
         """((witness, quantity), `Worst`) of all."""
@@ -75,41 +80,51 @@ class Comparison:
 def compare(manipulator, mechanism, witnesses, states, seed):
     """Return the `Comparison` of a `Manipulator` with witnesses, on `states` states that `seed` draws."""
     result = Comparison(states, seed, {witness.name: witness.reason for witness in witnesses})
-    needed = _method(manipulator, 'generalized_forces', 'inverse_dynamics')
     draw = _Draw(manipulator, mechanism)
     for index in range(states):
         sample = draw(index, np.random.default_rng([seed, index]))
-        _, x, xd, xdd, f, wrenches = sample
         try:
-            posture = draw.posture(x)
+            posture = draw.posture(sample.x)
         except PsdynError as error:
             # the recursion has closed the loops here
             result.keep('loops', 'positions', Worst(math.inf, sample, f'{type(error).__name__}: {error}'))
             continue
-        names, q, qd, qdd = manipulator.joint_state(x, xd, xdd)
-        order = [names.index(name) for name in mechanism.joints]
-        u, bias = posture.G @ xd, mechanism.bias_acceleration(posture, xd)
-        joints = slice(mechanism.nv - len(order), None)
-        for what, mine, ref in zip(MOTION, (posture.q, u[joints], (posture.G @ xdd + bias)[joints]), (q, qd, qdd)):
-            result.note('loops', what, mine, ref[order], sample)
-        ref = {'inverse': needed(x, xd, xdd, wrenches=wrenches),
-               'forward': manipulator.forward_dynamics(x, xd, f, wrenches=wrenches),
-               'mass_matrix': manipulator.mass_matrix(x)}
-        inputs = {'inverse': (xd, xdd, wrenches), 'forward': (xd, f, wrenches), 'mass_matrix': ()}
-        for witness in witnesses:
-            for quantity in QUANTITIES if witness.dynamics else ():
-                try:
-                    value = getattr(witness.dynamics, quantity)(posture, *inputs[quantity])
-                except PsdynError as error:
-                    result.keep(witness.name, quantity, Worst(math.inf, sample, f'{type(error).__name__}: {error}'))
-                else:
-                    result.note(witness.name, quantity, value, ref[quantity], sample)
+        _note_motion(result, manipulator, mechanism, posture, sample)
+        _note_dynamics(result, manipulator, witnesses, posture, sample)
     return result
 
 
-def _method(thing, *names):
-    """Return the first method that there is: general machines have efforts on coordinates beside those of actuators."""
-    return next(getattr(thing, name) for name in names if hasattr(thing, name))
+def _note_motion(result, m, mechanism, posture, sample):
+    names, *ref = m.joint_state(sample.x, sample.xd, sample.xdd)
+    order = [names.index(name) for name in mechanism.joints]
+    acceleration = posture.G @ sample.xdd + mechanism.bias_acceleration(posture, sample.xd)
+    joints = slice(mechanism.nv - len(order), None)
+    values = posture.q, (posture.G @ sample.xd)[joints], acceleration[joints]
+    for what, mine, theirs in zip(MOTION, values, ref):
+        result.note('loops', what, mine, theirs[order], sample)
+
+
+def _note_dynamics(result, m, witnesses, posture, sample):
+    _, x, xd, xdd, f, wrenches = sample
+    # general machines have forces on the coordinates beside those of the actuators
+    needed = getattr(m, 'generalized_forces', m.inverse_dynamics)
+    ref = {'inverse': needed(x, xd, xdd, wrenches=wrenches),
+           'forward': m.forward_dynamics(x, xd, f, wrenches=wrenches), 'mass_matrix': m.mass_matrix(x)}
+    inputs = {'inverse': (xd, xdd, wrenches), 'forward': (xd, f, wrenches), 'mass_matrix': ()}
+    for witness in witnesses:
+        for quantity in QUANTITIES if witness.dynamics else ():
+            try:
+                value = getattr(witness.dynamics, quantity)(posture, *inputs[quantity])
+            except PsdynError as error:
+                result.keep(witness.name, quantity, Worst(math.inf, sample, f'{type(error).__name__}: {error}'))
+            else:
+                result.note(witness.name, quantity, value, ref[quantity], sample)
+        if hasattr(witness.dynamics, 'distribute') and len(m.actuators) > len(m.coordinates):
+            force = witness.dynamics.inverse(posture, xd, xdd, wrenches)
+            efforts = witness.dynamics.distribute(posture, force, getattr(m.allocation, 'weights', None))
+            # beyond the limits of the actuators there is no least norm to compare
+            if (np.abs(efforts) <= m.limits.effort).all():
+                result.note(witness.name, EFFORTS, efforts, m.inverse_dynamics(x, xd, xdd, wrenches=wrenches), sample)
 
 
 class _Draw:
@@ -184,24 +199,27 @@ def witness_report(name, result):
     width = max(map(len, result.reasons)) + 2
     lines = [f"Witnesses of '{name}': largest disagreement with the recursion, max|a - ref| / (1 + max|ref|), on "
              f'{result.states} random states of seed {result.seed}', '',
-             f"  {'formulation':{width}}" + ''.join(f'{quantity:>13}' for quantity in QUANTITIES)]
+             f"  {'formulation':{width}}" + ''.join(f'{_words(quantity):>13}' for quantity in QUANTITIES)]
     for witness, reason in result.reasons.items():
-        if reason:
-            lines.append(f'  {witness:{width}}  does not apply: {reason}')
-            continue
-        values = [result.worst.get((witness, quantity), Worst(math.nan)).value for quantity in QUANTITIES]
-        lines.append(f'  {witness:{width}}' + ''.join(f'{value:13.1e}' for value in values))
-    motion = ', '.join(f"{what} {result.worst.get(('loops', what), Worst(math.nan)).value:.1e}" for what in MOTION)
+        row = ''.join(f'{result.size(witness, quantity):13.1e}' for quantity in QUANTITIES)
+        lines.append(f'  {witness:{width}}' + (f'  does not apply: {reason}' if reason else row))
+    motion = ', '.join(f"{what} {result.size('loops', what):.1e}" for what in MOTION)
+    lines += ['', f'  loops closed by the witnesses: {motion}']
+    lines += [f'  {EFFORTS} of the actuators, {witness}: {worst.value:.1e}'
+              for (witness, quantity), worst in result.worst.items() if quantity == EFFORTS]
     (witness, quantity), worst = result.largest
     sample = worst.sample
-    lines += ['', f'  joints, the loops closed by the witnesses: {motion}', '',
-              f'Largest: {worst.value:.1e}, {witness}, {quantity}, at state {sample.index} of seed {result.seed}'
-              + (f' ({worst.error})' if worst.error else ''),
+    lines += ['', f'Largest: {worst.value:.1e}, {witness}, {_words(quantity)}, at state {sample.index} of seed '
+              f'{result.seed}' + (f' ({worst.error})' if worst.error else ''),
               *(f'  {label} = {_numbers(getattr(sample, label))}' for label in ('x', 'xd', 'xdd', 'f')),
               *(f"  wrench on '{link}': f = {_numbers(f)}, m = {_numbers(m)}"
                 for link, (f, m) in sample.wrenches.items()),
               '', f'The formulations {"agree" if result.agree else "DISAGREE"} (bound {BOUND:g})']
     return '\n'.join(lines)
+
+
+def _words(quantity):
+    return quantity.replace('_', ' ')
 
 
 def _numbers(values):

@@ -27,6 +27,11 @@ class NaturalOrthogonalComplement:
         force = self.mechanism.actuation(posture).T @ f - self._bias(posture, xd, wrenches)
         return np.linalg.solve(self.mass_matrix(posture), force)
 
+    def distribute(self, posture, force, weights=None):
+        """Return the efforts (actuators,) of smallest weighted norm that act as the joints' part of force (dof,)."""
+        free = self.mechanism.free
+        return noc.minimum_norm(self.mechanism.actuation(posture)[:, free:], force[free:], weights)
+
     def mass_matrix(self, posture):
         """Return I (dof, dof)."""
         return noc.project_inertia(self._twist_shaping_matrices(posture), self._mass_matrices(posture))
