@@ -24,7 +24,7 @@ setup(
     name=NAME,
     version=manifest.findtext('version'),  # written in package.xml and nowhere else
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['**/*.html', '**/*.j2']},
+    package_data={NAME: ['**/*.html', '**/*.j2', 'papers/data/*']},
     data_files=shared,
     python_requires='>=3.10',
     install_requires=[

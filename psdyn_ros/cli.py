@@ -10,6 +10,7 @@ from .api.load import load
 from .formulations.adapters import Mechanism, call_witnesses
 from .model.errors import PsdynError
 from .model.locate import find_machine, machine_names
+from .papers import SECTIONS
 from .validation.witness import compare, witness_report
 
 
@@ -59,6 +60,13 @@ def _parser():
     demo.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
     demo.add_argument('--duration', type=float, default=None, metavar='S', help='length of the reference')
     demo.set_defaults(run=_demo)
+
+    papers = commands.add_parser(
+        'papers', help='recompute every example and figure of the four papers, beside their numbers')
+    papers.add_argument('--output', default='papers_output', metavar='DIR', help='folder of papers.md and its pictures')
+    papers.add_argument('--only', default=SECTIONS, type=_papers, metavar='NAMES',
+                        help=f"some of {','.join(SECTIONS)}, separated by commas")
+    papers.set_defaults(run=_run_papers)
     return parser
 
 
@@ -67,6 +75,14 @@ def _count(text):
     if value < 1:
         raise argparse.ArgumentTypeError(f'{value}: expected 1 or more')
     return value
+
+
+def _papers(text):
+    names = tuple(text.split(','))
+    for name in names:
+        if name not in SECTIONS:
+            raise argparse.ArgumentTypeError(f"'{name}': expected some of {','.join(SECTIONS)}")
+    return tuple(name for name in SECTIONS if name in names)
 
 
 def _version():
@@ -102,6 +118,16 @@ def _witness(manipulator, states, seed):
     result = compare(m, mechanism, witnesses, states, seed)
     print(witness_report(m.name, result))
     return 0 if result.agree else 1
+
+
+def _run_papers(options):
+    # here, since the other commands do without scipy and matplotlib
+    from .papers.runner import run
+    try:
+        return run(options.output, options.only)
+    except OSError as error:
+        print(f"psdyn: --output '{options.output}': {error}", file=sys.stderr)
+        return 2
 
 
 def _demo(options):

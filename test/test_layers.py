@@ -21,6 +21,7 @@ LAYERS = {
     'control': ({'api', 'kernels', 'model'}, None),
     'validation': ({'api', 'kernels', 'simulation', 'model'}, None),
     'formulations': ({'model'}, {'numpy'}),
+    'papers': ({'api', 'kernels', 'model', 'formulations', 'simulation', 'control', 'validation'}, None),
 }
 EVERYTHING = {'nodes', 'cli', '__init__'}
 ROS = re.compile(r'(rclpy|rcl_interfaces|builtin_interfaces|launch\w*|ament_\w+|tf2_\w+|rosidl\w*|ros2\w+|rpyutils|'
