@@ -9,13 +9,19 @@ from typing import NamedTuple
 
 from ...model.errors import ModelError
 from .denoc import Legs
+from .denoc_tree import Tree
 from .mechanism import DoesNotApply, Mechanism
 from .noc import NaturalOrthogonalComplement
 from .paz_mattila import ChainOfModules
 from .titop import TwoPorts
 
+
+def _denoc(mechanism, posture):
+    return (Legs if mechanism.closures else Tree)(mechanism, posture)
+
+
 FORMULATIONS = {'NOC (Wang et al.)': NaturalOrthogonalComplement, 'TITOP (Alazard et al.)': TwoPorts,
-                'DeNOC (Saha & Schiehlen)': Legs, 'Paz & Mattila': ChainOfModules}
+                'DeNOC (Saha & Schiehlen)': _denoc, 'Paz & Mattila': ChainOfModules}
 
 
 class Witness(NamedTuple):

@@ -73,9 +73,7 @@ class Legs:
     def _legs(self):
         """Return E and [(bodies of a leg, closure that ends it or None)]."""
         m = self.mechanism
-        if not m.closures and len(m.bodies) != 2:
-            raise DoesNotApply('an open chain; the legs of the paper have one actuated joint each')
-        ends = set.intersection(*({c.a.body, c.b.body} for c in m.closures)) if m.closures else {1}
+        ends = set.intersection(*({c.a.body, c.b.body} for c in m.closures))
         for end in sorted(ends - {0}):
             others = [(self._path(c.b.body if c.a.body == end else c.a.body), c) for c in m.closures]
             paths = [(self._path(end), None), *others]
