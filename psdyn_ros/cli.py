@@ -50,8 +50,8 @@ def _parser():
     check.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
     check.add_argument('--witness', action='store_true',
                        help='compare the dynamics with every other formulation that applies, on random states')
-    check.add_argument('--states', type=_count, default=50, metavar='N', help='number of these states (50)')
-    check.add_argument('--seed', type=int, default=0, metavar='S', help='of these states (0)')
+    check.add_argument('--states', type=_at_least(1), default=50, metavar='N', help='number of these states (50)')
+    check.add_argument('--seed', type=_at_least(0), default=0, metavar='S', help='of these states (0)')
     check.set_defaults(run=_check)
 
     demo = commands.add_parser(
@@ -70,11 +70,14 @@ def _parser():
     return parser
 
 
-def _count(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f'{value}: expected 1 or more')
-    return value
+def _at_least(least):
+    """Return what reads an integer of this size for argparse."""
+    def integer(text):
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f'{value}: expected {least} or more')
+        return value
+    return integer
 
 
 def _papers(text):
