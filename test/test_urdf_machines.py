@@ -1,0 +1,333 @@
+"""The machines of urdf/ against the reference numbers of the papers (test/data) and the independent engine."""
+
+import json
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import yaml
+from general_oracle import GeneralOracle
+from oracle import read_control
+from scipy.integrate import solve_ivp
+
+import psdyn_ros
+from psdyn_ros.control.demonstration import demonstration
+from psdyn_ros.model.locate import find_machine, machine_names
+from psdyn_ros.simulation.external_forces import ExternalForces
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / 'test' / 'data'
+MASSES = {'four_bar': 9.5, 'five_bar': 7.7, 'pkm_2pur2rpu': 0.34386, 'balloon': 16.0, 'excavator': 20937.0}
+FREEDOM = {'four_bar': (1, 1), 'five_bar': (2, 2), 'pkm_2pur2rpu': (3, 4), 'balloon': (9, 0), 'excavator': (4, 5)}
+DRIVEN = [name for name, (_, actuators) in FREEDOM.items() if actuators]
+UNPHYSICAL = ('balloon', 'pkm_2pur2rpu')
+# joints of the oracle's x, where its own choice is less well conditioned
+CHOSEN = {'pkm_2pur2rpu': ('slider_1', 'slider_2', 'leg_3'),
+          'excavator': ('swing', 'boom_cylinder_left', 'arm_cylinder', 'bucket_cylinder')}
+BARS = {'four_bar': ('coupler', 'rocker'), 'five_bar': ('elbow_1', 'elbow_2')}
+
+
+def text_of(name):
+    return (ROOT / 'urdf' / f'{name}.urdf').read_text()
+
+
+@cache
+def machine(name, **options):
+    return psdyn_ros.load(find_machine(name), allow_unphysical=name in UNPHYSICAL, **options)
+
+
+@cache
+def engine(name):
+    return GeneralOracle(text_of(name), coordinates=CHOSEN.get(name))
+
+
+def reference(name):
+    return json.loads((DATA / f'{name}.json').read_text())
+
+
+def error(found, expected):
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    return np.abs(found - expected).max() / (1.0 + np.abs(expected).max())
+
+
+def test_every_machine_is_listed_here():
+    assert set(machine_names()) >= MASSES.keys() and MASSES.keys() == FREEDOM.keys()
+
+
+@pytest.mark.parametrize('name', MASSES)
+def test_size_of_the_machines(name):
+    m = machine(name)
+    assert (m.dof, len(m.actuators)) == FREEDOM[name]
+    assert m.total_mass == pytest.approx(MASSES[name], rel=1e-12)
+
+
+@pytest.mark.parametrize('name', MASSES)
+def test_declared_initial_positions_close_every_loop(name):
+    declared = read_control(ElementTree.fromstring(text_of(name)))[1]
+    o, m = engine(name), machine(name)
+    assert declared.keys() == set(o.joints)
+    q = np.concatenate(([0.0] * 6, [1.0], [declared[joint] for joint in o.joints]))
+    assert np.abs(o._gaps(q)).max(initial=0.0) < 1e-14
+    names, position, _, _ = m.joint_state(m.initial_position)
+    np.testing.assert_allclose(position, [declared[joint] for joint in names], atol=1e-13)
+
+
+@pytest.mark.parametrize('name', MASSES)
+def test_initial_positions_are_within_the_limits(name):
+    declared = read_control(ElementTree.fromstring(text_of(name)))[1]
+    for joint, position in declared.items():
+        limits = machine(name).machine.description.joints[joint]
+        assert limits.lower < position < limits.upper, joint
+
+
+@pytest.mark.parametrize('name', MASSES)
+def test_every_machine_has_its_configuration(name):
+    nodes = yaml.safe_load((ROOT / 'config' / f'{name}.yaml').read_text())
+    assert {'/**/simulator', '/**/controller'} >= nodes.keys() >= {'/**/simulator'}
+    assert ('/**/controller' in nodes) == (name in DRIVEN)
+    for node in nodes.values():
+        assert node['ros__parameters'].get('allow_unphysical', False) == (name in UNPHYSICAL)
+
+
+@pytest.mark.parametrize('name', MASSES)
+def test_agrees_with_the_independent_engine(name, rng):
+    m, o = machine(name), engine(name)
+    assert m.coordinates == o.coordinates and m.actuators == tuple(o.actuators)
+    for _ in range(4):
+        x, xd, xdd = m.initial_position, rng.uniform(-1, 1, m.dof), rng.uniform(-1, 1, m.dof)
+        base = 7 * m.floating
+        x[base:] += rng.uniform(-0.01, 0.01, x.size - base)
+        x[:base] += rng.uniform(-0.5, 0.5, base)
+        x[3:base] /= np.linalg.norm(x[3:base]) if base else 1.0
+        f = rng.uniform(-1, 1, len(m.actuators)) * (1e4 if name == 'excavator' else 1.0)
+        assert error(m.generalized_forces(x, xd, xdd), o.generalized_forces(x, xd, xdd)) < 1e-11
+        assert error(m.forward_dynamics(x, xd, f), o.forward_dynamics(x, xd, f)) < 1e-10
+        assert error(m.mass_matrix(x), o.mass_matrix(x)) < 1e-11
+        if f.size:
+            assert error(m.inverse_dynamics(x, xd, xdd), o.inverse_dynamics(x, xd, xdd)) < 1e-10
+
+
+@pytest.mark.parametrize('name', DRIVEN)
+def test_a_demonstration_stays_within_reach_and_limits(name):
+    m = machine(name)
+    joints = [m.machine.description.joints[joint] for joint in m.joints]
+    waypoints = demonstration(m)
+    lower, upper = (np.array([getattr(joint, side) for joint in joints]) for side in ('lower', 'upper'))
+    for x in waypoints.positions:
+        position = m.joint_state(x)[1]
+        assert ((position >= lower - 1e-9) & (position <= upper + 1e-9)).all()
+        assert (np.abs(m.gravity_forces(x)) < 0.7 * m.limits.effort).all()
+
+
+def bar_cases():
+    for name, passive in BARS.items():
+        for case in reference(f'{name}_inverse_dynamics')['cases']:
+            yield pytest.param(name, passive, case, id=f"{name}, {case['assembly'][:26]}")
+
+
+def bar_row(row):
+    """Return x, xd, xdd, passive angles, torques and inertia of a row of either file."""
+    if 'theta' in row:
+        state = [np.array(row[key][:1]) for key in ('theta', 'rate', 'acc')]
+        return *state, row['theta'][1:], [row['tau1']], [[row['inertia']]]
+    state = [np.array(row[key]) for key in ('theta1', 'rate1', 'acc1')]
+    return *state, row['theta2'], row['tau'], row['gim']
+
+
+@pytest.mark.parametrize('name, passive, case', list(bar_cases()))
+def test_bars_in_both_assembly_modes(name, passive, case):
+    start = dict(zip(passive, bar_row(case['inverse_dynamics'][0])[3]))
+    m = psdyn_ros.load(find_machine(name), initial=start)
+    for row in case['inverse_dynamics']:
+        x, xd, xdd, angles, torque, inertia = bar_row(row)
+        names, position, velocity, acceleration = m.joint_state(x, xd, xdd)
+        rows = [names.index(joint) for joint in passive]
+        turned = position[rows] - angles
+        assert np.abs(turned - 2 * np.pi * np.round(turned / (2 * np.pi))).max() < 1e-12
+        if 'theta' in row:
+            assert error(velocity[rows], row['rate'][1:]) < 1e-12
+            assert error(acceleration[rows], row['acc'][1:]) < 1e-9
+        else:
+            assert error(velocity[rows], row['rate2']) < 1e-12
+            assert error(acceleration[rows], row['acc2']) < 1e-9
+            assert error(m.link_pose(x, 'tcp')[[0, 2], 3], row['point_C']) < 1e-12
+        assert error(m.inverse_dynamics(x, xd, xdd), torque) < 1e-12
+        assert error(m.mass_matrix(x), inertia) < 1e-12
+        assert error(m.forward_dynamics(x, xd, np.array(torque)), xdd) < 1e-11
+
+
+@pytest.mark.parametrize('name', BARS)
+def test_the_header_names_the_start_of_the_other_assembly_mode(name):
+    header = ' '.join(text_of(name).split('-->')[0].split())
+    given = header.split('initial={')[1].split('}')[0]
+    other = {pair.split(':')[0].strip().strip("'"): float(pair.split(':')[1]) for pair in given.split(',')}
+    assert other.keys() == set(BARS[name])
+    below = reference(f'{name}_inverse_dynamics')['cases'][1]
+    np.testing.assert_allclose(list(other.values()), bar_row(below['inverse_dynamics'][0])[3], atol=1e-12)
+
+
+def pkm_actuator_rates(x):
+    """Return A of Wang et al., section 3: rates of q1..q4 of unit rates of alpha, beta, zeta (e = 0)."""
+    p = reference('pkm_2pur2rpu')['parameters']
+    (a, b, z), l, l3, f, d = x, p['l'], p['l3'], p['f'], p['d']
+    sa, ca, sb, cb = np.sin(a), np.cos(a), np.sin(b), np.cos(b)
+    g12, g22 = z - f * sb, z + f * sb
+    g11, g21 = np.sqrt(l * l - g12 ** 2), np.sqrt(l * l - g22 ** 2)
+    g31, g32 = z * ca - f * sa - d, l3 - f * ca - z * sa
+    g41, g42 = z * ca + f * sa - d, -l3 + f * ca - z * sa
+    k31, k32, k41, k42 = z * sa + f * ca, z * ca - f * sa, f * ca - z * sa, f * sa + z * ca
+    q3, q4 = np.hypot(g31, g32), np.hypot(g41, g42)
+    return np.array([
+        [0, -f * cb * g12 / g11 - f * sb, g12 / g11],
+        [0, f * sb - f * cb * g22 / g21, -g22 / g21],
+        [-(g31 * k31 + g32 * k32) / q3, 0, (g31 * ca - g32 * sa) / q3],
+        [(g41 * k41 - g42 * k42) / q4, 0, (g41 * ca - g42 * sa) / q4]])
+
+
+def test_pkm_moves_and_is_driven_as_in_the_paper():
+    m = machine('pkm_2pur2rpu')
+    assert m.actuators == ('slider_1', 'slider_2', 'leg_3', 'leg_4')
+    driven = [m.actuators.index(name) for name in m.coordinates]
+    for row in reference('pkm_2pur2rpu')['rows']:
+        x, xd, xdd = (np.array(row[key])[driven] for key in ('q', 'qd', 'qdd'))
+        names, position, velocity, acceleration = m.joint_state(x, xd, xdd)
+        rows = [names.index(name) for name in m.actuators]
+        assert error(position[rows], row['q']) < 1e-13
+        assert error(velocity[rows], row['qd']) < 1e-12
+        assert error(acceleration[rows], row['qdd']) < 1e-8         # differences, in the file
+        angle = dict(zip(names, position))
+        assert error([angle['cross_1'], angle['link_1'] + angle['platform']], row['x'][:2]) < 1e-12
+        assert error(m.link_pose(x, 'tcp')[:3, 3], row['tool']) < 1e-12
+
+        A = pkm_actuator_rates(row['x'])
+        force = m.inverse_dynamics(x, xd, xdd)
+        assert error(force, row['tau_a0']) < 1e-8
+        assert error(A.T @ force, row['tau']) < 1e-8
+        internal = np.linalg.svd(A.T)[2][-1]
+        assert abs(internal @ force) < 1e-12                        # of least norm
+        assert error(m.forward_dynamics(x, xd, force + 0.3 * internal), xdd) < 1e-9
+        of_coordinates = A[driven]
+        assert error(of_coordinates.T @ m.mass_matrix(x) @ of_coordinates, row['inertia']) < 1e-12
+
+
+def test_pkm_starts_where_the_sliders_and_legs_are_a_mirror_image():
+    m = machine('pkm_2pur2rpu')
+    x = m.initial_position
+    force = m.gravity_forces(x)
+    assert force[2] == pytest.approx(force[3], abs=1e-12)
+    assert dict(zip(m.coordinates, x))['slider_1'] == pytest.approx(-dict(zip(m.coordinates, x))['slider_2'], abs=1e-15)
+
+
+@cache
+def balloon():
+    m = machine('balloon')
+    return m, ExternalForces(m, ROOT / 'config' / 'balloon.yaml')
+
+
+def balloon_state(row):
+    return (np.array([*row['position_B'], *row['quat_xyzw'], row['p'], row['theta1'], row['theta2']]),
+            np.array([*row['v_body'], *row['omega_body'], row['pd'], row['theta1d'], row['theta2d']]))
+
+
+def test_balloon_is_released_as_in_the_reference():
+    (m, forces), data = balloon(), reference('balloon')
+    x, xd = balloon_state(data['rows'][0])
+    np.testing.assert_allclose(m.initial_position, x, atol=1e-15)
+    xdd = m.forward_dynamics(x, xd, np.zeros(0), **forces(x, xd)._asdict())
+    assert error(xdd, data['initial_acceleration_dual_body_frame']) < 1e-13
+
+
+def test_balloon_has_the_energy_of_the_reference_and_keeps_its_momentum():
+    (m, forces), data = balloon(), reference('balloon')
+    for row in data['rows']:
+        x, xd = balloon_state(row)
+        assert sum(m.energy(x, xd)) + forces.energy(x) == pytest.approx(row['energy'], abs=1e-8)
+        # buoyancy carries the weight: masses on their links, velocities of their centres, in the world
+        momentum = np.zeros(3)
+        for link, mass, com in (('balloon', 10, 0), ('slider_link', 1, 0), ('pendulum_1_link', 2, -1.2),
+                                ('pendulum_2_link', 3, -1.6)):
+            twist = m.link_twist(x, xd, link)
+            momentum += mass * m.link_pose(x, link)[:3, :3] @ (twist[:3] + np.cross(twist[3:], (0, com, 0)))
+        assert np.abs(momentum).max() < 1e-8
+
+
+def test_balloon_moves_as_the_reference_does():
+    (m, forces), rows = balloon(), reference('balloon')['rows']
+
+    def rate(_, state):
+        x, xd = state[:10].copy(), state[10:]
+        x[3:7] /= np.linalg.norm(x[3:7])
+        (a, b, c, d), w = x[3:7], xd[3:6]
+        turn = 0.5 * np.array([[d, -c, b], [c, d, -a], [-b, a, d], [-a, -b, -c]])
+        # position is in the frame of the floating joint, which stands upright in the world
+        rotation = m.machine.floating.rotation.T @ m.link_pose(x, 'balloon')[:3, :3]
+        xdd = m.forward_dynamics(x, xd, np.zeros(0), **forces(x, xd)._asdict())
+        return np.concatenate((rotation @ xd[:3], turn @ w, xd[6:], xdd))
+
+    start = np.concatenate(balloon_state(rows[0]))
+    motion = solve_ivp(rate, (0.0, 1.0), start, method='DOP853', rtol=1e-9, atol=1e-10, t_eval=[0.5, 1.0])
+    for state, row in zip(motion.y.T, rows[1:3]):
+        assert error(state, np.concatenate(balloon_state(row))) < 1e-7
+
+
+def test_excavator_twin_cylinders_share_the_boom():
+    m = machine('excavator')
+    x = m.initial_position
+    force = dict(zip(m.actuators, m.gravity_forces(x)))
+    assert force['boom_cylinder_left'] == pytest.approx(force['boom_cylinder_right'], rel=1e-12)
+    assert 5e4 < force['boom_cylinder_left'] < 2e5
+    names, position, _, _ = m.joint_state(x)
+    strokes = dict(zip(names, position))
+    assert strokes['boom_cylinder_left'] == pytest.approx(strokes['boom_cylinder_right'], abs=1e-12)
+    # whatever one pushes more the other may pull, and nothing moves
+    f = m.gravity_forces(x) + np.array([0, 5e4, -5e4, 0, 0])
+    assert np.abs(m.forward_dynamics(x, np.zeros(4), f)).max() < 1e-9
+
+
+def test_excavator_reaches_all_strokes_within_the_limits_of_its_joints():
+    m = machine('excavator')
+    joints = [m.machine.description.joints[joint] for joint in m.joints]
+    limits, seen = m.coordinate_limits, []
+    for share in np.linspace(0.0, 1.0, 15):
+        x = limits.lower + share * (limits.upper - limits.lower)
+        seen.append(m.joint_state(x)[1])
+    for joint, values in zip(joints, np.array(seen).T):
+        assert joint.lower - 1e-9 <= values.min() and values.max() <= joint.upper + 1e-9, joint.name
+    travel = dict(zip(m.joints, np.degrees(np.ptp(seen, axis=0))))
+    assert 100 < travel['boom'] < 110 and 105 < travel['arm'] < 120 and 160 < travel['bucket'] < 175
+
+
+def test_excavator_bucket_follows_its_four_bar():
+    m = machine('excavator')
+    x = m.initial_position
+    for stroke in np.linspace(0.0, 1.04, 9):
+        x[m.coordinates.index('bucket_cylinder')] = stroke
+        pins = {link: m.link_pose(x, link) for link in ('arm_link', 'rocker_link', 'coupler_link', 'bucket_link')}
+        far = (pins['coupler_link'] @ [0.6, 0, 0, 1])[:3]
+        ear = (pins['bucket_link'] @ [-0.0816, 0.4629, 0, 1])[:3]
+        assert np.abs(far - ear).max() < 1e-12
+        assert np.linalg.norm(pins['rocker_link'][:3, 3] - pins['coupler_link'][:3, 3]) == pytest.approx(0.62)
+        cylinder = (pins['arm_link'] @ [0.42, 0.62, 0, 1])[:3] - pins['coupler_link'][:3, 3]
+        assert np.linalg.norm(cylinder) == pytest.approx(1.62 + stroke, abs=1e-12)
+
+
+def test_excavator_masses_are_of_its_class():
+    links = machine('excavator').machine.description.links
+    weigh = {name: link.inertial.mass for name, link in links.items() if link.inertial}
+    for name, low, high in (('upper_link', 9e3, 1e4), ('boom_link', 1.5e3, 2e3), ('arm_link', 800, 1000),
+                            ('bucket_link', 600, 800)):
+        assert low <= weigh[name] <= high
+    for cylinder in ('boom_left', 'boom_right', 'arm', 'bucket'):
+        kind, _, side = cylinder.partition('_')
+        both = [f'{kind}_{part}' + (f'_{side}' if side else '') + '_link' for part in ('barrel', 'rod')]
+        assert 100 <= sum(weigh[name] for name in both) <= 220
+    inertia = links['upper_link'].inertial.inertia
+    assert np.abs(inertia[np.triu_indices(3, 1)]).min() > 10.0
+
+
+def test_pictures_of_the_machines_exist():
+    for name in MASSES:
+        assert (ROOT / 'docs' / 'images' / f'{name}.png').stat().st_size > 10_000
