@@ -1,10 +1,7 @@
 """`load`: a URDF in, a `Manipulator` out."""
-import sys
-import time
-
 import numpy as np
 
-from ..kernels import compiler, entry, inverse, motion, quantities, simulate
+from ..kernels import entry
 from ..model.errors import ActuationError, InertiaError, ModelError
 from ..model.machine import build_machine
 from ..model.urdf import read
@@ -12,11 +9,7 @@ from .arguments import names, vector
 from .closing import tie
 from .general import GeneralManipulator
 from .manipulator import Manipulator
-
-_ENTRIES = (entry.forward_checked, entry.inverse_checked, entry.forward_batch, entry.inverse_batch,
-            quantities.mass_matrix, quantities.energy, quantities.joint_states, quantities.coordinates,
-            motion.outward_velocities, inverse.base_reaction, simulate.runge_kutta)
-_ready = False
+from .warm_up import CLOSED_FORM, GENERAL, Compilation
 
 
 def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None, coordinates=None, loops_file=None,
@@ -44,6 +37,7 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
 
     machine = build(description)
     coordinates = None if coordinates is None else names('coordinates', coordinates)
+    compilation = Compilation(GENERAL if machine.general else CLOSED_FORM)
     if machine.general:
         manipulator = GeneralManipulator(tie(machine, gravity, coordinates), gravity, build)
     elif coordinates is not None and coordinates != machine.actuators:
@@ -51,7 +45,7 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
                              f'coordinates are the actuators {list(machine.actuators)}; order them by actuated=[...]')
     else:
         manipulator = Manipulator(machine, gravity, build)
-    _compile_once(manipulator)
+    compilation.finish(manipulator)
     _check_mass(manipulator)
     return manipulator
 
@@ -73,42 +67,3 @@ def _check_mass(manipulator):
     singular = np.flatnonzero(~np.isfinite(work['psi']).all(axis=1))
     if singular.size:
         raise InertiaError(f"'{m.machine.modules[singular[-1]].name}' moves bodies without any inertia along it")
-
-
-def _compile_once(manipulator):
-    """Compile every kernel that Python calls, now rather than in a control cycle, and for one signature only.
-
-    A later call with another type or stride is a TypeError, which `Manipulator` answers by converting.
-    """
-    global _ready
-    if _ready:
-        return
-    if not compiler.compiled:
-        _ready = True
-        print('psdyn_ros: Numba is missing or disabled: plain Python, some hundred times slower '
-              '(pip install numba)', file=sys.stderr)
-        return
-    cold, start = not compiler.cache_is_warm(), time.monotonic()
-    if cold:
-        print('psdyn_ros: compiling the kernels for this machine, once (about 30 s) ...', file=sys.stderr, flush=True)
-    m, x = manipulator, manipulator.initial_position
-    zero, rows = np.zeros(m.dof), np.zeros((2, m.dof))
-    mods, work, env = m.records
-    entry.forward_checked(mods, work, env, x, zero, zero, zero.copy())
-    entry.inverse_checked(mods, work, env, x, zero, zero, zero.copy())
-    entry.forward_batch(mods, work, env, rows, rows, rows, rows.copy(), 0, 0)
-    entry.inverse_batch(mods, work, env, rows, rows, rows, rows.copy(), 0, 0)
-    quantities.mass_matrix(mods, work, env, x, zero.copy(), zero.copy(), zero.copy(), np.empty((m.dof, m.dof)))
-    quantities.energy(mods, work, env, x, zero, np.empty(4))
-    q = np.empty((3, len(m.joints)))
-    quantities.joint_states(mods, x, zero, zero, q[0], q[1], q[2])
-    m.joint_map(m.actuators).state(x)
-    motion.outward_velocities(mods, work, env, x, zero)
-    inverse.base_reaction(mods, work, env, m.machine.base_inertia, np.empty(6))
-    m.integrator(1e-6).step(x.copy(), zero.copy(), zero)
-    for kernel in _ENTRIES:
-        kernel.disable_compile()
-    _ready = True
-    if cold:
-        compiler.mark_cache_warm()
-        print(f'psdyn_ros: compiled in {time.monotonic() - start:.0f} s', file=sys.stderr, flush=True)

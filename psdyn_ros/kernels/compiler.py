@@ -59,15 +59,15 @@ compiled = numba is not None and not numba.config.DISABLE_JIT
 CACHE_FOLDER = cache_folder() if compiled else None
 
 
-def cache_is_warm():
-    """Return True when all kernels of these sources were compiled on this machine before."""
-    return CACHE_FOLDER is not None and (CACHE_FOLDER / COMPLETE).exists()
+def cache_is_warm(group):
+    """Return True when all kernels of a group were compiled from these sources on this machine before."""
+    return CACHE_FOLDER is not None and (CACHE_FOLDER / f'{COMPLETE}_{group}').exists()
 
 
-def mark_cache_warm():
-    """Note that every kernel has been compiled."""
+def mark_cache_warm(group):
+    """Note that every kernel of a group has been compiled."""
     if CACHE_FOLDER is not None:
-        (CACHE_FOLDER / COMPLETE).touch()
+        (CACHE_FOLDER / f'{COMPLETE}_{group}').touch()
 
 
 def _supports_no_nrt():

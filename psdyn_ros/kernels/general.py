@@ -17,7 +17,7 @@ Statuses: 0 fine, SHAPE, NON_FINITE, k + 1 module k, -8 (n + 1) - reason cluster
 import math
 
 from .closure import close
-from .compiler import kernel
+from .compiler import entry, kernel
 from .forward import eliminate, gather, to_parent, zero_articulated
 from .inverse import inverse
 from .linear import cholesky, solve_lower, solve_upper
@@ -34,7 +34,7 @@ from .simulate import stop_force
 from .spatial import cross, pair, store
 
 
-@kernel
+@entry
 def spread(loops, env, x, xd):
     """Close all clusters at x, xd; write positions and rates of all modules into z[0], z[1]; return a status."""
     status = close(loops, x, xd)
@@ -131,7 +131,7 @@ def pin_rate(loops, b):
     return rate
 
 
-@kernel
+@entry
 def general_inverse(mods, work, env, loops, x, xd, xdd, f_y):
     """Write the efforts f_y (dof,) on the coordinates, the base's wrench first; leaves the modules' in z[3].
 
@@ -173,7 +173,7 @@ def project(work, loops, f_y):
                 f_y[t['coordinate']] = total
 
 
-@kernel
+@entry
 def general_forward(mods, work, env, loops, base, x, xd, f, passive, stiffness, damping, xdd):
     """Write the accelerations xdd (dof,) for actuator efforts f and efforts `passive` (modules,) of any joint.
 

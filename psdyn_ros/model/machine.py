@@ -15,7 +15,7 @@ from .cluster import sort_loops
 from .description import IDENTITY, Description, Pose
 from .errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
 from .frames import about_x, about_z, azimuth
-from .tree import body_parameters, build_tree, inertia_problem, looks_like_placeholder
+from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
 
 SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
@@ -74,10 +74,14 @@ class Machine:
 
 def build_machine(description, *, initial=None, actuated=None, allow_unphysical=False):
     """Return the `Machine` of a description; raise a `ModelError` that names what does not fit."""
-    base, owner = build_tree(description, allow_unphysical)
+    base, owner = build_tree(description)
     entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
     actuators = _actuators(description, entries, actuated)
     triangles, clusters = sort_loops(entries, owner, description.closures, actuators)
+    if not allow_unphysical:
+        tied = {id(body) for cluster in clusters for body in cluster.bodies}
+        for body in {id(b): b for b in owner.values()}.values():
+            check_inertia(description, body, id(body) in tied)
     hints = _hints(description, entries, initial)
     builder = _Builder(description, base, {triangle.boom.name: triangle for triangle in triangles}, actuators, hints,
                        clusters)

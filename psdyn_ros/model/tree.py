@@ -22,7 +22,7 @@ class Body:
         return [self] if self.parent is None else [self, *self.parent.path()]
 
 
-def build_tree(description, allow_unphysical=False):
+def build_tree(description):
     """Return (base Body, {link name: Body}); raise when the joints are no tree or a body has no mass."""
     if not description.links:
         raise TreeError(f"'{description.name}' has no links")
@@ -58,7 +58,6 @@ def build_tree(description, allow_unphysical=False):
     order = {name: row for row, name in enumerate(description.joints)}
     for body in {id(body): body for body in owner.values()}.values():
         body.joints.sort(key=lambda entry: order[entry[0].name])
-        _check_inertia(description, body, allow_unphysical)
     _check_floating(description, base, roots[0])
     return base, owner
 
@@ -77,20 +76,19 @@ def _check_floating(description, base, root):
             raise TreeError(f"{where}: its parent stands for the world and has no inertia; link '{heavy[0]}' has")
 
 
-def _check_inertia(description, body, allow_unphysical):
-    if allow_unphysical:
-        return
+def check_inertia(description, body, in_loop):
+    """Refuse inertias that no body can have, and bodies that move without mass; in loops others may carry them."""
     for name in body.links:
         inertial = description.links[name].inertial
         if inertial is None:
             continue
         where = f"link '{name}' (line {description.links[name].line})"
-        if inertial.mass == 0.0 and body.joint is not None:
+        if inertial.mass == 0.0 and body.joint is not None and not in_loop:
             raise InertiaError(f'{where}: zero mass on a moving link')
         problem = inertia_problem(inertial)
         if problem:
             raise InertiaError(f'{where}: {problem}; allow_unphysical=True accepts it')
-    if body.joint is not None and not any(
+    if body.joint is not None and not in_loop and not any(
             description.links[name].inertial and description.links[name].inertial.mass > 0 for name in body.links):
         raise InertiaError(f"link '{body.link}' (line {description.links[body.link].line}), moved by joint "
                            f"'{body.joint}', has no mass, nor has any link fixed to it")
