@@ -89,7 +89,7 @@ class Mechanism:
 
     def __init__(self, description, coordinates, actuators, gravity):
         self.gravity = np.asarray(gravity, float)
-        base, owner = build_tree(description, allow_unphysical=True)
+        base, owner = build_tree(description)
         self.bodies, self.links, self.floating = [], {}, None
         index, todo = {}, [(base, -1, None, IDENTITY)]
         while todo:
