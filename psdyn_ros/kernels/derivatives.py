@@ -44,8 +44,7 @@ from .derivatives_body import (
     vector,
 )
 from .derivatives_joint import friction_slopes, move_cylinder, triangle_curvature
-from .entry import checked, finite
-from .forward import forward
+from .entry import checked, finite, forward_checked
 from .records import LINK, LOOP, PRISMATIC, ROD
 from .spatial import add, cross, dot, pair, rigid_times, scale, store, sub
 
@@ -68,15 +67,7 @@ def forward_derivatives(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, x
 
     effort: scratch (dof,).
     """
-    status = checked(mods.shape[0], x, xd, f, xdd)
-    if status == 0:
-        status = derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f, effort)
-    return status if status != 0 else finite(xdd)
-
-
-@kernel
-def derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f, effort):
-    status = forward(mods, work, env, x, xd, f, xdd)
+    status = forward_checked(mods, work, env, x, xd, f, xdd)
     if status == 0:
         status = derive_inverse(mods, bodies, env, 0, (0.0, 0.0, 0.0), x, xd, xdd, effort, xdd_x, xdd_xd, xdd_f)
     if status == 0:
@@ -87,7 +78,7 @@ def derive_forward(mods, work, bodies, env, x, xd, f, xdd, xdd_x, xdd_xd, xdd_f,
     return status
 
 
-@kernel
+@entry
 def derive_inverse(mods, bodies, env, base, lift, x, xd, xdd, f, f_x, f_xd, M):
     """See `inverse_derivatives`; with base = 6 the base floats, and its rows and columns stand before the modules'.
 
@@ -246,7 +237,7 @@ def column(a, c, F):
     a[3, c], a[4, c], a[5, c] = F[1]
 
 
-@kernel
+@entry
 def factorise(M):
     """Replace M by L D L': L in the upper triangle as L', the reciprocals of D on the diagonal.
 
@@ -264,7 +255,7 @@ def factorise(M):
             M[j, i] = M[i, j] * M[j, j]
 
 
-@kernel
+@entry
 def solve_negative(L, B):
     """Replace B by -M^-1 B; L from `factorise`."""
     n, columns = B.shape
@@ -280,7 +271,7 @@ def solve_negative(L, B):
                 B[i, c] -= L[i, k] * B[k, c]
 
 
-@kernel
+@entry
 def invert(L):
     """Replace L from `factorise` by M^-1 = W' D^-1 W with W = L^-1, exactly symmetric."""
     n = L.shape[0]

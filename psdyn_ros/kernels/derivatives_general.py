@@ -16,9 +16,9 @@ A floating base has the first six rows and columns: displacement and twist in it
 from .compiler import entry, kernel
 from .derivatives import derive_inverse, factorise, solve_negative
 from .derivatives_loops import coordinate_of, curve_cluster, differentiate_pin
-from .entry import SHAPE, finite
-from .general import general_forward, spread, tree_accelerations
-from .general_entry import checked_inputs
+from .entry import finite
+from .general import spread, tree_accelerations
+from .general_entry import checked_inputs, forward_general
 
 
 @entry
@@ -42,13 +42,7 @@ def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x,
 
     passive as above.  M (dof, dof), rest (dof,): scratch.
     """
-    status = checked_inputs(loops, x, xd, xd)
-    if status == 0 and f.shape[0] != loops.driven.shape[0]:
-        status = SHAPE
-    if status == 0:
-        status = finite(f)
-    if status == 0:
-        status = general_forward(mods, work, env, loops, base, x, xd, f, passive[0], 0.0, 0.0, xdd)
+    status = forward_general(mods, work, env, loops, base, x, xd, f, passive[0], xdd)
     if status != 0:
         return status
     # z[3] holds the efforts on the modules; the tree's own go elsewhere
@@ -66,7 +60,7 @@ def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x,
     solve_negative(M, xdd_x)
     solve_negative(M, xdd_xd)
     solve_negative(M, xdd_f)
-    return finite(xdd)
+    return 0
 
 
 @kernel
@@ -80,7 +74,7 @@ def hold(c, M, xdd_x, xdd_xd, xdd_f):
     M[c, c] = 1.0
 
 
-@kernel
+@entry
 def derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, held, passive, f, f_x, f_xd, M):
     """See `inverse_general_derivatives`; held (modules,): all efforts that act on the joints, passive ones too."""
     status = spread(loops, env, x, xd)
@@ -151,7 +145,7 @@ def clear(A):
             A[i, j] = 0.0
 
 
-@kernel
+@entry
 def add_product(A, B, C):
     """Add A B to C."""
     for i in range(A.shape[0]):
@@ -160,7 +154,7 @@ def add_product(A, B, C):
                 C[i, j] += A[i, k] * B[k, j]
 
 
-@kernel
+@entry
 def project(A, B, C):
     """Write A' B into C."""
     clear(C)

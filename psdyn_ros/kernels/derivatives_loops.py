@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .closure import at_body, dependent_column, direction_of, least_squares, linearise
-from .compiler import kernel
+from .compiler import entry, kernel
 from .derivatives_body import cross_motion, null, plus, times
 from .general import pin_axis
 from .loops import POSITION
@@ -52,7 +52,7 @@ def slopes_of(loops, modules, dof):
                   np.zeros((int(loops.clusters['rows'].max(initial=0)), columns)), np.zeros((freedom + 1, freedom)))
 
 
-@kernel
+@entry
 def displace(loops, slopes, c):
     """Set motion of the bodies of cluster c, and its change, from the rates of the joints in `slopes.rates`."""
     dq, qd, dqd, qdd = slopes.rates[0], slopes.rates[1], slopes.rates[2], slopes.rates[3]
@@ -105,7 +105,7 @@ def moving(bodies, j, p, is_point):
     return dp, v, dv, a, da
 
 
-@kernel
+@entry
 def row_shift(loops, slopes, r):
     """Return the changes of the first and second rate of a constraint row."""
     u = direction_of(loops.work, r['a'], r['u'])
