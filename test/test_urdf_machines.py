@@ -26,6 +26,7 @@ UNPHYSICAL = ('balloon', 'pkm_2pur2rpu')
 # joints of the oracle's x, where its own choice is less well conditioned
 CHOSEN = {'pkm_2pur2rpu': ('slider_1', 'slider_2', 'leg_3'),
           'excavator': ('swing', 'boom_cylinder_left', 'arm_cylinder', 'bucket_cylinder')}
+AROUND = {'four_bar': 0.5, 'five_bar': 0.3, 'pkm_2pur2rpu': 0.01, 'balloon': 1.0, 'excavator': 0.3}    # m or rad
 BARS = {'four_bar': ('coupler', 'rocker'), 'five_bar': ('elbow_1', 'elbow_2')}
 
 
@@ -99,7 +100,7 @@ def test_agrees_with_the_independent_engine(name, rng):
     for _ in range(4):
         x, xd, xdd = m.initial_position, rng.uniform(-1, 1, m.dof), rng.uniform(-1, 1, m.dof)
         base = 7 * m.floating
-        x[base:] += rng.uniform(-0.01, 0.01, x.size - base)
+        x[base:] += rng.uniform(-AROUND[name], AROUND[name], x.size - base)
         x[:base] += rng.uniform(-0.5, 0.5, base)
         x[3:base] /= np.linalg.norm(x[3:base]) if base else 1.0
         f = rng.uniform(-1, 1, len(m.actuators)) * (1e4 if name == 'excavator' else 1.0)
@@ -157,6 +158,27 @@ def test_bars_in_both_assembly_modes(name, passive, case):
         assert error(m.inverse_dynamics(x, xd, xdd), torque) < 1e-12
         assert error(m.mass_matrix(x), inertia) < 1e-12
         assert error(m.forward_dynamics(x, xd, np.array(torque)), xdd) < 1e-11
+
+
+@pytest.mark.parametrize('name, passive, case', list(bar_cases()))
+def test_bars_fall_freely_as_in_the_reference(name, passive, case):
+    start = dict(zip(passive, bar_row(case['inverse_dynamics'][0])[3]))
+    m = psdyn_ros.load(find_machine(name), initial=start)
+    fall = case['free_fall']
+    samples = [(sample['t'], np.ravel(sample['theta1']), np.ravel(sample['rate1'])) for sample in fall['samples']]
+    idle = np.zeros(m.dof)
+    times = np.array([t for t, _, _ in samples if t <= 2.0])
+
+    def rate(_, state):
+        x, xd = np.split(state, 2)
+        return np.concatenate((xd, m.forward_dynamics(x, xd, idle)))
+
+    begin = np.concatenate((np.ravel(fall['theta1_0']), idle))
+    motion = solve_ivp(rate, times[[0, -1]], begin, method='DOP853', rtol=1e-10, atol=1e-11, t_eval=times)
+    for state, (_, x, xd) in zip(motion.y.T, samples):
+        assert error(state, np.concatenate((x, xd))) < 1e-6
+    kinetic, potential = m.energy(*np.split(motion.y[:, -1], 2))
+    assert kinetic + potential == pytest.approx(sum(m.energy(*np.split(begin, 2))), abs=1e-7)
 
 
 @pytest.mark.parametrize('name', BARS)
