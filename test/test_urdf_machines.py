@@ -276,7 +276,7 @@ def test_balloon_has_the_energy_of_the_reference_and_keeps_its_momentum():
         assert np.abs(momentum).max() < 1e-8
 
 
-def test_balloon_moves_as_the_reference_does():
+def test_balloon_moves_as_the_reference_does_for_twenty_seconds():
     (m, forces), rows = balloon(), reference('balloon')['rows']
 
     def rate(_, state):
@@ -290,9 +290,10 @@ def test_balloon_moves_as_the_reference_does():
         return np.concatenate((rotation @ xd[:3], turn @ w, xd[6:], xdd))
 
     start = np.concatenate(balloon_state(rows[0]))
-    motion = solve_ivp(rate, (0.0, 1.0), start, method='DOP853', rtol=1e-9, atol=1e-10, t_eval=[0.5, 1.0])
-    for state, row in zip(motion.y.T, rows[1:3]):
-        assert error(state, np.concatenate(balloon_state(row))) < 1e-7
+    motion = solve_ivp(rate, (0.0, 20.0), start, method='DOP853', rtol=1e-9, atol=1e-10,
+                       t_eval=[row['t'] for row in rows])
+    for state, row in zip(motion.y.T, rows):
+        assert error(state, np.concatenate(balloon_state(row))) < 1e-6
 
 
 def test_excavator_twin_cylinders_share_the_boom():
