@@ -285,6 +285,29 @@ def test_loops_that_only_the_recursion_closes_are_no_agreement():
         posture_of(manipulator, mechanism)
 
 
+def test_a_state_that_only_the_recursion_closes_is_no_agreement():
+    manipulator = load(one_loop())
+
+    class Stiff(Mechanism):
+        def posture(self, x, guess):
+            if x[0] > manipulator.initial_position[0]:
+                raise LoopClosureError('out of reach')
+            return super().posture(x, guess)
+
+    m = manipulator
+    mechanism = Stiff(m.machine.description, m.coordinates, m.actuators, m.gravity)
+    result = compare(m, mechanism, call_witnesses(mechanism, posture_of(m, mechanism)), 20, 0)
+    assert not result.agree and result.largest[0] == ('loops', 'positions')
+    assert '(LoopClosureError: out of reach)' in witness_report('one_loop', result)
+    assert result.size(NOC, 'forward') < TIGHT          # where it does close
+
+
+def test_limits_that_no_pose_keeps():
+    manipulator = load(one_loop(limits={'barrel': (2.0, 2.1)}))
+    with pytest.raises(StateError, match="'one_loop': none of 200 random positions is within all joint limits"):
+        examine(manipulator)
+
+
 # --- reasons
 
 
