@@ -20,11 +20,11 @@ import numpy as np
 from .closure import least_squares
 from .compiler import entry, kernel
 
-DEFICIENT, LIMITED, STALLED = 1, 2, 3   # the forces are not met: too few actuators; limits; no convergence
+DEFICIENT, LIMITED, STALLED = 1, 2, 3   # the forces are not met: too few actuators; limits; no number or no end
 RANK = 1e-9                 # of a diagonal of R against the first: below it the columns of A are dependent
 MET = 1e-9                  # residual against the forces
 EDGE = 1e-12                # excess over a limit that is rounding, against the largest effort
-UNREACHABLE = 1e-12         # squared distance in the dual of least distance programming that counts as zero
+UNREACHABLE = 1e-8          # residual of the dual of least distance programming, against its terms, that counts as zero
 REGULAR = 1e-5              # weight of the norm beside the residual where both are minimised at once
 
 
@@ -316,12 +316,14 @@ def within_limits(weights, lower, upper, rank, s):
     if bounded_least_squares(null + 1, 2 * m, s) != 0:
         return False
     # the dual residual r = J u - b gives z = -r / r_last
+    terms = 0.0
     for c in range(null + 1):
-        total = -s.b[c]
+        total, absolute = -s.b[c], s.b[c]
         for k in range(2 * m):
             total += s.J[c, k] * s.u[k]
-        s.work[c, 0] = total
-    if not -s.work[null, 0] > UNREACHABLE:
+            absolute += abs(s.J[c, k] * s.u[k])
+        s.work[c, 0], terms = total, max(terms, absolute)
+    if not -s.work[null, 0] > UNREACHABLE * terms:
         return False
     for i in range(m):
         for c in range(null):
@@ -385,6 +387,10 @@ def polish(A, weights, preload, lower, upper, forces, s, efforts):
 def allocate(A, weights, preload, lower, upper, forces, s, efforts):
     """Set efforts (m,); A (m, n), limits may be infinite, lower <= upper; return 0 or why the forces are not met."""
     m, n = A.shape
+    if math.isinf(residual(A, forces, preload)[0]):
+        for i in range(m):
+            efforts[i] = math.nan
+        return STALLED
     for j in range(n):
         s.rest[j] = forces[j]
         for i in range(m):

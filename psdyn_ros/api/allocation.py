@@ -1,0 +1,143 @@
+"""Efforts of named, possibly redundant actuators: checked inputs in front of `kernels.allocation`."""
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels import allocation as kernels
+from ..model.errors import (
+    ActuationError,
+    DuplicateNameError,
+    NonFiniteError,
+    ShapeError,
+    StateError,
+    UnknownNameError,
+    did_you_mean,
+)
+from . import arguments
+
+PARALLEL = 1e-9     # sine of the angle between the rows of two actuators that count as one
+
+
+class Allocated(NamedTuple):
+    """Efforts (actuators,) [N, N m] within the limits, and what they leave of the forces wanted."""
+
+    efforts: np.ndarray
+    residual: np.ndarray    # (dof,) A' f - forces
+    met: bool               # the residual is rounding
+    at_limit: tuple         # names of actuators at a limit
+
+
+class Allocation:
+    """
+    Shares forces on the coordinates among actuators that are as many as these or more.
+
+    Of the efforts f with A' f = forces it takes those of least sum w (f - preload)^2 within the limits.  With weights
+    1 / limit^2 rotary and linear actuators may be mixed: each is loaded in proportion to what it can bear.
+    Householder QR, never the normal equations: Wang et al., equations (35)-(36); see `kernels.allocation`.
+
+    actuators: names, the order of every array of efforts.
+    limits: {actuator: bound} for |f| <= bound or {actuator: (lower, upper)} [N, N m]; without one there is no limit.
+    weights: {actuator: w}, all of them, positive; by default 1 / limit^2 where all limits are finite, else one.
+    preload: {actuator: effort}; what of it acts inside the mechanism only (A' f = 0) is kept, as against backlash.
+    Raises UnknownNameError, DuplicateNameError, ActuationError, ShapeError, NonFiniteError.
+    """
+
+    def __init__(self, actuators, limits=None, weights=None, preload=None):
+        self.actuators = arguments.names('actuators', actuators)
+        for name in self.actuators:
+            if self.actuators.count(name) > 1:
+                raise DuplicateNameError(f"actuator '{name}' is named {self.actuators.count(name)} times")
+        if not self.actuators:
+            raise ActuationError('no actuators; expected at least one name')
+        m = len(self.actuators)
+        self.lower, self.upper = np.full(m, -np.inf), np.full(m, np.inf)
+        for name, value in self._named('limits', limits):
+            self.lower[self.actuators.index(name)], self.upper[self.actuators.index(name)] = _limit(name, value)
+        largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        bounded = np.isfinite(largest).all() and largest.min() > 0.0
+        self.weights = largest**-2.0 if bounded else np.ones(m)
+        if weights is not None:
+            given = dict(self._named('weights', weights))
+            missing = [name for name in self.actuators if name not in given]
+            if missing:
+                raise ActuationError(f'weights: none for {", ".join(missing)}; expected one for every actuator or none '
+                                     'at all')
+            self.weights = self._vector('weight', given)
+            if not (self.weights > 0.0).all():
+                raise ActuationError(f'weights={weights}: expected positive numbers')
+        self.preload = self._vector('preload', dict(self._named('preload', preload)))
+
+    def share(self, A, forces):
+        """
+        Return the `Allocated` efforts for A (actuators, dof), the actuator rates of unit coordinate rates.
+
+        forces: (dof,) generalised forces on the coordinates, as from inverse dynamics.  Where the limits, or too few
+        actuators, rule them out, the residual is as small as they allow and `met` is False.
+        """
+        A, forces = self._map(A), arguments.vector('forces', forces, np.shape(A)[1])
+        efforts = np.zeros(len(self.actuators))
+        status = kernels.allocation(A, self.weights, self.preload, self.lower, self.upper, forces,
+                                    kernels.scratch(*A.shape), efforts)
+        if status == kernels.STALLED:
+            raise StateError(f'forces = {forces.tolist()}: no allocation to {", ".join(self.actuators)} was found')
+        at_limit = tuple(name for name, f, low, high in zip(self.actuators, efforts, self.lower, self.upper)
+                         if f <= low or f >= high)
+        return Allocated(efforts, A.T @ efforts - forces, status == 0, at_limit)
+
+    def require_full_rank(self, A, coordinates=None):
+        """Raise ActuationError where the actuators of A (actuators, dof) leave a coordinate free; say why."""
+        A = self._map(A)
+        m, n = A.shape
+        rank = kernels.actuation_rank(A, self.weights, kernels.scratch(m, n))
+        if rank == n:
+            return
+        what = f' ({", ".join(coordinates)})' if coordinates is not None else ''
+        pairs = [f"'{a}' and '{b}'" for a, b in self.duplicates(A)]
+        why = f'; {", ".join(pairs)} act alike' if pairs else ''
+        raise ActuationError(f'{m} actuators ({", ".join(self.actuators)}) drive {rank} of {n} independent '
+                             f'coordinates{what}{why}')
+
+    def duplicates(self, A):
+        """Return pairs of names of actuators that act alike, up to a factor, for A (actuators, dof)."""
+        A = self._map(A)
+        pairs = itertools.combinations(zip(self.actuators, A), 2)
+        return [(a, b) for (a, row), (b, other) in pairs if _parallel(row, other)]
+
+    def _map(self, A):
+        A = arguments.numbers('A', A)
+        if A.ndim != 2 or A.shape[0] != len(self.actuators) or not A.size:
+            raise ShapeError(f'A has shape {A.shape}; expected ({len(self.actuators)}, dof), a row for each of '
+                             f'{", ".join(self.actuators)}')
+        return np.ascontiguousarray(arguments.vector('A', A, A.shape))
+
+    def _named(self, what, values):
+        for name, value in (values or {}).items():
+            if name not in self.actuators:
+                raise UnknownNameError(f"{what}: actuator '{name}': no such actuator"
+                                       f'{did_you_mean(name, self.actuators)}')
+            yield name, value
+
+    def _vector(self, what, values):
+        return np.array([float(arguments.vector(f"{what} of '{name}'", values.get(name, 0.0), ()))
+                         for name in self.actuators])
+
+
+def _limit(name, value):
+    value = arguments.numbers(f"limit of '{name}'", value)
+    if value.shape not in ((), (2,)):
+        raise ShapeError(f"limit of '{name}' has shape {value.shape}; expected a bound or (lower, upper)")
+    lower, upper = (-value, value) if value.shape == () else value
+    if np.isnan(value).any():
+        raise NonFiniteError(f"limit of '{name}' = {value.tolist()} is not a number")
+    if not lower <= upper or lower == np.inf or upper == -np.inf:
+        raise ActuationError(f"limit of '{name}': lower={lower:g} and upper={upper:g} leave no effort")
+    return lower, upper
+
+
+def _parallel(row, other):
+    sizes = np.linalg.norm(row), np.linalg.norm(other)
+    if not all(sizes):
+        return not any(sizes)
+    row, other = row / sizes[0], other / sizes[1]
+    return min(np.linalg.norm(row - other), np.linalg.norm(row + other)) < PARALLEL
