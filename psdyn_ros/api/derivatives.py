@@ -68,9 +68,12 @@ def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches
     if not m.machine.general:
         return generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches,
                                               joint_efforts=joint_efforts, joint_slopes=joint_slopes)
-    allocation = m.allocation           # refuses a machine with too few actuators
-    f, D, loops, slopes = _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
-    return InverseDerivatives(*_distributed(f, D, loops, slopes, getattr(allocation, 'weights', None)))
+    f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
+    D, loops, slopes = _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
+    A, count = actuator_map(loops), len(m.actuators)
+    return InverseDerivatives(*effort_derivatives(
+        A, _curvature(loops, slopes, m.dof), f, D[:, loops.base:], np.ones(count), np.zeros(count),
+        np.ones(count, bool)))
 
 
 def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
@@ -79,7 +82,7 @@ def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrench
     m = manipulator
     if m.machine.general:
         return InverseDerivatives(
-            *_general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[1])
+            *_general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0])
     x, xd, xdd = m._state(x=x, xd=xd, xdd=xdd)
     efforts = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes)
     n, f, D = m.dof, np.empty(m.dof), np.empty((3, m.dof, m.dof))
@@ -104,7 +107,7 @@ def _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes):
 
 
 def _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
-    """Return (f (dof,), derivatives (3, dof, dof), loops, slopes) of the efforts on the coordinates."""
+    """Return (derivatives (3, dof, dof) of the efforts on the coordinates, closed loops, their slopes)."""
     x, xd, xdd = _one_state(m, x=x, xd=xd, xdd=xdd)
     env, drive = m._surroundings(x, base, wrenches)
     passive = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
@@ -120,7 +123,7 @@ def _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
     if free.size:
         coupling = np.linalg.solve(D[2][np.ix_(free, free)], D[:, free])
         D -= D[2][:, free].copy() @ coupling
-    return f, D, loops, slopes
+    return D, loops, slopes
 
 
 def _one_state(m, **values):
@@ -130,22 +133,25 @@ def _one_state(m, **values):
     return m._arrays(**values)
 
 
-def _distributed(needed, D, loops, slopes, weights):
-    """Return the derivatives (3, actuators, dof) of the f of least weighted norm with A' f = needed.
+def effort_derivatives(A, curvature, f, needed, weights, preload, free):
+    """Return the derivatives (3, actuators, dof) of efforts f with A' f = `needed`, of least weighted norm.
 
-    f = W^-1 A mu with A' W^-1 A mu = needed, by the QR factors of W^-1/2 A.
+    A: (actuators, n), rates of the actuators for those of the joint coordinates.  curvature: dA/dx (actuators, n, dof).
+    needed: (3, n, dof) derivatives of the forces by x, xd, xdd.  weights, preload, free: (actuators,); an effort that
+    is not free stays at its limit.
+
+    Free efforts are f = preload + W^-1 A mu, so that with the QR factors of W^-1/2 A, and u = W^-1/2 dA mu,
+
+        W^1/2 df = u - Q Q' u + Q R^-T (d needed - dA' f)
     """
-    A, base = actuator_map(loops), loops.base
-    scale = np.ones(len(A)) if weights is None else 1.0 / np.sqrt(np.asarray(weights, dtype=float))
-    Q, R = np.linalg.qr(scale[:, None] * A)
-    mu = np.linalg.solve(R, np.linalg.solve(R.T, needed[base:]))
-    f = scale ** 2 * (A @ mu)
-    out = scale[:, None] * (Q @ np.linalg.solve(R.T, D[:, base:]))
-    bent = _curvature(loops, slopes, D.shape[2])
-    for column in np.flatnonzero(bent.any(axis=(0, 1))):
-        dA = bent[:, :, column]
-        spread = scale * (dA @ mu)
-        out[0][:, column] += scale * (spread - Q @ (Q.T @ spread) - Q @ np.linalg.solve(R.T, dA.T @ f))
+    scale = 1.0 / np.sqrt(weights[free])
+    Q, R = np.linalg.qr(scale[:, None] * A[free])
+    mu = np.linalg.solve(R, Q.T @ ((f - preload)[free] / scale))
+    out = np.zeros((3, len(A), needed.shape[2]))
+    out[:, free] = scale[:, None] * (Q @ np.linalg.solve(R.T, needed))
+    u = scale[:, None] * np.einsum('ijx,j->ix', curvature[free], mu)
+    change = u - Q @ (Q.T @ u) - Q @ np.linalg.solve(R.T, np.einsum('ijx,i->jx', curvature, f))
+    out[0, free] += scale[:, None] * change
     return out
 
 
