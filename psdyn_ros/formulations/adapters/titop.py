@@ -17,6 +17,7 @@ class TwoPorts:
     def __init__(self, mechanism, posture):
         self.mechanism = mechanism
         self.ports = {}         # link -> port at its origin, in axes of its body
+        self.of_body = {}       # body -> one of its ports, and the point of it
         network = self._network()
         self.system, self.weightless = network.assemble(mechanism.gravity), network.assemble((0, 0, 0))
         self.columns = [mechanism.row[mechanism.bodies[int(name)].joint.name] for name in self.system.joints]
@@ -60,25 +61,27 @@ class TwoPorts:
     # --- the network
 
     def _network(self):
-        m, network = self.mechanism, Network()
-        root = 0 if m.floating is None else m.floating
-        for link, (i, pose) in m.links.items():
-            if i >= root:
-                self.ports[link] = f'{i}.link{len(self.ports)}', pose.position
-        ports = {i: {name.split('.')[1]: point for name, point in self.ports.values() if name.startswith(f'{i}.')}
-                 for i in range(root, len(m.bodies))}
-        for i, body in enumerate(m.bodies[root + 1:], root + 1):
-            ports[body.parent][f'joint{i}'] = body.place.position
-        for i, body in enumerate(m.bodies[root:], root):
-            numbers = body.mass, body.inertia, body.center, ports[i]
+        """Return the blocks of the tree, each named by the number of its body, with a port at every link."""
+        m, network, root = self.mechanism, Network(), self.mechanism.floating or 0
+        bodies = list(enumerate(m.bodies))[root:]
+        points = {i: {} for i, _ in bodies}
+        for number, (link, (i, pose)) in enumerate(m.links.items()):
+            if i in points:
+                points[i][f'link{number}'] = pose.position
+                self.ports[link] = f'{i}.link{number}'
+                self.of_body.setdefault(i, (f'{i}.link{number}', pose.position))
+        for i, body in bodies[1:]:
+            points[body.parent][f'joint{i}'] = body.place.position
+        for i, body in bodies:
+            numbers = body.mass, body.inertia, body.center, points[i]
             if i == root:
                 network.add(Body(str(i), *numbers))
             else:
                 kind = Prismatic if body.joint.type == 'prismatic' else Revolute
                 network.add(kind(str(i), body.joint.axis, *numbers, orientation=body.place.rotation))
-        for i, body in enumerate(m.bodies[root + 1:], root + 1):
+        for i, body in bodies[1:]:
             network.connect(f'{i}.P', f'{body.parent}.joint{i}')
-        for port, _ in self.ports.values():
+        for port in self.ports.values():
             network.expose(port)
         return network
 
@@ -124,7 +127,7 @@ class TwoPorts:
         for link, (f, moment) in wrenches.items():
             if link in self.ports:
                 turned = m.links[link][1].rotation
-                parts.append(({self.ports[link][0]: np.concatenate((turned @ f, turned @ moment))}, 1.0))
+                parts.append(({self.ports[link]: np.concatenate((turned @ f, turned @ moment))}, 1.0))
         for closure, point, _ in m.closure_wrenches(posture):
             if (closure.damping or closure.friction) and closure.kind in ('revolute', 'spherical'):
                 spin = (m.relative_twist(closure, posture, point) @ u)[:3]
@@ -144,14 +147,11 @@ class TwoPorts:
         """Return {port: (f, m)} of a wrench (m, f) at a point, by body a on body b and back."""
         pair = {}
         for end, sign in ((closure.b, 1.0), (closure.a, -1.0)):
-            port = next((port for name, port in self.ports.items()
-                         if self.mechanism.links[name][0] == end.body), None)
-            if port is None:        # the world of a floating machine
-                continue
-            R = posture.R[end.body]
-            lever = point - posture.p[end.body] - R @ port[1]
-            f, moment = wrench[3:], wrench[:3] + np.cross(lever, wrench[3:])
-            pair[port[0]] = sign * np.concatenate((R.T @ f, R.T @ moment))
+            if end.body in self.of_body:        # not the world of a floating machine
+                port, place = self.of_body[end.body]
+                R = posture.R[end.body]
+                moment = wrench[:3] + np.cross(point - posture.p[end.body] - R @ place, wrench[3:])
+                pair[port] = sign * np.concatenate((R.T @ wrench[3:], R.T @ moment))
         return pair
 
     def _summed(self, parts):
