@@ -24,7 +24,7 @@ FLAT = (0.0, 0.0)
 TURNED = (18.0, 10.0)
 # azimuth and elevation of the viewer in degrees; 0, 0 looks along y, x to the right
 VIEWS = {'four_bar': FLAT, 'five_bar': FLAT, 'pkm_2pur2rpu': (35.0, 24.0), 'balloon': TURNED, 'excavator': TURNED}
-UNPHYSICAL = ('balloon', 'pkm_2pur2rpu')
+UNPHYSICAL = ('balloon',)
 
 
 def draw_machine(name):
