@@ -50,7 +50,7 @@ def general_machine(rng, kinds=2, friction=False, floating=False, redundant=Fals
 
     Each module stands on a random link of those before. `friction` puts <dynamics> on joints and revolute closures;
     `floating` lets base_link float under a link 'world'; `redundant` adds up to two actuators on passive joints,
-    `under_actuated` leaves one module without; with `own_coordinates` the independent joints are others than the actuators.
+    `under_actuated` leaves one module without; with `own_coordinates` the independent joints need not be actuators.
     """
     if not isinstance(kinds, (tuple, list)):
         kinds = [str(kind) for kind in rng.choice(list(KINDS), kinds)]

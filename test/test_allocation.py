@@ -28,7 +28,7 @@ def allocate(A, weights, forces, lower=-np.inf, upper=np.inf, preload=0.0):
     """Return (status, efforts) of the kernel."""
     m, n = A.shape
     efforts = np.zeros(m)
-    status = kernels.allocation(A, weights, np.full(m, preload), np.full(m, lower), np.full(m, upper), forces,
+    status = kernels.allocate(A, weights, np.full(m, preload), np.full(m, lower), np.full(m, upper), forces,
                                 kernels.scratch(m, n), efforts)
     return status, efforts
 
@@ -178,7 +178,7 @@ def test_scratch_carries_nothing_over(rng):
         A, weights, limit = rng.normal(size=(m, n)), rng.uniform(0.1, 10, m), rng.uniform(0.1, 1, m)
         forces = A.T @ rng.uniform(-1.3, 1.3, m)
         for s, f in ((used, first), (kernels.scratch(m, n), second)):
-            kernels.allocation(A, weights, np.zeros(m), -limit, limit, forces, s, f)
+            kernels.allocate(A, weights, np.zeros(m), -limit, limit, forces, s, f)
         assert (first == second).all()
 
 
@@ -206,6 +206,19 @@ def test_weights_and_preload_by_name():
     share = Allocation(('a', 'b'), weights={'b': 1.0, 'a': 3.0}, preload={'a': 2.0}).share
     assert share([[1], [1]], [4]).efforts == pytest.approx((2.5, 1.5))  # 3 (a - 2) = b
     assert Allocation(('a', 'b'), {'a': 5.0}).weights.tolist() == [1, 1]
+
+
+def test_settings_are_replaced_as_a_whole():
+    twins = Allocation(('a', 'b'), {'a': 1.0, 'b': 1.0}, preload={'a': 0.5})
+    twins.set_limits({'b': 10.0})
+    assert twins.share([[1], [1]], [8]).efforts == pytest.approx((4.25, 3.75))
+    twins.set_preload(None)
+    twins.set_weights({'a': 1.0, 'b': 3.0})
+    assert twins.share([[1], [1]], [8]).efforts == pytest.approx((6, 2))
+    for change in (lambda: twins.set_weights({'a': 1.0, 'b': -1.0}), lambda: twins.set_preload({'a': np.nan})):
+        with pytest.raises((ActuationError, NonFiniteError)):
+            change()
+    assert twins.share([[1], [1]], [8]).efforts == pytest.approx((6, 2))
 
 
 def test_too_few_or_alike():
@@ -254,6 +267,6 @@ def test_wrong_arguments(error, message, A, forces):
 
 
 def test_no_convergence_is_an_error(monkeypatch):
-    monkeypatch.setattr('psdyn_ros.api.allocation.kernels.allocation', lambda *_: kernels.STALLED)
+    monkeypatch.setattr('psdyn_ros.api.allocation.kernels.allocate', lambda *_: kernels.STALLED)
     with pytest.raises(StateError, match='no allocation to left, right, rotor was found'):
         Allocation(NAMES).share(A3, (1, 1))

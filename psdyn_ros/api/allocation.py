@@ -50,22 +50,35 @@ class Allocation:
                 raise DuplicateNameError(f"actuator '{name}' is named {self.actuators.count(name)} times")
         if not self.actuators:
             raise ActuationError('no actuators; expected at least one name')
-        m = len(self.actuators)
-        self.lower, self.upper = np.full(m, -np.inf), np.full(m, np.inf)
+        self.set_limits(limits)
+        self.set_weights(weights)
+        self.set_preload(preload)
+
+    def set_limits(self, limits):
+        """Replace all limits; see the class.  Default weights stay those of the limits before."""
+        self.lower, self.upper = np.full((2, len(self.actuators)), ((-np.inf,), (np.inf,)))
         for name, value in self._named('limits', limits):
             self.lower[self.actuators.index(name)], self.upper[self.actuators.index(name)] = _limit(name, value)
-        largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
-        bounded = np.isfinite(largest).all() and largest.min() > 0.0
-        self.weights = largest**-2.0 if bounded else np.ones(m)
-        if weights is not None:
-            given = dict(self._named('weights', weights))
-            missing = [name for name in self.actuators if name not in given]
-            if missing:
-                raise ActuationError(f'weights: none for {", ".join(missing)}; expected one for every actuator or none '
-                                     'at all')
-            self.weights = self._vector('weight', given)
-            if not (self.weights > 0.0).all():
-                raise ActuationError(f'weights={weights}: expected positive numbers')
+
+    def set_weights(self, weights):
+        """Replace all weights; None: the default of the class."""
+        if weights is None:
+            largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
+            bounded = np.isfinite(largest).all() and largest.min() > 0.0
+            self.weights = largest**-2.0 if bounded else np.ones(len(self.actuators))
+            return
+        given = dict(self._named('weights', weights))
+        missing = [name for name in self.actuators if name not in given]
+        if missing:
+            raise ActuationError(f'weights: none for {", ".join(missing)}; expected one for every actuator or none '
+                                 'at all')
+        numbers = self._vector('weight', given)
+        if not (numbers > 0.0).all():
+            raise ActuationError(f'weights={weights}: expected positive numbers')
+        self.weights = numbers
+
+    def set_preload(self, preload):
+        """Replace all of the preload; actuators that are not named get none."""
         self.preload = self._vector('preload', dict(self._named('preload', preload)))
 
     def share(self, A, forces):
@@ -77,7 +90,7 @@ class Allocation:
         """
         A, forces = self._map(A), arguments.vector('forces', forces, np.shape(A)[1])
         efforts = np.zeros(len(self.actuators))
-        status = kernels.allocation(A, self.weights, self.preload, self.lower, self.upper, forces,
+        status = kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces,
                                     kernels.scratch(*A.shape), efforts)
         if status == kernels.STALLED:
             raise StateError(f'forces = {forces.tolist()}: no allocation to {", ".join(self.actuators)} was found')

@@ -4,23 +4,25 @@ The actuators turn at A yd, so that efforts f are forces A' f on the coordinates
 these are the ones of least sum w (f - preload)^2: what the preload has in the null space of A' is kept, the rest of
 it is not.
 
-Without limits: J. Wang, F. Belzile, J. Angeles, Q. Li, "Dynamics modeling of a redundantly actuated parallel machine",
-equations (35)-(36), a Householder QR of W^-1/2 A, here with column pivoting to see its rank; the normal equations
-square the condition number and are not formed.  Where the actuators cannot give the forces, the residual is least.
+Without limits: Wang, Belzile, Angeles, Li: dynamics of a redundantly actuated 2PUR-2RPU parallel machine by the natural
+orthogonal complement, equations (35)-(36), a Householder QR of W^-1/2 A, here with column pivoting to see its rank; the
+normal equations square the condition number and are not formed.  Where the actuators cannot give the forces, the residual is least.
 
 With limits: least distance programming, C. L. Lawson, R. J. Hanson, "Solving Least Squares Problems", chapter 23, in
-the null space of A'.  Where the limits rule the forces out, bounded least squares, P. B. Stark, R. L. Parker,
-"Bounded-variable least-squares", Computational Statistics 10 (1995) 129-141.
+the null space of A'.  Where the limits rule the forces out, bounded least squares.
+
+Functions with loops of their own are entries, called rather than inlined: compiling them once is most of the cost.
 """
 import math
 from typing import NamedTuple
 
 import numpy as np
 
+from .bounded import STALLED, bounded_least_squares
 from .closure import least_squares
 from .compiler import entry, kernel
 
-DEFICIENT, LIMITED, STALLED = 1, 2, 3   # the forces are not met: too few actuators; limits; no number or no end
+DEFICIENT, LIMITED = 1, 2   # the forces are not met: too few actuators; limits.  STALLED: no number or no end
 RANK = 1e-9                 # of a diagonal of R against the first: below it the columns of A are dependent
 MET = 1e-9                  # residual against the forces
 EDGE = 1e-12                # excess over a limit that is rounding, against the largest effort
@@ -37,15 +39,15 @@ class Scratch(NamedTuple):
     L: np.ndarray           # (n, n + 1) R' of dependent columns
     z: np.ndarray           # (m,)
     rest: np.ndarray        # (n,) forces less those of the preload and of efforts at a limit
-    free: np.ndarray        # (m,) 1: neither at its limit nor without one to give
+    free: np.ndarray        # (m,) 1: to be solved for, 0: given
     efforts: np.ndarray     # (m,)
     Z: np.ndarray           # (m, m) null space of A' times W^-1/2, one vector a column
-    J: np.ndarray           # (m + n + 1, 2 m) bounded least squares: J u = b, lower <= u <= upper
+    J: np.ndarray           # (m + n + 1, 2 m), from here on for bounded least squares, see `bounded`
     b: np.ndarray           # (m + n + 1,)
     bounds: np.ndarray      # (2, 2 m)
     u: np.ndarray           # (2 m,)
-    side: np.ndarray        # (2 m,) -1, 1: at the lower, upper bound; 0: free
-    barred: np.ndarray      # (2 m,) 1: rounding alone would free it
+    side: np.ndarray        # (2 m,)
+    barred: np.ndarray      # (2 m,)
     work: np.ndarray        # (m + n + 1, 2 m + 1)
 
 
@@ -58,7 +60,7 @@ def scratch(actuators, dof):
                    np.zeros(columns, np.int64), np.zeros((rows, columns + 1)))
 
 
-@kernel
+@entry
 def factorise(A, weights, s):
     """Factorise the rows of W^-1/2 A that are free, columns pivoted; return their rank."""
     m, n = A.shape
@@ -109,7 +111,7 @@ def apply_reflections(s, rank):
             s.z[i] -= total * s.B[i, k]
 
 
-@kernel
+@entry
 def least_norm(A, weights, s):
     """Set the free efforts to those of least weighted norm with A' f = rest, the others to zero; return the rank."""
     m, n = A.shape
@@ -165,108 +167,6 @@ def residual(A, forces, efforts):
             return math.inf, size
         worst, size = max(worst, abs(total)), max(size, terms)
     return worst, size
-
-
-@kernel
-def bounded_least_squares(rows, columns, s):
-    """Minimise |J u - b| with bounds on u, from a start at the bounds; return 0 or STALLED."""
-    for j in range(columns):
-        low, high = s.bounds[0, j], s.bounds[1, j]
-        s.side[j] = 0 if math.isinf(low) and math.isinf(high) else -1 if abs(low) <= abs(high) else 1
-        s.u[j] = 0.0 if s.side[j] == 0 else low if s.side[j] < 0 else high
-        s.barred[j] = 0
-    freed, left = -1, 0                                 # the variable freed last, and the side that it left
-    for _ in range(20 * (columns + 1)):
-        unknowns = trial(rows, columns, s)
-        if freed >= 0 and s.work[trial_row(freed, s), unknowns] * left >= s.bounds[(left + 1) // 2, freed] * left:
-            s.side[freed], s.barred[freed] = left, 1
-            freed = -1
-        else:
-            freed = -1
-            if not step(columns, unknowns, s):
-                continue
-            for j in range(columns):
-                s.barred[j] = 0
-        best, steepest = -1, 0.0
-        for j in range(columns):
-            if s.side[j] == 0 or s.barred[j] or s.bounds[0, j] == s.bounds[1, j]:
-                continue
-            gradient, size = slope(rows, columns, j, s)
-            gain = -s.side[j] * gradient                # of moving away from the bound
-            if gain > 1e-14 * size and gain > steepest:
-                best, steepest = j, gain
-        if best < 0 or unknowns >= rows:
-            return 0
-        freed, left = best, s.side[best]
-        s.side[best] = 0
-    return STALLED
-
-
-@kernel
-def trial(rows, columns, s):
-    """Solve for the free variables, the others at their bounds; return their number, the column of the solution."""
-    unknowns = 0
-    for j in range(columns):
-        if s.side[j] == 0:
-            for i in range(rows):
-                s.work[i, unknowns] = s.J[i, j]
-            unknowns += 1
-    for i in range(rows):
-        total = s.b[i]
-        for j in range(columns):
-            if s.side[j] != 0:
-                total -= s.J[i, j] * s.u[j]
-        s.work[i, unknowns] = total
-    least_squares(s.work, rows, unknowns, unknowns + 1)
-    return unknowns
-
-
-@kernel
-def trial_row(j, s):
-    row = 0
-    for i in range(j):
-        if s.side[i] == 0:
-            row += 1
-    return row
-
-
-@kernel
-def step(columns, unknowns, s):
-    """Move the free variables to the trial, at most to the first bound, which then holds; True: the whole way."""
-    share, blocked, row = 1.0, -1, 0
-    for j in range(columns):
-        if s.side[j] == 0:
-            goal = s.work[row, unknowns]
-            for k in range(2):
-                beyond = goal < s.bounds[0, j] if k == 0 else goal > s.bounds[1, j]
-                if beyond and (s.bounds[k, j] - s.u[j]) / (goal - s.u[j]) < share:
-                    share, blocked = (s.bounds[k, j] - s.u[j]) / (goal - s.u[j]), j
-            row += 1
-    row = 0
-    for j in range(columns):
-        if s.side[j] == 0:
-            goal = s.work[row, unknowns]
-            s.u[j] += share * (goal - s.u[j])
-            if j == blocked:
-                s.side[j] = -1 if goal < s.bounds[0, j] else 1
-                s.u[j] = s.bounds[(s.side[j] + 1) // 2, j]
-            row += 1
-    return blocked < 0
-
-
-@kernel
-def slope(rows, columns, j, s):
-    """Return how fast |b - J u|^2 / 2 falls with u_j, and the size of the numbers in it."""
-    total, size = 0.0, 0.0
-    for i in range(rows):
-        if s.J[i, j] != 0.0:
-            rest, terms = s.b[i], abs(s.b[i])
-            for c in range(columns):
-                rest -= s.J[i, c] * s.u[c]
-                terms += abs(s.J[i, c] * s.u[c])
-            total += s.J[i, j] * rest
-            size += abs(s.J[i, j]) * terms
-    return total, size
 
 
 @kernel
@@ -383,7 +283,7 @@ def polish(A, weights, preload, lower, upper, forces, s, efforts):
             efforts[i] = s.u[i]
 
 
-@kernel
+@entry
 def allocate(A, weights, preload, lower, upper, forces, s, efforts):
     """Set efforts (m,); A (m, n), limits may be infinite, lower <= upper; return 0 or why the forces are not met."""
     m, n = A.shape
@@ -413,12 +313,6 @@ def allocate(A, weights, preload, lower, upper, forces, s, efforts):
     if worst <= MET * size:
         return 0
     return DEFICIENT if rank < n else LIMITED
-
-
-@entry
-def allocation(A, weights, preload, lower, upper, forces, s, efforts):
-    """See `allocate`."""
-    return allocate(A, weights, preload, lower, upper, forces, s, efforts)
 
 
 @entry
