@@ -4,9 +4,10 @@ The actuators turn at A yd, so that efforts f are forces A' f on the coordinates
 these are the ones of least sum w (f - preload)^2: what the preload has in the null space of A' is kept, the rest of
 it is not.
 
-Without limits: Wang, Belzile, Angeles, Li: dynamics of a redundantly actuated 2PUR-2RPU parallel machine by the natural
-orthogonal complement, equations (35)-(36), a Householder QR of W^-1/2 A, here with column pivoting to see its rank; the
-normal equations square the condition number and are not formed.  Where the actuators cannot give the forces, the residual is least.
+Without limits: Wang, Belzile, Angeles, Li: dynamics of a redundantly actuated 2PUR-2RPU parallel machine by the
+natural orthogonal complement, equations (35)-(36), a Householder QR of W^-1/2 A, here with column pivoting to see its
+rank; the normal equations square the condition number and are not formed.  Where the actuators cannot give the forces,
+the residual is least.
 
 With limits: least distance programming, C. L. Lawson, R. J. Hanson, "Solving Least Squares Problems", chapter 23, in
 the null space of A'.  Where the limits rule the forces out, bounded least squares.
