@@ -1,20 +1,19 @@
-"""Tie the joints of clusters: closed initial position, independent coordinates, a table of closed poses."""
-import itertools
-import math
+"""Tie the joints of clusters: closed initial position, independent coordinates, the records for the kernels."""
 from dataclasses import replace
 
 import numpy as np
 
 from ..kernels import closure as kernels
-from ..kernels.compiler import compiled
-from ..kernels.loops import CLUSTER, LOSS, ROW, TIED, TIED_WORK, Loops
-from ..model.cluster import row_records, tied_records
+from ..kernels.loops import CLUSTER, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
+from ..model.cluster import planar_records, row_records, tied_records
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
+from .pose_table import pose_table
 
-POSES = 350 if compiled else 60     # closed poses of a cluster that are tabulated, about
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
 RANK = 1e-7                         # of a singular value of K against the largest
-GAP = 1e-9                          # within which an overconstrained loop counts as closed [m, 1]
+GAP = 1e-9                          # residual up to which an overconstrained loop counts as closed [m, 1]
+PROJECTED = 1e-4                    # the same with a warning: numbers of a URDF are often rounded
+IDLE = 1e-9                         # a row of K that is never larger, against the largest, says nothing
 
 
 def tie(machine, gravity, coordinates=None):
@@ -33,7 +32,7 @@ def tie(machine, gravity, coordinates=None):
     if coordinates is not None and list(coordinates) != names:
         raise ActuationError(f'coordinates={list(coordinates)}: expected {len(names)} independent joints; '
                              f'for instance {names}')
-    loops = tangle.loops(names, [tangle.table(n, start) for n, start in enumerate(starts)], gravity)
+    loops = tangle.finish(names, [pose_table(tangle, n, start) for n, start in enumerate(starts)], gravity)
     shift = 1 if loops.base else 0
     initial = np.zeros(loops.base + shift + len(names))
     if loops.base:
@@ -46,7 +45,8 @@ def tie(machine, gravity, coordinates=None):
             t = tangle.tied[record['first'] + i]
             if t['independent'] >= 0:
                 initial[t['coordinate'] + shift] = start[i]
-    machine = replace(machine, loops=loops, coordinates=tuple(names), initial=initial)
+    machine = replace(machine, loops=loops, coordinates=tuple(names), initial=initial,
+                      warnings=(*machine.warnings, *tangle.warnings))
     _check_actuators(machine)
     return machine
 
@@ -96,65 +96,80 @@ def smallest_singular_value(machine, n, q):
 
 
 class Tangle:
-    """The clusters of a machine in Python's hands: scratch of its own around the kernels of `closure`."""
+    """The clusters of a machine in Python's hands: a draft of `Loops` without tables, to close and differentiate."""
 
     def __init__(self, machine):
-        self.machine = machine
+        self.machine, self.warnings = machine, []
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
-        tied, rows, losses, records = [np.zeros(0, TIED)], [], [], []
+        tied, rows, losses, pins, records = [np.zeros(0, TIED)], [], [], [], []
         for cluster in machine.clusters:
             record = np.zeros((), CLUSTER)
             record['first'], record['joints'] = sum(map(len, tied)), len(cluster.bodies)
-            record['row'] = len(rows)
+            record['row'], record['pin'] = len(rows), len(pins)
             tied.append(tied_records(cluster, int(record['first']), module_of))
-            more, pins = row_records(cluster, int(record['first']))
+            more, rubbing = row_records(cluster, int(record['first']))
+            flat = planar_records(cluster, tied[-1], int(record['first']), rubbing)
+            if flat is not None:
+                record['planar'], record['normal'] = 1, flat[0]
+                pins += flat[1]
+                record['pins'] = len(flat[1])
             rows += more
-            losses += pins
-            record['rows'] = len(more)
+            losses += rubbing
+            record['rows'], record['gap'] = len(more), GAP
             record['head'] = tied[-1]['module'].min()
             records.append(record)
         self.tied = np.concatenate(tied)
-        self.rows = np.array(rows, ROW) if rows else np.zeros(0, ROW)
-        self.losses = np.array(losses, LOSS) if losses else np.zeros(0, LOSS)
         self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
-        self._work = np.zeros(len(self.tied), TIED_WORK)
-        self._A = self._scratch()
+        self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
+            (rows, ROW), (losses, LOSS), (pins, PIN))))
 
-    def _scratch(self):
-        most = int(self.clusters['joints'].max(initial=0))
-        return np.zeros((int(self.clusters['rows'].max(initial=0)) + most, most + 1))
+    def _draft(self, rows, losses, pins):
+        machine, most, modules = self.machine, int(self.clusters['joints'].max(initial=0)), len(self.machine.modules)
+        base, tied = 6 if machine.floating else 0, len(self.tied)
+        member, cluster_of = np.full(modules, -1), np.full(modules, -1)
+        for n, record in enumerate(self.clusters):
+            for j in range(record['first'], record['first'] + record['joints']):
+                member[self.tied[j]['module']], cluster_of[self.tied[j]['module']] = j, n
+        width = int(self.clusters['rows'].max(initial=0)) + most
+        names = {module.name: k for k, module in enumerate(machine.modules)}
+        return Loops(
+            clusters=self.clusters, tied=self.tied, rows=rows, losses=losses, pins=pins, poses=np.zeros((0, most)),
+            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
+            cells=np.zeros(0, dtype=np.int64), base=base, gravity=np.zeros(3),
+            driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
+            stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
+            work=np.zeros(tied, TIED_WORK), A=np.zeros((width, most + 1)), G=np.zeros((tied, most)),
+            H=np.zeros((tied, most)), alpha=np.zeros((len(self.clusters), most, most)),
+            psi=np.zeros((len(self.clusters), most, 6)), drive=np.zeros((len(self.clusters), most)),
+            base_system=np.zeros((7, 6)), z=np.zeros((4, modules)))
 
     def slice(self, n):
         record = self.clusters[n]
         return slice(int(record['first']), int(record['first'] + record['joints']))
 
-    def close(self, n, q):
-        """Return (status, q) after Newton's method from q, the independent joints held."""
-        self._work['q'][self.slice(n)] = q
-        status = kernels.close_from(self.clusters, self.tied, self.rows, n, self._work, self._A)
-        return status, self._work['q'][self.slice(n)].copy()
+    def close(self, n, q, rates=()):
+        """Return (status, q, G, g) after Newton's method from q, the independent joints held and at `rates`."""
+        part, freedom = self.slice(n), int(self.clusters[n]['freedom'])
+        self.draft.work['q'][part] = q
+        xd = np.zeros(len(self.draft.z[0]) + 6)
+        for t in self.tied[part]:
+            if len(rates) and t['independent'] >= 0:
+                xd[t['coordinate']] = rates[t['independent']]
+        status = kernels.close_from(self.draft, n, xd)
+        work = self.draft.work[part]
+        return status, work['q'].copy(), self.draft.G[part, :freedom].copy(), work['g'].copy()
 
     def jacobian(self, n, q):
-        """Return (phi, K) of all joints of a cluster at q."""
+        """Return (phi, K) of all joints of a cluster at q, in space."""
         part = self.slice(n)
-        kept, freedom = self.tied['independent'][part].copy(), int(self.clusters[n]['freedom'])
+        kept, freedom = self.tied[part].copy(), int(self.clusters[n]['freedom'])
         self.tied['independent'][part], self.clusters[n]['freedom'] = -1, 0
-        self._work['q'][part] = q
-        kernels.linearise_at(self.clusters, self.tied, self.rows, n, self._work, self._A)
-        self.tied['independent'][part], self.clusters[n]['freedom'] = kept, freedom
+        self.tied['column'][part] = range(part.stop - part.start)
+        self.draft.work['q'][part] = q
+        kernels.linearise_at(self.draft, n)
+        self.tied[part], self.clusters[n]['freedom'] = kept, freedom
         m, joints = int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
-        return -self._A[:m, joints], self._A[:m, :joints].copy()
-
-    def slopes(self, n, q):
-        """Return G (joints, freedom) at a closed position."""
-        independent = self.tied['independent'][self.slice(n)]
-        K = self.jacobian(n, q)[1]
-        G = np.zeros((len(q), int(self.clusters[n]['freedom'])))
-        rows = np.flatnonzero(independent >= 0)
-        G[rows, independent[rows]] = 1.0
-        held = K[:, rows[np.argsort(independent[rows])]]
-        G[independent < 0] = -np.linalg.lstsq(K[:, independent < 0], held, rcond=RANK)[0]
-        return G
+        return -self.draft.A[:m, joints], self.draft.A[:m, :joints].copy()
 
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
@@ -169,12 +184,16 @@ class Tangle:
             step = np.linalg.lstsq(K, -phi, rcond=RANK)[0]
             step *= min(1.0, 0.3 / max(abs(step).max(), 1e-300))
             q += step
-            if abs(step).max() < 1e-15 or (abs(phi).max() < 1e-13 and abs(step).max() < 1e-12):
+            if abs(step).max() < 1e-13:
                 break
-        phi, _ = self.jacobian(n, q)
-        if abs(phi).max() > GAP:
+        gap = float(abs(self.jacobian(n, q)[0]).max())
+        if gap > PROJECTED:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
-                                   f'residual found is {abs(phi).max():.3g} (m or 1)')
+                                   f'residual found is {gap:.3g} (m or 1)')
+        if gap > GAP:
+            self.clusters[n]['gap'] = 50.0 * gap
+            self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
+                                 'is closed by least squares')
         return q
 
     def choose(self, starts, wanted):
@@ -217,9 +236,12 @@ class Tangle:
                                 'position')
             chosen.append(best)
         self.clusters[n]['freedom'] = freedom
-        self.tied['independent'][self.slice(n)] = -1
+        tied, dependent = self.tied[self.slice(n)], [i for i in range(len(joints)) if i not in chosen]
+        tied['independent'] = -1
+        for column, i in enumerate(dependent):
+            tied['column'][i] = column
         for column, i in enumerate(chosen):
-            self.tied[self.slice(n)]['independent'][i] = column
+            tied['independent'][i], tied['column'][i] = column, len(dependent) + column
         return [joints[i] for i in chosen]
 
     @staticmethod
@@ -238,81 +260,44 @@ class Tangle:
                 raise LoopError(f"loop '{self.machine.clusters[n].name}': the initial position is singular; "
                                 'start elsewhere')
 
-    def table(self, n, start):
-        """Return closed poses (poses, joints) over the range of the independent joints, by continuation from start."""
-        cluster, independent = self.machine.clusters[n], self.tied['independent'][self.slice(n)]
-        columns = [int(np.flatnonzero(independent == i)[0]) for i in range(int(self.clusters[n]['freedom']))]
-        count = min(max(3, round(POSES ** (1 / len(columns))) // 2 * 2 + 1), 129) if len(columns) < 6 else 1
-        ranges = []
-        for i in columns:
-            joint, t = cluster.entries[cluster.joints[i]][0], self.tied[self.slice(n)][i]
-            width = joint.upper - joint.lower
-            t['turns'] = joint.type != 'prismatic' and width > 2.0 * math.pi - 1e-9
-            if t['turns']:
-                ranges.append((-math.pi, math.pi))
-            elif math.isfinite(width):
-                ranges.append((joint.lower - start[i], joint.upper - start[i]))
-            else:
-                ranges.append((-1.0, 1.0))
-        sizes = [max((high - low) / count, 1e-9) for low, high in ranges]
-        origin = (0,) * len(columns)
-        poses, todo = {origin: start}, [origin]
-        while todo and len(poses) < 2 * POSES:
-            node = todo.pop(0)
-            for axis, sign in itertools.product(range(len(columns)), (1, -1)):
-                near = tuple(value + sign * (k == axis) for k, value in enumerate(node))
-                offset = near[axis] * sizes[axis]
-                if near in poses or not ranges[axis][0] - 1e-9 <= offset <= ranges[axis][1] + 1e-9:
-                    continue
-                closed = self._walk(n, poses[node], columns[axis], sign * sizes[axis])
-                if closed is not None:
-                    poses[near] = closed
-                    todo.append(near)
-        return np.array(list(poses.values()))
-
-    def _walk(self, n, q, column, step):
-        """Close one step further, along the tangent; None where the loop does not follow."""
-        for _ in range(2):
-            slopes = self.slopes(n, q)[:, self.tied['independent'][self.slice(n)][column]]
-            if abs(slopes).max() > 1e4:
-                return None
-            predicted = q + 0.5 * step * slopes
-            status, closed = self.close(n, predicted)
-            # another assembly mode is far from the tangent
-            if status != 0 or abs(closed - predicted).max() > 0.2 + 0.5 * abs(predicted - q).max():
-                return None
-            q = closed
-        return q
-
-    def loops(self, names, tables, gravity):
-        """Return the `Loops` of coordinates `names` and tables of closed poses, with scratch of their own."""
-        machine, records, tied = self.machine, self.clusters, self.tied
-        base, modules = 6 if machine.floating else 0, len(machine.modules)
-        own, member, cluster_of = (np.full(modules, -1) for _ in range(3))
-        for n, record in enumerate(records):
-            for j in range(record['first'], record['first'] + record['joints']):
-                member[tied[j]['module']], cluster_of[tied[j]['module']] = j, n
-        rows = {module.name: k for k, module in enumerate(machine.modules)}
-        for k, module in enumerate(machine.modules):
-            if cluster_of[k] < 0 and module.name in names:
+    def finish(self, names, tables, gravity):
+        """Return the `Loops` of coordinates `names` and the tables of closed poses, with scratch of their own."""
+        draft, records, tied = self.draft, self.clusters.copy(), self.tied.copy()
+        base, modules = draft.base, self.machine.modules
+        own, stopped = np.full(len(modules), -1), np.zeros(len(modules), dtype=np.int64)
+        for k, module in enumerate(modules):
+            if draft.cluster_of[k] < 0 and module.name in names:
                 own[k] = base + names.index(module.name)
+            stopped[k] = module.name in names or module.name in self.machine.actuators
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
-        poses = np.zeros((sum(map(len, tables)), most))
-        slopes = np.zeros((len(poses), most, freedom))
-        row = 0
+        count = sum(len(table.q) for table in tables)
+        poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
+        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
+        row, cells = 0, [np.zeros(0, dtype=np.int64)]
         for n, table in enumerate(tables):
-            records[n]['pose'], records[n]['poses'] = row, len(table)
-            for q in table:
-                G = self.slopes(n, q)
-                poses[row, :len(q)], slopes[row, :len(q), :G.shape[1]] = q, G
-                row += 1
-        driven = np.array([rows[name] for name in machine.actuators], dtype=np.int64)
-        stopped = np.zeros(modules, dtype=np.int64)
-        stopped[driven] = 1
-        stopped[[rows[name] for name in names]] = 1
-        return Loops(
-            records.copy(), tied.copy(), self.rows, self.losses, poses, slopes, base, np.array(gravity, dtype=float),
-            driven, stopped, own, member, cluster_of, np.zeros(len(tied), TIED_WORK), self._scratch(),
-            np.zeros((len(tied), freedom)), np.zeros((len(tied), most)), np.zeros((len(records), freedom, freedom)),
-            np.zeros((len(records), freedom, 6)), np.zeros((len(records), freedom)), np.zeros((7, 6)),
-            np.zeros((4, modules)))
+            records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
+            records[n]['cell'] = sum(map(len, cells))
+            part, joints, own_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
+            poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
+            curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
+            lattice[n, :own_freedom] = table.lattice
+            cells.append(table.cells + row)
+            row += len(table.q)
+        rows = self._without_idle_rows(records, tables)
+        return draft._replace(
+            clusters=records, tied=tied, rows=rows, poses=poses, slopes=slopes, curves=curves, lattice=lattice,
+            cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own,
+            work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(), G=np.zeros((len(tied), freedom)),
+            H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
+            psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
+            base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))))
+
+    def _without_idle_rows(self, records, tables):
+        """Return the constraint rows without those that hold at every pose: a planar loop has such."""
+        kept = [np.zeros(0, ROW)]
+        for n, (record, table) in enumerate(zip(records, tables)):
+            sizes = np.max([abs(self.jacobian(n, q)[1]).max(axis=1) for q in table.q], axis=0)
+            rows = self.draft.rows[record['row']:record['row'] + record['rows']][sizes > IDLE * sizes.max()]
+            record['row'], record['rows'] = sum(map(len, kept)), len(rows)
+            kept.append(rows)
+        return np.concatenate(kept)

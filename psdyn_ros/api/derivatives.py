@@ -14,6 +14,7 @@ from ..kernels.derivatives_body import BODY
 from ..kernels.derivatives_loops import slopes_of
 from ..kernels.quantities import joint_states
 from ..model.errors import ShapeError, UnknownNameError
+from .allocation import Allocation
 from .arguments import vector
 from .closing import actuator_map
 
@@ -61,8 +62,8 @@ def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches
                                  joint_slopes=None):
     """Return the `InverseDerivatives` (actuators, dof) of the actuator efforts; see `forward_dynamics_derivatives`.
 
-    With more actuators than joint coordinates they are those of the efforts of least norm, limits aside; of a driven
-    base whose `BaseDrive` frees some coordinates, with the accelerations that these then have.
+    With more actuators than joint coordinates they are those of the efforts that `allocation` chooses, where one at
+    its limit stays there.  Coordinates of a floating base that a `BaseDrive` frees accelerate as they then do.
     """
     m = manipulator
     if not m.machine.general:
@@ -70,10 +71,11 @@ def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches
                                               joint_efforts=joint_efforts, joint_slopes=joint_slopes)
     f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     D, loops, slopes = _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
-    A, count = actuator_map(loops), len(m.actuators)
+    allocation = m.allocation or Allocation(m.actuators)
+    free = (allocation.lower < f) & (f < allocation.upper)
     return InverseDerivatives(*effort_derivatives(
-        A, _curvature(loops, slopes, m.dof), f, D[:, loops.base:], np.ones(count), np.zeros(count),
-        np.ones(count, bool)))
+        actuator_map(loops), _curvature(loops, slopes, m.dof), f, D[:, loops.base:], allocation.weights,
+        allocation.preload, free))
 
 
 def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,

@@ -9,8 +9,7 @@ from ..model.errors import LoopError, MeasurementError, TogglePointError, Unknow
 from .closing import Tangle
 from .failures import measurement_error
 from .joint_map import checked_rows
-
-WELL_CONDITIONED = 1e-3
+from .pose_table import pose_table
 
 
 class GeneralJointMap:
@@ -51,11 +50,9 @@ class GeneralJointMap:
         """Tie the clusters once more, their independent joints among the measured ones."""
         machine, loops = self._machine, self._manipulator.loops
         tangle = Tangle(machine)
-        starts, tables = [], []
-        for record in loops.clusters:
-            part = slice(int(record['pose']), int(record['pose'] + record['poses']))
-            tables.append(loops.poses[part, :record['joints']])
-            starts.append(tables[-1][0])
+        for record, cluster in zip(tangle.clusters, loops.clusters):
+            record['gap'] = cluster['gap']
+        starts = [loops.poses[record['pose'], :record['joints']] for record in loops.clusters]
         try:
             chosen = tangle.choose(starts, list(self.names))
         except LoopError as error:
@@ -65,27 +62,11 @@ class GeneralJointMap:
             if free:
                 raise MeasurementError(f"the joints {list(self.names)} do not fix loop '{cluster.name}'; measure "
                                        f'{free} too, or others of {cluster.joints}')
-        for n, table in enumerate(tables):
-            tables[n] = self._on_branch(tangle, n, table)
-        self._loops = tangle.loops(chosen, tables, loops.gravity)
+        self._loops = tangle.finish(chosen, [pose_table(tangle, n, start) for n, start in enumerate(starts)],
+                                    loops.gravity)
         self._chosen = chosen
         self._redundant = [(row, int(t['module'])) for row, name in enumerate(self.names)
                            for t in loops.tied if machine.modules[t['module']].name == name and name not in chosen]
-
-    def _on_branch(self, tangle, n, table):
-        """Return the closed poses that measured joints tell apart: those on the initial position's side of singular."""
-        independent = tangle.tied['independent'][tangle.slice(n)]
-        loops = self._manipulator.loops
-        true = loops.tied['independent'][tangle.slice(n)]
-        columns = np.argsort(np.where(true >= 0, true, len(true)))[:int(loops.clusters[n]['freedom'])]
-        rows = np.argsort(np.where(independent >= 0, independent, len(true)))[:len(columns)]
-        first = int(loops.clusters[n]['pose'])
-        # sign of det d(measured)/d(coordinates) along the table
-        signs = np.array([np.linalg.det(loops.slopes[first + i][rows][:, :len(columns)]) for i in range(len(table))])
-        if not abs(signs[0]) > WELL_CONDITIONED:
-            raise MeasurementError(f"loop '{self._machine.clusters[n].name}': the joints {list(self.names)} do not "
-                                   'move with it at the initial position')
-        return table[signs * np.sign(signs[0]) > 0.0]
 
     def state(self, position, velocity=None, base=None):
         """Return (x, xd, residual) for positions and velocities (m,) in the order of `names`.

@@ -88,5 +88,5 @@ def _call_general(m):
     loops = m.loops
     closure.close_all(loops, x, zero)
     if len(loops.clusters):
-        closure.linearise_at(loops.clusters, loops.tied, loops.rows, 0, loops.work, loops.A)
-        closure.close_from(loops.clusters, loops.tied, loops.rows, 0, loops.work, loops.A)
+        closure.linearise_at(loops, 0)
+        closure.close_from(loops, 0, zero)

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .closure import at_body, dependent_column, direction_of, least_squares, linearise
 from .compiler import entry, kernel
 from .derivatives_body import cross_motion, null, plus, times
 from .general import pin_axis
+from .linear import least_squares
 from .loops import POSITION
 from .spatial import add, cross, dot, pair, store, sub
+from .spatial_loops import at_body, direction_of, linearise, place_joints
 
 SHIFTED = np.dtype([
     ('shift', 'f8', 6),                                     # displacement of the body by a change of y_a
@@ -136,27 +137,12 @@ def curve_cluster(loops, slopes, n, xd):
     """Set dG/dy of cluster n in `slopes.curve`, and the rows of its modules in `slopes.z`."""
     c = loops.clusters[n]
     first, joints, freedom = c['first'], c['joints'], c['freedom']
-    dependent, A, tied, z = joints - freedom, slopes.A, loops.tied, slopes.z
+    tied, z = loops.tied, slopes.z
     slopes.curve[first:first + joints] = 0.0
-    linearise(c, tied, loops.rows, loops.work, A)
-    column = dependent
-    for a in range(freedom):
-        for b in range(a, freedom):
-            set_rates(loops, slopes, c, a, b)
-            displace(loops, slopes, c)
-            for i in range(c['rows']):
-                A[i, column] = -row_shift(loops, slopes, loops.rows[c['row'] + i])[0]
-            column += 1
-    least_squares(A, c['rows'], dependent, column)
-    for j in range(first, first + joints):
-        if tied[j]['independent'] < 0:
-            d, column = dependent_column(tied, first, j), dependent
-            for a in range(freedom):
-                for b in range(a, freedom):
-                    slopes.curve[j, a, b], slopes.curve[j, b, a] = A[d, column], A[d, column]
-                    column += 1
-
-    linearise(c, tied, loops.rows, loops.work, A)
+    # poses and screws of all bodies: rates know them for bodies in space only
+    place_joints(c, tied, loops.work)
+    if not c['linear']:
+        bend_joints(loops, slopes, c)
     for a in range(freedom):
         y = coordinate_of(tied, c, a)
         for j in range(first, first + joints):
@@ -164,17 +150,53 @@ def curve_cluster(loops, slopes, n, xd):
             for b in range(freedom):
                 rate += slopes.curve[j, a, b] * xd[coordinate_of(tied, c, b)]
             z[0, row, y], z[1, row, y], z[3, row, y] = loops.G[j, a], rate, 2.0 * rate
-            slopes.rates[0, j], slopes.rates[1, j] = loops.G[j, a], loops.z[1, tied[j]['module']]
-            slopes.rates[2, j], slopes.rates[3, j] = rate, loops.z[2, tied[j]['module']]
+    if not c['linear']:
+        bend_accelerations(loops, slopes, c)
+
+
+@kernel
+def bend_joints(loops, slopes, c):
+    """Set dG/dy of the dependent joints of cluster c."""
+    dependent, A, column = c['joints'] - c['freedom'], slopes.A, c['joints'] - c['freedom']
+    linearise(c, loops.tied, loops.rows, loops.work, A)
+    for a in range(c['freedom']):
+        for b in range(a, c['freedom']):
+            set_rates(loops, slopes, c, a, b)
+            displace(loops, slopes, c)
+            for i in range(c['rows']):
+                A[i, column] = -row_shift(loops, slopes, loops.rows[c['row'] + i])[0]
+            column += 1
+    least_squares(A, c['rows'], dependent, column)
+    for j in range(c['first'], c['first'] + c['joints']):
+        t, column = loops.tied[j], dependent
+        if t['independent'] < 0:
+            for a in range(c['freedom']):
+                for b in range(a, c['freedom']):
+                    slopes.curve[j, a, b] = A[t['column'], column]
+                    slopes.curve[j, b, a] = A[t['column'], column]
+                    column += 1
+
+
+@kernel
+def bend_accelerations(loops, slopes, c):
+    """Set dzdd/dx of the dependent joints of cluster c, given dz/dx and dzd/dx."""
+    first, joints, dependent, A, z = c['first'], c['joints'], c['joints'] - c['freedom'], slopes.A, slopes.z
+    linearise(c, loops.tied, loops.rows, loops.work, A)
+    for a in range(c['freedom']):
+        y = coordinate_of(loops.tied, c, a)
+        for j in range(first, first + joints):
+            k = loops.tied[j]['module']
+            slopes.rates[0, j], slopes.rates[1, j] = z[0, loops.base + k, y], loops.z[1, k]
+            slopes.rates[2, j], slopes.rates[3, j] = z[1, loops.base + k, y], loops.z[2, k]
         displace(loops, slopes, c)
         for i in range(c['rows']):
             A[i, dependent + a] = -row_shift(loops, slopes, loops.rows[c['row'] + i])[1]
     least_squares(A, c['rows'], dependent, joints)
     for j in range(first, first + joints):
-        if tied[j]['independent'] < 0:
-            d, row = dependent_column(tied, first, j), loops.base + tied[j]['module']
-            for a in range(freedom):
-                z[2, row, coordinate_of(tied, c, a)] = A[d, dependent + a]
+        t = loops.tied[j]
+        if t['independent'] < 0:
+            for a in range(c['freedom']):
+                z[2, loops.base + t['module'], coordinate_of(loops.tied, c, a)] = A[t['column'], dependent + a]
 
 
 @kernel

@@ -112,7 +112,7 @@ def pin_losses(loops):
 @kernel
 def pin_axis(loops, b):
     a = b['axis']
-    if b['a'] < 0:
+    if b['a'] < 0 or b['planar']:
         return (a[0], a[1], a[2])
     R = loops.work[b['a']]['rotation']
     return (R[0] * a[0] + R[1] * a[1] + R[2] * a[2],

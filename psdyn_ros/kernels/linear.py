@@ -1,4 +1,4 @@
-"""Small symmetric systems, in place."""
+"""Small linear systems, in place: symmetric ones by Cholesky, least squares by Householder."""
 import math
 
 from .compiler import kernel
@@ -34,3 +34,38 @@ def solve_upper(L, n, b):
         for k in range(i + 1, n):
             b[i] -= L[k, i] * b[k]
         b[i] /= L[i, i]
+
+
+@kernel
+def least_squares(A, rows, unknowns, columns):
+    """Solve A[:, :unknowns] X = A[:, unknowns:columns] in place by Householder reflections.
+
+    X comes in the first `unknowns` rows of the right-hand columns.  Returns min |R_jj| / max |R_jj|.
+    """
+    small, large = math.inf, 0.0
+    for j in range(unknowns):
+        norm = 0.0
+        for i in range(j, rows):
+            norm += A[i, j] * A[i, j]
+        norm = math.sqrt(norm)
+        small, large = min(small, norm), max(large, norm)
+        if norm == 0.0:
+            return 0.0
+        head = A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
+        beta = 1.0 / (norm * abs(head))
+        A[j, j] = head
+        for c in range(j + 1, columns):
+            total = 0.0
+            for i in range(j, rows):
+                total += A[i, j] * A[i, c]
+            total *= beta
+            for i in range(j, rows):
+                A[i, c] -= total * A[i, j]
+        A[j, j] = -norm if head > 0.0 else norm
+    for c in range(unknowns, columns):
+        for j in range(unknowns - 1, -1, -1):
+            total = A[j, c]
+            for i in range(j + 1, unknowns):
+                total -= A[j, i] * A[i, c]
+            A[j, c] = total / A[j, j]
+    return small / large if unknowns > 0 else 1.0

@@ -8,7 +8,13 @@ CLUSTER = np.dtype([
     ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
     ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
     ('pose', 'i8'), ('poses', 'i8'),            # rows of the table of closed poses
+    ('cell', 'i8'),                             # first cell of the lattice that finds the pose next to given y
     ('freedom', 'i8'),                          # number n_y of independent joints
+    ('planar', 'i8'),                           # 1: all moves in one plane; its pins are rows of PIN
+    ('pin', 'i8'), ('pins', 'i8'),
+    ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
+    ('gap', 'f8'),                              # residual up to which it counts as closed [m, 1]
+    ('normal', 'f8', 3),                        # of a planar one
     ('head', 'i8'),                             # lowest module among its joints
 ], align=True)
 
@@ -21,6 +27,9 @@ TIED = np.dtype([
     ('coordinate', 'i8'),                       # row of xd when independent
     ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame in its parent body, in URDF link axes
     ('axis', 'f8', 3),
+    ('column', 'i8'),                           # of the linear systems: dependent joints first
+    ('sign', 'f8'),                             # planar: of the turn about the normal, 0 for a slide
+    ('d', 'f8', 2), ('s', 'f8', 2),             # planar: joint in its parent body, direction of a slide
 ], align=True)
 
 ROW = np.dtype([
@@ -28,8 +37,14 @@ ROW = np.dtype([
     ('pa', 'f8', 3), ('pb', 'f8', 3), ('u', 'f8', 3), ('w', 'f8', 3),
 ], align=True)
 
+PIN = np.dtype([
+    ('a', 'i8'), ('b', 'i8'),                   # joints of a planar cluster that carry A and B, -1: the base body
+    ('pa', 'f8', 2), ('pb', 'f8', 2),
+], align=True)
+
 LOSS = np.dtype([
     ('a', 'i8'), ('b', 'i8'), ('axis', 'f8', 3),    # pin between A and B, axis fixed in A
+    ('planar', 'i8'),                               # 1: axis in the base body instead
     ('damping', 'f8'), ('friction', 'f8'), ('slip', 'f8'),
 ], align=True)
 
@@ -39,6 +54,8 @@ TIED_WORK = np.dtype([
     ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
     ('velocity', 'f8', 6), ('bias', 'f8', 6),   # twist; acceleration at qdd = 0
     ('psi', 'f8', 6), ('beta', 'f8', 6), ('C', 'f8'), ('tau', 'f8'),
+    ('cos', 'f8'), ('sin', 'f8'), ('rate', 'f8'),           # planar: angle and angular velocity of the body
+    ('x', 'f8'), ('y', 'f8'), ('ax', 'f8'), ('ay', 'f8'),   # joint, and its acceleration at qdd = 0
 ], align=True)
 
 # fields of `Loops` that the kernels write
@@ -52,8 +69,12 @@ class Loops(NamedTuple):
     tied: np.ndarray            # TIED, the joints of all clusters
     rows: np.ndarray            # ROW
     losses: np.ndarray          # LOSS
+    pins: np.ndarray            # PIN
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
+    curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
+    lattice: np.ndarray         # (clusters, largest freedom, 3) of each independent joint: first cell, size, cells
+    cells: np.ndarray           # pose next to each cell, -1: none
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
     gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
     driven: np.ndarray          # (actuators,) modules

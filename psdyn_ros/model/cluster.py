@@ -3,8 +3,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..kernels.loops import DIRECTION, LOSS, POSITION, ROW, TIED
-from .description import Pose
+from ..kernels.loops import DIRECTION, LOSS, PIN, POSITION, ROW, TIED
+from .description import IDENTITY, Pose
 from .errors import LoopError, NoTriangleError
 from .tree import Body
 from .triangle import find_triangle
@@ -159,3 +159,40 @@ def _rows(kind, at, first, second):
     for record, (u, w) in zip(records[len(positions):], directions):
         record['kind'], record['u'], record['w'] = DIRECTION, u, w
     return list(records)
+
+
+def planar_records(cluster, tied, first, losses):
+    """Return (normal, [PIN]) of a cluster in which all moves in one plane, and complete its TIED and LOSS; or None."""
+    if any(closure.type not in ('revolute', 'spherical') for closure in cluster.closures):
+        return None
+    rest = {id(cluster.base): IDENTITY}             # poses in the base body at joint positions zero
+    axes = []
+    for body in cluster.bodies:
+        joint, pose, _ = cluster.entries[body.joint]
+        rest[id(body)] = rest[id(body.parent)] @ pose
+        axes.append((joint.type != 'prismatic', rest[id(body)].rotation @ joint.axis))
+    normal = next((axis for turns, axis in axes if turns), None)
+    if normal is None or any(abs(abs(axis @ normal) - turns) > 1e-9 or
+                             (turns and np.linalg.norm(np.cross(axis, normal)) > 1e-9) for turns, axis in axes):
+        return None
+    x = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    x /= np.linalg.norm(x)
+    plane = np.array([x, np.cross(normal, x)])
+    for record, body, (turns, axis) in zip(tied, cluster.bodies, axes):
+        record['d'] = plane @ (rest[id(body)].position - rest[id(body.parent)].position)
+        record['sign'], record['s'] = (np.sign(axis @ normal), (0.0, 0.0)) if turns else (0.0, plane @ axis)
+    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    pins = []
+    for closure in cluster.closures:
+        pin = np.zeros((), PIN)
+        for end, link, origin in (('a', closure.parent, closure.parent_origin),
+                                  ('b', closure.child, closure.child_origin)):
+            body = cluster.owner[link]
+            place = rest[id(body)]
+            pin[end] = row.get(id(body), -1)
+            pin[f'p{end}'] = plane @ ((place @ body.links[link] @ origin).position - place.position)
+        pins.append(pin)
+    for loss in losses:
+        body = next((body for body in cluster.bodies if row[id(body)] == loss['a']), cluster.base)
+        loss['axis'], loss['planar'] = rest[id(body)].rotation @ loss['axis'], 1
+    return normal, pins

@@ -1,0 +1,103 @@
+"""The table of closed poses from which kernels close a cluster: walked from the initial position, on its branch."""
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.compiler import compiled
+
+POSES = 350 if compiled else 60     # of a cluster, about
+MOST_CELLS = 129                    # along one independent joint
+JUMP = 0.2                          # between predicted and closed position: farther is another assembly mode [m, rad]
+
+
+class PoseTable(NamedTuple):
+    """Closed poses of a cluster on a lattice of its independent joints."""
+
+    q: np.ndarray           # (poses, joints), that of the initial position first
+    G: np.ndarray           # (poses, joints, freedom)
+    curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
+    lattice: np.ndarray     # (freedom, 4) first cell from the initial position, size, cells, joint
+    cells: np.ndarray       # pose next to each cell
+    linear: bool            # G is the same everywhere
+
+
+def pose_table(tangle, n, start):
+    """Return the `PoseTable` of cluster n by continuation from `start`; marks joints that turn without limits."""
+    cluster, tied = tangle.machine.clusters[n], tangle.tied[tangle.slice(n)]
+    freedom = int(tangle.clusters[n]['freedom'])
+    columns = [int(np.flatnonzero(tied['independent'] == a)[0]) for a in range(freedom)]
+    count = min(max(3, round(POSES ** (1 / freedom)) // 2 * 2 + 1), MOST_CELLS) if freedom < 6 else 1
+    ranges = [_range(cluster.entries[cluster.joints[i]][0], tied[i:i + 1], start[i]) for i in columns]
+    sizes = [max((high - low) / count, 1e-9) for low, high in ranges]
+    _, q, G, _ = tangle.close(n, start)
+    found = {(0,) * freedom: (q, G)}
+    todo = list(found)
+    while todo and len(found) < 2 * POSES:
+        node = todo.pop(0)
+        for axis, sign in itertools.product(range(freedom), (1, -1)):
+            near = tuple(value + sign * (a == axis) for a, value in enumerate(node))
+            low, high = ranges[axis]
+            # half a cell beyond the range, so that its ends have poses on both sides
+            if near in found or not low - sizes[axis] <= near[axis] * sizes[axis] <= high + sizes[axis]:
+                continue
+            closed = _walk(tangle, n, *found[node], axis, sign * sizes[axis])
+            if closed is not None:
+                found[near] = closed
+                todo.append(near)
+    q, G = (np.array(each) for each in zip(*found.values()))
+    linear = len(q) > 2 and bool(abs(G - G[0]).max() < 1e-9)
+    if linear:
+        q, G, found = q[:1], G[:1], {(0,) * freedom: None}
+    lattice, cells = _lattice(np.array(list(found)), sizes, columns)
+    curves = np.zeros((*G.shape, freedom))
+    if compiled and not linear:
+        curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
+    return PoseTable(q, G, curves, lattice, cells, linear)
+
+
+def _range(joint, tied, start):
+    """Return how far an independent joint goes below and above its start."""
+    width = joint.upper - joint.lower
+    tied['turns'] = joint.type != 'prismatic' and width > 2.0 * math.pi - 1e-9
+    if tied['turns'][0]:
+        return -math.pi, math.pi
+    return (joint.lower - start, joint.upper - start) if math.isfinite(width) else (-1.0, 1.0)
+
+
+def _walk(tangle, n, q, G, axis, step):
+    """Close one step further along the tangent, in two halves; None where the loop does not follow."""
+    for _ in range(2):
+        if abs(G[:, axis]).max() > 1e4:
+            return None
+        predicted = q + 0.5 * step * G[:, axis]
+        status, closed, G, _ = tangle.close(n, predicted)
+        if status != 0 or abs(closed - predicted).max() > JUMP + 0.5 * abs(predicted - q).max():
+            return None
+        q = closed
+    return q, G
+
+
+def _curves(tangle, n, q, freedom):
+    """Return half the second derivatives (joints, freedom, freedom) of q by y: g is their quadratic form in yd."""
+    unit = np.eye(freedom)
+    square = [tangle.close(n, q, rate)[3] for rate in unit]
+    curves = np.empty((len(q), freedom, freedom))
+    for a in range(freedom):
+        curves[:, a, a] = 0.5 * square[a]
+        for b in range(a):
+            both = tangle.close(n, q, unit[a] + unit[b])[3]
+            curves[:, a, b] = curves[:, b, a] = 0.25 * (both - square[a] - square[b])
+    return curves
+
+
+def _lattice(nodes, sizes, columns):
+    """Return (lattice, cells) that find the pose next to given independent joints; gaps take the nearest pose."""
+    low, high = nodes.min(axis=0), nodes.max(axis=0)
+    shape = high - low + 1
+    cells = np.full(shape, -1)
+    cells[tuple((nodes - low).T)] = np.arange(len(nodes))
+    for gap in np.argwhere(cells < 0):
+        cells[tuple(gap)] = abs(nodes - low - gap).sum(axis=1).argmin()
+    return np.column_stack((low * sizes, sizes, shape, columns)), cells.ravel()
