@@ -54,10 +54,9 @@ class Balloon:
                 + 0.5 * self.ours['k'] * state.joint_positions[0] ** 2)
 
 
-def outputs(state):
+def outputs(position, quaternion, joint_positions):
     """Return the nine outputs (9,): position of B, ZYX angles psi, theta, phi of the balloon, p, theta1, theta2."""
-    angles = Rotation.from_quat(state.quaternion).as_euler('ZYX')
-    return np.concatenate((state.position, angles, state.joint_positions))
+    return np.concatenate((position, Rotation.from_quat(quaternion).as_euler('ZYX'), joint_positions))
 
 
 def row_outputs(row):
@@ -78,7 +77,7 @@ def flight(findings):
     rows = {row['t']: row for row in data['rows']}
     times = np.linspace(0, 20, 401)
     states = balloon.fly(times)
-    values = np.array([outputs(state) for state in states])
+    values = np.array([outputs(state.position, state.quaternion, state.joint_positions) for state in states])
     at = {round(t, 6): i for i, t in enumerate(times)}
     energies = np.array([balloon.energy(state) for state in states])
     for t in INSTANTS:

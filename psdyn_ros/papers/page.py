@@ -39,8 +39,8 @@ def markdown(papers, command, folder):
     """Return the page; `folder` is where its pictures are, seen from it."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined,
                                      trim_blocks=True, lstrip_blocks=True, autoescape=False)
-    sections = [environment.get_template(f'{name}.md.j2').render(_words(findings, folder))
-                for name, (_, findings) in papers.items()]
+    sections = [environment.get_template(f'{name}.md.j2').render(title=title, **_words(findings, folder))
+                for name, (title, findings) in papers.items()]
     counts = [entry.verdict for _, findings in papers.values() for _, entry in findings.entries]
     return environment.get_template('page.md.j2').render(
         command=command, sections=sections, ok=counts.count(PASS), explained=counts.count(EXPLAINED),
@@ -51,7 +51,7 @@ def _words(findings, folder):
     """Return what a template may say: table(name), picture(name), value(table, quantity)."""
     def table(name):
         rows = [HEADER, ('---',) * len(HEADER), *map(row_of, findings.tables[name])]
-        return '\n'.join('| ' + ' | '.join(row) + ' |' for row in rows)
+        return '\n'.join('| ' + ' | '.join(cell.replace('|', '\\|') for cell in row) + ' |' for row in rows)
 
     def picture(name):
         return f'![{findings.plates[name].title}]({folder}/{name}.png)\n\n*{findings.plates[name].title}*'
