@@ -25,6 +25,9 @@ def tie(machine, gravity, coordinates=None):
     for name in coordinates or ():
         if name not in machine.joints:
             raise UnknownNameError(f"coordinate '{name}': no such joint{did_you_mean(name, machine.joints)}")
+    if machine.floating:
+        # the kernels take the frame of the floating joint for the inertial one
+        gravity = machine.floating.rotation.T @ gravity
     tangle = Tangle(machine)
     starts = [tangle.start(n) for n in range(len(machine.clusters))]
     wanted = [*(coordinates or ()), *(name for name in machine.actuators if name not in (coordinates or ()))]

@@ -14,7 +14,6 @@ from ..kernels.derivatives_body import BODY
 from ..kernels.derivatives_loops import slopes_of
 from ..kernels.quantities import joint_states
 from ..model.errors import ShapeError, UnknownNameError
-from .allocation import Allocation
 from .arguments import vector
 from .closing import actuator_map
 
@@ -71,7 +70,7 @@ def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches
                                               joint_efforts=joint_efforts, joint_slopes=joint_slopes)
     f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     D, loops, slopes = _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
-    allocation = m.allocation or Allocation(m.actuators)
+    allocation = m.allocation
     free = (allocation.lower < f) & (f < allocation.upper)
     return InverseDerivatives(*effort_derivatives(
         actuator_map(loops), _curvature(loops, slopes, m.dof), f, D[:, loops.base:], allocation.weights,

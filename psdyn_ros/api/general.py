@@ -4,11 +4,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels import general_entry as kernels
+from ..kernels.compiler import compiled
 from ..kernels.entry import NON_FINITE, SHAPE
 from ..kernels.inverse import base_reaction
 from ..kernels.loops import SCRATCH
 from ..kernels.records import WORK
 from ..model.errors import ActuationError, ShapeError
+from .allocation import Allocation
 from .arguments import vector
 from .closing import actuator_map, tie
 from .environment import BaseMotion, base_rows, find_link, wrench_rows
@@ -16,7 +18,7 @@ from .failures import general_error
 from .general_map import GeneralJointMap
 from .integrator import GeneralIntegrator
 from .kinematics import pose_in_base, twist_of_link
-from .manipulator import Limits, Manipulator
+from .manipulator import CONTIGUOUS, Limits, Manipulator
 from .orientation import rotation
 
 FREE = np.zeros((2, 6))
@@ -50,7 +52,9 @@ class GeneralManipulator(Manipulator):
         self.nx = self.dof + self.floating
         self._passive = np.zeros(len(machine.modules))
         self._rows = {module.name: k for k, module in enumerate(machine.modules)}
-        self._allocation = None
+        self._allocation = self._make_allocation()
+        # efforts on the coordinates are those of the actuators
+        self._direct = self.actuators == self.coordinates and self._allocation is not None
 
     coordinates = property(lambda self: self._machine.coordinates, doc='Independent joints, in the order of x.')
     loops = property(lambda self: self._loops, doc='Records of the loops, for the kernels of `general_entry`.')
@@ -77,6 +81,16 @@ class GeneralManipulator(Manipulator):
         {joint: effort} that springs and the like apply on any joint, positive along its axis.
         Raises ShapeError, NonFiniteError, UnreachableStrokeError, TogglePointError.
         """
+        if base is None and wrenches is None and joint_efforts is None and compiled:
+            try:
+                # the compiled signature refuses lists, batches and other strides itself, but in a millisecond
+                if x.strides == xd.strides == f.strides == CONTIGUOUS:
+                    xdd = np.empty(self.dof)
+                    if kernels.forward_general(self._mods, self._work, self._env, self._loops, FREE, x, xd, f,
+                                               self._passive, xdd) == 0:
+                        return xdd
+            except Exception:       # whatever Numba says of odd inputs: the checked way below decides
+                pass
         arrays = self._arrays(x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
             return self._batch('forward', arrays, base, wrenches, joint_efforts)
@@ -88,6 +102,14 @@ class GeneralManipulator(Manipulator):
 
     def generalized_forces(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None):
         """Return M xdd + bias (dof,): efforts on the coordinates, after the wrench on a floating base in its axes."""
+        if base is None and wrenches is None and joint_efforts is None and compiled:
+            try:
+                if x.strides == xd.strides == xdd.strides == CONTIGUOUS:
+                    out = np.empty(self.dof)
+                    if kernels.inverse_general(self._mods, self._work, self._env, self._loops, x, xd, xdd, out) == 0:
+                        return out
+            except Exception:       # whatever Numba says of odd inputs: the checked way below decides
+                pass
         arrays = self._arrays(x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
             return self._batch('inverse', arrays, base, wrenches, joint_efforts)
@@ -133,8 +155,11 @@ class GeneralManipulator(Manipulator):
         The base of a floating machine is driven as xdd says (`base_wrench` tells by what), unless a `BaseDrive` frees
         some of its coordinates.  Raises ActuationError where the actuators cannot drive every joint.
         """
-        arrays = self._arrays(x=x, xd=xd, xdd=xdd)
         allocation = self.allocation
+        if self._direct:
+            return self.generalized_forces(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)[
+                ..., self._loops.base:]
+        arrays = self._arrays(x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
             return np.array([self._distributed(allocation, *row, base, wrenches, joint_efforts)
                              for row in zip(*arrays)]).reshape(len(arrays[0]), len(self.actuators))
@@ -142,18 +167,34 @@ class GeneralManipulator(Manipulator):
 
     def _distributed(self, allocation, x, xd, xdd, base, wrenches, joint_efforts):
         needed, loops = self._required(x, xd, xdd, base, wrenches, joint_efforts)
-        A = actuator_map(loops)
-        Q, R = np.linalg.qr(A)
-        return Q @ np.linalg.solve(R.T, needed[loops.base:])
+        shared = allocation.share(actuator_map(loops), needed[loops.base:])
+        if not shared.met:
+            limited = f" within the limits of {', '.join(shared.at_limit)}" if shared.at_limit else ''
+            worst = self.coordinates[int(abs(shared.residual).argmax())]
+            raise ActuationError(f"the actuators of '{self.name}' do not reach the effort on '{worst}'{limited}: "
+                                 f'{abs(shared.residual).max():.4g} N or N m are missing')
+        return shared.efforts
 
     @property
     def allocation(self):
-        """The `Allocation` of efforts to the actuators: weights, limits and preload may be set on it."""
-        if len(self.actuators) < len(self.coordinates):
+        """The `Allocation` of efforts to the actuators; weights, limits and preload may be set on it.
+
+        Weights are 1 / limit^2 where linear and rotary actuators are mixed and all declare a limit, else one.
+        """
+        if self._allocation is None:
             raise ActuationError(
                 f"'{self.name}' has {len(self.actuators)} actuators for {len(self.coordinates)} joint coordinates "
                 f"({', '.join(self.coordinates)}); generalized_forces gives the efforts on these")
         return self._allocation
+
+    def _make_allocation(self):
+        if len(self.actuators) < len(self.coordinates) or not self.actuators:
+            return None
+        allocation, effort = Allocation(self.actuators), self.limits.effort
+        slides = {self._machine.modules[self._rows[name]].joint.type == 'prismatic' for name in self.actuators}
+        if len(slides) > 1 and len(self.actuators) > len(self.coordinates) and np.isfinite(effort).all():
+            allocation.set_weights(dict(zip(self.actuators, effort ** -2.0)))
+        return allocation
 
     def actuator_map(self, x):
         """Return A (actuators, dof) with the rates A xd of the actuators; f on them act as A' f."""

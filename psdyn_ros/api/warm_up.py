@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from ..kernels import closure, compiler, entry, general_entry, inverse, motion, quantities, simulate
+from ..kernels import allocation, closure, compiler, entry, general_entry, inverse, motion, quantities, simulate
 
 CLOSED_FORM, GENERAL = 'closed_form', 'general'     # groups of kernels, by the kind of machine that needs them
 
@@ -17,7 +17,8 @@ _ENTRIES = {
         closure.close_all, closure.close_from, closure.linearise_at, general_entry.inverse_general,
         general_entry.forward_general, general_entry.closed_general, general_entry.joint_states_general,
         general_entry.energy_general, general_entry.runge_kutta_general, general_entry.inverse_general_rows,
-        general_entry.forward_general_rows, quantities.joint_states, quantities.coordinates, inverse.base_reaction)}
+        general_entry.forward_general_rows, quantities.joint_states, quantities.coordinates, inverse.base_reaction,
+        allocation.allocate)}
 _ready = set()
 
 
@@ -87,6 +88,8 @@ def _call_general(m):
     # a machine without loops has called none of these
     loops = m.loops
     closure.close_all(loops, x, zero)
+    one, bound = np.ones(2), np.full(2, np.inf)
+    allocation.allocate(np.ones((2, 1)), one, 0.0 * one, -bound, bound, np.ones(1), allocation.scratch(2, 1), one)
     if len(loops.clusters):
         closure.linearise_at(loops, 0)
         closure.close_from(loops, 0, zero)

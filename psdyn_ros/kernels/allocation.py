@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .bounded import STALLED, bounded_least_squares
-from .closure import least_squares
 from .compiler import entry, kernel
+from .linear import least_squares
 
 DEFICIENT, LIMITED = 1, 2   # the forces are not met: too few actuators; limits.  STALLED: no number or no end
 RANK = 1e-9                 # of a diagonal of R against the first: below it the columns of A are dependent

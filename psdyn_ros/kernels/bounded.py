@@ -10,8 +10,8 @@ integers `side` (-1, 1: at the lower, upper bound; 0: free) and `barred` (1: rou
 """
 import math
 
-from .closure import least_squares
 from .compiler import entry, kernel
+from .linear import least_squares
 
 STALLED = 3                 # no end within the steps that are allowed
 SLOPE = 1e-14               # of the residual against its terms: below it there is nothing to gain
