@@ -93,7 +93,7 @@ def test_machines_of_paz_and_mattila_as_urdf(name):
 
 def test_rates_of_the_linkage_are_those_of_the_position(rng):
     """G xd and its rate against differences of closed positions, for loops in space and a floating base."""
-    h = 1e-3
+    h = 2e-4
     for kinds, floating in ((['spatial_universal'], False), (['six_link', 'rsur'], True)):
         manipulator = general(rng, kinds, floating=floating)
         mechanism = mechanism_of(manipulator)
@@ -105,8 +105,8 @@ def test_rates_of_the_linkage_are_those_of_the_position(rng):
         near = [mechanism.posture(manipulator.initial_position + step * h * rate, guess) for step in (-2, -1, 1, 2)]
         slope = np.dot((1, -8, 8, -1), [at.q for at in near]) / (12 * h)
         bend = np.dot((1, -8, 8, -1), [at.G @ xd for at in near]) / (12 * h)
-        assert np.abs(slope - (posture.G @ xd)[mechanism.free:]).max() < 1e-8
-        assert np.abs(bend - mechanism.bias_acceleration(posture, xd)).max() < 1e-8
+        for comp, ref in ((slope, (posture.G @ xd)[mechanism.free:]), (bend, mechanism.bias_acceleration(posture, xd))):
+            assert np.abs(comp - ref).max() < 1e-7 * (1 + np.abs(ref).max())
 
 
 def test_power_of_the_general_complement_is_the_rate_of_energy(rng):
@@ -124,7 +124,7 @@ def test_power_of_the_general_complement_is_the_rate_of_energy(rng):
 
     none = np.zeros(mechanism.dof)
     power = xd @ (dynamics.inverse(posture, xd, none, {}) - dynamics.inverse(posture, none, none, {}))
-    assert power == pytest.approx(energy_rate(), rel=1e-8)
+    assert power == pytest.approx(energy_rate(), rel=1e-6)
 
 
 def test_least_norm_with_weights(rng):
