@@ -5,6 +5,7 @@ they were made of.
 """
 
 import inspect
+import math
 
 import numpy as np
 
@@ -15,16 +16,18 @@ from psdyn_ros.kernels.records import MODULE, WORK
 class _Functions:
     """`math` for any floating type."""
 
-    sqrt, cos, sin, tanh = map(staticmethod, (np.sqrt, np.cos, np.sin, np.tanh))
+    sqrt, cos, sin, tanh, floor = map(staticmethod, (np.sqrt, np.cos, np.sin, np.tanh, np.floor))
+    pi, inf, nan = math.pi, math.inf, math.nan
 
 
-def _widened(dtype):
-    wide = {np.dtype('f8'): np.longdouble}
+def widened(dtype, number=np.longdouble):
+    """Return a dtype of records with every 'f8' replaced by `number`."""
+    wide = {np.dtype('f8'): number}
     return np.dtype([(name, wide.get(field.base, field.base), field.shape)
                      for name, (field, *_) in ((name, dtype.fields[name]) for name in dtype.names)])
 
 
-def _interpreted(*modules):
+def interpreted(*modules):
     """Return one namespace with the plain Python functions of kernel modules, calling each other."""
     space = {}
     for module in modules:
@@ -40,16 +43,16 @@ def _interpreted(*modules):
     return space
 
 
-_KERNELS = _interpreted(compiler, spatial, motion, inverse)
+_KERNELS = interpreted(compiler, spatial, motion, inverse)
 
 
 def inverse_dynamics_extended(manipulator, x, xd, xdd):
     """Return inverse dynamics (dof,) as longdouble."""
     mods, _, env = manipulator.records
-    wide = np.zeros(len(mods), _widened(MODULE))
+    wide = np.zeros(len(mods), widened(MODULE))
     for name in MODULE.names:
         wide[name] = mods[name]
-    work, f = np.zeros(len(mods), _widened(WORK)), np.zeros(len(mods), np.longdouble)
+    work, f = np.zeros(len(mods), widened(WORK)), np.zeros(len(mods), np.longdouble)
     status = _KERNELS['inverse'](wide, work, *(np.asarray(a, np.longdouble) for a in (env, x, xd, xdd)), f)
     assert status == 0
     return f

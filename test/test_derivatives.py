@@ -1,0 +1,333 @@
+"""Derivatives of dynamics against complex steps and 80-bit differences of the kernels, Pinocchio's, and the laws."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from general_machines import KINDS, general_machine
+from machines import chain, hiab, loop_chain, random_state, tree
+from one_loop import one_loop
+from variations import (
+    complex_step,
+    complex_step_of_base,
+    complex_step_on_base,
+    differences,
+    displaced,
+    general_forces_extended,
+)
+
+import psdyn_ros
+from psdyn_ros.api.derivatives import (
+    effort_derivatives,
+    forward_dynamics_derivatives,
+    generalized_forces_derivatives,
+    inverse_dynamics_derivatives,
+)
+from psdyn_ros.api.general import BaseDrive
+from psdyn_ros.kernels.derivatives import derive_inverse, forward_derivatives, inverse_derivatives
+from psdyn_ros.kernels.derivatives_body import BODY
+from psdyn_ros.kernels.records import MODULE
+from psdyn_ros.model.errors import (
+    ActuationError,
+    NonFiniteError,
+    ShapeError,
+    TogglePointError,
+    UnknownNameError,
+    UnreachableStrokeError,
+)
+
+CLOSED_FORM = {
+    'hiab': hiab, 'loops': lambda: loop_chain(3),
+    **{word: lambda word=word: chain(7, word) for word in ('R', 'P', 'L', 'RPLLR')},
+    'rubbing chain': lambda: chain(5, 'LPR', friction=True),
+    **{f'laden {seed}': lambda seed=seed: tree(seed, 6, cylinder_branches=True, friction=seed % 2)
+       for seed in range(4)},
+    **{f'eye off axis {e} {mode} {sign}': lambda e=e, mode=mode, sign=sign: one_loop(
+        e=e, mode=mode, rod_sign=sign, losses=((90, 40), (20, 9), (8, 7), (3, 4)))
+       for e, mode, sign in ((0.1, 1, 1), (-0.15, -1, 1), (0.12, -1, -1), (-0.08, 1, -1))},
+}
+
+
+def error(comp, ref):
+    """Return the accuracy measure of the package: max|comp - ref| / (1 + max|ref|)."""
+    comp, ref = np.asarray(comp, float), np.asarray(ref, float)
+    assert comp.shape == ref.shape
+    return np.abs(comp - ref).max(initial=0.0) / (1 + np.abs(ref).max(initial=0.0))
+
+
+def load(machine):
+    return psdyn_ros.load(machine.xml, gravity=machine.gravity)
+
+
+def closed_form(kernel, manipulator, env, state):
+    """Return (result (dof,), its derivatives (3, dof, dof)) of a kernel of closed-form machines."""
+    m, n = manipulator, manipulator.dof
+    out, D, bodies = np.full(n, np.nan), np.full((3, n, n), np.nan), np.zeros(3 * n, BODY)
+    if kernel == 'inverse':
+        status = inverse_derivatives(m.records.mods, bodies, env, *state, out, *D)
+    else:
+        status = forward_derivatives(*m.records[:2], bodies, env, *state, out, *D, np.empty(n))
+    assert status == 0
+    return out, D
+
+
+@pytest.mark.parametrize('name', CLOSED_FORM)
+def test_closed_form_against_complex_steps(name, rng):
+    machine = CLOSED_FORM[name]()
+    manipulator = load(machine)
+    x, xd, xdd, f = random_state(machine, rng)
+    moving = rng.normal(size=(2 + 3 * manipulator.dof, 6)) * np.r_[1, 9, np.full(3 * manipulator.dof, 50)][:, None]
+    for env in (manipulator.records.env, moving[:2], moving):
+        env = np.ascontiguousarray(env)
+        for kernel, state in (('inverse', (x, xd, xdd)), ('forward', (x, xd, f))):
+            _, D = closed_form(kernel, manipulator, env, state)
+            for argument in range(3):
+                ref = complex_step(kernel, manipulator.records.mods, env, state, argument)
+                assert error(D[argument], ref) < 1e-12, (kernel, argument)
+
+
+def test_values_come_with_the_derivatives(rng):
+    manipulator, machine = load(hiab()), hiab()
+    x, xd, xdd, f = random_state(machine, rng)
+    env = manipulator.records.env
+    assert error(closed_form('inverse', manipulator, env, (x, xd, xdd))[0], manipulator.inverse_dynamics(x, xd, xdd)) \
+        < 1e-13
+    assert np.array_equal(closed_form('forward', manipulator, env, (x, xd, f))[0],
+                          manipulator.forward_dynamics(x, xd, f))
+    D = inverse_dynamics_derivatives(manipulator, x, xd, xdd)
+    M = manipulator.mass_matrix(x)
+    assert error(D.df_dxdd, M) < 1e-13
+    inverse = forward_dynamics_derivatives(manipulator, x, xd, f).dxdd_df
+    assert np.array_equal(inverse, inverse.T) and error(inverse @ M, np.eye(4)) < 1e-12
+
+
+@pytest.mark.parametrize('seed', range(6))
+def test_velocity_terms_are_quadratic_and_gravity_has_a_potential(seed, rng):
+    machine = tree(seed, 6, cylinder_branches=True)
+    manipulator = load(machine)
+    x, xd, *_ = random_state(machine, rng)
+    zero = np.zeros(manipulator.dof)
+    by_rate = inverse_dynamics_derivatives(manipulator, x, xd, zero).df_dxd
+    assert error(0.5 * by_rate @ xd, manipulator.bias_forces(x, xd) - manipulator.gravity_forces(x)) < 1e-11
+    at_rest = inverse_dynamics_derivatives(manipulator, x, zero, zero)
+    assert error(at_rest.df_dx, at_rest.df_dx.T) < 1e-12 and not at_rest.df_dxd.any()
+
+
+def floated(machine, manipulator):
+    """Return the records of a machine whose base floats as module 0, with a body of its own."""
+    n = manipulator.dof + 1
+    mods = np.zeros(n, MODULE)
+    mods[1:] = manipulator.records.mods
+    mods['parent'][1:] += 1
+    mods['coordinate'][1:] += 1
+    mods[0]['azimuth'] = mods[0]['twist'] = mods[0]['turn'] = 1.0, 0.0
+    mods[0]['parent'], mods[0]['link'] = -1, (5.0, 1.0, 2.0, 3.0, 9.0, 0.1, 0.2, 8.0, 0.3, 7.0)
+    return mods
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_floating_base_against_complex_steps(seed, rng):
+    machine = tree(seed, 5, cylinder_branches=True, friction=True)
+    mods = floated(machine, load(machine))
+    n = len(mods)
+    state = [np.concatenate(([0.0], array)) for array in random_state(machine, rng)[:3]]
+    lift = 9 * rng.normal(size=3)
+    env = rng.normal(size=(2 + 3 * n, 6)) * np.r_[1, 1, np.full(3 * n, 50)][:, None]
+    env[1, :3] += lift
+    f, D = np.full(6 + n, np.nan), np.zeros((3, 6 + n, 6 + n))
+    assert derive_inverse(mods, np.zeros(3 * n, BODY), env, 6, tuple(lift), *state, f, *D) == 0
+    by_base, kept = complex_step_of_base(mods, env, lift, state), np.r_[:6, 7:6 + n]
+    for argument in range(3):
+        assert error(D[argument][kept, :6], by_base[argument][kept]) < 1e-12
+        assert error(D[argument][:6, 7:], complex_step_on_base(mods, env, state, argument)[:, 1:]) < 1e-12
+        assert error(D[argument][7:, 7:], complex_step('inverse', mods, env, state, argument)[1:, 1:]) < 1e-12
+
+
+def general_state(manipulator, rng, spread=0.05):
+    """Draw a state near the initial position, as near as the loops close."""
+    m, closes = manipulator, False
+    offset = rng.uniform(-spread, spread, m.nx - 7 * m.floating)
+    while not closes:
+        x = m.initial_position.copy()
+        x[7 * m.floating:] += offset
+        offset *= 0.3
+        try:
+            m.joint_state(x)
+            closes = True
+        except (UnreachableStrokeError, TogglePointError):
+            pass
+    if m.floating:
+        x[:7] = rng.normal(size=7)
+        x[3:7] /= np.linalg.norm(x[3:7])
+    xd, xdd = rng.normal(size=(2, m.dof)) * 0.5
+    return x, xd, xdd, rng.normal(size=len(m.actuators)) * 50
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_loops_of_any_kind_against_80_bit_differences(kind, rng):
+    machine = general_machine(rng, (kind,), friction=True, floating=bool(rng.integers(2)), own_coordinates=True)
+    manipulator = load(machine)
+    if not manipulator.machine.general:
+        pytest.skip('has a closed form; the tests above have it')
+    x, xd, xdd, _ = (array.astype(np.longdouble) for array in general_state(manipulator, rng))
+    m, n = manipulator, manipulator.dof
+    step = np.longdouble(2e-6)
+    D = generalized_forces_derivatives(m, *(array.astype(float) for array in (x, xd, xdd)))
+    x, xd, xdd = (array.astype(float).astype(np.longdouble) for array in (x, xd, xdd))
+    for comp, force in zip(D, (lambda e: general_forces_extended(m, displaced(m, x, e), xd, xdd),
+                               lambda e: general_forces_extended(m, x, xd + e, xdd),
+                               lambda e: general_forces_extended(m, x, xd, xdd + e))):
+        assert error(comp, differences(force, n, step)) < 1e-10
+
+
+def springs(manipulator, rng):
+    """Return ({joint: slopes}, function of x, xd that gives {joint: effort}) of springs and dampers on all joints."""
+    m = manipulator
+    names = [name for name in m.joint_state(m.initial_position)[0] if name in m.joints]
+    numbers = dict(zip(names, rng.normal(size=(len(names), 3)) * (10, 100, 30)))
+
+    def efforts(x, xd):
+        q, qd = m.joint_state(x, xd)[1:3]
+        return {name: float(a + b * q[i] + c * qd[i]) for i, (name, (a, b, c)) in enumerate(numbers.items())}
+
+    return {name: tuple(row[1:]) for name, row in numbers.items()}, efforts
+
+
+def random_wrenches(manipulator, rng):
+    return {link: rng.normal(size=(2, 3)) * 50 for link in manipulator.links[1:]}
+
+
+def check_calls(manipulator, state, rng, base):
+    """Compare every public derivative with differences of the call that it is of, all that acts from outside on."""
+    m = manipulator
+    x, xd, xdd, f = state
+    slopes, efforts = springs(m, rng)
+    outside = {'base': base, 'wrenches': random_wrenches(m, rng)}
+    for call, derivatives, state in ((m.forward_dynamics, forward_dynamics_derivatives, (x, xd, f)),
+                                     (m.inverse_dynamics, inverse_dynamics_derivatives, (x, xd, xdd)),
+                                     (m.generalized_forces, generalized_forces_derivatives, (x, xd, xdd))):
+        D = derivatives(m, *state, joint_efforts=efforts(x, xd), joint_slopes=slopes, **outside)
+        for argument, step in enumerate((3e-5, 1e-4, 1.0)):
+
+            def moved(change, call=call, state=state, argument=argument):
+                there = list(state)
+                there[argument] = there[argument] + change if argument else displaced(m, x, change)
+                return call(*there, joint_efforts=efforts(*there[:2]), **outside)
+
+            count = m.dof if argument == 0 else len(state[argument])
+            assert error(D[argument], differences(moved, count, step)) < 1e-8, (call.__name__, argument)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_calls_of_closed_form_machines(seed, rng):
+    machine = tree(seed, 4, cylinder_branches=True)
+    state = random_state(machine, rng)
+    base = psdyn_ros.BaseMotion((0.1, 0.2, 0.3, 0.9), rng.normal(size=6), rng.normal(size=6))
+    check_calls(load(machine), state, rng, base)
+
+
+@pytest.mark.parametrize('kinds, options', [
+    (('five_bar', 'turn'), {'redundant': True}), (('twin_cylinders',), {}),
+    (('planar_fixed', 'slide'), {'own_coordinates': True}), (('six_link', 'triangle'), {'floating': True}),
+    (('spatial_revolute',), {'floating': True, 'redundant': True, 'own_coordinates': True})])
+def test_calls_of_general_machines(kinds, options, rng):
+    manipulator = load(general_machine(rng, kinds, **options))
+    base = psdyn_ros.BaseMotion((0.1, 0.2, 0.3, 0.9), rng.normal(size=6), rng.normal(size=6))
+    if manipulator.floating:
+        base = BaseDrive((1, 0, 0, 1, 0, 1), rng.normal(size=6))
+    check_calls(manipulator, general_state(manipulator, rng, 0.02), rng, base)
+
+
+@pytest.mark.parametrize('floating', [False, True])
+def test_serial_machines_against_pinocchio(floating, rng):
+    if floating:
+        machine = general_machine(rng, ('turn', 'slide', 'spin', 'turn'), floating=True)
+    else:
+        machine = tree(int(rng.integers(1000)), 'RPRRPR')
+    manipulator = load(machine)
+    m = manipulator
+    if floating:
+        x, xd, xdd, f = general_state(m, rng, 0.5)
+    else:
+        x, xd, xdd, f = random_state(machine, rng)
+    model = pin.buildModelFromXML(machine.xml)
+    model.gravity.linear = np.array(machine.gravity)
+    data, base = model.createData(), 6 * floating
+    names = [name for name in list(model.names)[1:] if name in m.coordinates]
+    ours = np.r_[:base, base + np.array([m.coordinates.index(name) for name in names], int)]
+    q = pin.neutral(model)
+    angles = dict(zip(m.coordinates, x[base + floating:]))
+    q[:base + floating] = x[:base + floating]
+    for name in names:
+        joint = model.joints[model.getJointId(name)]
+        value = angles[name]
+        q[joint.idx_q:joint.idx_q + joint.nq] = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+    pin.computeRNEADerivatives(model, data, q, xd[ours], xdd[ours])
+    M = np.triu(data.M) + np.triu(data.M, 1).T
+    D = generalized_forces_derivatives(m, x, xd, xdd)
+    for comp, ref in zip(D, (data.dtau_dq, data.dtau_dv, M)):
+        assert error(comp[np.ix_(ours, ours)], ref) < 1e-11
+    tau = np.zeros(model.nv)
+    tau[base:] = f[[m.actuators.index(name) for name in names]]
+    pin.computeABADerivatives(model, data, q, xd[ours], tau)
+    inverse = np.triu(data.Minv) + np.triu(data.Minv, 1).T
+    D = forward_dynamics_derivatives(m, x, xd, f)
+    driven = [base + names.index(name) for name in m.actuators]
+    assert error(D.dxdd_dx[np.ix_(ours, ours)], data.ddq_dq) < 1e-10
+    assert error(D.dxdd_dxd[np.ix_(ours, ours)], data.ddq_dv) < 1e-10
+    assert error(D.dxdd_df[ours], inverse[:, driven]) < 1e-10
+
+
+def test_efforts_at_a_limit_stay_there(rng):
+    """Weighted least norm about a preload, some efforts held: against differences of the formula solved anew."""
+    A0, dA, needed0, d_needed = (rng.normal(size=shape) for shape in ((6, 3), (6, 3, 2), 3, (3, 3, 2)))
+    weights, preload, free = rng.uniform(0.5, 2, 6), rng.normal(size=6), np.array([1, 1, 0, 1, 1, 1], bool)
+
+    def efforts(change):
+        A, needed = A0 + dA @ change, needed0 + d_needed[0] @ change
+        f = np.where(free, preload, 0.7)
+        B = A[free].T / np.sqrt(weights[free])
+        f[free] += np.linalg.lstsq(B, needed - A.T @ f)[0] / np.sqrt(weights[free])
+        return f
+
+    out = effort_derivatives(A0, dA, efforts(np.zeros(2)), d_needed, weights, preload, free)
+    assert error(out[0], differences(efforts, 2, 1e-4)) < 1e-8
+    for row, needed in zip(out[1:], d_needed[1:]):
+        assert error(A0.T @ row, needed) < 1e-13 and not row[2].any()
+
+
+def test_called_twice_gives_the_same(rng):
+    machine = hiab()
+    manipulator = load(machine)
+    x, xd, xdd, f = random_state(machine, rng)
+    first = forward_dynamics_derivatives(manipulator, x, xd, f)
+    inverse_dynamics_derivatives(manipulator, x + 0.01, xd, xdd)
+    for again, once in zip(forward_dynamics_derivatives(manipulator, x, xd, f), first):
+        assert np.array_equal(again, once)
+
+
+def test_refusals(rng):
+    manipulator = load(hiab())
+    x, zero = manipulator.initial_position, np.zeros(4)
+    for call in (forward_dynamics_derivatives, inverse_dynamics_derivatives, generalized_forces_derivatives):
+        with pytest.raises(UnreachableStrokeError, match='lift_cylinder = 2 m'):
+            call(manipulator, [0.0, 2.0, 0.3, 0.0], zero, zero)
+        with pytest.raises(ShapeError):
+            call(manipulator, np.tile(x, (3, 1)), np.zeros((3, 4)), np.zeros((3, 4)))
+        with pytest.raises(NonFiniteError, match="'tilt_cylinder'"):
+            call(manipulator, x, [0, 0, np.nan, 0], zero)
+        with pytest.raises(UnknownNameError, match="'lift_boom', on which joint_efforts has no effort"):
+            call(manipulator, x, zero, zero, joint_slopes={'lift_boom': (1, 2)})
+        with pytest.raises(ShapeError, match="'slew'"):
+            call(manipulator, x, zero, zero, joint_efforts={'slew': 1.0}, joint_slopes={'slew': 3.0})
+
+
+def test_refusals_of_general_machines(rng):
+    manipulator = load(general_machine(rng, ('five_bar',), under_actuated=True))
+    x, zero, f = manipulator.initial_position, np.zeros(2), np.zeros(len(manipulator.actuators))
+    with pytest.raises(ShapeError, match='one state'):
+        forward_dynamics_derivatives(manipulator, np.tile(x, (3, 1)), np.zeros((3, 2)), np.zeros((3, len(f))))
+    with pytest.raises(NonFiniteError):
+        forward_dynamics_derivatives(manipulator, x, [np.inf, 0], f)
+    with pytest.raises(ActuationError):
+        inverse_dynamics_derivatives(manipulator, x, zero, zero)
+    assert forward_dynamics_derivatives(manipulator, x, zero, f).dxdd_df.shape == (2, len(f))
