@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..kernels import closure as kernels
-from ..kernels.loops import CLUSTER, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
+from ..kernels.loops import CLUSTER, DYAD, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
 from ..model.cluster import planar_records, row_records, tied_records
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from .pose_table import pose_table
@@ -25,6 +25,8 @@ def tie(machine, gravity, coordinates=None):
     for name in coordinates or ():
         if name not in machine.joints:
             raise UnknownNameError(f"coordinate '{name}': no such joint{did_you_mean(name, machine.joints)}")
+        if coordinates.count(name) > 1:
+            raise ActuationError(f"coordinate '{name}' is listed twice")
     if machine.floating:
         # the kernels take the frame of the floating joint for the inertial one
         gravity = machine.floating.rotation.T @ gravity
@@ -136,7 +138,8 @@ class Tangle:
         width = int(self.clusters['rows'].max(initial=0)) + most
         names = {module.name: k for k, module in enumerate(machine.modules)}
         return Loops(
-            clusters=self.clusters, tied=self.tied, rows=rows, losses=losses, pins=pins, poses=np.zeros((0, most)),
+            clusters=self.clusters, tied=self.tied, rows=rows, losses=losses, pins=pins, dyads=np.zeros(0, DYAD),
+            poses=np.zeros((0, most)),
             slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
             cells=np.zeros(0, dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
@@ -276,10 +279,12 @@ class Tangle:
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
         curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
-        row, cells = 0, [np.zeros(0, dtype=np.int64)]
+        row, cells, dyads = 0, [np.zeros(0, dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
             records[n]['cell'] = sum(map(len, cells))
+            records[n]['dyad'], records[n]['dyads'] = len(dyads), len(table.dyads)
+            dyads += table.dyads
             part, joints, own_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
             curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
@@ -288,8 +293,9 @@ class Tangle:
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
         return draft._replace(
-            clusters=records, tied=tied, rows=rows, poses=poses, slopes=slopes, curves=curves, lattice=lattice,
-            cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own,
+            clusters=records, tied=tied, rows=rows,
+            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes, curves=curves,
+            lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own,
             work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(), G=np.zeros((len(tied), freedom)),
             H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
             psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),

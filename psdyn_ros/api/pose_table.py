@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.compiler import compiled
+from .dyads import find_dyads
 
 POSES = 350 if compiled else 60     # of a cluster, about
 MOST_CELLS = 129                    # along one independent joint
@@ -21,6 +22,7 @@ class PoseTable(NamedTuple):
     lattice: np.ndarray     # (freedom, 4) first cell from the initial position, size, cells, joint
     cells: np.ndarray       # pose next to each cell
     linear: bool            # G is the same everywhere
+    dyads: list             # DYAD records that close it in closed form
 
 
 def pose_table(tangle, n, start):
@@ -54,7 +56,7 @@ def pose_table(tangle, n, start):
     curves = np.zeros((*G.shape, freedom))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
-    return PoseTable(q, G, curves, lattice, cells, linear)
+    return PoseTable(q, G, curves, lattice, cells, linear, [] if linear else find_dyads(tangle, n, start))
 
 
 def _range(joint, tied, start):

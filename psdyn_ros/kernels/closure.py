@@ -3,12 +3,14 @@
 A *cluster* is a set of joints that closed loops couple, phi(q) = 0, K qd = 0, K qdd = k, with q = gamma(y), qd = G yd,
 qdd = G ydd + g for its independent joints y.  Rows may be redundant: the dependent joints follow by least squares
 through Householder reflections, never through the normal equations.  A cluster in which all moves in one plane has
-rows of its own kind, two a pin.  Kernels keep no state: Newton's method starts from a table of closed poses, made by
+rows of its own kind, two a pin, and positions in closed form where dyads close it.  Kernels keep no state: elsewhere
+Newton's method starts from a table of closed poses, made by
 continuation when the machine was loaded, which holds the assembly mode.
 """
 import math
 
 from .compiler import entry, kernel
+from .dyads import close_dyads
 from .linear import least_squares
 from .planar_loops import bias_of_pin, bias_planar, linearise_planar, place_planar
 from .spatial_loops import bias_motion, bias_of_row, linearise, place_joints
@@ -166,6 +168,8 @@ def close(loops, x, xd):
         cluster, status = loops.clusters[k], 0
         if not predict(cluster, loops, x, k):
             status = OPEN
+        elif cluster['dyads'] > 0:
+            status = 0 if close_dyads(cluster, loops) else OPEN
         elif not cluster['linear']:
             status = close_positions(cluster, loops)
         if status == 0:

@@ -4,6 +4,8 @@ from typing import NamedTuple
 import numpy as np
 
 POSITION, DIRECTION = 0, 1      # kind of a row
+# kind of a dyad: a and b turn on either side of the pin, one after the other on one side, or b slides and a turns it
+ACROSS, ALONG, SLIDING = 0, 1, 2
 CLUSTER = np.dtype([
     ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
     ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
@@ -13,6 +15,7 @@ CLUSTER = np.dtype([
     ('planar', 'i8'),                           # 1: all moves in one plane; its pins are rows of PIN
     ('pin', 'i8'), ('pins', 'i8'),
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
+    ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
     ('gap', 'f8'),                              # residual up to which it counts as closed [m, 1]
     ('normal', 'f8', 3),                        # of a planar one
     ('head', 'i8'),                             # lowest module among its joints
@@ -40,6 +43,12 @@ ROW = np.dtype([
 PIN = np.dtype([
     ('a', 'i8'), ('b', 'i8'),                   # joints of a planar cluster that carry A and B, -1: the base body
     ('pa', 'f8', 2), ('pb', 'f8', 2),
+], align=True)
+
+DYAD = np.dtype([
+    ('pin', 'i8'), ('a', 'i8'), ('b', 'i8'),    # row of PIN; the two joints that it fixes
+    ('kind', 'i8'),                             # ACROSS, ALONG or SLIDING
+    ('mode', 'f8'),                             # side on which the triangle of the two lies
 ], align=True)
 
 LOSS = np.dtype([
@@ -70,6 +79,7 @@ class Loops(NamedTuple):
     rows: np.ndarray            # ROW
     losses: np.ndarray          # LOSS
     pins: np.ndarray            # PIN
+    dyads: np.ndarray           # DYAD
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
     curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
