@@ -5,6 +5,7 @@
     f = manipulator.inverse_dynamics(x, xd, xdd)
 """
 from .api.environment import BaseMotion
+from .api.general import BaseDrive, GeneralManipulator
 from .api.load import load
 from .api.manipulator import Limits, Manipulator
 from .kernels.compiler import compiled
@@ -28,7 +29,8 @@ from .model.errors import (
                            XmlError,
 )
 
-__all__ = ['ActuationError', 'AssemblyModeError', 'BaseMotion', 'DuplicateNameError', 'InertiaError', 'Limits',
+__all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'DuplicateNameError',
+           'GeneralManipulator', 'InertiaError', 'Limits',
            'LoopClosureError', 'LoopError', 'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError',
            'PsdynError', 'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError',
            'UnreachableStrokeError', 'XmlError', 'compiled', 'load']

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from general_machines import general_machine
+
 from psdyn_ros import load
 from psdyn_ros.kernels.closure import close_all
 

@@ -62,11 +62,14 @@ def _check_actuators(machine):
     A = actuator_map(at(loops, machine.initial))
     rank = np.linalg.matrix_rank(A, tol=1e-9) if A.size else 0
     if rank < min(A.shape):
-        dependent = [name for row, name in enumerate(machine.actuators)
-                     if np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
+        idle = [name for name, row in zip(machine.actuators, A) if abs(row).max() <= 1e-9]
+        double = [name for row, name in enumerate(machine.actuators) if name not in idle
+                  and np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
+        reasons = [f'{", ".join(idle)} moves nothing there'] * bool(idle)
+        reasons += [f'{", ".join(double)} double one another'] * bool(double)
         raise ActuationError(
             f"the {len(machine.actuators)} actuators of '{machine.name}' move only {rank} of its {A.shape[1]} degrees "
-            f'of freedom at the initial position; {", ".join(dependent)} double one another')
+            f'of freedom at the initial position; {"; ".join(reasons)}')
 
 
 def at(loops, x):
@@ -294,8 +297,8 @@ class Tangle:
         rows = self._without_idle_rows(records, tables)
         return draft._replace(
             clusters=records, tied=tied, rows=rows,
-            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes, curves=curves,
-            lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own,
+            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes,
+            curves=curves, lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own,
             work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(), G=np.zeros((len(tied), freedom)),
             H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
             psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
