@@ -192,7 +192,8 @@ class GeneralManipulator(Manipulator):
             return None
         allocation, effort = Allocation(self.actuators), self.limits.effort
         slides = {self._machine.modules[self._rows[name]].joint.type == 'prismatic' for name in self.actuators}
-        if len(slides) > 1 and len(self.actuators) > len(self.coordinates) and np.isfinite(effort).all():
+        if len(slides) > 1 and len(self.actuators) > len(self.coordinates) and (0.0 < effort).all() \
+                and np.isfinite(effort).all():
             allocation.set_weights(dict(zip(self.actuators, effort ** -2.0)))
         return allocation
 
@@ -281,11 +282,11 @@ class GeneralManipulator(Manipulator):
         loops, work, env = self._closed(x, xd, np.zeros(self.dof))
         return twist_of_link(self._mods, work, env, place, loops.z[0])
 
-    def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None):
+    def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
         x, xd, xdd = self._arrays(x=x, xd=xd, xdd=xdd)
         if self.floating:
-            return self._required(x, xd, xdd, base, wrenches, joint_efforts)[0][:6]
+            return self._required(x, xd, xdd, base, wrenches, None)[0][:6]
         env, on_base = self._environment(x, base, wrenches)
         work, out, reaction = np.zeros(len(self._mods), WORK), np.empty(self.dof), np.empty(6)
         status = kernels.inverse_general(self._mods, work, env, self._loops, x, xd, xdd, out)

@@ -27,16 +27,17 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
     """
     gravity = vector('gravity', gravity, 3)
     actuated = None if actuated is None else names('actuated', actuated)
+    coordinates = None if coordinates is None else names('coordinates', coordinates)
     if initial is not None and not isinstance(initial, dict):
         raise ModelError(f'initial={initial!r:.80}: expected {{joint: position}}')
     initial = dict(initial or {})       # ours, since `with_payload` builds again
     description = read(path_or_xml, loops_file)
 
     def build(described):
-        return build_machine(described, initial=initial, actuated=actuated, allow_unphysical=allow_unphysical)
+        return build_machine(described, initial=initial, actuated=actuated, coordinates=coordinates,
+                             allow_unphysical=allow_unphysical)
 
     machine = build(description)
-    coordinates = None if coordinates is None else names('coordinates', coordinates)
     compilation = Compilation(GENERAL if machine.general else CLOSED_FORM)
     if machine.general:
         manipulator = GeneralManipulator(tie(machine, gravity, coordinates), gravity, build)

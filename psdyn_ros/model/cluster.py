@@ -29,17 +29,19 @@ class Cluster:
         return [body.joint for body in self.bodies]
 
 
-def sort_loops(entries, owner, closures, actuators):
+def sort_loops(entries, owner, closures, actuators, coordinates=()):
     """Return ([Triangle], [Cluster]): closures that are triangles of their own, and the rest grouped."""
     triangles, general = [], []
     for closure in closures.values():
         try:
             triangle = find_triangle(entries, owner, closure)
-            # a loop that another joint than its rod drives has no closed form here
-            (triangles if triangle.rod.name in actuators else general).append(
-                triangle if triangle.rod.name in actuators else closure)
         except NoTriangleError:
             general.append(closure)
+            continue
+        # a loop that another joint than its rod drives or describes has no closed form here
+        others = {triangle.boom.name, triangle.barrel.name}
+        closed_form = triangle.rod.name in actuators and not others.intersection((*actuators, *coordinates))
+        (triangles if closed_form else general).append(triangle if closed_form else closure)
     clusters = _group([[closure] for closure in general], entries, owner)
     while True:
         tied = {joint for cluster in clusters for joint in cluster.joints}

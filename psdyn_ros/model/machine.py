@@ -72,12 +72,12 @@ class Machine:
         return sum(link.inertial.mass for link in self.description.links.values() if link.inertial)
 
 
-def build_machine(description, *, initial=None, actuated=None, allow_unphysical=False):
+def build_machine(description, *, initial=None, actuated=None, coordinates=None, allow_unphysical=False):
     """Return the `Machine` of a description; raise a `ModelError` that names what does not fit."""
     base, owner = build_tree(description)
     entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
     actuators = _actuators(description, entries, actuated)
-    triangles, clusters = sort_loops(entries, owner, description.closures, actuators)
+    triangles, clusters = sort_loops(entries, owner, description.closures, actuators, coordinates or ())
     if not allow_unphysical:
         tied = {id(body) for cluster in clusters for body in cluster.bodies}
         for body in {id(b): b for b in owner.values()}.values():
