@@ -6,17 +6,19 @@ they were made of.
 
 import inspect
 import math
+import sys
 
 import numpy as np
 
-from psdyn_ros.kernels import compiler, inverse, motion, spatial
+from psdyn_ros.kernels import inverse
 from psdyn_ros.kernels.records import MODULE, WORK
 
 
 class _Functions:
     """`math` for any floating type."""
 
-    sqrt, cos, sin, tanh, floor = map(staticmethod, (np.sqrt, np.cos, np.sin, np.tanh, np.floor))
+    sqrt, cos, sin, tanh, atan2, floor, isinf = map(staticmethod, (
+        np.sqrt, np.cos, np.sin, np.tanh, np.arctan2, np.floor, np.isinf))
     pi, inf, nan = math.pi, math.inf, math.nan
 
 
@@ -27,23 +29,27 @@ def widened(dtype, number=np.longdouble):
                      for name, (field, *_) in ((name, dtype.fields[name]) for name in dtype.names)])
 
 
-def interpreted(*modules):
-    """Return one namespace with the plain Python functions of kernel modules, calling each other."""
-    space = {}
-    for module in modules:
-        for name, value in vars(module).items():
-            if name.startswith('__'):
-                continue
-            function = getattr(value, 'py_func', value)
-            if inspect.isfunction(function):
-                space[name] = type(function)(function.__code__, space, name, function.__defaults__)
-            else:
-                space.setdefault(name, value)
+def interpreted(module):
+    """Return the namespace of a kernel module with plain Python functions, which call the plain ones of others."""
+    if module.__name__ in _SPACES:
+        return _SPACES[module.__name__]
+    space = _SPACES[module.__name__] = {}
+    for name, value in vars(module).items():
+        function = getattr(value, 'py_func', value)
+        if name.startswith('__'):
+            continue
+        if not inspect.isfunction(function) or not function.__module__.startswith('psdyn_ros.kernels'):
+            space[name] = value
+        elif function.__module__ == module.__name__:
+            space[name] = type(function)(function.__code__, space, name, function.__defaults__)
+        else:
+            space[name] = interpreted(sys.modules[function.__module__])[function.__name__]
     space['math'] = _Functions
     return space
 
 
-_KERNELS = interpreted(compiler, spatial, motion, inverse)
+_SPACES = {}
+_KERNELS = interpreted(inverse)
 
 
 def inverse_dynamics_extended(manipulator, x, xd, xdd):

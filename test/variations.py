@@ -8,28 +8,11 @@ differenced: fourth order in 80 bits leaves about 1e-13.
 import numpy as np
 from extended import interpreted, widened
 
-from psdyn_ros.kernels import (
-    closure,
-    compiler,
-    forward,
-    general,
-    inverse,
-    linear,
-    loops,
-    motion,
-    planar_loops,
-    reduction,
-    simulate,
-    spatial,
-    spatial_loops,
-)
+from psdyn_ros.kernels import forward, general, inverse
 from psdyn_ros.kernels.records import LOOP, PRISMATIC, ROD, WORK
 
-_CLOSED_FORM = interpreted(compiler, spatial, motion, inverse, forward)
-# `inverse` last: its sweeps have names that `general` uses too, for those of forward dynamics
-_GENERAL = interpreted(
-    compiler, spatial, motion, linear, loops, planar_loops, spatial_loops, closure, reduction, forward, simulate,
-    general, inverse)
+_CLOSED_FORM = {'forward': interpreted(forward)['forward'], 'inverse': interpreted(inverse)['inverse']}
+_GENERAL_INVERSE = interpreted(general)['general_inverse']
 TINY = np.longdouble(1e-40)
 
 
@@ -100,7 +83,7 @@ def general_forces_extended(manipulator, x, xd, xdd):
     wide = m.loops._replace(**{name: _cast(value, np.longdouble) for name, value in m.loops._asdict().items()
                                if isinstance(value, np.ndarray)})
     out = np.zeros(m.dof, np.longdouble)
-    assert _GENERAL['general_inverse'](mods, np.zeros(len(mods), widened(WORK)), env, wide, x, xd, xdd, out) == 0
+    assert _GENERAL_INVERSE(mods, np.zeros(len(mods), widened(WORK)), env, wide, x, xd, xdd, out) == 0
     return out
 
 

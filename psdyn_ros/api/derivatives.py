@@ -10,12 +10,15 @@ import numpy as np
 
 from ..kernels import derivatives as closed_form
 from ..kernels import derivatives_general as general
+from ..kernels.compiler import compiled
 from ..kernels.derivatives_body import BODY
 from ..kernels.derivatives_loops import slopes_of
 from ..kernels.quantities import joint_states
 from ..model.errors import ShapeError, UnknownNameError
 from .arguments import vector
 from .closing import actuator_map
+
+CONTIGUOUS = (8,)       # strides of a vector of doubles
 
 
 class ForwardDerivatives(NamedTuple):
@@ -46,12 +49,20 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
     m = manipulator
     if m.machine.general:
         return _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes)
+    n, (mods, work, env) = m.dof, m.records
+    bodies, out, D = np.empty(3 * n, BODY), np.empty((2, n)), np.empty((3, n, n))
+    if compiled and base is None and not (wrenches or joint_efforts or joint_slopes):
+        try:
+            # the short way, as in `Manipulator.forward_dynamics`
+            if x.strides == xd.strides == f.strides == CONTIGUOUS and closed_form.forward_derivatives(
+                    mods, work, bodies, env, x, xd, f, out[0], D[0], D[1], D[2], out[1]) == 0:
+                return ForwardDerivatives(D[0], D[1], D[2])
+        except Exception:       # whatever Numba says of odd inputs: the checked way below decides
+            pass
     x, xd, f = m._state(x=x, xd=xd, f=f)
-    efforts = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes)
-    n, (mods, work, _) = m.dof, m.records
-    env, xdd, rest, D = m._environment(x, base, wrenches)[0], np.empty(n), np.empty(n), np.empty((3, n, n))
+    efforts, env = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes), m._environment(x, base, wrenches)[0]
     m._check(closed_form.forward_derivatives(
-        mods, work, np.empty(3 * n, BODY), env, x, xd, f + efforts[0], xdd, *D, rest), x)
+        mods, work, bodies, env, x, xd, f + efforts[0], out[0], D[0], D[1], D[2], out[1]), x)
     D[0] += D[2] * efforts[1]
     D[1] += D[2] * efforts[2]
     return ForwardDerivatives(*D)
@@ -84,11 +95,18 @@ def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrench
     if m.machine.general:
         return InverseDerivatives(
             *_general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0])
+    n, (mods, _, env) = m.dof, m.records
+    bodies, f, D = np.empty(3 * n, BODY), np.empty(n), np.empty((3, n, n))
+    if compiled and base is None and not (wrenches or joint_efforts or joint_slopes):
+        try:
+            if x.strides == xd.strides == xdd.strides == CONTIGUOUS and closed_form.inverse_derivatives(
+                    mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]) == 0:
+                return InverseDerivatives(D[0], D[1], D[2])
+        except Exception:       # whatever Numba says of odd inputs: the checked way below decides
+            pass
     x, xd, xdd = m._state(x=x, xd=xd, xdd=xdd)
-    efforts = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes)
-    n, f, D = m.dof, np.empty(m.dof), np.empty((3, m.dof, m.dof))
-    m._check(closed_form.inverse_derivatives(
-        m.records.mods, np.empty(3 * n, BODY), m._environment(x, base, wrenches)[0], x, xd, xdd, f, *D), x)
+    efforts, env = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes), m._environment(x, base, wrenches)[0]
+    m._check(closed_form.inverse_derivatives(mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]), x)
     D[0] -= np.diag(efforts[1])
     D[1] -= np.diag(efforts[2])
     return InverseDerivatives(*D)
