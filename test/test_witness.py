@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from machines import chain, hiab
 from one_loop import one_loop
-from witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, load, mechanism_of, posture_of
+from witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, general, load, mechanism_of, posture_of
 
 from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses
@@ -127,6 +127,32 @@ def test_a_state_that_only_the_recursion_closes_is_no_agreement():
     assert not result.agree and result.largest[0] == ('loops', 'positions')
     assert '(LoopClosureError: out of reach)' in witness_report('one_loop', result)
     assert result.size(NOC, 'forward') < TIGHT          # where it does close
+
+
+@pytest.mark.parametrize('kind', ['planar_fixed', 'spatial_prismatic'])
+@pytest.mark.parametrize('turned', [np.diag((1.0, -1, -1)), np.diag((-1.0, 1, -1)), np.eye(3)[[1, 2, 0]]], ids=str)
+def test_frames_turned_by_right_angles_are_not_closed(kind, turned, rng):
+    """Each of their axes may be normal to one of the others and still the frames do not coincide."""
+    manipulator = general(rng, [kind])
+    description = manipulator.machine.description
+    (name, closure), = description.closures.items()
+    origin = Pose(closure.child_origin.rotation @ turned, closure.child_origin.position)
+    wrong = replace(description, closures={name: replace(closure, child_origin=origin)})
+    assert posture_of(manipulator, mechanism_of(manipulator)).q.size
+    with pytest.raises(LoopClosureError, match='close up to a gap'):
+        posture_of(manipulator, mechanism_of(manipulator, wrong))
+
+
+def test_a_pin_that_turned_over_is_no_agreement():
+    manipulator = m = load(one_loop())
+
+    class Turning(Mechanism):
+        def senses(self, posture):
+            return super().senses(posture) * (1 if posture.q[self.joints.index('cylinder')] <= 0.3 else -1)
+
+    mechanism = Turning(m.machine.description, m.coordinates, m.actuators, m.gravity)
+    result = compare(m, mechanism, call_witnesses(mechanism, posture_of(manipulator, mechanism)), 20, 0)
+    assert not result.agree and 'a pin is the other way round' in result.largest[1].error
 
 
 def test_limits_that_no_pose_keeps():

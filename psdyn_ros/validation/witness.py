@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.errors import PsdynError, StateError
+from ..model.errors import LoopClosureError, PsdynError, StateError
 
 BOUND = 1e-9        # of a disagreement, max|a - ref| / (1 + max|ref|)
 ATTEMPTS = 200      # to draw one state
@@ -138,6 +138,7 @@ class _Draw:
         spans = [_span(joints[name], at) for name, at in zip(manipulator.coordinates, self.start[self.free:])]
         self.low, self.high = np.array(spans).reshape(-1, 2).T
         self.limits = [joints[name] for name in manipulator.joints]
+        self.senses = None
         self.clear = min(REGULAR, SHARE * mechanism.regularity(self.posture(self.start)))
 
     def __call__(self, index, rng):
@@ -167,7 +168,13 @@ class _Draw:
     def posture(self, x):
         """Return the posture at x: the recursion tells the assembly mode, the mechanism closes the loops."""
         names, q, *_ = self.manipulator.joint_state(x)
-        return self.mechanism.posture(x, dict(zip(names, q)))
+        posture = self.mechanism.posture(x, dict(zip(names, q)))
+        senses = self.mechanism.senses(posture)
+        if self.senses is None:
+            self.senses = senses        # of the initial position
+        if (senses != self.senses).any():
+            raise LoopClosureError('a pin is the other way round than at the initial position')
+        return posture
 
     def _serves(self, x):
         try:

@@ -15,6 +15,7 @@ import numpy as np
 from ...model.description import IDENTITY, Pose
 from ...model.errors import LoopClosureError
 from ...model.tree import build_tree
+from ..titop.dual_vectors import rotation_vector
 
 STEP = 1e-30        # of the complex-step derivative
 SLIP = 5e-3         # v_s of the regularised Coulomb friction [m/s, rad/s]
@@ -268,11 +269,16 @@ class Mechanism:
             elif closure.kind == 'universal':
                 gaps.append([axis @ other])
             elif closure.kind in ('prismatic', 'fixed'):
-                turned = frame.T @ posture.R[b.body] @ b.frame.rotation
-                gaps.append(0.5 * np.array((turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0],
-                                            turned[1, 0] - turned[0, 1])))
+                # its sine would be none at half a turn too
+                gaps.append(rotation_vector(frame.T @ posture.R[b.body] @ b.frame.rotation))
             gaps.append(linear @ (point - posture.p[a.body] - posture.R[a.body] @ a.frame.position))
         return np.concatenate(gaps)
+
+    def senses(self, posture):
+        """Return for each revolute closure whether its axes are parallel (1.0) or opposed (-1.0)."""
+        return np.array([np.sign((posture.R[closure.a.body] @ closure.a.axis)
+                                 @ (posture.R[closure.b.body] @ closure.b.axis))
+                         for closure in self.closures if closure.kind == 'revolute'])
 
     def linkage(self, posture):
         """Return G (nv, dof) from as many rows of K as there are dependent rates."""
