@@ -12,6 +12,7 @@ from one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import cli
+from psdyn_ros.model.locate import find_machine, machine_names
 
 ROOT = Path(__file__).resolve().parent.parent
 URDF = ROOT / 'urdf'
@@ -148,7 +149,8 @@ def test_limits_that_reach_a_toggle_point(psdyn, file):
     (one_loop(initial=()).xml, "AssemblyModeError: loop 'eye' .*: two assembly modes"),
     (one_loop(gap=0.1).xml, "LoopError: constraint 'eye' .*: rod eye and boom eye are apart"),
     (one_loop(limits={'cylinder': (1, 2)}).xml, "LoopClosureError: loop 'eye' .*: cannot close anywhere"),
-    (one_loop().xml.replace('<command_interface name="effort"/>', ''), 'ActuationError: .* has no joint with a comm'),
+    (re.sub('<ros2_control.*</ros2_control>', '', one_loop().xml, flags=re.S),
+     'ActuationError: .* has no joint with a comm'),
     (one_loop().xml.replace('<mass value="12.0"/>', '<mass value="0"/>'), "InertiaError: link 'rod_link' .*: zero"),
 ], ids=lambda value: value[:40] if isinstance(value, str) and value.isprintable() else '')
 def test_broken_files(text, words, psdyn, file):
@@ -158,18 +160,52 @@ def test_broken_files(text, words, psdyn, file):
 
 
 @pytest.mark.parametrize('arguments, words', [
-    (['check', 'missing.urdf'], "'missing.urdf': no such file or machine; there are: hiab_xs031, hiab_xs031_lift"),
+    (['check', 'missing.urdf'], "'missing.urdf': no such file or machine; there are: balloon, excavator, "),
     (['check', '.'], "'.': no such file or machine"),
     (['check', 'hiab_xs031', '--initial', 'lift_boom=down'], "--initial 'lift_boom=down': expected JOINT=POSITION"),
     (['check', 'hiab_xs031', '--initial', 'lift_boom'], "--initial 'lift_boom': expected JOINT=POSITION"),
     (['check', 'hiab_xs031', '--initial', 'lift_bom=1'], "UnknownNameError: initial position of 'lift_bom'"),
     (['check', 'hiab_xs031', '--initial', 'lift_boom=nan'], "ModelError: initial position of 'lift_boom' is nan"),
-    (['check', 'hiab_xs031', '--actuated', 'slew'], 'ActuationError: '),
+    (['check', 'hiab_xs031', '--actuated', 'tcp_mount'], "ActuationError: actuated joint 'tcp_mount' is fixed"),
     (['check', 'hiab_xs031', '--gravity', '0', '0', 'nan'], 'NonFiniteError: gravity = '),
 ])
 def test_arguments_that_do_not_fit(arguments, words, psdyn):
     code, out, errors = psdyn(*arguments)
     assert code == 2 and out == '' and errors.startswith('psdyn: ') and words in errors
+
+
+@pytest.mark.parametrize('name', machine_names())
+def test_every_machine_of_the_package_is_reported(name, psdyn):
+    code, out, _ = psdyn('check', name, *['--allow-unphysical'] * (name in ('balloon', 'pkm_2pur2rpu')))
+    manipulator = psdyn_ros.load(find_machine(name), allow_unphysical=True)
+    assert code == 0 and 'nan' not in out
+    for joint in (*manipulator.coordinates, *manipulator.actuators):
+        assert f'\n  {joint}: ' in out
+    for cluster in manipulator.machine.clusters:
+        assert f"\nLoop '{cluster.name}' (line" in out
+    residuals = re.findall('closure residual at the initial position: (\\S+) m', out)
+    assert all(float(residual) < 1e-12 for residual in residuals)
+    assert len(residuals) == out.count('\nLoop ')
+
+
+def test_overconstrained_loops_are_said_to_be(psdyn):
+    out = psdyn('check', 'four_bar')[1]
+    assert re.search('constraints: 5 equations for 3 joints, 3 of them redundant .overconstrained, and consistent', out)
+    assert re.search("crank: revolute in loop 'rocker_pivot', -11 to 14 rad, at 0.523599 rad it holds with 8.63", out)
+    smallest = re.search('smallest singular value: (.*) at the initial position; over .* closed poses of its range at '
+                         'least (.*), at crank = ', out)
+    assert float(smallest[1]) > float(smallest[2]) > 0.1
+    out = psdyn('check', 'pkm_2pur2rpu', '--allow-unphysical')[1]
+    assert 'independent: slider_1, slider_2, leg_3; moves in space' in out
+
+
+def test_actuators_and_coordinates_are_told_apart(psdyn):
+    out = psdyn('check', 'excavator')[1]
+    assert re.search('boom_cylinder_left: .* it needs (.*) N', out)[1] != \
+        re.search('boom_cylinder_left: .* it holds with (.*) N', out)[1]
+    out = psdyn('check', 'hiab_xs031', '--actuated', 'slew')[1]
+    assert 'fewer than the 4 joint coordinates' in out
+    assert 'balloon: floats, position and quaternion' in psdyn('check', 'balloon', '--allow-unphysical')[1]
 
 
 @pytest.mark.parametrize('arguments', [[], ['check'], ['chek', 'hiab_xs031'], ['check', 'hiab_xs031', '--unknown'],

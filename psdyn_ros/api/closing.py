@@ -95,12 +95,11 @@ def actuator_map(loops):
     return A
 
 
-def smallest_singular_value(machine, n, q):
-    """Return that of K of the dependent joints of cluster n at joint positions q, redundant rows aside."""
+def smallest_singular_values(machine, n, positions):
+    """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
     tangle = Tangle(machine)
-    record = machine.loops.clusters[n]
-    held = machine.loops.tied['independent'][record['first']:record['first'] + record['joints']] >= 0
-    return float(np.linalg.svd(tangle.jacobian(n, q)[1][:, ~held], compute_uv=False)[-1])
+    held = machine.loops.tied['independent'][tangle.slice(n)] >= 0
+    return np.array([np.linalg.svd(tangle.jacobian(n, q)[1][:, ~held], compute_uv=False)[-1] for q in positions])
 
 
 class Tangle:
@@ -299,7 +298,8 @@ class Tangle:
             clusters=records, tied=tied, rows=rows,
             dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes,
             curves=curves, lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float),
-            stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(), G=np.zeros((len(tied), freedom)),
+            stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(),
+            G=np.zeros((len(tied), freedom)),
             H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
             psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
             base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))))

@@ -14,7 +14,7 @@ from ..model.errors import (
     TogglePointError,
     UnreachableStrokeError,
 )
-from .closing import smallest_singular_value
+from .closing import smallest_singular_values
 
 
 def state_error(machine, status, x, arrays, row=None):
@@ -58,8 +58,8 @@ def general_error(manipulator, status, arrays, row=None):
                        for name, t in zip(cluster.joints, part) if t['independent'] >= 0)
     if reason == OPEN:
         return UnreachableStrokeError(f"loop '{cluster.name}'{where}: does not close at {values}")
-    smallest = smallest_singular_value(machine, -status // 8 - 1, loops.work['q'][
-        record['first']:record['first'] + record['joints']])
+    smallest, = smallest_singular_values(machine, -status // 8 - 1, [loops.work['q'][
+        record['first']:record['first'] + record['joints']]])
     return TogglePointError(f"loop '{cluster.name}'{where}: is singular at {values}; the other joints do not follow "
                             f'from these (smallest singular value {smallest:.2g})')
 

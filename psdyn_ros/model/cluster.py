@@ -31,44 +31,42 @@ class Cluster:
 
 def sort_loops(entries, owner, closures, actuators, coordinates=()):
     """Return ([Triangle], [Cluster]): closures that are triangles of their own, and the rest grouped."""
-    triangles, general = [], []
+    triangles, general = [], set()         # general: names of closures
     for closure in closures.values():
         try:
             triangle = find_triangle(entries, owner, closure)
         except NoTriangleError:
-            general.append(closure)
+            general.add(closure.name)
             continue
         # a loop that another joint than its rod drives or describes has no closed form here
         others = {triangle.boom.name, triangle.barrel.name}
         closed_form = triangle.rod.name in actuators and not others.intersection((*actuators, *coordinates))
-        (triangles if closed_form else general).append(triangle if closed_form else closure)
-    clusters = _group([[closure] for closure in general], entries, owner)
+        if closed_form:
+            triangles.append(triangle)
+        else:
+            general.add(closure.name)
     while True:
-        tied = {joint for cluster in clusters for joint in cluster.joints}
-        seen, shared = {}, set()
-        for triangle in triangles:
-            for name in triangle.joint_names:
-                if name in tied or name in seen:
-                    shared.update(filter(None, (triangle, seen.get(name))))
-                seen[name] = triangle
+        clusters = _group([closures[name] for name in closures if name in general], entries, owner)
+        tied = [joint for cluster in clusters for joint in cluster.joints]
+        tied += [name for triangle in triangles for name in triangle.joint_names]
+        shared = [triangle for triangle in triangles if any(tied.count(name) > 1 for name in triangle.joint_names)]
         if not shared:
             return triangles, clusters
         triangles = [triangle for triangle in triangles if triangle not in shared]
-        groups = [cluster.closures for cluster in clusters] + [[triangle.closure] for triangle in shared]
-        clusters = _group(groups, entries, owner)
+        general.update(triangle.name for triangle in shared)
 
 
-def _group(groups, entries, owner):
-    """Merge groups of closures that share joints, until none does."""
-    clusters = [_cluster(group, entries, owner) for group in groups]
+def _group(closures, entries, owner):
+    """Return a cluster for each set of closures that share joints, directly or by others between."""
+    clusters = [_cluster([closure], entries, owner) for closure in closures]
     merged = True
     while merged:
         merged = False
         for i, first in enumerate(clusters):
             for second in clusters[i + 1:]:
                 if set(first.joints) & set(second.joints):
-                    clusters = [other for other in clusters if other not in (first, second)]
-                    clusters.append(_cluster(first.closures + second.closures, entries, owner))
+                    both = _cluster(first.closures + second.closures, entries, owner)
+                    clusters = [both if other is first else other for other in clusters if other is not second]
                     merged = True
                     break
             if merged:
