@@ -13,6 +13,7 @@ import numpy as np
 
 from ..model.errors import UnknownNameError, did_you_mean
 from ..model.external_forces import JOINT, LINK, TYPES, read_external_forces
+from .external_slopes import AppliedSlopes, TangentScene
 
 TOUCHING = 1e-12    # m between the ends of a spring, below which it has no direction
 
@@ -48,6 +49,13 @@ class ExternalForces:
             force.act(scene)
         wrenches = {link: (wrench[:3], wrench[3:]) for link, wrench in scene.wrenches.items()}
         return Applied(wrenches, scene.efforts)
+
+    def slopes(self, x, xd):
+        """Return what is `Applied` at x (nx,), xd (dof,) with its exact derivatives, as `AppliedSlopes`."""
+        scene = TangentScene(self._manipulator, np.asarray(x, dtype=float), np.asarray(xd, dtype=float))
+        for force in self._forces:
+            force.differentiate(scene)
+        return AppliedSlopes(*self(x, xd), scene.joint_slopes, scene.wrench_slopes)
 
     def energy(self, x):
         """
@@ -146,6 +154,10 @@ class _ConstantForce(_Force):
             force = scene.pose(self.p.link)[0] @ force
         scene.push(self.p.link, self.p.point, force)
 
+    def differentiate(self, scene):
+        fixed = scene.direction(self.p.link, self.p.force) if self.p.axes == 'link' else scene.constant(self.p.force)
+        scene.push(self.p.link, self.p.point, fixed)
+
     def energy(self, scene):
         return 0.0 if self.p.axes == 'link' else -np.dot(self.p.force, scene.position(self.p.link, self.p.point))
 
@@ -153,6 +165,9 @@ class _ConstantForce(_Force):
 class _JointSpring(_Force):
     def act(self, scene):
         scene.drive(self.p.joint, -self.p.stiffness * (scene.joint(self.p.joint)[0] - self.p.rest))
+
+    def differentiate(self, scene):
+        scene.drive(self.p.joint, -self.p.stiffness, 0.0)
 
     def energy(self, scene):
         return 0.5 * self.p.stiffness * (scene.joint(self.p.joint)[0] - self.p.rest) ** 2
@@ -162,6 +177,10 @@ class _JointDamper(_Force):
     def act(self, scene):
         rate = scene.joint(self.p.joint)[1]
         scene.drive(self.p.joint, -(self.p.linear + self.p.quadratic * abs(rate)) * rate)
+
+    def differentiate(self, scene):
+        rate = scene.joints[self.p.joint][1]
+        scene.drive(self.p.joint, 0.0, -(self.p.linear + 2.0 * self.p.quadratic * abs(rate)))
 
 
 class _SpringDamper(_Force):
@@ -188,6 +207,24 @@ class _SpringDamper(_Force):
         scene.push(p.link, p.point, force)
         scene.push(p.other_link, p.other_point, -force)
 
+    def differentiate(self, scene):
+        p = self.p
+        reach = scene.position(p.other_link, p.other_point) - scene.position(p.link, p.point)
+        length = np.linalg.norm(reach.value)
+        if length < TOUCHING or (p.tension_only and length <= p.rest_length):
+            return
+        by_x, by_xd = reach.value @ reach.by_x / length, reach.value @ reach.by_xd / length
+        along = reach.times((1.0 / length, -by_x / length**2, -by_xd / length**2))
+        rate = scene.velocity(p.other_link, p.other_point) - scene.velocity(p.link, p.point)
+        speed, speed_by_x, speed_by_xd = rate.dot(along)
+        tension = p.stiffness * (length - p.rest_length) + p.damping * speed
+        if p.tension_only and tension <= 0.0:
+            return
+        force = along.times((tension, p.stiffness * by_x + p.damping * speed_by_x,
+                             p.stiffness * by_xd + p.damping * speed_by_xd))
+        scene.push(p.link, p.point, force)
+        scene.push(p.other_link, p.other_point, force.times((-1.0, np.zeros(scene.dof), np.zeros(scene.dof))))
+
     def energy(self, scene):
         stretch = self._stretched(scene)[2]
         return 0.0 if stretch is None else 0.5 * self.p.stiffness * stretch ** 2
@@ -198,6 +235,16 @@ class _Drag(_Force):
         p = self.p
         v = scene.velocity(p.link, p.point) - p.flow
         scene.push(p.link, p.point, -(p.linear + p.quadratic * np.linalg.norm(v)) * v, -p.angular * scene.spin(p.link))
+
+    def differentiate(self, scene):
+        p = self.p
+        v = scene.velocity(p.link, p.point) - scene.constant(p.flow)
+        speed, still = np.linalg.norm(v.value), np.zeros(scene.dof)
+        # the direction of a velocity that is zero does not matter
+        along = v.value / speed if speed else np.zeros(3)
+        force = v.times((-(p.linear + p.quadratic * speed), -p.quadratic * along @ v.by_x,
+                         -p.quadratic * along @ v.by_xd))
+        scene.push(p.link, p.point, force, scene.spin(p.link).times((-p.angular, still, still)))
 
 
 _KINDS = {'constant_force': _ConstantForce, 'joint_spring': _JointSpring, 'joint_damper': _JointDamper,

@@ -1,0 +1,198 @@
+"""
+The motion of a machine by an adaptive method of high order, for studies and as a witness of the simulator.
+
+    result = simulate(manipulator, x, xd, np.linspace(0.0, 20.0, 401))
+
+Independent coordinates are integrated and the closure gives all others, so that loops stay closed however long the run
+is.  Joint limits are no stops here: the machine passes them, as far as its loops close.
+"""
+from typing import NamedTuple
+
+import numpy as np
+import scipy.integrate
+
+from ..api.arguments import vector
+from ..kernels.general_entry import position_rate
+from ..model.errors import PsdynError, ShapeError, StateError, UnknownNameError, did_you_mean
+
+METHODS = ('DOP853', 'RK45', 'RK23', 'Radau')       # they shorten a step whose rates are not finite
+OUTSIDE = ('wrenches', 'joint_efforts')
+
+
+class Motion(NamedTuple):
+    """N states of a machine in time."""
+
+    times: np.ndarray
+    """(N,) [s]"""
+    x: np.ndarray
+    """(N, nx)"""
+    xd: np.ndarray
+    """(N, dof)"""
+    efforts: np.ndarray
+    """(N, actuators) [N, N m]"""
+    kinetic: np.ndarray
+    """(N,) kinetic energy [J]."""
+    potential: np.ndarray
+    """(N,) potential energy [J] of gravity, and of the external forces where they tell theirs."""
+    closure: np.ndarray
+    """(N, loops) distance [m] of what each `<constraint>` holds together, and misalignment [rad] of its axes."""
+    loops: tuple
+    """Names of the loops, in the order of `closure`."""
+
+    @property
+    def energy(self):
+        """Kinetic and potential energy (N,) [J]."""
+        return self.kinetic + self.potential
+
+
+class SimulationError(StateError):
+    """A motion that cannot be continued; `motion` is the `Motion` up to there, its last row the last state that was reached."""
+
+    def __init__(self, message, motion):
+        super().__init__(message)
+        self.motion = motion
+
+
+def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None, rtol=1e-11, atol=1e-12,
+             method='DOP853'):
+    """
+    Return the `Motion` at the given times from x (nx,), xd (dof,) at the first of them.
+
+    effort: of the actuators (actuators,), constant or a function of (t, x, xd); none where it is None.
+    external: `ExternalForces`, or a function of (x, xd) that returns a mapping with 'wrenches', 'joint_efforts' or
+    both, as `forward_dynamics` takes them.
+    base: `BaseMotion`, or `BaseDrive` where the base floats, constant or a function of t.  method: of scipy's
+    integrators DOP853, RK45, RK23, Radau; rtol, atol: its tolerances of x and xd in one step.
+    Raises SimulationError where the motion comes to a pose at which a loop is singular or does not close, ShapeError,
+    NonFiniteError, StateError, and what `forward_dynamics` raises at the first state.
+    """
+    times = _checked_times(times)
+    if method not in METHODS:
+        raise StateError(f"method='{method}'{did_you_mean(method, METHODS)}")
+    equations = _Equations(manipulator, effort, external, base)
+    start = np.concatenate((vector('x', x, manipulator.nx), vector('xd', xd, manipulator.dof)))
+    equations.rates(times[0], start)        # errors of the first state are its own
+    states, failure = [start], None
+    if len(times) > 1:
+        with np.errstate(invalid='ignore'):
+            solver = getattr(scipy.integrate, method)(equations.rates_or_nan, times[0], start, times[-1], rtol=rtol,
+                                                      atol=atol)
+            failure = _advance(solver, times, states)
+    if failure is None:
+        return equations.motion(times, states)
+    reached = times[:len(states)]
+    if solver.t > reached[-1]:
+        reached, states = np.append(reached, solver.t), [*states, solver.y]
+    reason = equations.failure or f'{failure} and the rates are {equations.rates(solver.t, solver.y)}'
+    raise SimulationError(f"the motion of '{manipulator.name}' ends at t = {solver.t:.9g} s: {reason}",
+                          equations.motion(reached, states)) from equations.failure
+
+
+def _advance(solver, times, states):
+    """Run a solver to its end and append the states at all times but the first; return why it stopped, or None."""
+    while solver.status == 'running':
+        message = solver.step()
+        if solver.status == 'failed':
+            return message
+        last = np.searchsorted(times, solver.t, side='right')
+        if last > len(states):
+            between = solver.dense_output()
+            states.extend(solver.y if t == solver.t else between(t) for t in times[len(states):last])
+    return None
+
+
+def _checked_times(times):
+    times = np.asarray(times, dtype=float)
+    if times.ndim != 1 or not times.size:
+        raise ShapeError(f'times has shape {times.shape}; expected at least one, in one row')
+    if not np.isfinite(times).all() or (np.diff(times) <= 0.0).any():
+        raise StateError('times do not increase, or are not finite')
+    return times
+
+
+class _Equations:
+    """dy/dt of y = (x, xd) with all that acts on the machine, and what is told of a state afterwards."""
+
+    def __init__(self, manipulator, effort, external, base):
+        self._manipulator, self._external, self._base = manipulator, external, base
+        count = len(manipulator.actuators)
+        self._effort = effort if callable(effort) else np.zeros(count) if effort is None else vector(
+            'effort', effort, count)
+        self.failure = None         # of the last evaluation that failed
+
+    def split(self, y):
+        """Return x, xd; the quaternion of a floating base has norm one again."""
+        m = self._manipulator
+        x, xd = y[:m.nx].copy(), y[m.nx:].copy()
+        if m.floating:
+            x[3:7] /= np.linalg.norm(x[3:7])
+        return x, xd
+
+    def effort(self, t, x, xd):
+        """Return the efforts of the actuators."""
+        if not callable(self._effort):
+            return self._effort
+        return vector(f'effort at t = {t:.6g} s', self._effort(t, x, xd), len(self._manipulator.actuators))
+
+    def rates(self, t, y):
+        """Return dy/dt; raise what `forward_dynamics` raises."""
+        m = self._manipulator
+        x, xd = self.split(y)
+        base = self._base(t) if callable(self._base) else self._base
+        xdd = m.forward_dynamics(x, xd, self.effort(t, x, xd), base=base, **self._outside(x, xd))
+        if not m.floating:
+            return np.concatenate((xd, xdd))
+        rate = np.empty(m.nx)
+        position_rate(m.loops, x, xd, rate)
+        return np.concatenate((rate, xdd))
+
+    def rates_or_nan(self, t, y):
+        """Return dy/dt, or NaN where there is none: the trial then was too long, and the solver takes a shorter one."""
+        try:
+            return self.rates(t, y)
+        except PsdynError as error:
+            if np.isfinite(y).all():        # else a stage after one that failed
+                self.failure = error
+            return np.full(y.shape, np.nan)
+
+    def _outside(self, x, xd):
+        if self._external is None:
+            return {}
+        applied = self._external(x, xd)
+        applied = applied._asdict() if hasattr(applied, '_asdict') else dict(applied)
+        for key in applied:
+            if key not in OUTSIDE:
+                raise UnknownNameError(f"external returns '{key}'{did_you_mean(key, OUTSIDE)}")
+        return {key: value or None for key, value in applied.items()}
+
+    def motion(self, times, states):
+        """Return the `Motion` of states y."""
+        m = self._manipulator
+        rows = [self.split(y) for y in states]
+        energy = np.array([m.energy(*row) for row in rows])
+        if hasattr(self._external, 'energy'):
+            energy[:, 1] += [self._external.energy(x) for x, _ in rows]
+        closures = m.machine.description.closures.values()
+        return Motion(
+            np.array(times), *(np.array(column) for column in zip(*rows)),
+            np.array([self.effort(t, *row) for t, row in zip(times, rows)]), *energy.T,
+            np.array([[gap(m, x, closure) for closure in closures] for x, _ in rows]),
+            tuple(closure.name for closure in closures))
+
+
+def gap(manipulator, x, closure):
+    """Return by how far [m, rad] the frames of a `Closure` are from what its type asks, from the poses of its links."""
+    frames = [manipulator.link_pose(x, link) @ origin.matrix() for link, origin in (
+        (closure.parent, closure.parent_origin), (closure.child, closure.child_origin))]
+    (a, p), (b, q) = ((frame[:3, :3], frame[:3, 3]) for frame in frames)
+    a_axis, b_axis = a @ closure.parent_axis, b @ closure.child_axis
+    if closure.type == 'prismatic':
+        return max(np.linalg.norm(np.cross(a_axis, q - p)), _turn(a, b))
+    tilt = {'revolute': np.linalg.norm(np.cross(a_axis, b_axis)), 'universal': abs(a_axis @ b_axis),
+            'fixed': _turn(a, b)}.get(closure.type, 0.0)
+    return max(np.linalg.norm(q - p), tilt)
+
+
+def _turn(a, b):
+    """Return the angle [rad] between two rotations, where it is small."""
+    return np.linalg.norm(a - b) / np.sqrt(2.0)
