@@ -5,7 +5,7 @@ import numpy as np
 
 from ..kernels import closure as kernels
 from ..kernels.loops import CLUSTER, DYAD, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
-from ..model.cluster import planar_records, row_records, tied_records
+from ..model.cluster import planar_records, row_records, sense_records, tied_records
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from .pose_table import pose_table
 
@@ -108,7 +108,8 @@ class Tangle:
     def __init__(self, machine):
         self.machine, self.warnings = machine, []
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
-        tied, rows, losses, pins, records = [np.zeros(0, TIED)], [], [], [], []
+        tied, rows, losses, pins, records, senses = [np.zeros(0, TIED)], [], [], [], [], []
+        self._closures = []                         # whose direction each sense is
         for cluster in machine.clusters:
             record = np.zeros((), CLUSTER)
             record['first'], record['joints'] = sum(map(len, tied)), len(cluster.bodies)
@@ -120,6 +121,11 @@ class Tangle:
                 record['planar'], record['normal'] = 1, flat[0]
                 pins += flat[1]
                 record['pins'] = len(flat[1])
+            record['sense'] = len(senses)
+            for closure, sense in sense_records(cluster, int(record['first'])) if flat is None else ():
+                self._closures.append(closure)
+                senses.append(sense)
+            record['senses'] = len(senses) - record['sense']
             rows += more
             losses += rubbing
             record['rows'], record['gap'] = len(more), GAP
@@ -128,9 +134,9 @@ class Tangle:
         self.tied = np.concatenate(tied)
         self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
         self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
-            (rows, ROW), (losses, LOSS), (pins, PIN))))
+            (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
 
-    def _draft(self, rows, losses, pins):
+    def _draft(self, rows, senses, losses, pins):
         machine, most, modules = self.machine, int(self.clusters['joints'].max(initial=0)), len(self.machine.modules)
         base, tied = 6 if machine.floating else 0, len(self.tied)
         member, cluster_of = np.full(modules, -1), np.full(modules, -1)
@@ -140,8 +146,8 @@ class Tangle:
         width = int(self.clusters['rows'].max(initial=0)) + most
         names = {module.name: k for k, module in enumerate(machine.modules)}
         return Loops(
-            clusters=self.clusters, tied=self.tied, rows=rows, losses=losses, pins=pins, dyads=np.zeros(0, DYAD),
-            poses=np.zeros((0, most)),
+            clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
+            dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
             slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
             cells=np.zeros(0, dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
@@ -198,11 +204,25 @@ class Tangle:
         if gap > PROJECTED:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
+        self._orient(n)
         if gap > GAP:
             self.clusters[n]['gap'] = 50.0 * gap
             self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
                                  'is closed by least squares')
         return q
+
+    def _orient(self, n):
+        """Turn the senses of cluster n to where its start has them; refuse frames that are not aligned there."""
+        record, work = self.clusters[n], self.draft.work
+        for i in range(record['sense'], record['sense'] + record['senses']):
+            sense, closure = self.draft.senses[i], self._closures[i]
+            u, w = (direction if j < 0 else work[j]['rotation'].reshape(3, 3) @ direction
+                    for j, direction in ((sense['a'], sense['u']), (sense['b'], sense['w'])))
+            if closure.type == 'revolute':
+                sense['w'] *= np.sign(u @ w)
+            elif u @ w < 0.5:
+                raise LoopClosureError(f"constraint '{closure.name}' (line {closure.line}): its frames are turned over "
+                                       'against each other at the position found; start nearer to where they agree')
 
     def choose(self, starts, wanted):
         """Set the independent joints, `wanted` first; return the names of all coordinates in their order."""

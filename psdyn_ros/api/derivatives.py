@@ -13,6 +13,7 @@ from ..kernels import derivatives_general as general
 from ..kernels.compiler import compiled
 from ..kernels.derivatives_body import BODY
 from ..kernels.derivatives_loops import slopes_of
+from ..kernels.general_entry import forward_general
 from ..kernels.quantities import joint_states
 from ..model.errors import ShapeError, UnknownNameError
 from .arguments import vector
@@ -115,29 +116,31 @@ def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrench
 def _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes):
     x, xd, f = _one_state(m, x=x, xd=xd, f=f)
     env, drive = m._surroundings(x, base, wrenches)
-    passive = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
-    n, (mods, work, _) = m.dof, m.records
-    D, by_f, M, xdd, rest = np.empty((2, n, n)), np.empty((n, len(f))), np.empty((n, n)), np.empty(n), np.empty(n)
-    status = general.forward_general_derivatives(
-        mods, work, np.empty(3 * len(mods), BODY), env, m.loops, slopes_of(m.loops, len(mods), n), drive, x, xd, f,
-        passive, xdd, *D, by_f, M, rest)
+    acting = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
+    n, (mods, work, _), loops = m.dof, m.records, m.loops
+    xdd, D, by_f, slopes = np.empty(n), np.empty((3, n, n)), np.empty((n, len(f))), slopes_of(loops, len(mods), n)
+    m._check_all(forward_general(mods, work, env, loops, drive, x, xd, f, acting[0], xdd), x=x, xd=xd, f=f)
+    np.add.at(acting[0], loops.driven, f)
+    status = general.general_derivatives(
+        mods, np.empty(3 * len(mods), BODY), env, loops, slopes, x, xd, xdd, acting, np.empty(n), *D)
     m._check_all(status, x=x, xd=xd, f=f)
-    return ForwardDerivatives(*D, by_f)
+    general.accelerations(loops, slopes, drive, D[0], D[1], by_f, D[2])
+    return ForwardDerivatives(D[0], D[1], by_f)
 
 
 def _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
     """Return (derivatives (3, dof, dof) of the efforts on the coordinates, closed loops, their slopes)."""
     x, xd, xdd = _one_state(m, x=x, xd=xd, xdd=xdd)
     env, drive = m._surroundings(x, base, wrenches)
-    passive = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
+    acting = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
     free = np.flatnonzero(drive[0] == 0.0) if m.floating and base is not None else np.zeros(0, int)
     if free.size:
         xdd = m._with_free_base(x, xd, xdd, drive, wrenches, joint_efforts)
     n, mods = m.dof, m.records.mods
     # what stays in this scratch is read below
     loops, slopes, f, D = m._closed(x, xd, xdd)[0], slopes_of(m.loops, len(mods), n), np.empty(n), np.empty((3, n, n))
-    status = general.inverse_general_derivatives(
-        mods, np.empty(3 * len(mods), BODY), env, loops, slopes, x, xd, xdd, passive, f, *D)
+    status = general.general_derivatives(
+        mods, np.empty(3 * len(mods), BODY), env, loops, slopes, x, xd, xdd, acting, f, *D)
     m._check_all(status, x=x, xd=xd, xdd=xdd)
     if free.size:
         coupling = np.linalg.solve(D[2][np.ix_(free, free)], D[:, free])

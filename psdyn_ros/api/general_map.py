@@ -52,6 +52,7 @@ class GeneralJointMap:
         tangle = Tangle(machine)
         for record, cluster in zip(tangle.clusters, loops.clusters):
             record['gap'] = cluster['gap']
+        tangle.draft = tangle.draft._replace(senses=loops.senses)
         starts = [loops.poses[record['pose'], :record['joints']] for record in loops.clusters]
         try:
             chosen = tangle.choose(starts, list(self.names))

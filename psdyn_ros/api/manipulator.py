@@ -215,6 +215,11 @@ class Manipulator:
         if status != 0:
             raise state_error(self._machine, status, x, {'x': x})
 
+    def actuator_map(self, x):
+        """Return A (actuators, dof) with the rates A xd of the actuators; here they are the coordinates."""
+        self._state(x=x)
+        return np.eye(self.dof)
+
     def mass_matrix(self, x):
         """Return M (dof, dof) with f = M xdd + bias; symmetric positive definite."""
         x, = self._state(x=x)

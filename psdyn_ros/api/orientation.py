@@ -2,9 +2,9 @@
 import numpy as np
 
 try:
-    from tf_transformations import quaternion_matrix
+    from tf_transformations import quaternion_from_matrix, quaternion_matrix
 except ImportError:
-    from transforms3d.quaternions import quat2mat
+    from transforms3d.quaternions import mat2quat, quat2mat
 
     def quaternion_matrix(quaternion):
         """Return the homogeneous rotation (4, 4) of a quaternion x y z w, as tf_transformations does."""
@@ -13,7 +13,18 @@ except ImportError:
         matrix[:3, :3] = quat2mat((w, x, y, z))
         return matrix
 
+    def quaternion_from_matrix(matrix):
+        """Return the quaternion x y z w of a homogeneous rotation (4, 4), as tf_transformations does."""
+        return np.roll(mat2quat(matrix[:3, :3]), -1)
+
 
 def rotation(quaternion):
     """Return the rotation (3, 3), frame to parent, of a quaternion x y z w of any norm but zero."""
     return np.asarray(quaternion_matrix(np.asarray(quaternion, dtype=float)))[:3, :3]
+
+
+def quaternion(turn):
+    """Return the quaternion x y z w (4,) of a rotation (3, 3), frame to parent."""
+    matrix = np.eye(4)
+    matrix[:3, :3] = turn
+    return np.asarray(quaternion_from_matrix(matrix), dtype=float)

@@ -46,9 +46,14 @@ class Compilation:
         if not compiler.compiled:
             return
         (_call_closed_form if self._group == CLOSED_FORM else _call_general)(manipulator)
+        complete = True
         for kernel in _ENTRIES[self._group]:
-            kernel.disable_compile()
-        if self._cold:
+            # a machine without loops leaves the kernels of loops to one that has some
+            if kernel.signatures:
+                kernel.disable_compile()
+            else:
+                complete = False
+        if self._cold and complete:
             compiler.mark_cache_warm(self._group)
             print(f'psdyn_ros: compiled in {time.monotonic() - self._start:.0f} s', file=sys.stderr, flush=True)
 

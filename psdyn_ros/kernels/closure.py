@@ -13,11 +13,14 @@ from .compiler import entry, kernel
 from .dyads import close_dyads
 from .linear import least_squares
 from .planar_loops import bias_of_pin, bias_planar, linearise_planar, place_planar
-from .spatial_loops import bias_motion, bias_of_row, linearise, place_joints
+from .spatial import dot
+from .spatial_loops import bias_motion, bias_of_row, direction_of, linearise, place_joints
 
 SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
+JUMP = 0.3                      # between predicted and closed position: farther may be another branch [m, rad]
+WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
 
 
 @kernel
@@ -58,28 +61,32 @@ def close_positions(cluster, loops):
 
 
 @kernel
-def predict(cluster, loops, x, n):
-    """Set q of a cluster for the coordinates x to second order from the nearest of its closed poses; False: none."""
-    first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
-    shift = 1 if loops.base else 0
-    origin, cell = cluster['pose'], 0
+def nearest_pose(cluster, loops, x, n):
+    """Return the row of the closed pose next to the coordinates x; -1 where they are no numbers."""
+    first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
     for a in range(freedom):
         low, size, cells, row = loops.lattice[n, a]
-        j = first + int(row)
-        position = x[loops.tied[j]['coordinate'] + shift]
+        t = loops.tied[first + int(row)]
+        position = x[t['coordinate'] + shift]
         if not abs(position) < 1e9:
-            return False
-        step = step_from(loops.tied[j], position, loops.poses[origin, j - first])
+            return -1
+        step = step_from(t, position, loops.poses[cluster['pose'], int(row)])
         i = math.floor((step - low) / size + 0.5)
         cell = cell * int(cells) + int(min(max(i, 0.0), cells - 1.0))
-    pose = loops.cells[cluster['cell'] + cell]
+    return loops.cells[cluster['cell'] + cell]
+
+
+@kernel
+def predict(cluster, loops, x, n, pose):
+    """Set q of a cluster for the coordinates x to second order from a closed pose."""
+    first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
+    shift = 1 if loops.base else 0
     for j in range(joints):
         work[first + j]['q'] = loops.poses[pose, j]
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
         t = loops.tied[first + row]
-        position = x[t['coordinate'] + shift]
-        step = step_from(t, position, loops.poses[pose, row])
+        step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row])
         for j in range(joints):
             work[first + j]['q'] += loops.slopes[pose, j, a] * step
         if not cluster['linear']:
@@ -92,7 +99,74 @@ def predict(cluster, loops, x, n):
     for a in range(freedom):
         j = first + int(loops.lattice[n, a, 3])
         work[j]['q'] = x[loops.tied[j]['coordinate'] + shift]
+    for j in range(first, first + joints):
+        work[j]['near'] = work[j]['q']
+
+
+@kernel
+def on_branch(cluster, loops, jump):
+    """Return whether a closed position is in the assembly mode, and next to what was predicted."""
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < jump:
+            return False
+    if cluster['senses'] > 0:
+        place_joints(cluster, loops.tied, loops.work)
+    for i in range(cluster['sense'], cluster['sense'] + cluster['senses']):
+        r = loops.senses[i]
+        if not dot(direction_of(loops.work, r['a'], r['u']), direction_of(loops.work, r['b'], r['w'])) > 0.0:
+            return False
     return True
+
+
+@entry
+def walk(cluster, loops, x, n, pose):
+    """Close a cluster by small steps from a closed pose to the coordinates x; 0, SINGULAR or OPEN."""
+    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
+                                             loops.work, loops.A)
+    dependent, shift = joints - freedom, 1 if loops.base else 0
+    for j in range(joints):
+        work[first + j]['q'] = loops.poses[pose, j]
+    for i in range(WALK):
+        _, rows = residuals(cluster, loops)
+        if not least_squares(A, rows, dependent, joints) > RANK:
+            return SINGULAR
+        for a in range(freedom):
+            row = int(loops.lattice[n, a, 3])
+            t = tied[first + row]
+            step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row]) / WALK
+            work[first + row]['q'] += step
+            for j in range(first, first + joints):
+                if tied[j]['independent'] < 0:
+                    work[j]['q'] += A[tied[j]['column'], dependent + a] * step
+        if i == WALK - 1:
+            for a in range(freedom):
+                j = first + int(loops.lattice[n, a, 3])
+                work[j]['q'] = x[tied[j]['coordinate'] + shift]
+        for j in range(first, first + joints):
+            work[j]['near'] = work[j]['q']
+        status = close_positions(cluster, loops)
+        if status != 0:
+            return status
+        if not on_branch(cluster, loops, JUMP):
+            return OPEN
+    return 0
+
+
+@kernel
+def close_cluster(cluster, loops, x, n):
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; 0, SINGULAR or OPEN."""
+    pose = nearest_pose(cluster, loops, x, n)
+    if pose < 0:
+        return OPEN
+    predict(cluster, loops, x, n, pose)
+    if cluster['linear']:
+        return 0
+    if cluster['dyads'] > 0:
+        return 0 if close_dyads(cluster, loops) else OPEN
+    status = close_positions(cluster, loops)
+    if status == 0 and on_branch(cluster, loops, JUMP):
+        return 0
+    return walk(cluster, loops, x, n, pose)
 
 
 @kernel
@@ -165,13 +239,8 @@ def accelerations_at_rest(cluster, loops):
 def close(loops, x, xd):
     """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + reason."""
     for k in range(loops.clusters.shape[0]):
-        cluster, status = loops.clusters[k], 0
-        if not predict(cluster, loops, x, k):
-            status = OPEN
-        elif cluster['dyads'] > 0:
-            status = 0 if close_dyads(cluster, loops) else OPEN
-        elif not cluster['linear']:
-            status = close_positions(cluster, loops)
+        cluster = loops.clusters[k]
+        status = close_cluster(cluster, loops, x, k)
         if status == 0:
             status = differentiate(cluster, loops, xd)
         if status != 0:
@@ -189,7 +258,11 @@ def close_all(loops, x, xd):
 def close_from(loops, k, xd):
     """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g."""
     cluster = loops.clusters[k]
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        loops.work[j]['near'] = loops.work[j]['q']
     status = close_positions(cluster, loops)
+    if status == 0 and not on_branch(cluster, loops, math.inf):
+        status = OPEN
     return differentiate(cluster, loops, xd) if status == 0 else status
 
 

@@ -16,6 +16,7 @@ CLUSTER = np.dtype([
     ('pin', 'i8'), ('pins', 'i8'),
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
+    ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
     ('gap', 'f8'),                              # residual up to which it counts as closed [m, 1]
     ('normal', 'f8', 3),                        # of a planar one
     ('head', 'i8'),                             # lowest module among its joints
@@ -58,6 +59,7 @@ LOSS = np.dtype([
 ], align=True)
 
 TIED_WORK = np.dtype([
+    ('near', 'f8'),                             # q before Newton's method
     ('q', 'f8'), ('qd', 'f8'), ('qdd', 'f8'), ('g', 'f8'),
     ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
     ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
@@ -77,6 +79,7 @@ class Loops(NamedTuple):
     clusters: np.ndarray        # CLUSTER
     tied: np.ndarray            # TIED, the joints of all clusters
     rows: np.ndarray            # ROW
+    senses: np.ndarray          # ROW
     losses: np.ndarray          # LOSS
     pins: np.ndarray            # PIN
     dyads: np.ndarray           # DYAD

@@ -80,6 +80,9 @@ def _cluster(closures, entries, owner):
         if owner[closure.parent] is owner[closure.child]:
             raise LoopError(f"constraint '{closure.name}' (line {closure.line}): links '{closure.parent}' and "
                             f"'{closure.child}' are fixed to each other")
+        if closure.type != 'revolute' and (closure.damping or closure.friction):
+            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> on a closure of type "
+                            f"'{closure.type}'; only one of type 'revolute', or a joint, has friction")
     paths = [body.path()[::-1] for body in ends]                # base first
     depth = 0
     while all(len(path) > depth + 1 for path in paths) and len({id(path[depth + 1]) for path in paths}) == 1:
@@ -88,6 +91,10 @@ def _cluster(closures, entries, owner):
     for path in paths:
         bodies += [body for body in path[depth + 1:] if body not in bodies]
     bodies.sort(key=lambda body: len(body.path()))
+    for body in bodies:
+        if entries[body.joint][0].type == 'floating':
+            raise LoopError(f"loop '{'+'.join(closure.name for closure in closures)}' runs over the floating base "
+                            f"'{body.link}' to '{body.parent.link}'; give that base joints instead")
     return Cluster(paths[0][depth], list(closures), bodies, entries, owner)
 
 
@@ -116,6 +123,9 @@ def row_records(cluster, first):
         frames = (_frame(a.links[closure.parent] @ closure.parent_origin, closure.parent_axis, closure.type),
                   _frame(b.links[closure.child] @ closure.child_origin, closure.child_axis, closure.type))
         rows += _rows(closure.type, at, *frames)
+        if closure.type != 'revolute' and (closure.damping or closure.friction):
+            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> of a closure of type "
+                            f"'{closure.type}' is not computed; it counts for type 'revolute', and on joints")
         if closure.type == 'revolute' and (closure.damping or closure.friction):
             loss = np.zeros((), LOSS)
             loss['a'], loss['b'] = at
@@ -159,6 +169,28 @@ def _rows(kind, at, first, second):
     for record, (u, w) in zip(records[len(positions):], directions):
         record['kind'], record['u'], record['w'] = DIRECTION, u, w
     return list(records)
+
+
+def sense_records(cluster, first):
+    """Return ROW records of directions that closures hold alike, where their equations would also hold turned over."""
+    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    senses = []
+    for closure in cluster.closures:
+        a, b = cluster.owner[closure.parent], cluster.owner[closure.child]
+        frames = ((a.links[closure.parent] @ closure.parent_origin).rotation,
+                  (b.links[closure.child] @ closure.child_origin).rotation)
+        if closure.type == 'revolute':
+            pairs = [(frames[0] @ closure.parent_axis, frames[1] @ closure.child_axis)]
+        elif closure.type in ('fixed', 'prismatic'):
+            pairs = list(zip(frames[0].T[:2], frames[1].T[:2]))
+        else:
+            continue
+        for u, w in pairs:
+            record = np.zeros((), ROW)
+            record['kind'], record['u'], record['w'] = DIRECTION, u, w
+            record['a'], record['b'] = row.get(id(a), -1), row.get(id(b), -1)
+            senses.append((closure, record))
+    return senses
 
 
 def planar_records(cluster, tied, first, losses):
