@@ -68,7 +68,7 @@ def general_state(machine, oracle, rng, reach=0.3):
     """
     start, base = oracle.start_position(), 7 * machine.floating
     clear = 0.5 * oracle.conditioning(start)
-    while True:
+    for _ in range(100):
         offset = rng.uniform(-reach, reach, len(start) - base)
         try:
             if min(oracle.conditioning(_moved(start, base, share * offset)) for share in (0.25, 0.5, 0.75, 1)) >= clear:
@@ -76,6 +76,8 @@ def general_state(machine, oracle, rng, reach=0.3):
         except ValueError:  # out of reach
             pass
         reach *= 0.9
+    else:
+        raise ValueError('no well-conditioned state was found')
     x = _moved(start, base, offset)
     if machine.floating:
         orientation = rng.normal(size=4)

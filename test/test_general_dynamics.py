@@ -1,0 +1,246 @@
+"""Machines with loops of any kind against the independent engine, and against the laws that any engine must obey.
+
+`PSDYN_MACHINES=1000 python -m pytest test/test_general_dynamics.py -k campaign` compares as many random machines.
+"""
+
+import os
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from conftest import seeded_generator
+from general_machines import general_machine, general_state
+from general_oracle import GeneralOracle
+from loop_kinds import KINDS
+from machines import hiab, loop_chain, random_state, tree
+from test_general_oracle import along
+
+import psdyn_ros
+
+CLOSE = 1e-11  # typically 1e-14; loops near their singular poses cost some digits
+MACHINES = int(os.environ.get('PSDYN_MACHINES', 12))
+STATES = 3  # of each machine
+MIXES = {
+    'nested': (['six_link', 'twin_cylinders', 'triangle'], {}),
+    'in space': (['rusr', 'spatial_prismatic', 'turn'], {}),
+    'floating': (['knuckle', 'spatial_universal', 'slide'], {'floating': True, 'friction': True}),
+    'floating loops': (['five_bar', 'triangle'], {'floating': True, 'own_coordinates': True}),
+    'friction': (['planar_fixed', 'six_link', 'rsur'], {'friction': True}),
+    'redundant': (['three_cranks', 'five_bar'], {'redundant': True, 'friction': True}),
+    'redundant in space': (['parallel', 'twin_cylinders'], {'redundant': True, 'floating': True}),
+    'under_actuated': (['four_bar', 'parallel'], {'under_actuated': True}),
+    'own_coordinates': (['triangle', 'slider_crank', 'knuckle'], {'own_coordinates': True}),
+    'two platforms': (['parallel', 'parallel'], {'own_coordinates': True, 'friction': True}),
+}
+CASES = {kind: ([kind], {}) for kind in KINDS} | MIXES
+OPTIONS = ('friction', 'floating', 'redundant', 'under_actuated', 'own_coordinates')
+
+
+class Case(NamedTuple):
+    machine: object
+    oracle: GeneralOracle
+    m: psdyn_ros.Manipulator
+
+    def state(self, rng):
+        return general_state(self.machine, self.oracle, rng)
+
+
+def make(rng, kinds, **options):
+    machine = general_machine(rng, kinds, **options)
+    oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
+    return Case(machine, oracle, load(machine))
+
+
+def load(machine):
+    coordinates = None if machine.coordinates == machine.actuators else machine.coordinates
+    return psdyn_ros.load(machine.xml, gravity=machine.gravity, coordinates=coordinates)
+
+
+@pytest.fixture(params=CASES, scope='module')
+def case(request):
+    kinds, options = CASES[request.param]
+    return make(seeded_generator(request.param), kinds, **options)
+
+
+def error(computed, expected):
+    computed, expected = np.asarray(computed), np.asarray(expected)
+    assert computed.shape == expected.shape
+    return np.abs(computed - expected).max(initial=0) / (1 + np.abs(expected).max(initial=0))
+
+
+def surroundings(oracle, rng):
+    """Draw wrenches, joint efforts and, where the base does not float, its motion."""
+    links = rng.choice(oracle.links, min(3, len(oracle.links)), replace=False)
+    wrenches = {str(link): rng.normal(size=(2, 3)) * ((50,), (20,)) for link in links}
+    efforts = {str(joint): rng.uniform(-50, 50) for joint in rng.choice(oracle.joints, 2)}
+    if oracle.floating:
+        return None, wrenches, efforts
+    orientation = rng.normal(size=4)
+    return (orientation / np.linalg.norm(orientation), *rng.normal(size=(2, 6))), wrenches, efforts
+
+
+def disagreements(case, s, rng):
+    """Return {quantity: error} of everything that both engines compute."""
+    _, oracle, m = case
+    base, wrenches, efforts = surroundings(oracle, rng)
+    around = {'base': base, 'wrenches': wrenches, 'joint_efforts': efforts}
+    link = str(rng.choice(oracle.links))
+    still = np.zeros(oracle.dof)
+    found = {
+        'generalized_forces': error(m.generalized_forces(s.x, s.xd, s.xdd, **around),
+                                    oracle.generalized_forces(s.x, s.xd, s.xdd, base, wrenches, efforts)),
+        'forward_dynamics': error(m.forward_dynamics(s.x, s.xd, s.f, **around),
+                                  oracle.forward_dynamics(s.x, s.xd, s.f, base, wrenches, efforts)),
+        'at_rest': error(m.forward_dynamics(s.x, still, s.f), oracle.forward_dynamics(s.x, still, s.f)),
+        'bias_forces': error(m.bias_forces(s.x, s.xd), oracle.bias_forces(s.x, s.xd)),
+        'mass_matrix': error(m.mass_matrix(s.x), oracle.mass_matrix(s.x)),
+        'energy': error(m.energy(s.x, s.xd), oracle.energy(s.x, s.xd)),
+        'actuator_map': error(m.actuator_map(s.x), oracle.actuator_map(s.x)),
+        'link_pose': error(m.link_pose(s.x, link), oracle.link_pose(s.x, link)),
+        'base_wrench': error(m.base_wrench(s.x, s.xd, s.xdd, base=base, wrenches=wrenches),
+                             oracle.base_wrench(s.x, s.xd, s.xdd, base, wrenches)),
+    }
+    names, *told = m.joint_state(s.x, s.xd, s.xdd)
+    rows = [names.index(name) for name in oracle.joints]
+    found['joint_state'] = max(error(a[rows], b) for a, b in zip(told, oracle.joint_state(s.x, s.xd, s.xdd)[1:]))
+    if len(m.actuators) >= len(m.coordinates) and np.linalg.matrix_rank(oracle.actuator_map(s.x), 1e-6) == \
+            len(m.coordinates):
+        weights = rng.uniform(0.1, 10, len(m.actuators))
+        if len(m.actuators) > len(m.coordinates):
+            m.allocation.set_weights(dict(zip(m.actuators, weights)))
+        found['inverse_dynamics'] = error(m.inverse_dynamics(s.x, s.xd, s.xdd, **around),
+                                          oracle.inverse_dynamics(s.x, s.xd, s.xdd, base, wrenches, efforts, weights))
+    return found
+
+
+def test_agrees_with_the_independent_engine(case, rng):
+    assert case.m.coordinates == case.machine.coordinates
+    for _ in range(STATES):
+        found = disagreements(case, case.state(rng), rng)
+        assert max(found.values()) < CLOSE, found
+
+
+@pytest.mark.parametrize('number', range(MACHINES))
+def test_campaign(number, rng):
+    """Random machines of one to three modules with any options."""
+    kinds = [str(kind) for kind in rng.choice(list(KINDS), int(rng.integers(1, 4)))]
+    options = {option: True for option in OPTIONS if rng.random() < 0.3}
+    machine = general_machine(rng, kinds, **options)
+    oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
+    A = oracle.actuator_map(oracle.start_position())[:, 6 * machine.floating:]
+    if A.size and np.linalg.matrix_rank(A, 1e-9) < min(A.shape):  # one joint is driven twice and another not at all
+        with pytest.raises(psdyn_ros.ActuationError, match='double one another'):
+            load(machine)
+        return
+    case = Case(machine, oracle, load(machine))
+    for _ in range(STATES):
+        s = case.state(rng)
+        found = disagreements(case, s, rng)
+        assert max(found.values()) < 1e-10, (kinds, options, found)
+        round_trip(case.m, s, 1e-10)
+
+
+def round_trip(m, s, bound=CLOSE):
+    """Accelerations of the efforts that cause them, whatever the actuators leave to other efforts and to the base."""
+    f = np.linspace(-30, 30, len(m.actuators))
+    missing = m.generalized_forces(s.x, s.xd, s.xdd) - m.actuator_map(s.x).T @ f
+    efforts = dict(zip(m.coordinates, missing[m.dof - len(m.coordinates):]))
+    base = psdyn_ros.BaseDrive(acceleration=s.xdd[:6]) if m.floating else None
+    scale = np.abs(missing).max() * np.linalg.cond(m.mass_matrix(s.x)) ** 0.5
+    assert error(m.forward_dynamics(s.x, s.xd, f, joint_efforts=efforts, base=base), s.xdd) < bound * (1 + scale)
+
+
+def test_forward_inverts_inverse(case, rng):
+    s = case.state(rng)
+    round_trip(case.m, s)
+    xdd = case.m.forward_dynamics(s.x, s.xd, s.f)
+    push = case.m.actuator_map(s.x).T @ s.f
+    assert error(case.m.generalized_forces(s.x, s.xd, xdd), push) < CLOSE * (1 + np.abs(push).max())
+
+
+def test_mass_matrix_is_symmetric_and_positive_definite(case, rng):
+    s, m = case.state(rng), case.m
+    M = m.mass_matrix(s.x)
+    assert (M == M.T).all() and np.linalg.eigvalsh(M).min() > 0
+    assert m.energy(s.x, s.xd)[0] == pytest.approx(0.5 * s.xd @ M @ s.xd, rel=1e-11)
+    columns = [m.generalized_forces(s.x, s.xd, unit) - m.bias_forces(s.x, s.xd) for unit in np.eye(m.dof)]
+    assert error(np.array(columns).T, M) < CLOSE * (1 + np.abs(m.bias_forces(s.x, s.xd)).max())
+
+
+def test_power_is_the_rate_of_energy(case, rng):
+    """Efforts less friction; the energies come from velocities only, the efforts from accelerations."""
+    _, oracle, m = case
+    s, h = case.state(rng), 1e-4
+    rate = (sum(m.energy(*along(oracle, s, h))) - sum(m.energy(*along(oracle, s, -h)))) / (2 * h)
+    losses = s.xd @ oracle.friction_forces(s.x, s.xd)
+    assert error(m.generalized_forces(s.x, s.xd, s.xdd) @ s.xd - losses, rate) < 2e-5
+
+
+def test_rates_are_the_derivatives_of_positions(case, rng):
+    """Along a trajectory: joints, and poses and twists of links."""
+    _, oracle, m = case
+    s, h = case.state(rng), 1e-4
+    (_, before, v_before, _), (_, after, v_after, _) = (m.joint_state(*along(oracle, s, t), s.xdd) for t in (-h, h))
+    _, _, velocity, acceleration = m.joint_state(s.x, s.xd, s.xdd)
+    assert error((after - before) / (2 * h), velocity) < 1e-5
+    assert error((v_after - v_before) / (2 * h), acceleration) < 1e-5
+    link = str(rng.choice(oracle.links))
+    pose, (first, last) = m.link_pose(s.x, link), (m.link_pose(along(oracle, s, t)[0], link) for t in (-h, h))
+    step = (last - first) / (2 * h)
+    turn = pose[:3, :3].T @ step[:3, :3]
+    twist = np.concatenate((pose[:3, :3].T @ step[:3, 3], (turn[2, 1], turn[0, 2], turn[1, 0])))
+    assert error(m.link_twist(s.x, s.xd, link), twist) < 1e-5
+
+
+def test_loops_stay_closed(case, rng):
+    """The joints that follow close the loops of the other engine, and their rates keep them closed."""
+    _, oracle, m = case
+    s = case.state(rng)
+    names, q, qd, _ = m.joint_state(s.x, s.xd)
+    rows = [names.index(name) for name in oracle.joints]
+    closed = oracle.motion(s.x).q
+    closed[7:] = q[rows]
+    gaps = oracle._gaps(closed)
+    assert np.abs(gaps).max(initial=0) < 1e-12
+    assert np.abs(oracle._jacobian(closed)[0] @ qd[rows]).max(initial=0) < 1e-11
+
+
+@pytest.mark.parametrize('machine', [hiab(), loop_chain(3), tree(4, 7, cylinder_branches=True, friction=True)],
+                         ids=['crane', 'chain', 'tree'])
+def test_triangles_in_closed_form_and_as_clusters(machine, rng):
+    """The same machine with each boom as coordinate, then each boom as actuator: no triangle is left."""
+    fast = psdyn_ros.load(machine.xml, gravity=machine.gravity)
+    modules = fast.machine.modules
+    booms = [next(each.triangle.boom.name if each.triangle else name for each in modules if each.name == name)
+             for name in fast.actuators]
+    own = psdyn_ros.load(machine.xml, gravity=machine.gravity, coordinates=booms)
+    driven = psdyn_ros.load(machine.xml, gravity=machine.gravity, actuated=booms, coordinates=fast.actuators)
+    assert len(own.machine.clusters) == sum(module.triangle is not None for module in modules) > 0
+    for _ in range(STATES):
+        s = random_state(machine, rng)
+        names, *told = fast.joint_state(s.x, s.xd, s.xdd)
+        rows = [names.index(name) for name in booms]
+        x, xd, xdd = (values[rows] for values in told)
+        f = fast.inverse_dynamics(s.x, s.xd, s.xdd)
+        assert error(own.inverse_dynamics(x, xd, xdd), f) < 1e-10
+        assert error(driven.generalized_forces(s.x, s.xd, s.xdd), f) < 1e-10
+        assert error(driven.mass_matrix(s.x), fast.mass_matrix(s.x)) < 1e-10
+        _, _, _, booms_told = own.joint_state(x, xd, own.forward_dynamics(x, xd, s.f))
+        actuators = [own.joints.index(name) for name in fast.actuators]
+        assert error(booms_told[actuators], fast.forward_dynamics(s.x, s.xd, s.f)) < 1e-10
+        shared = driven.actuator_map(s.x).T @ driven.inverse_dynamics(s.x, s.xd, s.xdd)
+        assert error(shared, f) < 1e-10
+
+
+@pytest.mark.parametrize('kind', ['four_bar', 'five_bar', 'three_cranks', 'six_link', 'knuckle'])
+def test_redundant_rows_of_planar_loops_change_nothing(kind, rng):
+    """A pin holds five of six, though three would do in a plane; a ball holds three."""
+    machine = general_machine(rng, [kind])
+    balls = re.sub(r'(<constraint name="\S+" type=)"revolute"', r'\1"spherical"', machine.xml)
+    assert balls != machine.xml
+    pinned, loose = (psdyn_ros.load(xml, gravity=machine.gravity) for xml in (machine.xml, balls))
+    oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
+    s = general_state(machine, oracle, rng)
+    assert error(loose.inverse_dynamics(s.x, s.xd, s.xdd), pinned.inverse_dynamics(s.x, s.xd, s.xdd)) < CLOSE
+    assert error(loose.forward_dynamics(s.x, s.xd, s.f), pinned.forward_dynamics(s.x, s.xd, s.f)) < CLOSE
