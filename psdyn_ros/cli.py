@@ -58,7 +58,10 @@ def _parser():
         'demo', help='simulate and control a machine over ROS 2, compare with PD, write a report')
     demo.add_argument('--machine', default='hiab_xs031', help=f"URDF file, or one of: {', '.join(machine_names())}")
     demo.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
-    demo.add_argument('--duration', type=float, default=None, metavar='S', help='length of the reference')
+    demo.add_argument('--config', metavar='FILE',
+                      help='ROS parameter file of the nodes (default: that of the machine of the package)')
+    demo.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
+    demo.add_argument('--duration', type=float, metavar='S', help='length of the motion')
     demo.set_defaults(run=_demo)
 
     papers = commands.add_parser(
@@ -140,8 +143,8 @@ def _demo(options):
         print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
               file=sys.stderr)
         return 2
-    duration = {} if options.duration is None else {'duration': options.duration}
-    return run(find_machine(options.machine), options.output, **duration)
+    return run(options.machine, options.output, config=options.config, assembly=options.initial,
+               duration=options.duration)
 
 
 if __name__ == '__main__':

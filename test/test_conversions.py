@@ -257,7 +257,7 @@ def test_every_parameter_has_a_description_and_numbers_have_a_range(crane):
         if isinstance(p.default, float):
             (span,) = descriptor.floating_point_range
             assert span.from_value <= p.default <= span.to_value
-        elif isinstance(p.default, int):
+        elif isinstance(p.default, int) and not isinstance(p.default, bool):
             (span,) = descriptor.integer_range
             assert span.from_value <= p.default <= span.to_value
         assert descriptor.read_only == (not p.live)

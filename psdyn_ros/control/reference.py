@@ -1,4 +1,4 @@
-"""The reference that a control law follows: a position to hold, or a trajectory mapped to the actuators."""
+"""The reference that a control law follows: a position to hold, or a trajectory mapped to the coordinates."""
 
 import numpy as np
 
@@ -6,12 +6,13 @@ from .trajectory import TrajectoryError, cubic_curve, quintic_curve, smooth_acce
 
 CHECKS = 2000               # samples of an accepted trajectory: some 10 ms, what the control process may lose on it
 CHECKS_PER_SEGMENT = 8
+GENERAL_CHECKS = 120        # where loops are closed by iteration, which takes longer
 SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes
 POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
 
 
 class ReferenceMotion:
-    """Reference position, velocity and acceleration of the actuators as functions of time.
+    """Reference position, velocity and acceleration of the coordinates as functions of time.
 
     It knows nothing until `hold` is called. A trajectory starts from the reference of that moment, whatever
     it is, so that position and velocity never jump; its points at or before its start are passed over. After
@@ -33,7 +34,7 @@ class ReferenceMotion:
         return self._motion is not None
 
     def hold(self, x):
-        """Hold the actuator position x (dof,) from now on and forget every trajectory."""
+        """Hold the position x (dof,) from now on and forget every trajectory."""
         self._motion = _Hold(x)
         self._next = None
 
@@ -44,8 +45,8 @@ class ReferenceMotion:
         """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
-        if set(waypoints.joints) == set(self._manipulator.actuators):
-            waypoints = waypoints.ordered(self._manipulator.actuators)
+        if set(waypoints.joints) == set(self._manipulator.coordinates):
+            waypoints = waypoints.ordered(self._manipulator.coordinates)
         origin = now if start is None else start
         motion = self._through(waypoints, max(now, origin), origin + waypoints.times)
         self._check(motion)
@@ -87,7 +88,7 @@ class ReferenceMotion:
         return _Follow(quintic_curve(knots, positions, velocities, accelerations), joint_map)
 
     def _map(self, joints):
-        if joints == self._manipulator.actuators:
+        if joints == self._manipulator.coordinates:
             return _AlreadyMapped
         if joints not in self._maps:
             surplus = len(joints) - self._manipulator.dof
@@ -98,27 +99,54 @@ class ReferenceMotion:
         return self._maps[joints]
 
     def _in_joints(self, joints, reference):
-        """Rows position, velocity, acceleration (3, n) of the joints named when the actuators are at `reference`."""
+        """Rows position, velocity, acceleration (3, n) of the joints named when the machine is at `reference`."""
         names, *values = self._manipulator.joint_state(*reference)
         columns = [names.index(name) for name in joints]
         return np.asarray(values)[:, columns]
 
     def _check(self, motion):
         """Raise TrajectoryError where the motion leaves the limits, or whatever the map raises where no loop closes."""
-        limits, actuators = self._manipulator.limits, self._manipulator.actuators
-        for segment, t in motion.check_times():
-            x, xd, _ = motion.sample(t)
-            outside = (x < limits.lower - POSITION_MARGIN) | (x > limits.upper + POSITION_MARGIN)
-            fast = np.abs(xd) > SPEED_MARGIN * limits.velocity
-            if not (outside.any() or fast.any()):
-                continue
-            where = f'on the way to its point at {motion.knots[segment + 1] - motion.start:.3f} s the trajectory'
-            i = int(np.argmax(outside)) if outside.any() else int(np.argmax(fast))
-            if outside[i]:
-                raise TrajectoryError(f'{where} takes {actuators[i]} to {x[i]:.4g}, '
-                                      f'outside of [{limits.lower[i]:.4g}, {limits.upper[i]:.4g}]')
-            raise TrajectoryError(f'{where} moves {actuators[i]} at {xd[i]:.3g} per second, '
-                                  f'limit {limits.velocity[i]:.3g}')
+        general = self._manipulator.machine.general
+        checked = _Checked(self._manipulator)
+        for segment, t in motion.check_times(GENERAL_CHECKS if general else CHECKS):
+            fault = checked.fault(*motion.sample(t)[:2])
+            if fault:
+                where = f'on the way to its point at {motion.knots[segment + 1] - motion.start:.3f} s the trajectory'
+                raise TrajectoryError(f'{where} {fault}')
+
+
+class _Checked:
+    """The joints whose limits count: the coordinates, and actuators that are none."""
+
+    def __init__(self, manipulator):
+        m = self._manipulator = manipulator
+        self._names, self._limits = m.coordinates, m.coordinate_limits
+        self._columns = None
+        others = [name for name in m.actuators if name not in m.coordinates]
+        if others:
+            self._names += tuple(others)
+            self._columns = [m.joints.index(name) for name in self._names]
+            rows = [m.actuators.index(name) for name in others]
+            self._limits = [np.append(of_coordinates, of_actuators[rows])
+                            for of_coordinates, of_actuators in zip(self._limits, m.limits)]
+
+    def fault(self, x, xd):
+        """What limit the state x, xd (dof,) breaks, as the end of a sentence; empty where it breaks none."""
+        if self._columns:
+            _, x, xd, _ = self._manipulator.joint_state(x, xd)
+            x, xd = x[self._columns], xd[self._columns]
+        elif self._manipulator.machine.general:
+            self._manipulator.joint_state(x, xd)        # raises where no loop closes
+        lower, upper, speed, _ = self._limits
+        outside = (x < lower - POSITION_MARGIN) | (x > upper + POSITION_MARGIN)
+        if outside.any():
+            i = int(np.argmax(outside))
+            return f'takes {self._names[i]} to {x[i]:.4g}, outside of [{lower[i]:.4g}, {upper[i]:.4g}]'
+        fast = np.abs(xd) > SPEED_MARGIN * speed
+        if fast.any():
+            i = int(np.argmax(fast))
+            return f'moves {self._names[i]} at {xd[i]:.3g} per second, limit {speed[i]:.3g}'
+        return ''
 
 
 class _Hold:
@@ -134,7 +162,7 @@ class _Hold:
 
 
 class _AlreadyMapped:
-    """In the place of a JointMap where the joints of a trajectory are the actuators."""
+    """In the place of a JointMap where the joints of a trajectory are the coordinates."""
 
     @staticmethod
     def motion(position, velocity, acceleration):
@@ -142,7 +170,7 @@ class _AlreadyMapped:
 
 
 class _Follow:
-    """A curve in the joints of a trajectory, mapped to the actuators; at rest after its end."""
+    """A curve in the joints of a trajectory, mapped to the coordinates; at rest after its end."""
 
     def __init__(self, curve, joint_map):
         self._curve, self._map = curve, joint_map
@@ -154,10 +182,10 @@ class _Follow:
     def sample(self, t):
         return self._rest if t >= self.end else self._map.motion(*self._curve.sample(t))
 
-    def check_times(self):
-        """(segment, time) pairs that cover the motion, the knots included."""
+    def check_times(self, checks):
+        """Some `checks` (segment, time) pairs that cover the motion, at least the knots."""
         segments = len(self.knots) - 1
-        steps = min(max(CHECKS // segments, 1), CHECKS_PER_SEGMENT)
+        steps = min(max(checks // segments, 1), CHECKS_PER_SEGMENT)
         for k in range(segments):
             for i in range(1, steps + 1):
                 yield k, self.knots[k] + (self.knots[k + 1] - self.knots[k]) * i / steps

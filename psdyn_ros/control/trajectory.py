@@ -2,7 +2,7 @@
 
 Positions only give a C2 cubic spline; with velocities each segment is a quintic, with the accelerations of
 the waypoints, or with estimates that make the jerk continuous. Everything here is in the joints of the
-waypoints (actuators or boom angles alike); `reference.py` maps it to the actuators.
+waypoints (actuators or any other joints alike); `reference.py` maps it to the coordinates.
 """
 
 from bisect import bisect_right

@@ -1,10 +1,10 @@
 """The node `controller`: measured state and reference in, actuator efforts out.
 
     joint_states        sensor_msgs/JointState            in   any joints that fix every loop
-    ~/joint_trajectory  trajectory_msgs/JointTrajectory   in   in actuators or boom joints; stamp zero means now
+    ~/joint_trajectory  trajectory_msgs/JointTrajectory   in   in any joints that fix the others; stamp zero means now
     ~/joint_commands    sensor_msgs/JointState            out  efforts by name, stamped as the state they answer
     ~/commands          std_msgs/Float64MultiArray        out  the same in the order of the actuators
-    ~/reference         trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, of the actuators
+    ~/reference         trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/statistics        std_msgs/Float64MultiArray        out  now and then: `STATISTICS` of the last 16384 cycles
     /diagnostics        diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
 
@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from ..control.computed_torque import LAWS
+from ..control.computed_torque import LAWS, check_actuation
 from ..control.state_monitor import StateMonitor, Verdict
 from ..control.trajectory import TrajectoryError, Waypoints
 from ..model.errors import PsdynError
@@ -44,6 +44,7 @@ class Controller:
         self._node = node
         p = parameters.declare(node, parameters.CONTROLLER)
         machine = load_machine(node, p)
+        check_actuation(machine)
         table = parameters.gains(machine, p.bandwidth)
         gains = parameters.declare_map(node, table)
         self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
@@ -61,11 +62,11 @@ class Controller:
 
         self._joint_commands = conversions.JointStateWriter(machine.actuators, ('effort',))
         self._commands = conversions.LabelledArrayWriter(machine.actuators)
-        self._reference = conversions.ReferenceWriter(machine.actuators)
+        self._reference = conversions.ReferenceWriter(machine.coordinates)
         self._statistics = conversions.LabelledArrayWriter(('control cycle',), STATISTICS)
         self._connect(p)
         node.add_post_set_parameters_callback(lambda _: self._take_gains(table))
-        node.get_logger().info(f'{machine.name}: {p.law} of {machine.dof} actuators, trigger: {p.trigger}')
+        node.get_logger().info(f'{machine.name}: {p.law} of {len(machine.actuators)} actuators, trigger: {p.trigger}')
 
     def _connect(self, p):
         node, steady = self._node, Clock(clock_type=ClockType.STEADY_TIME)
@@ -186,7 +187,7 @@ def _rehearsal(law, reader):
     state = conversions.JointStateWriter(machine.joints)
     state.position[:] = machine.joint_state(machine.initial_position)[1]
     law.reference.hold(machine.initial_position)
-    law.reference.follow(Waypoints(machine.actuators, [1.0], [machine.initial_position]), 0.0)
+    law.reference.follow(Waypoints(machine.coordinates, [1.0], [machine.initial_position]), 0.0)
     return lambda: law.update(0.5, *reader.read(state.message))
 
 

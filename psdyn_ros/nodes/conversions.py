@@ -12,10 +12,12 @@ from collections import Counter
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from ..api.orientation import quaternion
 from ..control.trajectory import Waypoints
 from ..kernels.control import measured_state
 from ..model.errors import PsdynError, did_you_mean
@@ -68,7 +70,7 @@ class NameMaps:
 
 
 class StateReader:
-    """JointState to the state of the actuators, from whatever sufficient set of joints the message measures.
+    """JointState to the state of the coordinates, from whatever sufficient set of joints the message measures.
 
     manipulator  the machine
     tolerance    m or rad: how far redundant measurements may contradict each other
@@ -77,6 +79,7 @@ class StateReader:
 
     def __init__(self, manipulator, tolerance, on_extra):
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
+        self._general = manipulator.machine.general
         self._records = manipulator.records.mods
         self._residual = np.empty(manipulator.dof)
         self._maps = NameMaps(self._map)
@@ -88,19 +91,27 @@ class StateReader:
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             _check_lengths(msg, ('position', 'velocity'), ('effort',))      # raises, and says which
         position, velocity = np.frombuffer(position), np.frombuffer(velocity)
+        if self._general:
+            x, xd, residual = joint_map.state(position[columns], velocity[columns])
+            self._check(residual)
+            return x, xd
         state = np.empty((3, self._residual.size))
         status, residual = measured_state(self._records, rows, position, velocity, state, self._residual)
         if status != 0:
             joint_map.state(position[columns], velocity[columns])       # raises, and says why
-        if residual > self._tolerance:
+        self._check(residual)
+        return state[0], state[1]
+
+    def _check(self, residual):
+        if not residual <= self._tolerance:
             raise MessageError(f'the joints contradict each other by {residual:.3g}, '
                                f'at most {self._tolerance:g} allowed')
-        return state[0], state[1]
 
     def _map(self, names):
         """Where the message has the joints of each module, and the slow but talkative way to read it."""
         joints = self._manipulator.joints
-        known = tuple(name for name in joints if name in names)
+        # coordinates first: what is measured of them needs no detour through other joints of their loop
+        known = tuple(dict.fromkeys(name for name in (*self._manipulator.coordinates, *joints) if name in names))
         extra = [name for name in names if name not in known]
         joint_map = self._manipulator.joint_map(known)
         if extra:
@@ -194,6 +205,27 @@ class JointStateWriter:
         return self.message
 
 
+class BaseWriter:
+    """PoseStamped and TwistStamped of a floating base, refilled."""
+
+    def __init__(self, manipulator):
+        self._manipulator, self._link = manipulator, manipulator.machine.base_link
+        self._pose, self._twist = PoseStamped(), TwistStamped()
+        self._pose.header.frame_id, self._twist.header.frame_id = manipulator.links[0], self._link
+
+    def fill(self, ns, x, xd):
+        """(pose of the base in the root link, twist of its origin in its axes) of the state x (nx,), xd (dof,)."""
+        pose = self._manipulator.link_pose(x, self._link)
+        place, turn = self._pose.pose.position, self._pose.pose.orientation
+        place.x, place.y, place.z = pose[:3, 3].tolist()
+        turn.x, turn.y, turn.z, turn.w = quaternion(pose[:3, :3]).tolist()
+        linear, angular = self._twist.twist.linear, self._twist.twist.angular
+        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = xd[:6].tolist()
+        for message in (self._pose, self._twist):
+            ns_to_stamp(ns, message.header.stamp)
+        return self._pose, self._twist
+
+
 class LabelledArrayWriter:
     """A Float64MultiArray, refilled through `values`: one row for each name of `rows`, or just one of the `columns`."""
 
@@ -207,14 +239,14 @@ class LabelledArrayWriter:
 
 
 class ReferenceWriter:
-    """A JointTrajectory of one point, refilled: the reference of the actuators at the time of its stamp."""
+    """A JointTrajectory of one point, refilled: the reference of the coordinates at the time of its stamp."""
 
-    def __init__(self, actuators):
-        count, point = len(actuators), JointTrajectoryPoint()
+    def __init__(self, coordinates):
+        count, point = len(coordinates), JointTrajectoryPoint()
         self.position = _view(point, 'positions', count)
         self.velocity = _view(point, 'velocities', count)
         self.acceleration = _view(point, 'accelerations', count)
-        self.message = JointTrajectory(joint_names=list(actuators), points=[point])
+        self.message = JointTrajectory(joint_names=list(coordinates), points=[point])
 
     def fill(self, ns, position, velocity, acceleration):
         """The message with this stamp and reference."""

@@ -50,7 +50,8 @@ def run(name, build, args=None):
     signals = _Signals()
     node = None
     try:
-        node = rclpy.create_node(name)
+        # also parameters whose names come with the machine, such as those of external forces
+        node = rclpy.create_node(name, automatically_declare_parameters_from_overrides=True)
         work = build(node)      # held here: the node itself keeps callbacks only
         signals.gentle = True
         gc.collect()

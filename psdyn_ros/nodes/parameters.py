@@ -47,6 +47,9 @@ MACHINE = (
               'URDF of the machine, as text or as the path of a file; empty: taken from the topic /robot_description'),
     Parameter('robot_description_timeout', 10.0, 's to wait for that topic', 0.1, 600.0),
     Parameter('loops_file', '', 'YAML file with the loops of a machine whose URDF does not declare them; empty: none'),
+    Parameter('assembly', '', 'JOINT=POSITION pairs, m or rad, that pick the assembly mode of loops and where the '
+              'machine starts; empty: as the URDF says'),
+    Parameter('allow_unphysical', False, 'whether inertias are accepted that no body can have'),
     Parameter('report_rate', 1.0, 'Hz of diagnostics and statistics', 0.1, 50.0),
 )
 
@@ -73,18 +76,18 @@ CONTROLLER = MACHINE + (
 
 
 def initial_positions(manipulator):
-    """Parameters of the simulator, one for each actuator: where it starts."""
-    limits = manipulator.limits
+    """Parameters of the simulator, one for each coordinate: where it starts; a floating base starts at zero."""
+    m, limits = manipulator, manipulator.coordinate_limits
+    start = m.initial_position[m.nx - len(m.coordinates):]
     return tuple(
         Parameter(f'initial.{name}', float(x), f'm or rad at which {name} starts', float(low), float(high))
-        for name, x, low, high in zip(
-            manipulator.actuators, manipulator.initial_position, limits.lower, limits.upper, strict=True))
+        for name, x, low, high in zip(m.coordinates, start, limits.lower, limits.upper, strict=True))
 
 
 def gains(manipulator, bandwidth):
-    """Parameters of the controller, two for each actuator, live."""
+    """Parameters of the controller, two for each coordinate, live."""
     return tuple(
-        parameter for name in manipulator.actuators for parameter in (
+        parameter for name in manipulator.coordinates for parameter in (
             Parameter(f'gains.{name}.p', bandwidth**2, f'1/s^2, stiffness of {name}', 0.0, 1e5, live=True),
             Parameter(f'gains.{name}.d', 2.0 * bandwidth, f'1/s, damping of {name}', 0.0, 1e3, live=True)))
 
@@ -99,7 +102,27 @@ def declare_map(node, table):
     return [_declare(node, p) for p in table]
 
 
+def below(node, prefix):
+    """Values of the parameters that were given with names such as prefix.name.name, by what follows the prefix."""
+    return {name: parameter.value for name, parameter in node.get_parameters_by_prefix(prefix).items()}
+
+
+def joint_positions(text, what):
+    """{joint: position} of a text such as 'elbow_1=-1.15 elbow_2=-2.61'."""
+    positions = {}
+    for entry in text.replace(',', ' ').split():
+        joint, _, value = entry.partition('=')
+        try:
+            positions[joint] = float(value)
+        except ValueError:
+            raise ParameterError(f"{what}: '{entry:.80}': expected JOINT=POSITION") from None
+    return positions
+
+
 def _declare(node, parameter):
+    if node.has_parameter(parameter.name):
+        # as an override without a description; it still counts
+        node.undeclare_parameter(parameter.name)
     try:
         value = node.declare_parameter(parameter.name, parameter.default, parameter.descriptor()).value
     except (InvalidParameterTypeException, InvalidParameterValueException) as error:

@@ -75,6 +75,10 @@ class NodeProcesses:
         """Where the process writes."""
         return self._folder / f'{name}.log'
 
+    def names(self):
+        """Names of the processes that were started and not stopped."""
+        return list(self._processes)
+
     def ended(self):
         """Names of the processes that have ended by themselves."""
         return [name for name, process in self._processes.items() if process.poll() is not None]

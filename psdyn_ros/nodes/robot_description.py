@@ -8,6 +8,7 @@ from std_msgs.msg import String
 
 from ..api.load import load
 from ..model.errors import ModelError
+from .parameters import joint_positions
 
 TOPIC = '/robot_description'
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -16,7 +17,8 @@ LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 def load_machine(node, parameters):
     """The Manipulator of the node; parameters as declared from `parameters.MACHINE`."""
     text = parameters.robot_description or _from_topic(node, parameters.robot_description_timeout)
-    return load(text, loops_file=parameters.loops_file or None)
+    return load(text, loops_file=parameters.loops_file or None, allow_unphysical=parameters.allow_unphysical,
+                initial=joint_positions(parameters.assembly, 'parameter assembly'))
 
 
 def _from_topic(node, timeout):

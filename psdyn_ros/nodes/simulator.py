@@ -1,19 +1,25 @@
-"""The node `simulator`: a machine under actuator forces, in real time.
+"""The node `simulator`: a machine under actuator forces and external ones, in real time.
 
     ~/joint_commands  sensor_msgs/JointState         in   efforts by name, N or N m
     ~/commands        std_msgs/Float64MultiArray     in   the same in the order of the actuators
     joint_states      sensor_msgs/JointState         out  all joints; effort of the actuators, zero elsewhere
+    ~/base_pose       geometry_msgs/PoseStamped      out  of a floating base in the root link, stamped as joint_states
+    ~/base_twist      geometry_msgs/TwistStamped     out  of its origin in its axes
     /diagnostics      diagnostic_msgs/DiagnosticArray  out  now and then (`report_rate`)
     ~/pause           std_srvs/SetBool               true stops time and joint_states, false lets both go on
     ~/reset           std_srvs/Trigger               back to the start, held until the next command
 
-Until commands come, and when they stop coming, the brakes hold the machine (`simulation/plant.py`).
+Until commands come, and when they stop coming, the brakes hold the machine (`simulation/plant.py`); one without
+actuators moves freely. Parameters `external_forces.<name>.<parameter>` put named forces on it: types and parameters
+are printed by `python3 -m psdyn_ros.model.external_forces`.
 """
 
 import sys
 import time
 
+import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -22,6 +28,7 @@ from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
 from ..model.errors import PsdynError
+from ..simulation.external_forces import ExternalForces
 from ..simulation.plant import FAULT, RUNNING, Plant
 from . import conversions, executor, pacing, parameters
 from .rejections import Rejections, brief
@@ -39,9 +46,13 @@ class Simulator:
         self._node = node
         p = parameters.declare(node, parameters.SIMULATOR)
         machine = load_machine(node, p)
-        start = parameters.declare_map(node, parameters.initial_positions(machine))
+        joints = parameters.declare_map(node, parameters.initial_positions(machine))
+        start = np.concatenate([machine.initial_position[:machine.nx - len(joints)], joints])
+        given = parameters.below(node, 'external_forces')
+        forces = ExternalForces(machine, given) if given else None
         plants = [Plant(machine, period=1.0 / p.rate, substeps=p.substeps,
-                        command_timeout=p.command_timeout, position=start) for _ in range(2)]
+                        command_timeout=p.command_timeout, position=start,
+                        external_forces=forces) for _ in range(2)]
         pacing.require_rate(p.rate, _rehearsal(plants[0]), 'one step of the plant')
         self._plant = plants[1]
         self._command = None            # efforts that came since the last step
@@ -58,9 +69,13 @@ class Simulator:
         self._writer = conversions.JointStateWriter(names)
         self._actuated = [names.index(name) for name in machine.actuators]
         self._reader = conversions.EffortReader(machine.actuators, self._warn_extra)
+        self._base = conversions.BaseWriter(machine) if machine.floating else None
 
         self._states = node.create_publisher(
             JointState, 'joint_states', STATES, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+        if self._base:
+            self._poses = node.create_publisher(PoseStamped, '~/base_pose', STATES)
+            self._twists = node.create_publisher(TwistStamped, '~/base_twist', STATES)
         self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', STATES)
         node.create_subscription(JointState, '~/joint_commands', self._on_named, COMMANDS)
         node.create_subscription(Float64MultiArray, '~/commands', self._on_ordered, COMMANDS)
@@ -69,7 +84,10 @@ class Simulator:
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         node.create_timer(1.0 / p.rate, self._tick, clock=steady)
         node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
-        node.get_logger().info(f'{machine.name}: {machine.dof} actuators at {p.rate:g} Hz, held until commands come')
+        node.get_logger().info(
+            f'{machine.name}: {machine.dof} degrees of freedom, {len(machine.actuators)} actuators at {p.rate:g} Hz, '
+            + ('held until commands come' if machine.actuators else 'free')
+            + (f', under {", ".join(forces.names)}' if forces else ''))
 
     def _on_named(self, msg):
         self._take('joint_commands', self._reader.named, msg)
@@ -112,6 +130,10 @@ class Simulator:
         writer.position[:] = position
         writer.velocity[:] = velocity
         writer.effort[self._actuated] = self._plant.force
+        if self._base:
+            pose, twist = self._base.fill(self._stamp, self._plant.x, self._plant.xd)
+            self._poses.publish(pose)
+            self._twists.publish(twist)
         self._states.publish(writer.stamp(self._stamp))
 
     def _on_pause(self, request, response):

@@ -56,13 +56,28 @@ class Recording:
 
 
 @dataclass(frozen=True)
+class FreeMotion:
+    """What a machine without a controller left behind.
+
+    states  position, velocity, effort of the joints
+    base    (N, 13) of a floating base at the stamps of the states: position and quaternion x y z w in the root link,
+            twist (v, w) in its axes; NaN where nothing was recorded at a stamp. None where the base stands
+    """
+
+    states: Series
+    base: np.ndarray = None
+
+
+@dataclass(frozen=True)
 class Topics:
-    """Where in a bag the parts of a `Recording` are."""
+    """Where in a bag the parts of a `Recording` or `FreeMotion` are."""
 
     states: str = '/joint_states'
     commands: str = '/controller/joint_commands'
     reference: str = '/controller/reference'
     statistics: str = '/controller/statistics'
+    base_pose: str = '/simulator/base_pose'
+    base_twist: str = '/simulator/base_twist'
 
 
 TOPICS = Topics()
@@ -94,6 +109,24 @@ def read_bag(path, topics=TOPICS):
         statistics=_last_statistics(messages[topics.statistics]))
 
 
+def read_free_motion(path, floating, topics=TOPICS):
+    """The `FreeMotion` in a bag, of a machine whose base floats or stands."""
+    messages = _messages(path, (topics.states, topics.base_pose, topics.base_twist))
+    states = _joint_series(messages, topics.states, 'name', _from_joint_state)
+    if not floating:
+        return FreeMotion(states)
+    base = np.full((states.stamps.size, 13), np.nan)
+    for topic, columns, values_of in ((topics.base_pose, slice(0, 7), _from_pose),
+                                      (topics.base_twist, slice(7, 13), _from_twist)):
+        if not messages[topic]:
+            raise BagError(f'nothing was recorded on {topic}')
+        stamps = np.array([_stamp(message) for message in messages[topic]])
+        rows = np.array([values_of(message) for message in messages[topic]])
+        _, at_state, at_base = np.intersect1d(states.stamps, stamps, return_indices=True)
+        base[at_state, columns] = rows[at_base]
+    return FreeMotion(states, base)
+
+
 def _messages(path, topics):
     """topic -> messages, for the topics named."""
     from rosbags.rosbag2 import Reader, ReaderError
@@ -119,7 +152,7 @@ def _joint_series(messages, topic, names_field, values_of):
     stamps = np.empty(len(messages[topic]), dtype=np.int64)
     rows = {}
     for k, message in enumerate(messages[topic]):
-        stamps[k] = message.header.stamp.sec * SECOND + message.header.stamp.nanosec
+        stamps[k] = _stamp(message)
         present = list(getattr(message, names_field))
         if sorted(present) != sorted(names):
             raise BagError(f'{topic}: message {k} is about other joints than the first')
@@ -129,6 +162,20 @@ def _joint_series(messages, topic, names_field, values_of):
                 rows.setdefault(field, []).append(np.asarray(values)[order])
     complete = {field: np.array(values) for field, values in rows.items() if len(values) == stamps.size}
     return Series(names, stamps, complete)
+
+
+def _stamp(message):
+    return message.header.stamp.sec * SECOND + message.header.stamp.nanosec
+
+
+def _from_pose(message):
+    place, turn = message.pose.position, message.pose.orientation
+    return place.x, place.y, place.z, turn.x, turn.y, turn.z, turn.w
+
+
+def _from_twist(message):
+    v, w = message.twist.linear, message.twist.angular
+    return v.x, v.y, v.z, w.x, w.y, w.z
 
 
 def _from_joint_state(message):

@@ -10,6 +10,7 @@ from ..model.xml_reader import parse
 
 ROUND = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
 PLAIN = (0.6, 0.6, 0.6, 1.0)
+UPRIGHT = 0.999         # cosine of the angle to the vertical up to which an axis is vertical
 
 
 class Shape(NamedTuple):
@@ -35,31 +36,65 @@ def shapes_of(urdf):
             if (points := _points(visual)) is not None]
 
 
-def draw(axes, manipulator, shapes, x, alpha=1.0):
-    """Draw the machine at actuator position x (n,) on matplotlib axes, as its side view; returns the middle
-    (2,) of the last shape of its far end.
+class View:
+    """From where a machine is seen.
 
-    Each moving link is seen across the vertical plane in which the far end of the machine lies, so that
-    slewing does not show; what stands still is seen across the x axis.
+    One that slews is seen across the vertical plane in which its far end lies, so that slewing does not show, but
+    what stands still is seen across the x axis; any other machine is seen across the horizontal axis along which it is
+    largest at its initial position.
     """
+
+    def __init__(self, manipulator):
+        start = manipulator.initial_position
+        self.slews = _slews(manipulator)
+        places = np.array([manipulator.link_pose(start, link)[:2, 3] for link in manipulator.links])
+        self._along_y = not self.slews and np.ptp(places[:, 1]) > 1.01 * np.ptp(places[:, 0])
+        self.title = 'from the side' + ('; slewing taken out' if self.slews else '')
+        self.across = 'reach [m]' if self.slews else f"{'y' if self._along_y else 'x'} [m]"
+
+    def heading(self, far):
+        """Azimuth of the plane of the picture when the far end of the machine has this pose (4, 4)."""
+        if self.slews:
+            return np.arctan2(far[1, 3], far[0, 3])
+        return 0.5 * np.pi if self._along_y else 0.0
+
+    def points(self, shape, pose, heading):
+        """(k, 3) reach, height and distance from the viewer of the points of a shape."""
+        points = shape.points @ pose[:3, :3].T + pose[:3, 3]
+        if self.slews and (pose == np.eye(4)).all():
+            heading = 0.0
+        c, s = np.cos(heading), np.sin(heading)
+        return np.column_stack([c * points[:, 0] + s * points[:, 1], points[:, 2], c * points[:, 1] - s * points[:, 0]])
+
+
+def _slews(manipulator):
+    """Whether a joint turns about the vertical all that moves."""
+    machine, start = manipulator.machine, manipulator.initial_position
+    first = machine.description.joints[machine.joints[0]]
+    if manipulator.floating or first.type not in ('revolute', 'continuous') or len(machine.joints) == 1:
+        return False
+    ground = {joint.parent for joint in machine.description.joints.values()} - {
+        joint.child for joint in machine.description.joints.values()}
+    moving = [joint for name, joint in machine.description.joints.items() if name in machine.joints]
+    if sum(joint.parent in ground for joint in moving) > 1:
+        return False
+    return abs(manipulator.link_pose(start, first.child)[2, :3] @ first.axis) > UPRIGHT
+
+
+def draw(axes, manipulator, shapes, x, alpha=1.0, view=None):
+    """Draw the machine at position x (nx,) on matplotlib axes, as seen from a `View`; returns the middle (2,) of the
+    last shape of its far end.
+    """
+    view = view or View(manipulator)
     poses = {link: manipulator.link_pose(x, link) for link in {shape.link for shape in shapes}}
     far = max(poses, key=lambda link: np.hypot(*poses[link][:2, 3]))
-    heading = np.arctan2(poses[far][1, 3], poses[far][0, 3])
-    views = [_seen(shape, poses[shape.link], heading) for shape in shapes]
-    for shape, view in sorted(zip(shapes, views), key=lambda pair: pair[1][:, 2].min(), reverse=True):
-        outline = view[ConvexHull(view[:, :2]).vertices]
+    heading = view.heading(poses[far])
+    views = [view.points(shape, poses[shape.link], heading) for shape in shapes]
+    for shape, seen in sorted(zip(shapes, views), key=lambda pair: pair[1][:, 2].min(), reverse=True):
+        outline = seen[ConvexHull(seen[:, :2]).vertices]
         axes.fill(outline[:, 0], outline[:, 1], facecolor=shape.color[:3], alpha=alpha * shape.color[3],
                   edgecolor='black', linewidth=0.4)
-    return next(view[:, :2].mean(axis=0) for shape, view in zip(shapes[::-1], views[::-1]) if shape.link == far)
-
-
-def _seen(shape, pose, heading):
-    """(k, 3) reach, height and distance from the viewer of the points of a shape."""
-    points = shape.points @ pose[:3, :3].T + pose[:3, 3]
-    if (pose == np.eye(4)).all():
-        heading = 0.0
-    c, s = np.cos(heading), np.sin(heading)
-    return np.column_stack([c * points[:, 0] + s * points[:, 1], points[:, 2], c * points[:, 1] - s * points[:, 0]])
+    return next(seen[:, :2].mean(axis=0) for shape, seen in zip(shapes[::-1], views[::-1]) if shape.link == far)
 
 
 def _points(visual):

@@ -11,16 +11,18 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from . import drawing
+from .tracking import units
 
 # Okabe and Ito: told apart by everyone, and in print
 BLACK, BLUE, VERMILLION = '#000000', '#0072B2', '#D55E00'
 STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 1.4, 'linestyle': '--'})
 # unit of an actuator -> factor and unit of its errors, unit of its positions
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
-FORCE_UNITS = {'m': 'kN', 'rad': 'kN m'}
-LABEL_SPACE = 0.3           # m between two times written on the picture of the motion
+FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
+LABEL_SPACE = 0.07          # of the picture of the motion between two times written on it
 POSES = 5           # of the machine in the picture of the motion
 DPI = 130
+KILO = 2e3          # N or N m from which forces are shown in thousands
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
 
 
@@ -39,7 +41,7 @@ class Summary(NamedTuple):
     judged     the Run that the verdict is about
     baseline   the Run that it is compared with, or None
     duration   s that the motion takes
-    travel     (n,) how far the reference takes each actuator
+    travel     (n,) how far the reference takes each coordinate
     facts      label -> text: the conditions of the run
     """
 
@@ -66,11 +68,13 @@ class Summary(NamedTuple):
     @property
     def verdict(self):
         """One sentence."""
-        return f'FAIL: {self.reason}' if self.reason else 'PASS: every actuator follows its reference within its bound.'
+        if self.reason:
+            return f'FAIL: {self.reason}'
+        return 'PASS: every coordinate follows its reference within its bound.'
 
 
 def tracking_table(summary):
-    """Rows of text, the header first: error of each actuator under both laws."""
+    """Rows of text, the header first: error of each coordinate under both laws."""
     yield 'joint', 'unit', 'RMS', 'bound', 'maximum', 'RMS baseline', 'maximum baseline', 'ratio of RMS'
     baseline = summary.baseline.tracking.errors if summary.baseline else (None,) * len(summary.judged.tracking.errors)
     for error, other in zip(summary.judged.tracking.errors, baseline):
@@ -102,26 +106,32 @@ def as_text(rows):
 def figures(summary, manipulator, urdf):
     """file name -> (title, Figure) of everything that the report shows."""
     return {
-        'motion.png': ('The motion, from the side', _motion(summary, manipulator, urdf)),
+        'motion.png': ('The motion, from the side', motion(
+            manipulator, urdf, summary.judged.tracking.time, summary.judged.tracking.measured,
+            f'{summary.machine} under {summary.judged.law}')),
         'tracking.png': ('Positions and tracking errors', _tracking(summary)),
-        'forces.png': ('Actuator forces', _forces(summary)),
+        'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
     }
 
 
 def write_report(folder, summary, manipulator, urdf):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter."""
+    return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary=summary,
+                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
+
+
+def write_page(folder, template, figures, **values):
+    """Write {file name: (title, Figure)} as PNG files, and report.html with them and the values in it; its path."""
     folder = Path(folder)
     pictures = []
-    for name, (title, figure) in figures(summary, manipulator, urdf).items():
+    for name, (title, figure) in figures.items():
         data = _png(figure)
         (folder / name).write_bytes(data)
         pictures.append((title, base64.b64encode(data).decode()))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
-    html = environment.get_template('report.html.j2').render(
-        summary=summary, tracking=list(tracking_table(summary)), timing=list(timing_table(summary)), pictures=pictures)
     path = folder / 'report.html'
-    path.write_text(html, encoding='utf-8')
+    path.write_text(environment.get_template(template).render(pictures=pictures, **values), encoding='utf-8')
     return path
 
 
@@ -148,12 +158,12 @@ def _tracking(summary):
     for axes, title in zip(grid[0], ('position', *(f'error under {run.law}' for run in runs))):
         axes.set_title(title)
     grid[0][0].legend(fontsize=9)
-    _finish(grid)
+    finish(grid)
     return figure
 
 
 def _error(axes, run, i, style):
-    """Error of actuator i over time, with its figures."""
+    """Error of coordinate i over time, with its figures."""
     error = run.tracking.errors[i]
     factor, unit, _ = DISPLAY[error.unit]
     axes.plot(run.tracking.time, factor * (run.tracking.measured - run.tracking.reference)[:, i],
@@ -166,52 +176,58 @@ def _error(axes, run, i, style):
               bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
 
 
-def _forces(summary):
+def _forces(summary, units):
+    """Commands of both laws; units of the actuators by name."""
     runs = [run for run in (summary.judged, summary.baseline) if run is not None]
-    errors = summary.judged.tracking.errors
-    names = [error.joint for error in errors]
-    figure = Figure(figsize=(12, 2.2 * len(errors)), dpi=DPI, layout='constrained')
-    grid = figure.subplots(len(errors), 1, sharex=True, squeeze=False)
+    names = list(units)
+    figure = Figure(figsize=(12, 2.2 * len(names)), dpi=DPI, layout='constrained')
+    grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)
+    largest = np.abs(runs[0].recording.commands.columns(names)['effort']).max(axis=0)
+    factors = np.where(largest > KILO, 1e-3, 1.0)
+    for axes, name, factor in zip(grid[:, 0], names, factors):
+        axes.set_ylabel(f"{name} [{'k' if factor < 1.0 else ''}{FORCE_UNITS[units[name]]}]")
     for k in reversed(range(len(runs))):        # the judged one on top
         commands = runs[k].recording.commands.columns(names)
         time = (commands.stamps - runs[k].tracking.start) * 1e-9
         shown = (time >= 0.0) & (time <= runs[k].tracking.time[-1])
-        for i, error in enumerate(errors):
-            grid[i][0].plot(time[shown], 1e-3 * commands['effort'][shown, i], label=runs[k].law, **STYLES[k])
-            grid[i][0].set_ylabel(f'{error.joint} [{FORCE_UNITS[error.unit]}]')
-    grid[0][0].set_title('commanded effort of the actuators, positive when it extends them')
+        for i, factor in enumerate(factors):
+            grid[i][0].plot(time[shown], factor * commands['effort'][shown, i], label=runs[k].law, **STYLES[k])
+    grid[0][0].set_title('commanded effort of the actuators, in the direction of their positions')
     grid[0][0].legend(fontsize=9)
-    _finish(grid)
+    finish(grid)
     return figure
 
 
-def _finish(grid):
+def finish(grid, since='from the first motion'):
+    """Give a grid of axes over time what they share."""
     for axes in grid.flat:
         axes.grid(True, color='#dddddd', linewidth=0.6)
         axes.margins(x=0.0)
     for axes in grid[-1]:
-        axes.set_xlabel('time from the first motion [s]')
+        axes.set_xlabel(f'time {since} [s]')
 
 
-def _motion(summary, manipulator, urdf):
-    """The machine at instants spread over the motion, the first one solid, and where its load goes."""
-    tracking = summary.judged.tracking
-    shapes = drawing.shapes_of(urdf)
+def motion(manipulator, urdf, time, positions, title):
+    """The machine at instants spread over a motion, positions (N, nx), the first one solid, and where its load goes."""
+    shapes, view = drawing.shapes_of(urdf), drawing.View(manipulator)
     figure = Figure(figsize=(9, 8), dpi=DPI, layout='constrained')
     axes = figure.subplots()
-    last = len(tracking.time) - 1
-    instants = np.linspace(0, last, POSES, endpoint=False).astype(int)
-    tips = [np.asarray(drawing.draw(axes, manipulator, shapes, tracking.measured[k], alpha=0.3 if k else 1.0))
+    instants = np.linspace(0, len(time) - 1, POSES, endpoint=False).astype(int)
+    tips = [np.asarray(drawing.draw(axes, manipulator, shapes, positions[k], alpha=0.3 if k else 1.0, view=view))
             for k in instants[::-1]][::-1]
+    axes.set_aspect('equal')
+    axes.autoscale_view()
+    width, height = np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())
+    space = LABEL_SPACE * max(width, height)
+    figure.set_size_inches(9, min(max(9 * height / width + 1, 4), 10))
     for row, (k, tip) in enumerate(zip(instants, tips)):
         # a motion that comes back would write one time over another
-        if any(np.linalg.norm(tip - other) < LABEL_SPACE for other in tips[:row]):
+        if any(np.linalg.norm(tip - other) < space for other in tips[:row]):
             continue
-        axes.annotate(f'{tracking.time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
+        axes.annotate(f'{time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
                       bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.5})
-    axes.set_aspect('equal')
-    axes.set_title(f'{summary.machine} under {summary.judged.law}, from the side; slewing taken out')
-    axes.set_xlabel('reach [m]')
+    axes.set_title(f'{title}, {view.title}')
+    axes.set_xlabel(view.across)
     axes.set_ylabel('height [m]')
     axes.grid(True, color='#dddddd', linewidth=0.6)
     axes.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""How well the actuators followed their reference."""
+"""How well the coordinates followed their reference."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,12 @@ import numpy as np
 
 from .bags import BagError
 
-BOUNDS = {'m': 0.5e-3, 'rad': 1e-3}     # largest RMS error of an actuator that moves straight, or turns
+BOUNDS = {'m': 0.5e-3, 'rad': 1e-3}     # largest RMS error of a coordinate that moves straight, or turns
+TRAVEL_SHARE = 0.02                     # of how far it goes; counts where it goes less far than that of a crane
 
 
 class Error(NamedTuple):
-    """Tracking error of one actuator, in m or rad as `unit` says."""
+    """Tracking error of one coordinate, in m or rad as `unit` says."""
 
     joint: str
     unit: str
@@ -25,7 +26,7 @@ class Error(NamedTuple):
 
 
 class Tracking(NamedTuple):
-    """Reference and measurement of n actuators at the N instants that have both.
+    """Reference and measurement of n coordinates at the N instants that have both.
 
     start      ns, the stamp of the first of them
     time       (N,) s from there
@@ -42,21 +43,22 @@ class Tracking(NamedTuple):
 
     @property
     def passed(self):
-        """Whether every actuator is within its bound."""
+        """Whether every coordinate is within its bound."""
         return all(error.passed for error in self.errors)
 
 
-def units(manipulator):
-    """actuator -> 'm' or 'rad'."""
+def units(manipulator, names=None):
+    """name -> 'm' or 'rad' of coordinates or actuators; without names of all coordinates."""
     kinds = {module.name: module.joint.type for module in manipulator.machine.modules}
-    return {name: 'm' if kinds[name] == 'prismatic' else 'rad' for name in manipulator.actuators}
+    return {name: 'm' if kinds[name] == 'prismatic' else 'rad'
+            for name in (manipulator.coordinates if names is None else names)}
 
 
 def track(recording, units, bounds=BOUNDS):
     """The `Tracking` of a recording.
 
-    units   actuator -> 'm' or 'rad', in the order of the result
-    bounds  unit -> largest RMS error
+    units   coordinate -> 'm' or 'rad', in the order of the result
+    bounds  unit -> largest RMS error; the bound of a coordinate that goes less far is smaller
 
     Reference and state belong together when their stamps are equal: the controller stamps the reference with
     the state it answers. From the first instant of a moving reference on all of them count.
@@ -71,6 +73,8 @@ def track(recording, units, bounds=BOUNDS):
     stamps = states.stamps[at_state]
     wanted, measured = reference['position'][at_reference], states['position'][at_state]
     error = measured - wanted
+    limits = [np.minimum(bounds[unit], TRAVEL_SHARE * travel)
+              for unit, travel in zip(units.values(), np.ptp(reference['position'], axis=0))]
     return Tracking(int(stamps[0]), (stamps - stamps[0]) * 1e-9, wanted, measured, tuple(
-        Error(name, unit, float(np.sqrt(np.mean(error[:, i]**2))), float(np.abs(error[:, i]).max()), bounds[unit])
+        Error(name, unit, float(np.sqrt(np.mean(error[:, i]**2))), float(np.abs(error[:, i]).max()), float(limits[i]))
         for i, (name, unit) in enumerate(units.items())))

@@ -1,0 +1,129 @@
+"""What demonstrations are made of: nodes as processes, a node of our own among them, waiting, and an orderly end."""
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.signals import SignalHandlerOptions
+from tqdm import tqdm
+
+from ..model.errors import PsdynError
+from .executor import make_executor
+
+REACTION = 5.0              # s for a trajectory to be taken up, or a service to answer
+TURN = 0.05                 # s between two looks at how far the nodes are
+
+
+class DemoError(PsdynError):
+    """The nodes did not do what they were started for."""
+
+
+class PlantState:
+    """What the simulator last said of its plant."""
+
+    def __init__(self, node):
+        self.summary = None
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._keep, 10)
+
+    def _keep(self, msg):
+        for status in msg.status:
+            if status.name == 'simulator: plant':
+                self.summary = status.message
+
+
+class Waiting:
+    """Serves our own node while the others work, and notices when one of them ends."""
+
+    def __init__(self, nodes, spin_once):
+        self._nodes, self._spin_once = nodes, spin_once
+
+    def until(self, condition, seconds, what):
+        """Wait until the condition holds; DemoError when it does not within so many seconds."""
+        print(what, flush=True)
+        self._until(condition, seconds, what)
+
+    def _until(self, condition, seconds, what):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self._turn(what)
+            if time.monotonic() > deadline:
+                raise DemoError(f'{what}: nothing within {seconds:g} s{self._last_words()}')
+
+    def through(self, elapsed, seconds, what):
+        """Wait until elapsed() has reached so many seconds of the machine's time, and show that they go by."""
+        deadline = time.monotonic() + seconds + REACTION
+        with tqdm(total=seconds, desc=what, unit='s', disable=None, leave=False,
+                  bar_format='{desc}: {bar} {n:.1f} of {total:.1f} s') as bar:
+            while (now := elapsed()) < seconds:
+                bar.update(now - bar.n)
+                self._turn(what)
+                if time.monotonic() > deadline:
+                    break       # the report says how far the recording goes
+
+    def called(self, node, kind, service, request, what):
+        """The response of a service of a node."""
+        client = node.create_client(kind, service)
+        self._until(client.service_is_ready, REACTION, what)
+        future = client.call_async(request)
+        self._until(future.done, REACTION, what)
+        node.destroy_client(client)
+        return future.result()
+
+    def _turn(self, what):
+        deadline = time.monotonic() + TURN
+        while (left := deadline - time.monotonic()) > 0.0:
+            self._spin_once(timeout_sec=left)
+        ended = self._nodes.ended()
+        if ended:
+            raise DemoError(f'{what}: {ended[0]} ended by itself{self._last_words(*ended)}')
+
+    def _last_words(self, *names):
+        lines = []
+        for name in names or self._nodes.names():
+            tail = self._nodes.log(name).read_text(errors='replace').splitlines()[-5:]
+            lines += [f'  {name}: {line}' for line in tail]
+        return '\n' + '\n'.join(lines) if lines else ''
+
+
+def stop(nodes, logs):
+    """End the nodes; DemoError where one did not end well."""
+    codes = nodes.stop()
+    if any(codes.values()):
+        raise DemoError(f'exit codes of the nodes: {codes}; what they said is in {logs}')
+
+
+@contextmanager
+def own_node(domain):
+    """(node, spin_once) of this process on a ROS domain, without touching its signal handlers."""
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        node = rclpy.create_node('demo', context=context)
+        executor = make_executor(context)
+        executor.add_node(node)
+        yield node, executor.spin_once
+        executor.shutdown()
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown(context=context)
+
+
+@contextmanager
+def terminable():
+    """SIGTERM and a closed terminal end the demonstration as Ctrl-C does, so that no node is left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
