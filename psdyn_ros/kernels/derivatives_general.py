@@ -18,40 +18,87 @@ from .derivatives import derive_inverse, factorise, solve_negative
 from .derivatives_loops import coordinate_of, curve_cluster, differentiate_pin
 from .entry import finite
 from .general import spread, tree_accelerations
-from .general_entry import checked_inputs, forward_general
+from .general_entry import checked_inputs
 
 
 @entry
-def inverse_general_derivatives(mods, bodies, env, loops, slopes, x, xd, xdd, passive, f, f_x, f_xd, M):
+def general_derivatives(mods, bodies, env, loops, slopes, x, xd, xdd, acting, f, f_x, f_xd, M):
     """Write f (dof,) on the coordinates and df/dx, df/dxd, df/dxdd = M (dof, dof); statuses as `inverse_general`.
 
-    passive (3, modules): efforts that act on the joints besides, which are taken off f, and their derivatives by
-    position and rate of the same joint.
+    acting (3, modules): efforts that act on the joints, which are taken off f, and their derivatives by position and
+    rate of the same joint.
     bodies: scratch (3 modules,) BODY.
     """
     status = checked_inputs(loops, x, xd, xdd)
     if status == 0:
-        status = derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, passive[0], passive, f, f_x, f_xd, M)
-    return status if status != 0 else finite(f)
+        status = spread(loops, env, x, xd)
+    if status != 0:
+        return status
+    lift, base = (env[1, 0], env[1, 1], env[1, 2]), loops.base
+    tree_accelerations(loops, env, xdd)
+    tree, effort, z = slopes.tree, slopes.effort, loops.z
+    status = derive_inverse(mods, bodies, env, base, lift, z[0], z[1], z[2], effort, tree[0], tree[1], tree[2])
+    if status != 0:
+        return status
+    for k in range(mods.shape[0]):
+        row = base + k
+        effort[row] -= acting[0, k]
+        tree[0, row, row] -= acting[1, k]
+        tree[1, row, row] -= acting[2, k]
+
+    set_motion(loops, slopes, xd)
+    take_through(slopes, f, f_x, f_xd, M)
+    for k in range(loops.clusters.shape[0]):
+        bend(loops, slopes, k, f_x)
+    for i in range(loops.losses.shape[0]):
+        differentiate_pin(loops, slopes, loops.losses[i], xd, f, f_x, f_xd)
+    return finite(f)
+
+
+@kernel
+def set_motion(loops, slopes, xd):
+    """Set dz/dx, dzd/dx, dzdd/dx and dzdd/dxd of all modules."""
+    slopes.z[:] = 0.0
+    for c in range(loops.base):
+        slopes.z[0, c, c] = 1.0
+    for k in range(loops.own.shape[0]):
+        if loops.own[k] >= 0:
+            slopes.z[0, loops.base + k, loops.own[k]] = 1.0
+    for k in range(loops.clusters.shape[0]):
+        curve_cluster(loops, slopes, k, xd)
+
+
+@kernel
+def take_through(slopes, f, f_x, f_xd, M):
+    """Write G' tau and G' dtau."""
+    tau, tree, z, product = slopes.effort, slopes.tree, slopes.z, slopes.product
+    for i in range(f.shape[0]):
+        f[i] = 0.0
+        for r in range(tau.shape[0]):
+            f[i] += z[0, r, i] * tau[r]
+    clear(product)
+    add_product(tree[0], z[0], product)
+    add_product(tree[1], z[1], product)
+    add_product(tree[2], z[2], product)
+    project(z[0], product, f_x)
+    clear(product)
+    add_product(tree[1], z[0], product)
+    add_product(tree[2], z[3], product)
+    project(z[0], product, f_xd)
+    clear(product)
+    add_product(tree[2], z[0], product)
+    project(z[0], product, M)
 
 
 @entry
-def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x, xd, f, passive, xdd, xdd_x, xdd_xd,
-                                xdd_f, M, rest):
-    """Write xdd (dof,), dxdd/dx, dxdd/dxd (dof, dof) and dxdd/df (dof, actuators); arguments as `forward_general`.
+def accelerations(loops, slopes, base, xdd_x, xdd_xd, xdd_f, M):
+    """Replace df/dx, df/dxd and M of `general_derivatives` at f = 0, base as in `forward_general`.
 
-    passive as above.  M (dof, dof), rest (dof,): scratch.
+    xdd_x, xdd_xd (dof, dof), xdd_f (dof, actuators) become the derivatives of xdd.
     """
-    status = forward_general(mods, work, env, loops, base, x, xd, f, passive[0], xdd)
-    if status != 0:
-        return status
-    # z[3] holds the efforts on the modules; the tree's own go elsewhere
-    status = derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, loops.z[3], passive, rest, xdd_x, xdd_xd, M)
-    if status != 0:
-        return status
-    for i in range(f.shape[0]):
+    for i in range(xdd_f.shape[1]):
         row = loops.base + loops.driven[i]
-        for c in range(xdd.shape[0]):
+        for c in range(xdd_f.shape[0]):
             xdd_f[c, i] = -slopes.z[0, row, c]
     for c in range(loops.base):
         if base[0, c] != 0.0:
@@ -60,7 +107,6 @@ def forward_general_derivatives(mods, work, bodies, env, loops, slopes, base, x,
     solve_negative(M, xdd_x)
     solve_negative(M, xdd_xd)
     solve_negative(M, xdd_f)
-    return 0
 
 
 @kernel
@@ -72,57 +118,6 @@ def hold(c, M, xdd_x, xdd_xd, xdd_f):
     for i in range(xdd_f.shape[1]):
         xdd_f[c, i] = 0.0
     M[c, c] = 1.0
-
-
-@entry
-def derive_general(mods, bodies, env, loops, slopes, x, xd, xdd, held, passive, f, f_x, f_xd, M):
-    """See `inverse_general_derivatives`; held (modules,): all efforts that act on the joints, passive ones too."""
-    status = spread(loops, env, x, xd)
-    if status != 0:
-        return status
-    lift, base = (env[1, 0], env[1, 1], env[1, 2]), loops.base
-    tree_accelerations(loops, env, xdd)
-    tree, effort, z = slopes.tree, slopes.effort, loops.z
-    status = derive_inverse(mods, bodies, env, base, lift, z[0], z[1], z[2], effort, tree[0], tree[1], tree[2])
-    if status != 0:
-        return status
-    for k in range(mods.shape[0]):
-        row = base + k
-        effort[row] -= held[k]
-        tree[0, row, row] -= passive[1, k]
-        tree[1, row, row] -= passive[2, k]
-
-    n, Z = xd.shape[0], slopes.z
-    Z[:] = 0.0
-    for c in range(base):
-        Z[0, c, c] = 1.0
-    for k in range(mods.shape[0]):
-        if loops.own[k] >= 0:
-            Z[0, base + k, loops.own[k]] = 1.0
-    for k in range(loops.clusters.shape[0]):
-        curve_cluster(loops, slopes, k, xd)
-
-    for i in range(n):
-        f[i] = 0.0
-        for r in range(effort.shape[0]):
-            f[i] += Z[0, r, i] * effort[r]
-    clear(slopes.product)
-    add_product(tree[0], Z[0], slopes.product)
-    add_product(tree[1], Z[1], slopes.product)
-    add_product(tree[2], Z[2], slopes.product)
-    project(Z[0], slopes.product, f_x)
-    clear(slopes.product)
-    add_product(tree[1], Z[0], slopes.product)
-    add_product(tree[2], Z[3], slopes.product)
-    project(Z[0], slopes.product, f_xd)
-    clear(slopes.product)
-    add_product(tree[2], Z[0], slopes.product)
-    project(Z[0], slopes.product, M)
-    for k in range(loops.clusters.shape[0]):
-        bend(loops, slopes, k, f_x)
-    for i in range(loops.losses.shape[0]):
-        differentiate_pin(loops, slopes, loops.losses[i], xd, f, f_x, f_xd)
-    return 0
 
 
 @kernel
