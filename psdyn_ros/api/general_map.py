@@ -46,6 +46,22 @@ class GeneralJointMap:
                                        'too')
         self._tie()
 
+    def _preferred(self):
+        """Return the names of the measured joints, those first from which the others follow best."""
+        machine, loops = self._machine, self._manipulator.loops
+        # no state is ambiguous in the coordinates themselves
+        chosen = [name for name in machine.coordinates if name in self.names]
+        for cluster, record in zip(machine.clusters, loops.clusters):
+            G = dict(zip(cluster.joints, loops.slopes[record['pose'], :, :record['freedom']]))
+            rows = [G[name] for name in chosen if name in G]
+            rest = [name for name in self.names if name in G and name not in chosen]
+            while rest and len(rows) < record['freedom']:
+                best = max(rest, key=lambda name: np.linalg.svd([*rows, G[name]], compute_uv=False)[-1])
+                rest.remove(best)
+                rows.append(G[best])
+                chosen.append(best)
+        return [*chosen, *(name for name in self.names if name not in chosen)]
+
     def _tie(self):
         """Tie the clusters once more, their independent joints among the measured ones."""
         machine, loops = self._machine, self._manipulator.loops
@@ -55,7 +71,7 @@ class GeneralJointMap:
         tangle.draft = tangle.draft._replace(senses=loops.senses)
         starts = [loops.poses[record['pose'], :record['joints']] for record in loops.clusters]
         try:
-            chosen = tangle.choose(starts, list(self.names))
+            chosen = tangle.choose(starts, self._preferred())
         except LoopError as error:
             raise MeasurementError(f'the joints {list(self.names)} do not fix the loops: {error}') from None
         for cluster in machine.clusters:

@@ -132,7 +132,7 @@ def runge_kutta_general(mods, work, env, loops, base, x, xd, f, passive, step, s
 def position_rate(loops, x, xd, rate):
     """Write the rate of x (nx,) for xd (dof,): of a floating base R v and q (0, w) / 2, else xd itself."""
     if loops.base == 0:
-        for i in range(xd.shape[0]):
+        for i in range(x.shape[0]):
             rate[i] = xd[i]
         return
     a, b, c, w = x[3], x[4], x[5], x[6]
@@ -148,7 +148,7 @@ def position_rate(loops, x, xd, rate):
     rate[4] = w * q + c * p - a * r
     rate[5] = w * r + a * q - b * p
     rate[6] = -(a * p + b * q + c * r)
-    for i in range(6, xd.shape[0]):
+    for i in range(6, x.shape[0] - 1):
         rate[i + 1] = xd[i]
 
 

@@ -1,0 +1,304 @@
+"""A floating base: the rigid body of the textbooks, momentum, orientation without singularity, and driven bases."""
+
+import numpy as np
+import pytest
+import urdf_text as urdf
+from general_machines import general_machine, general_state
+from general_oracle import GeneralOracle
+
+import psdyn_ros
+from psdyn_ros import BaseDrive, BaseMotion
+from psdyn_ros.api.orientation import quaternion, rotation
+
+MASS, COM = 4.0, np.array((0.1, -0.2, 0.05))
+TURN = urdf.rotation((0.4, -0.3, 0.8))  # of the principal axes
+PRINCIPAL = np.array((0.3, 0.5, 0.7))
+ARM = ['four_bar', 'slide', 'spatial_spherical']
+
+
+def body(principal=PRINCIPAL, com=COM, turn=TURN, joint_pose=((0, 0, 0), (0, 0, 0)), gravity=(0.0, 0.0, -9.81)):
+    """One rigid body that floats; its principal moments are about its centre of mass."""
+    xml = urdf.robot('body', [
+        urdf.link('world'), urdf.link('hull', MASS, com, turn @ np.diag(principal) @ turn.T),
+        urdf.joint('free', 'floating', 'world', 'hull', *joint_pose)])
+    return psdyn_ros.load(xml, actuated=[], gravity=gravity)
+
+
+def arm(rng, gravity=None, kinds=ARM, friction=True):
+    """A floating machine, its engine and a state."""
+    machine = general_machine(rng, kinds, floating=True, friction=friction)
+    oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
+    coordinates = None if machine.coordinates == machine.actuators else machine.coordinates
+    m = psdyn_ros.load(machine.xml, gravity=machine.gravity if gravity is None else gravity, coordinates=coordinates)
+    return machine, m, general_state(machine, oracle, rng)
+
+
+def random_quaternion(rng):
+    q = rng.normal(size=4)
+    return q / np.linalg.norm(q)
+
+
+def error(computed, expected):
+    return np.abs(np.asarray(computed) - expected).max(initial=0) / (1 + np.abs(expected).max(initial=0))
+
+
+def momentum(m, x, xd):
+    """Return linear and angular momentum (6,) about the inertial origin, link by link."""
+    total = np.zeros(6)
+    for name, link in m.machine.description.links.items():
+        if link.inertial:
+            pose, twist = m.link_pose(x, name), m.link_twist(x, xd, name)
+            R, w = pose[:3, :3], twist[3:]
+            p = link.inertial.mass * R @ (twist[:3] + np.cross(w, link.inertial.com))
+            total[:3] += p
+            total[3:] += R @ link.inertial.inertia @ w + np.cross(pose[:3, 3] + R @ link.inertial.com, p)
+    return total
+
+
+def march(m, x, xd, f, step, steps, stiffness=0.0):
+    integrator = m.integrator(step, stiffness=stiffness)
+    x, xd = x.copy(), xd.copy()
+    for _ in range(steps):
+        assert integrator.step(x, xd, f) == 0
+    return x, xd
+
+
+def test_sizes():
+    m = body()
+    assert m.floating and (m.dof, m.nx) == (6, 7) and m.coordinates == m.actuators == ()
+    assert m.initial_position.tolist() == [0, 0, 0, 0, 0, 0, 1]
+
+
+def test_newton_and_euler(rng):
+    """m (v_c' + w x v_c) = F + m g and I w' + w x I w = M about the centre of mass, in body axes."""
+    m, inertia = body(), TURN @ np.diag(PRINCIPAL) @ TURN.T
+    for _ in range(5):
+        x, xd, wrench = np.concatenate((rng.normal(size=3), random_quaternion(rng))), rng.normal(size=6), rng.normal(
+            size=(2, 3)) * 30
+        v, w = np.split(xd, 2)
+        dw = np.linalg.solve(inertia, wrench[1] - np.cross(COM, wrench[0]) - np.cross(w, inertia @ w))
+        dv = wrench[0] / MASS + rotation(x[3:]).T @ (0, 0, -9.81)
+        dv -= np.cross(w, v + np.cross(w, COM)) + np.cross(dw, COM)
+        assert error(m.forward_dynamics(x, xd, [], wrenches={'hull': wrench}), [*dv, *dw]) < 1e-12
+        assert error(m.generalized_forces(x, xd, [*dv, *dw], wrenches={'hull': wrench}), 0) < 1e-11
+
+
+def test_a_symmetric_top_turns_as_in_the_textbook():
+    """Torque-free: its axis goes around the momentum at |L| / I1, its body turns on it at (1 - I3 / I1) w3."""
+    I1, I3 = 0.5, 0.8
+    m = body((I1, I1, I3), com=np.zeros(3), turn=np.eye(3), gravity=(0, 0, 0))
+    w = np.array((0.9, 0.0, 2.0))
+    x, xd, time = m.initial_position, np.array((0.3, -0.2, 0.1, *w)), 2.0
+    L = np.array((I1, I1, I3)) * w
+    ahead, rate = march(m, x, xd, np.zeros(0), 1e-3, 2000)
+    axis = urdf.turn(L / np.linalg.norm(L), np.linalg.norm(L) / I1 * time)[:3, :3]
+    spin = urdf.turn((0, 0, 1), (1 - I3 / I1) * w[2] * time)[:3, :3]
+    assert error(rotation(ahead[3:]), axis @ spin) < 1e-10
+    assert error(rate[3:], spin.T @ w) < 1e-10
+    assert error(ahead[:3], xd[:3] * time) < 1e-10  # the centre of mass does not know of it
+
+
+def test_momentum_and_energy_of_a_tumbling_body(rng):
+    m = body(gravity=(0, 0, 0))
+    x, xd = m.initial_position, rng.normal(size=6)
+    before, energy = momentum(m, x, xd), sum(m.energy(x, xd))
+    x, xd = march(m, x, xd, np.zeros(0), 2e-3, 1000)
+    assert error(momentum(m, x, xd), before) < 1e-9
+    assert sum(m.energy(x, xd)) == pytest.approx(energy, rel=1e-10)
+    assert np.linalg.norm(x[3:]) == pytest.approx(1, abs=1e-15)
+
+
+@pytest.mark.parametrize('rpy', [(0, 0, 0), (0.7, -0.4, 2.0)])
+def test_gravity_is_that_of_the_world(rpy, rng):
+    """Whatever the orientation, and wherever the floating joint stands in the world."""
+    g = np.array((1.0, 2.0, -9.0))
+    m = body(joint_pose=((0.3, 0.2, 0.1), rpy), gravity=g)
+    for _ in range(5):
+        x = np.concatenate((rng.normal(size=3), random_quaternion(rng)))
+        pose = m.link_pose(x, 'hull')
+        assert error(pose, urdf.pose((0.3, 0.2, 0.1), rpy) @ homogeneous(x)) < 1e-14
+        xdd = m.forward_dynamics(x, np.zeros(6), [])
+        assert error(pose[:3, :3] @ xdd[:3], g) < 1e-13
+        assert error(xdd[3:], 0) < 1e-12
+        assert m.energy(x, np.zeros(6))[1] == pytest.approx(-MASS * g @ (pose[:3, :3] @ COM + pose[:3, 3]))
+
+
+def homogeneous(x):
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = rotation(x[3:7]), x[:3]
+    return pose
+
+
+def test_a_thrown_body_falls_on_a_parabola(rng):
+    m = body()
+    x, xd = np.concatenate((rng.normal(size=3), random_quaternion(rng))), rng.normal(size=6) * 3
+    R = rotation(x[3:])
+    start, v = x[:3] + R @ COM, R @ (xd[:3] + np.cross(xd[3:], COM))
+    x, xd = march(m, x, xd, np.zeros(0), 1e-3, 500)
+    assert error(x[:3] + rotation(x[3:]) @ COM, start + 0.5 * v + 0.125 * np.array((0, 0, -9.81))) < 1e-10
+
+
+def test_no_orientation_is_singular():
+    """A steady pitch through 90 degrees, and beyond, is as steady as any."""
+    m = body(com=np.zeros(3), turn=np.eye(3), gravity=(0, 0, 0))
+    x, xd = m.initial_position, np.array((0, 0, 0, 0, np.pi, 0))
+    integrator = m.integrator(0.01)
+    for k in range(1, 201):
+        assert integrator.step(x, xd, np.zeros(0)) == 0
+        assert error(rotation(x[3:]), urdf.turn((0, 1, 0), 0.01 * k * np.pi)[:3, :3]) < 1e-8
+        assert error(m.forward_dynamics(x, xd, []), 0) < 1e-13
+    up = np.array((0, 0, 0, 0, np.sqrt(0.5), 0, np.sqrt(0.5)))
+    assert error(m.link_pose(up, 'hull')[:3, 0], (0, 0, -1)) < 1e-15
+
+
+def test_norm_and_sign_of_the_quaternion_do_not_matter(rng):
+    _, m, s = arm(rng)
+    expected = m.forward_dynamics(s.x, s.xd, s.f), m.link_pose(s.x, m.links[-1]), m.energy(s.x, s.xd)
+    for factor in (-1.0, 7.0, 1e-3):
+        x = s.x.copy()
+        x[3:7] *= factor
+        found = m.forward_dynamics(x, s.xd, s.f), m.link_pose(x, m.links[-1]), m.energy(x, s.xd)
+        assert all(error(a, b) < 1e-12 for a, b in zip(found, expected))
+
+
+def test_integration_keeps_the_quaternion_a_rotation(rng):
+    _, m, s = arm(rng, friction=False)
+    integrator, x, xd = m.integrator(1e-3), s.x.copy(), s.xd.copy()
+    for _ in range(50):
+        assert integrator.step(x, xd, np.zeros(len(m.actuators))) == 0
+        assert abs(np.linalg.norm(x[3:7]) - 1) < 1e-15
+
+
+def test_a_floating_arm_keeps_its_momentum(rng):
+    """Without gravity, whatever its actuators do; friction, as stiff as it is, would need smaller steps."""
+    _, m, s = arm(rng, gravity=(0, 0, 0), friction=False)
+    before = momentum(m, s.x, s.xd)
+    R = rotation(s.x[3:7])
+    by_mass = m.mass_matrix(s.x)[:6] @ s.xd  # in base axes, about its origin
+    p, L = R @ by_mass[:3], R @ by_mass[3:]
+    assert error([*p, *(L + np.cross(s.x[:3], p))], before) < 1e-12
+    x, xd = march(m, s.x, 0.2 * s.xd, 0.05 * s.f, 5e-4, 100)
+    assert error(xd, 0.2 * s.xd) > 1e-3  # it did move
+    assert error(momentum(m, x, xd), 0.2 * before) < 1e-8
+
+
+def rooted(machine):
+    """The machine on a fixed base."""
+    xml = machine.xml.replace('<link name="world"/>', '')
+    return xml[:xml.index('<joint name="float"')] + xml[xml.index('<link name="base_link"'):]
+
+
+def test_a_driven_base_is_a_base_in_motion(rng):
+    """All six coordinates driven: the machine on a fixed base that moves as prescribed."""
+    machine, floating, s = arm(rng)
+    coordinates = None if machine.coordinates == machine.actuators else machine.coordinates
+    fixed = psdyn_ros.load(rooted(machine), gravity=machine.gravity, coordinates=coordinates)
+    (v, w), rate = np.split(s.xd[:6], 2), s.xdd[:6]
+    motion = BaseMotion(s.x[3:7], s.xd[:6], rate + (*np.cross(w, v), 0, 0, 0))  # classical
+    drive, wrenches = BaseDrive(acceleration=rate), {floating.links[-1]: rng.normal(size=(2, 3)) * 30}
+    joints, joint = (s.x[7:], s.xd[6:], s.xdd[6:]), {'wrenches': wrenches}
+    xdd = floating.forward_dynamics(s.x, s.xd, s.f, base=drive, **joint)
+    assert error(xdd[:6], rate) < 1e-13
+    assert error(xdd[6:], fixed.forward_dynamics(*joints[:2], s.f, base=motion, **joint)) < 1e-11
+    assert error(floating.inverse_dynamics(s.x, s.xd, s.xdd, **joint),
+                 fixed.inverse_dynamics(*joints, base=motion, **joint)) < 1e-11
+    assert error(floating.base_wrench(s.x, s.xd, s.xdd, **joint),
+                 fixed.base_wrench(*joints, base=motion, **joint)) < 1e-11
+
+
+@pytest.mark.parametrize('driven', [(1, 1, 1, 0, 0, 0), (0, 0, 1, 1, 1, 0), (0, 0, 0, 0, 0, 1), (0, 0, 0, 0, 0, 0)])
+def test_a_base_may_be_driven_in_part(driven, rng):
+    """What is free feels no wrench, what is driven goes as told, forward and inverse."""
+    _, m, s = arm(rng)
+    driven = np.array(driven, dtype=bool)
+    drive, around = BaseDrive(driven, s.xdd[:6]), {'wrenches': {'base_link': rng.normal(size=(2, 3)) * 20},
+                                                   'joint_efforts': {m.joints[-1]: 12.0}}
+    xdd = m.forward_dynamics(s.x, s.xd, s.f, base=drive, **around)
+    assert error(xdd[:6][driven], s.xdd[:6][driven]) < 1e-12
+    needed = m.generalized_forces(s.x, s.xd, xdd, **around)
+    scale = 1 + np.abs(s.f).max()
+    assert error(needed[:6][~driven], 0) < 1e-11 * scale
+    assert error(needed[6:], (m.actuator_map(s.x).T @ s.f)[6:]) < 1e-11 * scale
+    assert error(m.base_wrench(s.x, s.xd, xdd, wrenches=around['wrenches']), needed[:6]) < 1e-12
+    # inverse: accelerations of what is free are found, whatever stands in their place
+    wanted = xdd.copy()
+    wanted[:6][~driven] = 99.0
+    assert error(m.generalized_forces(s.x, s.xd, wanted, base=drive, **around), needed) < 1e-10 * scale
+    assert error(m.inverse_dynamics(s.x, s.xd, wanted, base=drive, **around),
+                 m.inverse_dynamics(s.x, s.xd, xdd, **around)) < 1e-10 * scale
+    assert error(m.base_wrench(s.x, s.xd, wanted, base=drive, wrenches=around['wrenches'])[~driven], 0) < 1e-10 * scale
+
+
+def test_nothing_driven_is_free(rng):
+    _, m, s = arm(rng)
+    assert (m.forward_dynamics(s.x, s.xd, s.f, base=BaseDrive((False,) * 6, np.ones(6)))
+            == m.forward_dynamics(s.x, s.xd, s.f)).all()
+
+
+def test_a_resting_base_carries_the_weight(rng):
+    machine, m, s = arm(rng)
+    zero, R = np.zeros(m.dof), rotation(s.x[3:7])
+    f, moment = np.split(m.base_wrench(s.x, zero, zero), 2)
+    weight = m.total_mass * np.array(machine.gravity)
+    assert error(R @ f, -weight) < 1e-12
+    links = {name: link.inertial for name, link in m.machine.description.links.items() if link.inertial}
+    com = sum(inertial.mass * (m.link_pose(s.x, name) @ (*inertial.com, 1))[:3] for name, inertial in links.items())
+    assert error(R @ moment, np.cross(com / m.total_mass - s.x[:3], -weight)) < 1e-12
+
+
+def test_position_rates_are_those_of_the_twist(rng):
+    """One small step of the integrator against the pose that the twist leads to."""
+    m = body(gravity=(0, 0, 0), com=np.zeros(3), turn=np.eye(3), principal=np.full(3, 0.4))
+    x, xd = np.concatenate((rng.normal(size=3), random_quaternion(rng))), rng.normal(size=6)
+    ahead, _ = march(m, x, xd, np.zeros(0), 1e-3, 100)
+    w = np.linalg.norm(xd[3:])
+    turned = rotation(x[3:]) @ urdf.turn(xd[3:] / w, 0.1 * w)[:3, :3]
+    assert error(rotation(ahead[3:]), turned) < 1e-12
+    assert error(np.abs(quaternion(turned) @ ahead[3:]), 1) < 1e-12
+    # no force: a straight line in the world
+    assert error(ahead[:3], x[:3] + 0.1 * rotation(x[3:]) @ xd[:3]) < 1e-12
+
+
+def test_a_batch_of_floating_states(rng):
+    machine, m, s = arm(rng)
+    x, xd, f, xdd = (np.tile(values, (4, 1)) for values in (s.x, s.xd, s.f, s.xdd))
+    xd *= np.arange(4)[:, None]
+    for base in (None, BaseDrive((1, 0, 1, 0, 0, 1), s.xdd[:6])):
+        batch = m.forward_dynamics(x, xd, f, base=base)
+        assert batch.shape == (4, m.dof)
+        for row, single in enumerate(batch):
+            assert (single == m.forward_dynamics(x[row], xd[row], f[row], base=base)).all()
+        batch = m.inverse_dynamics(x, xd, xdd, base=base)
+        for row, single in enumerate(batch):
+            assert error(single, m.inverse_dynamics(x[row], xd[row], xdd[row], base=base)) < 1e-13
+
+
+def test_joint_states_and_maps_leave_the_base_as_given(rng):
+    _, m, s = arm(rng)
+    names, position, velocity, _ = m.joint_state(s.x, s.xd)
+    assert 'float' not in names
+    x, xd, residual = m.joint_map(names).state(position, velocity, (s.x[:7], s.xd[:6]))
+    assert error(x, s.x) < 1e-10 and error(xd, s.xd) < 1e-10 and residual < 1e-10
+    x, xd, _ = m.joint_map(names).state(position, velocity)
+    assert x[:7].tolist() == [0, 0, 0, 0, 0, 0, 1] and not xd[:6].any()
+
+
+def test_floating_joints_elsewhere_are_refused():
+    """One on an arm, beside other joints, or under a heavy root; and a loop from a floating machine to the world."""
+    hull, tip = urdf.link('hull', MASS, COM, np.eye(3)), urdf.link('tip', 1.0, (0, 0, 0), np.eye(3))
+    free = urdf.joint('free', 'floating', 'world', 'hull', (0, 0, 0), (0, 0, 0))
+    turn = urdf.joint('turn', 'revolute', 'hull', 'tip', (0, 0, 0), (0, 0, 0), (0, 0, 1), (-1, 1))
+
+    def load(*elements):
+        return psdyn_ros.load(urdf.robot('r', elements), actuated=[])
+    with pytest.raises(psdyn_ros.TreeError, match="its parent stands for the world and has no inertia; link 'world'"):
+        load(urdf.link('world', 1.0, (0, 0, 0), np.eye(3)), hull, free)
+    with pytest.raises(psdyn_ros.TreeError, match=r"only joint on the root 'world'; there is: free, turn"):
+        load(urdf.link('world'), hull, free, tip, turn.replace('link="hull"', 'link="world"'))
+    with pytest.raises(psdyn_ros.TreeError, match=r"floating joint 'late' .* must be the only joint on the root"):
+        load(urdf.link('world'), hull, free, tip, urdf.joint('late', 'floating', 'hull', 'tip', (0, 0, 0), (0, 0, 0)))
+    ground = ('world', (0, 0, 0), (0, 0, 0), (0, 0, 1)), ('tip', (0, 0, 0), (0, 0, 0), (0, 0, 1))
+    with pytest.raises(psdyn_ros.LoopError, match="loop 'tie' runs over the floating base 'hull' to 'world'"):
+        load(urdf.link('world'), hull, free, tip, turn, urdf.constraint('tie', *ground))
+    with pytest.raises(psdyn_ros.ActuationError, match="actuated joint 'free' is the floating base"):
+        psdyn_ros.load(urdf.robot('r', [urdf.link('world'), hull, free]), actuated=['free'])
