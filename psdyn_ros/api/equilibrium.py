@@ -11,6 +11,7 @@ from .linearization import coordinate_names, wrench_forces
 
 OUTSIDE = ('wrenches', 'joint_efforts', 'joint_slopes', 'wrench_slopes')
 LONGEST = 0.3           # step of a coordinate in one iteration [m, rad]
+SHORTEST = 1e-9         # step that is halved no more
 FLAT = 1e-9             # of the squared frequencies against the largest: none of its own
 DIFFERENCE = 1e-6       # step [m, rad] of the differences of external forces that do not tell their slopes
 
@@ -58,8 +59,8 @@ def equilibrium(manipulator, x, f=None, *, fixed=(), base=None, wrenches=None, j
     function of (x, xd), such as `ExternalForces`, that returns a mapping of any of these four; where it has no method
     `slopes` that returns them with their slopes, and returns none itself, differences serve for Newton's method and
     for `stiffness` and `eigenvalues`.
-    tolerance: of the residual, against one plus the largest effort that was met.  Limits of coordinates and actuators
-    are kept, and so is the assembly mode.
+    tolerance: of the residual, against one plus the weight and the largest effort or force at x.  Limits of coordinates
+    and actuators are kept, and so is the assembly mode.
     Raises EquilibriumError where there is none within reach, and what `forward_dynamics` raises at x.
     """
     m = manipulator
@@ -119,6 +120,13 @@ class _Statics:
         outside = outside or self.outside(x, xd)
         return self.m.generalized_forces(x, xd, self._xdd, base=self._base, wrenches=outside['wrenches'] or None,
                                          joint_efforts=outside['joint_efforts'] or None)
+
+    def largest_force(self, x):
+        """Return the weight, plus the largest effort or component of a wrench at x, in N and N m alike."""
+        outside = self.outside(x, np.zeros(self.m.dof))
+        others = [0.0, *outside['joint_efforts'].values(), *(part for wrench in outside['wrenches'].values()
+                                                             for half in wrench for part in half)]
+        return self.m.total_mass * np.linalg.norm(self.m.gravity) + abs(np.array(others)).max()
 
     def slopes(self, x):
         """Return the derivatives (dof, dof) of `needed` by position and by rate, and M."""
@@ -208,29 +216,23 @@ class _Search:
     """Levenberg-Marquardt on the missing efforts r, in the norm r' M^-1 r, which knows no units."""
 
     def __init__(self, statics, tolerance):
-        self._statics, self._tolerance, self._largest, self._damping = statics, tolerance, 0.0, 0.0
+        self._statics, self._tolerance, self._damping = statics, tolerance, 0.0
+        self._obstacle = None       # error of the last trial beyond reach
 
     def run(self, x, most):
         """Return the `Equilibrium`, or raise EquilibriumError."""
         s, count = self._statics, 0
+        self._enough = self._tolerance * (1.0 + s.largest_force(x))
         x, better = s.within_limits(x), s.free.any()
-        r = self._residual(x)
+        r = s.needed(x)[s.free]
         while better and count < most:
-            count, before = count + 1, abs(r).max()
+            count, before, self._obstacle = count + 1, abs(r).max(), None
             x, r, better = self._improved(x, r)
             # rounding is all that is left
-            if self._small(before) and 0.3 * before < abs(r).max() <= before:
+            if before <= self._enough and 0.3 * before < abs(r).max() <= before:
                 break
         self._check(x, r, count)
         return self._found(x, r, count)
-
-    def _residual(self, x):
-        needed = self._statics.needed(x)
-        self._largest = max(self._largest, abs(needed).max(initial=0.0), abs(self._statics.f).max(initial=0.0))
-        return needed[self._statics.free]
-
-    def _small(self, residual):
-        return residual <= self._tolerance * (1.0 + self._largest)
 
     def _slopes(self, x):
         """Return K, M^-1/2, M^1/2 of the free coordinates."""
@@ -257,13 +259,14 @@ class _Search:
         change[s.free] = step
         there = s.within_limits(moved(s.m, x, change))
         try:
-            return there, None if s.beyond(there) else self._residual(there)
-        except PsdynError:
+            return there, None if s.beyond(there) else s.needed(there)[s.free]
+        except PsdynError as error:
+            self._obstacle = error
             return there, None
 
     def _check(self, x, r, count):
         s, worst = self._statics, abs(r).max(initial=0.0)
-        if self._small(worst):
+        if worst <= self._enough:
             return
         names = [name for name, free in zip(s.names, s.free) if free]
         limits, position = s.m.coordinate_limits, x[s.m.nx - len(s.m.coordinates):]
@@ -271,9 +274,10 @@ class _Search:
                    if name in names and not low < value < high]
         at = ', '.join(f'{name} = {value:.6g}' for name, value in zip(s.m.coordinates, position))
         why = f', at the limit of {", ".join(stopped)}' if stopped else ''
+        why += f'; further on, {self._obstacle}' if self._obstacle else ''
         raise EquilibriumError(
             f"no position of rest of '{s.m.name}' found in {count} iterations: {worst:.4g} N or N m are missing on "
-            f"'{names[int(abs(r).argmax())]}' at {at}{why}", x, float(worst))
+            f"'{names[int(abs(r).argmax())]}' at {at}{why}", x, float(worst)) from self._obstacle
 
     def _found(self, x, r, count):
         s = self._statics
@@ -298,18 +302,19 @@ class _Settling(_Search):
         values, modes = np.linalg.eigh(0.5 * (squares + squares.T))
         floor = FLAT * abs(values).max() + 1e-300
         pull = modes.T @ (weight @ r)
-        if self._small(abs(r).max()) and values[0] < -floor:
+        if abs(r).max() <= self._enough and values[0] < -floor:
             # on top of a hill: off to a side
             step = _short(1e6 * weight @ modes[:, 0], 0.1)
             there, residual = self._try(x, step)
             return (x, r, False) if residual is None else (there, residual, True)
         step = _short(-weight @ (modes @ (pull / np.maximum(abs(values), floor))))
-        for _ in range(40):
+        whole = step
+        while step is whole or abs(step).max() > SHORTEST:
             there, residual = self._try(x, step)
             # not past the bottom, or hardly
             if residual is not None and residual @ step < 0.5 * abs(r @ step):
                 return there, residual, True
-            step *= 0.5
+            step = 0.5 * step
         return x, r, False
 
 

@@ -15,11 +15,14 @@ from ..model.tree import inertia_problem, rigid_parameters
 from .arguments import names as checked_names
 from .arguments import numbers, vector
 from .batch import run_batch
+from .derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from .environment import base_rows, find_link, wrench_rows
+from .equilibrium import equilibrium
 from .failures import non_finite, state_error
 from .integrator import Integrator
 from .joint_map import JointMap
 from .kinematics import pose_in_base, twist_of_link
+from .linearization import linearize
 
 MOST_MAPS = 100         # kept; a sender that shuffles its names must not fill the memory
 
@@ -304,6 +307,11 @@ class Manipulator:
         self._check(entry.inverse_checked(self._mods, work, env, x, xd, xdd, f), x)
         base_reaction(self._mods, work, env, self._machine.base_inertia, reaction)
         return reaction - on_base
+
+    forward_dynamics_derivatives = forward_dynamics_derivatives
+    inverse_dynamics_derivatives = inverse_dynamics_derivatives
+    linearize = linearize
+    equilibrium = equilibrium
 
     def with_payload(self, link, mass, com, inertia):
         """Return a new Manipulator with a payload on a link.

@@ -46,7 +46,7 @@ class Motion(NamedTuple):
 
 
 class SimulationError(StateError):
-    """A motion that cannot be continued; `motion` is the `Motion` up to there, its last row the last state that was reached."""
+    """A motion that cannot be continued; `motion` is the `Motion` up to there, to the last state that was reached."""
 
     def __init__(self, message, motion):
         super().__init__(message)
@@ -147,7 +147,7 @@ class _Equations:
         return np.concatenate((rate, xdd))
 
     def rates_or_nan(self, t, y):
-        """Return dy/dt, or NaN where there is none: the trial then was too long, and the solver takes a shorter one."""
+        """Return dy/dt, or NaN where there is none: the solver then takes a shorter step."""
         try:
             return self.rates(t, y)
         except PsdynError as error:
