@@ -305,6 +305,18 @@ def test_called_twice_gives_the_same(rng):
         assert np.array_equal(again, once)
 
 
+def test_odd_arrays_give_the_same(rng):
+    manipulator = load(hiab())
+    x, zero = np.array([0.0, 0.25, 0.5, 1.0]), np.zeros(4)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for call in (forward_dynamics_derivatives, inverse_dynamics_derivatives):
+        plain = call(manipulator, x, zero, zero)
+        for odd in (x.tolist(), np.repeat(x, 2)[::2], frozen, x.astype('>f8'), x.astype(np.float32)):
+            for ours, same in zip(call(manipulator, odd, zero.astype(int), zero), plain):
+                assert np.array_equal(ours, same)
+
+
 def test_refusals(rng):
     manipulator = load(hiab())
     x, zero = manipulator.initial_position, np.zeros(4)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..kernels import derivatives as closed_form
 from ..kernels import derivatives_general as general
-from ..kernels.compiler import compiled
 from ..kernels.derivatives_body import BODY
 from ..kernels.derivatives_loops import slopes_of
 from ..kernels.general_entry import forward_general
@@ -19,7 +18,7 @@ from ..model.errors import ShapeError, UnknownNameError
 from .arguments import vector
 from .closing import actuator_map
 
-CONTIGUOUS = (8,)       # strides of a vector of doubles
+FLOAT = np.dtype(float)
 
 
 class ForwardDerivatives(NamedTuple):
@@ -52,14 +51,11 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
         return _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes)
     n, (mods, work, env) = m.dof, m.records
     bodies, out, D = np.empty(3 * n, BODY), np.empty((2, n)), np.empty((3, n, n))
-    if compiled and base is None and not (wrenches or joint_efforts or joint_slopes):
-        try:
-            # the short way, as in `Manipulator.forward_dynamics`
-            if x.strides == xd.strides == f.strides == CONTIGUOUS and closed_form.forward_derivatives(
-                    mods, work, bodies, env, x, xd, f, out[0], D[0], D[1], D[2], out[1]) == 0:
-                return ForwardDerivatives(D[0], D[1], D[2])
-        except Exception:       # whatever Numba says of odd inputs: the checked way below decides
-            pass
+    alone = base is None and not (wrenches or joint_efforts or joint_slopes)
+    # the short way: the kernel checks sizes and numbers, the long one below says what is wrong
+    if alone and _plain(x, xd, f) and closed_form.forward_derivatives(
+            mods, work, bodies, env, x, xd, f, out[0], D[0], D[1], D[2], out[1]) == 0:
+        return ForwardDerivatives(D[0], D[1], D[2])
     x, xd, f = m._state(x=x, xd=xd, f=f)
     efforts, env = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes), m._environment(x, base, wrenches)[0]
     m._check(closed_form.forward_derivatives(
@@ -98,19 +94,22 @@ def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrench
             *_general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0])
     n, (mods, _, env) = m.dof, m.records
     bodies, f, D = np.empty(3 * n, BODY), np.empty(n), np.empty((3, n, n))
-    if compiled and base is None and not (wrenches or joint_efforts or joint_slopes):
-        try:
-            if x.strides == xd.strides == xdd.strides == CONTIGUOUS and closed_form.inverse_derivatives(
-                    mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]) == 0:
-                return InverseDerivatives(D[0], D[1], D[2])
-        except Exception:       # whatever Numba says of odd inputs: the checked way below decides
-            pass
+    alone = base is None and not (wrenches or joint_efforts or joint_slopes)
+    if alone and _plain(x, xd, xdd) and closed_form.inverse_derivatives(
+            mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]) == 0:
+        return InverseDerivatives(D[0], D[1], D[2])
     x, xd, xdd = m._state(x=x, xd=xd, xdd=xdd)
     efforts, env = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes), m._environment(x, base, wrenches)[0]
     m._check(closed_form.inverse_derivatives(mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]), x)
     D[0] -= np.diag(efforts[1])
     D[1] -= np.diag(efforts[2])
     return InverseDerivatives(*D)
+
+
+def _plain(*arrays):
+    """Return True for the vectors that kernels are compiled for; others would make Numba compile again."""
+    return all(type(array) is np.ndarray and array.dtype is FLOAT and array.ndim == 1 and array.flags.carray
+               for array in arrays)
 
 
 def _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes):
