@@ -1,4 +1,4 @@
-"""Compare our dynamics with Pinocchio and MuJoCo; `python -m bench --help` lists parts and options."""
+"""Compare our dynamics with those of Pinocchio and MuJoCo; `python -m bench --help` lists parts and options."""
 
 import argparse
 import json

@@ -48,7 +48,7 @@ def compare(machine, count, rounds, slot):
     """Verify and time every engine on the same states; results by task and mode, ours first."""
     states = machines.random_states(machine, count)
     rows, missing = _rows(machine, states)
-    return _measured(rows, pinocchio_peer.reference(machine, states), count, rounds, slot) + missing
+    return measured(rows, pinocchio_peer.reference(machine, states), rounds, slot) + missing
 
 
 def relative_error(answer, reference):
@@ -58,12 +58,13 @@ def relative_error(answer, reference):
     return float(np.abs(answer - reference).max() / (1 + np.abs(reference).max()))
 
 
-def _measured(rows, reference, count, rounds, slot):
+def measured(rows, reference, rounds, slot):
+    """Results of rows; each has the answer of ours verified by `reference[task]` and is verified by ours."""
     results = []
     for task, mode in dict.fromkeys((row.task, row.mode) for row in rows):
         group = [row for row in rows if (row.task, row.mode) == (task, mode)]
         answers = {row.engine: row.answer() for row in group}
-        times = interleave([Case(row.engine, row.run, count) for row in group], rounds, slot)
+        times = interleave([Case(row.engine, row.run, len(answers[row.engine])) for row in group], rounds, slot)
         for row in group:
             judge = reference[task] if row.engine == OURS else answers[OURS]
             mine = times[row.engine]
@@ -75,9 +76,6 @@ def _measured(rows, reference, count, rounds, slot):
 
 def _rows(machine, s):
     """Every row that can be run here, and the results that say why others cannot."""
-    def same(answer):
-        return answer
-
     def of_actuators(acceleration):
         return acceleration[:, machine.actuated]
 
@@ -87,43 +85,48 @@ def _rows(machine, s):
     actuators, tree = (s.x, s.xd, s.f), (s.q, s.v, s.tau)
     own = ours.Engine(machine)
     rows = [
-        _native('forward', OURS, own.native_forward, actuators, same),
-        _native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd), same),
-        _python('forward', OURS, own.forward, actuators, same),
-        _python('inverse', OURS, own.inverse, (s.x, s.xd, s.xdd), same),
+        native('forward', OURS, own.native_forward, actuators),
+        native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd)),
+        python('forward', OURS, own.forward, actuators),
+        python('inverse', OURS, own.inverse, (s.x, s.xd, s.xdd)),
     ]
     pinocchio, mujoco = pinocchio_peer.FromPython(machine), mujoco_peer.Engine(machine)
     rows += [
-        _python('forward', 'Pinocchio constraintDynamics', pinocchio.constraint_dynamics, tree, of_actuators),
-        _python('forward', 'Pinocchio lcaba', pinocchio.lcaba, tree, of_actuators),
-        _python('forward', 'MuJoCo mj_forward', mujoco.forward, tree, of_actuators),
-        _python('inverse', 'Pinocchio closure + RNEA', pinocchio.inverse, (s.x, s.xd, s.xdd), same),
-        _python('inverse', 'MuJoCo mj_inverse (open tree)', mujoco.inverse, (s.q, s.v, s.a), projected),
+        python('forward', 'Pinocchio constraintDynamics', pinocchio.constraint_dynamics, tree, of_actuators),
+        python('forward', 'Pinocchio lcaba', pinocchio.lcaba, tree, of_actuators),
+        python('forward', 'MuJoCo mj_forward', mujoco.forward, tree, of_actuators),
+        python('inverse', 'Pinocchio closure + RNEA', pinocchio.inverse, (s.x, s.xd, s.xdd)),
+        python('inverse', 'MuJoCo mj_inverse (open tree)', mujoco.inverse, (s.q, s.v, s.a), projected),
     ]
     missing = []
     try:
         n = pinocchio_peer.Native(machine)
         rows += [
-            _native('forward', 'Pinocchio constraintDynamics', n.constraint_dynamics, tree, of_actuators),
-            _native('forward', 'Pinocchio lcaba', n.lcaba, tree, of_actuators),
-            _native('forward', 'Pinocchio closure + CRBA', n.projected_forward, actuators, same),
-            _native('inverse', 'Pinocchio closure + RNEA', n.projected_inverse, (s.x, s.xd, s.xdd), same),
+            native('forward', 'Pinocchio constraintDynamics', n.constraint_dynamics, tree, of_actuators),
+            native('forward', 'Pinocchio lcaba', n.lcaba, tree, of_actuators),
+            native('forward', 'Pinocchio closure + CRBA', n.projected_forward, actuators),
+            native('inverse', 'Pinocchio closure + RNEA', n.projected_inverse, (s.x, s.xd, s.xdd)),
         ]
     except Unavailable as reason:
         missing.append(Result('forward', 'native', 'Pinocchio', note=str(reason)))
     try:
         n = mujoco_peer.Native(machine)
         rows += [
-            _native('forward', 'MuJoCo mj_forward', n.forward, tree, of_actuators),
-            _native('inverse', 'MuJoCo mj_inverse (open tree)', n.inverse, (s.q, s.v, s.a), projected),
+            native('forward', 'MuJoCo mj_forward', n.forward, tree, of_actuators),
+            native('inverse', 'MuJoCo mj_inverse (open tree)', n.inverse, (s.q, s.v, s.a), projected),
         ]
     except Unavailable as reason:
         missing.append(Result('forward', 'native', 'MuJoCo', note=str(reason)))
     return rows, missing
 
 
-def _native(task, engine, function, inputs, of_answer):
-    answers = np.empty_like(inputs[0])
+def same(answer):
+    return answer
+
+
+def native(task, engine, function, inputs, of_answer=same, shape=None):
+    """The row of `function(*inputs, answers)`; answers are like the first input, or (N, *shape)."""
+    answers = np.empty_like(inputs[0]) if shape is None else np.empty((len(inputs[0]), *shape))
 
     def run():
         function(*inputs, answers)
@@ -135,7 +138,8 @@ def _native(task, engine, function, inputs, of_answer):
     return Row(task, 'native', engine, run, answer)
 
 
-def _python(task, engine, function, inputs, of_answer):
+def python(task, engine, function, inputs, of_answer=same):
+    """The row of a call for each state."""
     def answer():
         return of_answer(np.array([np.array(function(*row)) for row in zip(*inputs)]))
 

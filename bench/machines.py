@@ -107,22 +107,28 @@ def read(name, xml):
     if tree.nq != tree.nv:
         raise ValueError(f'{name}: only joints with one coordinate are understood here')
     robot = ElementTree.fromstring(xml)
-    pins = tuple(_pin(tree, tag) for tag in robot.findall('constraint'))
-    actuated = [
-        tree.joints[tree.getJointId(joint.get('name'))].idx_v
-        for joint in robot.findall('ros2_control/joint')
-        if joint.find('command_interface') is not None
-    ]
+    pins = tuple(closing_pin(tree, tag) for tag in robot.findall('constraint'))
+    actuated = actuated_joints(tree, robot)
     hints = _initial_values(robot)
     triangles = tuple(_triangle(tree, each, hints) for each in pins)
     owner = np.zeros(tree.nv, int)
     owner[actuated] = np.arange(len(actuated))
     for t in triangles:
         owner[[t.boom, t.barrel]] = owner[t.rod]
-    return Machine(name, xml, tree, pins, triangles, np.array(actuated), owner)
+    return Machine(name, xml, tree, pins, triangles, actuated, owner)
 
 
-def _pin(tree, tag):
+def actuated_joints(tree, robot):
+    """Velocity indices of the joints with a command interface."""
+    return np.array([
+        tree.joints[tree.getJointId(joint.get('name'))].idx_v
+        for joint in robot.findall('ros2_control/joint')
+        if joint.find('command_interface') is not None
+    ])
+
+
+def closing_pin(tree, tag):
+    """The `Pin` of a <constraint> element."""
     def end(side):
         frame = tree.frames[tree.getFrameId(tag.find(side).get('link'))]
         origin = tag.find('parent_origin' if side == 'parent' else 'child_origin')

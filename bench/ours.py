@@ -5,6 +5,7 @@ import numpy as np
 import psdyn_ros
 from psdyn_ros.kernels.compiler import kernel
 from psdyn_ros.kernels.forward import forward
+from psdyn_ros.kernels.general import general_forward, general_inverse
 from psdyn_ros.kernels.inverse import inverse
 
 
@@ -21,6 +22,23 @@ def inverse_loop(mods, work, env, x, xd, xdd, f):
     failures = 0
     for k in range(x.shape[0]):
         failures += inverse(mods, work, env, x[k], xd[k], xdd[k], f[k]) != 0
+    return failures
+
+
+@kernel
+def general_forward_loop(mods, work, env, loops, base, passive, x, xd, f, xdd):
+    failures = 0
+    for k in range(x.shape[0]):
+        failures += general_forward(
+            mods, work, env, loops, base, x[k], xd[k], f[k], passive, 0.0, 0.0, xdd[k]) != 0
+    return failures
+
+
+@kernel
+def general_inverse_loop(mods, work, env, loops, x, xd, xdd, f_y):
+    failures = 0
+    for k in range(x.shape[0]):
+        failures += general_inverse(mods, work, env, loops, x[k], xd[k], xdd[k], f_y[k]) != 0
     return failures
 
 
@@ -45,9 +63,7 @@ class Engine:
         self._run(inverse_loop, x, xd, xdd, f)
 
     def _run(self, loop, *arrays):
-        failures = loop(*self.records, *arrays)
-        if failures:
-            raise RuntimeError(f'{failures} states were refused by the kernel')
+        none_failed(loop(*self.records, *arrays))
 
     def tree_positions(self, x, tree):
         """Positions of all joints, in the order of Pinocchio's tree."""
@@ -57,3 +73,24 @@ class Engine:
             by_name = dict(zip(names, values))
             row[:] = [by_name[name] for name in tree.names[1:]]
         return positions
+
+
+class GeneralEngine:
+    """The same of a machine with any loops; the inverse gives the efforts on the coordinates."""
+
+    def __init__(self, manipulator):
+        self.forward = manipulator.forward_dynamics
+        self.inverse = manipulator.generalized_forces
+        self.records = (*manipulator.records, manipulator.loops)
+        self.at_rest = np.zeros((2, 6)), np.zeros(len(manipulator.records.mods))
+
+    def native_forward(self, x, xd, f, xdd):
+        none_failed(general_forward_loop(*self.records, *self.at_rest, x, xd, f, xdd))
+
+    def native_inverse(self, x, xd, xdd, f):
+        none_failed(general_inverse_loop(*self.records, x, xd, xdd, f))
+
+
+def none_failed(failures):
+    if failures:
+        raise RuntimeError(f'{failures} states were refused by the kernel')

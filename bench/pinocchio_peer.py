@@ -10,6 +10,7 @@ from bench import machines, native
 
 ITERATIONS, MU = 2, 1e-10
 LCABA_ITERATIONS, LCABA_MU = 4, 1e-4  # 1/mu is added to inertias here: a smaller mu loses digits
+RANK = 1e-9  # singular values of K below that, relative to the largest, are rows which others contain
 FEW_LOOPS = 8  # up to here numpy costs more than it saves
 
 
@@ -56,6 +57,15 @@ class FromPython:
         return np.bincount(self.machine.owner, G * tau)
 
 
+    def constraint_derivatives(self, q, v, tau):
+        self.constraint_dynamics(q, v, tau)
+        return pin.computeConstraintDynamicsDerivatives(
+            self.tree, self.data, self.pins, self.pin_data, self.proximal)[:3]
+
+    def aba_derivatives(self, q, v, tau):
+        return pin.computeABADerivatives(self.tree, self.data, q, v, tau)
+
+
 def _triangles(machine):
     if len(machine.triangles) <= FEW_LOOPS:
         return [(t, math.sqrt, math.atan2) for t in machine.triangles]
@@ -89,6 +99,61 @@ def reference(machine, states):
     return {'forward': forward, 'inverse': inverse}
 
 
+class AnyLoops:
+    """Loops of any kind in numpy: K qd = 0 holds the pins together; positions of the tree close the loops already."""
+
+    def __init__(self, machine):
+        self.tree, self.pins, self.coordinates = machine.tree, machine.pins, machine.coordinates
+        self.data = self.tree.createData()
+        self.dependent = np.setdiff1d(np.arange(self.tree.nv), self.coordinates)
+        self.G = np.zeros((self.tree.nv, machine.dof))
+        self.G[self.coordinates, np.arange(machine.dof)] = 1.0
+
+    def inverse(self, q, xd, xdd):
+        """G' tau for the rates and accelerations that the loops ask for."""
+        G, v, g = self.close(q, xd)
+        return G.T @ pin.rnea(self.tree, self.data, q, v, G @ xdd + g)
+
+    def forward(self, q, xd, tau):
+        """(G' M G) xdd = G' (tau - M g - bias)."""
+        G, v, g = self.close(q, xd)
+        rest = tau - pin.rnea(self.tree, self.data, q, v, g)
+        M = np.triu(pin.crba(self.tree, self.data, q))
+        M = M + np.triu(M, 1).T
+        return np.linalg.solve(G.T @ M @ G, G.T @ rest)
+
+    def close(self, q, xd):
+        """G, v = G xd and drift g, by least squares: pins of plane loops hold their plane more often than needed."""
+        G, g = self.G, np.zeros(self.tree.nv)
+        pin.computeJointJacobians(self.tree, self.data, q)
+        K = np.vstack([self._point_jacobian(each) for each in self.pins])
+        tied = K[:, self.dependent]
+        G[self.dependent] = -np.linalg.lstsq(tied, K[:, self.coordinates], RANK)[0]
+        v = G @ xd
+        pin.forwardKinematics(self.tree, self.data, q, v, g)
+        drift = np.concatenate([self._drift(each) for each in self.pins])
+        g[self.dependent] = -np.linalg.lstsq(tied, drift, RANK)[0]
+        return G, v, g
+
+    def _point_jacobian(self, each):
+        one, two = (pin.getJointJacobian(self.tree, self.data, joint, pin.WORLD)
+                    for joint in (each.joint1, each.joint2))
+        return (one - two)[:3] - pin.skew(self._point(each)) @ (one - two)[3:]
+
+    def _drift(self, each):
+        p = self._point(each)
+        return self._acceleration(each.joint1, p) - self._acceleration(each.joint2, p)
+
+    def _point(self, each):
+        return self.data.oMi[each.joint1].act(each.placement1.translation)
+
+    def _acceleration(self, joint, p):
+        pose = self.data.oMi[joint]
+        v, a = pose.act(self.data.v[joint]), pose.act(self.data.a[joint])
+        turning = v.linear + np.cross(v.angular, p)
+        return a.linear + np.cross(a.angular, p) + np.cross(v.angular, turning)
+
+
 class Native:
     """The same algorithms over many states in one call; answers land in the arrays given."""
 
@@ -109,6 +174,15 @@ class Native:
 
     def projected_inverse(self, x, xd, xdd, f):
         self._run(self.library.projected_inverse, x, xd, xdd, f)
+
+    def closed_inverse(self, q, xd, xdd, f):
+        self._run(self.library.closed_inverse, q, xd, xdd, f)
+
+    def constraint_derivatives(self, q, v, tau, jacobians):
+        self._run(self.library.constraint_derivatives, q, v, tau, jacobians)
+
+    def aba_derivatives(self, q, v, tau, jacobians):
+        self._run(self.library.aba_derivatives, q, v, tau, jacobians)
 
     def _run(self, algorithm, *arrays):
         algorithm(self.handle, len(arrays[0]), *(each.ctypes.data for each in arrays))
@@ -131,6 +205,7 @@ def describe(machine):
         lines.append(f'triangle {t.boom} {t.barrel} {t.rod} {machine.owner[t.rod]} ' + _numbers(
             [t.L, t.L1, t.x0, t.sigma, t.boom_zero, t.barrel_zero, t.turn]))
     lines += [f'actuator {index}' for index in machine.actuated]
+    lines += [f'coordinate {index}' for index in getattr(machine, 'coordinates', ())]
     return '\n'.join(lines)
 
 

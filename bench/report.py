@@ -7,7 +7,10 @@ from pathlib import Path
 
 from bench import native
 from bench.comparison import OURS
+from bench.general import DYNAMICS
 from bench.pinocchio_peer import ITERATIONS, LCABA_ITERATIONS, LCABA_MU, MU
+
+TRIANGLE_US = {'forward': 0.287, 'inverse': 0.18}  # of the crane, best round, before there were other loops
 
 
 def about(quick):
@@ -35,7 +38,8 @@ load average {record['load']:.1f}{': others compute beside us, trust ratios only
 us per state, median of interleaved rounds; ratio: times as long as ours, median over the rounds.
 error: max|a - ref| / (1 + max|ref|), ours against dense numpy on Pinocchio's tree, the others against ours.
 constraintDynamics, lcaba and MuJoCo are given joint positions and velocities that close the loops already;
-ours and the rows named closure start from the strokes.'''
+ours and the rows named closure start from the strokes. With loops of any kind all of Pinocchio's rows are given
+closed positions, and 'rates by K' solves for rates and accelerations of the tree.'''
 
 
 def _processor():
@@ -81,9 +85,44 @@ def _cost(records):
         for r in records])
 
 
+def _general(records):
+    return _text(
+        ('machine', 'task', 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
+        [(r['machine'], r['task'], r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r),
+          _error(r), r['note'] or r['verdict']) for r in records])
+
+
+def _modules(records):
+    """One line for each kind of loop and engine: time per module for each size, and its growth."""
+    sizes = sorted({r['modules'] for r in records})
+    cells = {(r['kind'], r['task'], r['engine'], r['modules']): r for r in records}
+    lines = []
+    for key in dict.fromkeys((r['kind'], r['task'], r['engine']) for r in records):
+        line = [cells[(*key, size)] for size in sizes]
+        lines.append((*key, *(_us(r['us_per_module']) for r in line), f'{line[-1]["growth"]:.2f}',
+                      f'{line[-1]["ratio"]:.1f}', f'{max(r["error"] for r in line):.0e}'))
+    first, last = records[0]['against'], sizes[-1]
+    return 'us per module\n' + _text(
+        ('chain of', 'task', 'engine', *(f'n={size}' for size in sizes), f'n={last} / n={first}',
+         f'ratio, n={last}', 'error'), lines)
+
+
+def _jacobians(records):
+    return _text(
+        ('machine', 'called in', 'engine', 'median us', 'best us', 'ratio', 'error', ''),
+        [(r['machine'], r['mode'], r['engine'], _us(r['median_us']), _us(r['best_us']), _ratio(r), _error(r),
+          r['verdict']) for r in records])
+
+
+def _derivatives(records):
+    return _text(('machine', 'DoF', 'task', 'median us', 'best us', 'times forward dynamics'), [
+        (r['machine'], r['dof'], r['task'], _us(r['median_us']), _us(r['best_us']), f'{r["ratio_to_forward"]:.2f}')
+        for r in records])
+
+
 def _startup(records):
-    return _text(('compile cache', 'import s', 'load s', 'first calls s', 'total s'), [
-        (r['cache'], *(f'{r[key]:.2f}' for key in ('import_s', 'load_s', 'first_calls_s', 'total_s')))
+    return _text(('kernels', 'compile cache', 'import s', 'load s', 'first calls s', 'total s'), [
+        (r['kernels'], r['cache'], *(f'{r[key]:.2f}' for key in ('import_s', 'load_s', 'first_calls_s', 'total_s')))
         for r in records])
 
 
@@ -91,7 +130,8 @@ def _closure(record):
     return f'{record["strokes"]} strokes: a rod eye is at most {record["largest_m"]:.1e} m from its pin'
 
 
-_TABLES = {'crane': _engines, 'chains': _chains, 'batch': _batch, 'cost': _cost, 'startup': _startup,
+_TABLES = {'crane': _engines, 'chains': _chains, 'batch': _batch, 'cost': _cost, 'general': _general,
+           'modules': _modules, 'jacobians': _jacobians, 'derivatives': _derivatives, 'startup': _startup,
            'closure': _closure}
 
 
@@ -99,7 +139,7 @@ def targets(results):
     """Each target whose part was run: what it asks, what was measured, whether it is met."""
     crane = {(r['task'], r['mode'], r['engine']): r for r in results.get('crane', ())}
     cost = {(r['task'], r['loops']): r for r in results.get('cost', ())}
-    startup = {r['cache']: r for r in results.get('startup', ())}
+    startup = {(r['kernels'], r['cache']): r for r in results.get('startup', ())}
     records = []
 
     def target(what, measured, bound, at_least=False, form='{:.2f}'):
@@ -119,6 +159,8 @@ def targets(results):
     for task in ('forward', 'inverse'):
         if (task, 'native', OURS) in crane:
             error = crane[task, 'native', OURS]['error']
+            target(f'crane: our {task} dynamics, best us', crane[task, 'native', OURS]['best_us'],
+                   1.1 * TRIANGLE_US[task], form='{:.3f}')
             target(f'crane: error of our {task} dynamics', error, 1e-12, form='{:.1e}')
     for r in results.get('batch', ()):
         target(f'batch / native, {r["task"]}', r['ratio'], 0.7)
@@ -128,12 +170,36 @@ def targets(results):
         if (task, 128) in cost:
             per_module = cost[task, 128]['us_per_module']
             target(f'{task}: us per loop module, n = 128', per_module, 0.2, form='{:.3f}')
-    for state, seconds in (('warm', 2.0), ('cold', 40.0)):
-        if state in startup:
-            target(f'import, load, first calls, {state} cache [s]', startup[state]['total_s'], seconds)
+    _general_targets(results, target)
+    for (group, state), r in startup.items():
+        seconds = {('closed form', 'cold'): 40.0, ('closed form', 'warm'): 2.0}.get((group, state))
+        if seconds:
+            target(f'import, load, first calls, {group}, {state} cache [s]', r['total_s'], seconds)
+    cold = [r['total_s'] for (_, state), r in startup.items() if state == 'cold']
+    if cold:
+        target('cold compile of everything, four processes [s]', sum(cold), 120.0)
     if 'closure' in results:
         target('closure residual over the stroke [m]', results['closure']['largest_m'], 1e-14, form='{:.1e}')
     return records
+
+
+def _general_targets(results, target):
+    """Machines with any loops: faster than constraintDynamics, cost linear in the modules; the derivatives."""
+    for r in results.get('general', ()):
+        if r['engine'] == DYNAMICS and r['ratio'] is not None:
+            target(f'{r["machine"]}: constraintDynamics, forward, {r["mode"]} / ours', r['ratio'], 1, at_least=True)
+    errors = [r['error'] for r in results.get('general', ()) if r['engine'] == OURS]
+    if errors:
+        target('machines with loops of any kind: largest error of ours', max(errors), 1e-10, form='{:.1e}')
+    for r in results.get('modules', ()):
+        if r['engine'] == OURS and r['modules'] > r['against']:
+            target(f'{r["kind"]}, {r["task"]}: cost per module, n = {r["modules"]} / n = {r["against"]}',
+                   r['growth'], 1.15)
+    for r in results.get('jacobians', ()):
+        if r['engine'] == OURS and r['mode'] == 'native':
+            if r['machine'] == 'crane':
+                target('crane: derivatives of forward dynamics, best us', r['best_us'], 3.0)
+            target(f'{r["machine"]}: error of our derivatives against differences', r['error'], 1e-8, form='{:.1e}')
 
 
 def targets_table(records):

@@ -4,10 +4,13 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from bench import derivatives as own_derivatives
+from bench import general as general_loops
+from bench import jacobians as peer_jacobians
 from bench import machines, ours
 from bench.comparison import compare
 from bench.timing import Case, interleave
@@ -19,13 +22,15 @@ class Effort:
     slot: float  # seconds for one engine in one round
     loops: tuple  # sizes of the chains for all engines
     our_loops: tuple  # sizes of the chains for ours alone
+    modules: tuple  # sizes of the chains of three kinds of loops
     strokes: int
     cold: bool
 
 
 LONGEST = 500      # loops of the longest chain that is read from a URDF; longer ones repeat its records
-FULL = Effort(25, 0.04, (1, 2, 4, 8, 16, 32, 64, 128), (1, 8, 32, 128, 512, 1000), 20000, True)
-QUICK = Effort(9, 0.015, (1, 8, 32, 128), (1, 8, 128, 1000), 2000, False)
+FULL = Effort(25, 0.04, (1, 2, 4, 8, 16, 32, 64, 128), (1, 8, 32, 128, 512, 1000), (1, 4, 16, 64),
+              20000, True)
+QUICK = Effort(9, 0.015, (1, 8, 32, 128), (1, 8, 128, 1000), (1, 4, 16), 2000, False)
 
 
 def crane(effort):
@@ -38,7 +43,7 @@ def chains(effort):
     return [
         {'loops': loops, **_record(result)}
         for loops in effort.loops
-        for result in compare(machines.chain(loops), _states(loops), max(5, effort.rounds // 2), effort.slot)]
+        for result in compare(machines.chain(loops), _states(loops), _fewer(effort), effort.slot)]
 
 
 def batch(effort):
@@ -88,35 +93,69 @@ def cost(effort):
     return records
 
 
+def general(effort):
+    """Machines with loops of any kind, against Pinocchio; its constraintDynamics is given closed joint positions."""
+    return [{'machine': name, **_record(result)} for name in general_loops.NAMES
+            for result in general_loops.compare(name, _fewer(effort), effort.slot)]
+
+
+def modules(effort):
+    """Cost of a module in chains of cylinder triangles (closed form), four-bars and six-links, native loop."""
+    return general_loops.modules(effort.modules, _fewer(effort), effort.slot)
+
+
+def jacobians(effort):
+    """Derivatives of forward dynamics, all three Jacobians, against Pinocchio's; both judged by finite differences."""
+    return peer_jacobians.compare(effort.rounds, effort.slot)
+
+
+def derivatives(effort):
+    """All Jacobians of forward and of inverse dynamics, ours, beside forward dynamics."""
+    return own_derivatives.derivatives(replace(effort, rounds=_fewer(effort)))
+
+
 def startup(effort):
-    """Import, load and first forward and inverse call of the crane in a fresh process [s]."""
+    """Import, load and first calls of dynamics or of their derivatives, in fresh processes one after another [s]."""
     if not effort.cold:
-        return [{'cache': 'warm', **_first_call(os.environ)}]
+        return [{'cache': 'warm', **record} for record in _first_calls(os.environ)]
     with tempfile.TemporaryDirectory() as cache:
         environment = dict(os.environ, PSDYN_CACHE_DIR=cache)
-        return [{'cache': state, **_first_call(environment)} for state in ('cold', 'warm')]
+        return [{'cache': state, **record} for state in ('cold', 'warm') for record in _first_calls(environment)]
 
 
-_FIRST_CALL = """
+# In this order: kernels that two groups share are compiled for the first.
+_GROUPS = {'closed form': ('hiab_xs031', 'dynamics'), 'any loops': ('five_bar', 'dynamics'),
+           'derivatives, closed form': ('hiab_xs031', 'derivatives'),
+           'derivatives, any loops': ('five_bar', 'derivatives')}
+_FIRST_CALLS = """
 import sys, time
 start = time.perf_counter()
 import numpy as np
 import psdyn_ros
+from psdyn_ros.api.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 imported = time.perf_counter()
-manipulator = psdyn_ros.load(sys.argv[1])
+m = psdyn_ros.load(sys.argv[1])
 loaded = time.perf_counter()
-x, zero = np.array([0.1, 0.2, 0.3, 0.4]), np.zeros(4)
-manipulator.forward_dynamics(x, zero, zero)
-manipulator.inverse_dynamics(x, zero, zero)
+x, zero, f = m.initial_position, np.zeros(m.dof), np.zeros(len(m.actuators))
+if sys.argv[2] == 'dynamics':
+    m.forward_dynamics(x, zero, f)
+    m.inverse_dynamics(x, zero, zero)
+else:
+    forward_dynamics_derivatives(m, x, zero, f)
+    inverse_dynamics_derivatives(m, x, zero, zero)
 print(imported - start, loaded - imported, time.perf_counter() - loaded)
 """
 
 
-def _first_call(environment):
-    command = [sys.executable, '-c', _FIRST_CALL, str(machines.CRANE)]
-    said = subprocess.check_output(command, cwd=machines.ROOT, env=environment, text=True)
-    times = [float(word) for word in said.split()[-3:]]
-    return dict(zip(('import_s', 'load_s', 'first_calls_s'), times), total_s=sum(times))
+def _first_calls(environment):
+    records = []
+    for group, (name, calls) in _GROUPS.items():
+        command = [sys.executable, '-c', _FIRST_CALLS, str(machines.ROOT / 'urdf' / f'{name}.urdf'), calls]
+        said = subprocess.check_output(command, cwd=machines.ROOT, env=environment, text=True)
+        times = [float(word) for word in said.split()[-3:]]
+        records.append({'kernels': group, **dict(zip(('import_s', 'load_s', 'first_calls_s'), times)),
+                        'total_s': sum(times)})
+    return records
 
 
 def closure(effort):
@@ -129,7 +168,12 @@ def closure(effort):
     return {'strokes': effort.strokes, 'largest_m': machines.closing_error(machine, positions)}
 
 
-SUITES = {suite.__name__: suite for suite in (crane, chains, batch, cost, startup, closure)}
+SUITES = {suite.__name__: suite for suite in (
+    crane, chains, batch, cost, general, modules, jacobians, derivatives, startup, closure)}
+
+
+def _fewer(effort):
+    return max(5, effort.rounds // 2)
 
 
 def _states(loops):

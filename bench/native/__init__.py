@@ -37,10 +37,11 @@ def pinocchio_library():
     includes = [f'-isystem{folder}' for folder in (prefix / 'include', _eigen(prefix))]
     flags = ['-std=c++17', '-w', *NARROW, *PINOCCHIO, *PRIVATE, *includes]
     library = _compiled(
-        'g++', flags, 'pinocchio_loop.cpp', 'two to four minutes, 5 GB of memory', [], version('pin'))
+        'g++', flags, 'pinocchio_loop.cpp', 'two to six minutes, 5 GB of memory', [], version('pin'))
     library.machine_open.restype, library.machine_open.argtypes = pointer, [ctypes.c_char_p]
     library.machine_error.restype = ctypes.c_char_p
-    for algorithm in ('constraint_dynamics', 'lcaba', 'projected_forward', 'projected_inverse'):
+    for algorithm in ('constraint_dynamics', 'lcaba', 'projected_forward', 'projected_inverse', 'closed_inverse',
+                      'constraint_derivatives', 'aba_derivatives'):
         getattr(library, algorithm).argtypes = [pointer, integer] + 4 * [pointer]
     return library
 
@@ -60,7 +61,7 @@ def mujoco_library():
 def _compiled(compiler, flags, source, effort, libraries, library_version):
     if shutil.which(compiler) is None:
         raise Unavailable(f'{compiler} is not installed')
-    text = (HERE / source).read_bytes()
+    text = b''.join(path.read_bytes() for path in (HERE / source, *sorted(HERE.glob('*.hpp'))))
     compiler_version = subprocess.check_output([compiler, '--version'], text=True)
     # Not where the headers lie: another environment with the same versions gives the same code.
     flags_of_code = [flag for flag in flags if not flag.startswith('-isystem')]

@@ -4,170 +4,19 @@
 // one is built for a baseline processor, with another Eigen alignment than -march=native has, and must not be mixed
 // with this code. The machine arrives as text (pinocchio_peer.describe); states and answers are rows of doubles.
 
-#include <pinocchio/algorithm/constrained-dynamics.hpp>
-#include <pinocchio/algorithm/crba.hpp>
-#include <pinocchio/algorithm/loop-constrained-aba.hpp>
-#include <pinocchio/algorithm/rnea.hpp>
-#include <pinocchio/multibody.hpp>
+#include "pinocchio_machine.hpp"
 
-#include <Eigen/Cholesky>
+#include <pinocchio/algorithm/aba-derivatives.hpp>
+#include <pinocchio/algorithm/constrained-dynamics-derivatives.hpp>
+#include <pinocchio/algorithm/crba.hpp>
+#include <pinocchio/algorithm/jacobian.hpp>
+#include <pinocchio/algorithm/kinematics.hpp>
+#include <pinocchio/algorithm/rnea.hpp>
 
 #include <cmath>
-#include <memory>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace
 {
-
-using Eigen::VectorXd;
-
-struct Triangle
-{
-  int boom, barrel, rod, actuator;
-  double L, L1, x0, sigma, boom_zero, barrel_zero, turn;
-};
-
-struct Machine
-{
-  pinocchio::Model model;
-  std::unique_ptr<pinocchio::Data> data;
-  std::vector<pinocchio::RigidConstraintModel> pins;
-  std::vector<pinocchio::RigidConstraintData> pin_data;
-  std::unique_ptr<pinocchio::Data> lcaba_data;  // its elimination order lives in the data
-  std::vector<pinocchio::RigidConstraintData> lcaba_pin_data;
-  pinocchio::ProximalSettings proximal;
-  pinocchio::ProximalSettings lcaba_proximal;
-  std::vector<Triangle> triangles;
-  std::vector<int> actuated;
-  VectorXd q, v, a, tau;         // spanning tree
-  VectorXd G, g;                 // tree coordinate i moves with actuator owner[i]: qdd = G xdd[owner] + g
-  std::vector<int> owner;
-  Eigen::MatrixXd M;             // in the actuators
-  VectorXd rhs;
-  Eigen::LLT<Eigen::MatrixXd> cholesky;
-};
-
-pinocchio::SE3 read_pose(std::istream & in)
-{
-  pinocchio::SE3 pose;
-  for (int i = 0; i < 3; ++i)
-    for (int j = 0; j < 3; ++j)
-      in >> pose.rotation()(i, j);
-  for (int i = 0; i < 3; ++i)
-    in >> pose.translation()[i];
-  return pose;
-}
-
-pinocchio::Inertia read_inertia(std::istream & in)
-{
-  double mass, xx, xy, yy, xz, yz, zz;
-  Eigen::Vector3d centre;
-  in >> mass >> centre[0] >> centre[1] >> centre[2] >> xx >> xy >> yy >> xz >> yz >> zz;
-  return {mass, centre, pinocchio::Symmetric3(xx, xy, yy, xz, yz, zz)};
-}
-
-pinocchio::JointModel read_joint(std::istream & in)
-{
-  std::string kind;
-  Eigen::Vector3d axis;
-  in >> kind >> axis[0] >> axis[1] >> axis[2];
-  if (kind == "JointModelRX") return pinocchio::JointModelRX();
-  if (kind == "JointModelRY") return pinocchio::JointModelRY();
-  if (kind == "JointModelRZ") return pinocchio::JointModelRZ();
-  if (kind == "JointModelPX") return pinocchio::JointModelPX();
-  if (kind == "JointModelPY") return pinocchio::JointModelPY();
-  if (kind == "JointModelPZ") return pinocchio::JointModelPZ();
-  if (kind == "JointModelRevoluteUnaligned") return pinocchio::JointModelRevoluteUnaligned(axis);
-  if (kind == "JointModelPrismaticUnaligned") return pinocchio::JointModelPrismaticUnaligned(axis);
-  throw std::runtime_error("joint type " + kind);
-}
-
-std::unique_ptr<Machine> read_machine(const std::string & text)
-{
-  auto machine = std::make_unique<Machine>();
-  auto & model = machine->model;
-  std::istringstream in(text);
-  std::string word;
-  while (in >> word)
-  {
-    if (word == "gravity")
-    {
-      auto g = model.gravity.linear();
-      in >> g[0] >> g[1] >> g[2];
-    }
-    else if (word == "joint")
-    {
-      pinocchio::JointIndex parent;
-      in >> parent;
-      const auto joint = read_joint(in);
-      const auto placement = read_pose(in);
-      const auto index = model.addJoint(parent, joint, placement, "joint" + std::to_string(model.njoints));
-      model.appendBodyToJoint(index, read_inertia(in));
-    }
-    else if (word == "pin")
-    {
-      pinocchio::JointIndex one, two;
-      in >> one;
-      const auto on_one = read_pose(in);
-      in >> two;
-      const auto on_two = read_pose(in);
-      machine->pins.emplace_back(pinocchio::CONTACT_3D, model, one, on_one, two, on_two);
-    }
-    else if (word == "triangle")
-    {
-      Triangle t;
-      in >> t.boom >> t.barrel >> t.rod >> t.actuator >> t.L >> t.L1 >> t.x0 >> t.sigma >> t.boom_zero
-        >> t.barrel_zero >> t.turn;
-      machine->triangles.push_back(t);
-    }
-    else if (word == "actuator")
-    {
-      int index;
-      in >> index;
-      machine->actuated.push_back(index);
-    }
-    else if (word == "proximal")
-    {
-      double mu;
-      int iterations;
-      in >> iterations >> mu;
-      machine->proximal = pinocchio::ProximalSettings(0., 0., mu, iterations);
-      in >> iterations >> mu;
-      machine->lcaba_proximal = pinocchio::ProximalSettings(0., 0., mu, iterations);
-    }
-    else
-      throw std::runtime_error("unknown word " + word);
-    if (!in)
-      throw std::runtime_error("the text ends within " + word);
-  }
-  return machine;
-}
-
-void prepare(Machine & m)
-{
-  m.data = std::make_unique<pinocchio::Data>(m.model);
-  m.lcaba_data = std::make_unique<pinocchio::Data>(m.model);
-  for (const auto & pin : m.pins)
-  {
-    m.pin_data.emplace_back(pin);
-    m.lcaba_pin_data.emplace_back(pin);
-  }
-  pinocchio::initConstraintDynamics(m.model, *m.data, m.pins, m.pin_data);
-  pinocchio::computeJointMinimalOrdering(m.model, *m.lcaba_data, m.pins);
-  const auto nv = m.model.nv;
-  const auto dof = static_cast<Eigen::Index>(m.actuated.size());
-  m.q.setZero(nv), m.v.setZero(nv), m.a.setZero(nv), m.tau.setZero(nv);
-  m.G.setOnes(nv), m.g.setZero(nv), m.owner.assign(nv, 0);
-  for (int k = 0; k < dof; ++k)
-    m.owner[m.actuated[k]] = k;
-  for (const auto & t : m.triangles)
-    m.owner[t.boom] = m.owner[t.barrel] = t.actuator;
-  m.M.setZero(dof, dof), m.rhs.setZero(dof);
-  m.cholesky = Eigen::LLT<Eigen::MatrixXd>(dof);
-}
 
 // gamma, G and g: q and v of the tree, and the rates that make its accelerations.
 void close_loops(Machine & m, const double * x, const double * xd)
@@ -231,6 +80,62 @@ void forward(Machine & m, const double * x, const double * xd, const double * f,
   m.cholesky.compute(m.M);
   m.cholesky.solveInPlace(m.rhs);
   VectorXd::Map(xdd, m.rhs.size()) = m.rhs;
+}
+
+// Rows of K, split by columns, and of the drift dK/dt qd, in world axes: point of one body minus that of the other.
+void pin_jacobians(Machine & m)
+{
+  pinocchio::computeJointJacobians(m.model, *m.data, m.q);
+  for (std::size_t k = 0; k < m.pins.size(); ++k)
+  {
+    const auto & pin = m.pins[k];
+    const Eigen::Vector3d p = m.data->oMi[pin.joint1_id].act(pin.joint1_placement.translation());
+    m.J1.setZero(), m.J2.setZero();
+    if (pin.joint1_id > 0)
+      pinocchio::getJointJacobian(m.model, *m.data, pin.joint1_id, pinocchio::WORLD, m.J1);
+    if (pin.joint2_id > 0)
+      pinocchio::getJointJacobian(m.model, *m.data, pin.joint2_id, pinocchio::WORLD, m.J2);
+    m.J1 -= m.J2;
+    m.J1.topRows<3>().noalias() -= pinocchio::skew(p) * m.J1.bottomRows<3>();
+    for (std::size_t i = 0; i < m.dependent.size(); ++i)
+      m.K_dependent.block<3, 1>(3 * k, i) = m.J1.col(m.dependent[i]).head<3>();
+    for (std::size_t i = 0; i < m.coordinates.size(); ++i)
+      m.K_coordinates.block<3, 1>(3 * k, i) = m.J1.col(m.coordinates[i]).head<3>();
+  }
+}
+
+Eigen::Vector3d point_acceleration(const Machine & m, pinocchio::JointIndex joint, const Eigen::Vector3d & p)
+{
+  const auto v = m.data->oMi[joint].act(m.data->v[joint]);
+  const auto a = m.data->oMi[joint].act(m.data->a[joint]);
+  return a.linear() + a.angular().cross(p) + v.angular().cross(v.linear() + v.angular().cross(p));
+}
+
+// f = G' tau with the rates and accelerations that the loops ask for; q closes them already.
+void inverse_of_closed(Machine & m, const double * q, const double * xd, const double * xdd, double * f)
+{
+  const auto freedom = static_cast<Eigen::Index>(m.coordinates.size());
+  m.q = VectorXd::Map(q, m.model.nv);
+  pin_jacobians(m);
+  m.qr.compute(m.K_dependent);
+  const Eigen::MatrixXd G = m.qr.solve(m.K_coordinates);
+  for (std::size_t i = 0; i < m.dependent.size(); ++i)
+    m.full_G.row(m.dependent[i]) = -G.row(i);
+  m.v.noalias() = m.full_G * VectorXd::Map(xd, freedom);
+  m.a.setZero();
+  pinocchio::forwardKinematics(m.model, *m.data, m.q, m.v, m.a);
+  for (std::size_t k = 0; k < m.pins.size(); ++k)
+  {
+    const auto & pin = m.pins[k];
+    const Eigen::Vector3d p = m.data->oMi[pin.joint1_id].act(pin.joint1_placement.translation());
+    m.drift.segment<3>(3 * k) = point_acceleration(m, pin.joint1_id, p) - point_acceleration(m, pin.joint2_id, p);
+  }
+  const VectorXd g = m.qr.solve(m.drift);
+  m.a.noalias() = m.full_G * VectorXd::Map(xdd, freedom);
+  for (std::size_t i = 0; i < m.dependent.size(); ++i)
+    m.a[m.dependent[i]] -= g[i];
+  pinocchio::rnea(m.model, *m.data, m.q, m.v, m.a);
+  VectorXd::Map(f, freedom).noalias() = m.full_G.transpose() * m.data->tau;
 }
 
 void load_tree_state(Machine & m, const double * q, const double * v, const double * tau)
@@ -310,6 +215,50 @@ __attribute__((visibility("default"))) void projected_inverse(
   const auto dof = m.actuated.size();
   for (int k = 0; k < count; ++k)
     inverse(m, x + k * dof, xd + k * dof, xdd + k * dof, f + k * dof);
+}
+
+__attribute__((visibility("default"))) void closed_inverse(
+  void * machine, int count, const double * q, const double * xd, const double * xdd, double * f)
+{
+  auto & m = *static_cast<Machine *>(machine);
+  const auto nv = m.model.nv;
+  const auto dof = m.coordinates.size();
+  for (int k = 0; k < count; ++k)
+    inverse_of_closed(m, q + k * nv, xd + k * dof, xdd + k * dof, f + k * dof);
+}
+
+// Jacobians: for each state d qdd / dq, d qdd / dv, d qdd / dtau, each nv x nv by columns.
+__attribute__((visibility("default"))) void constraint_derivatives(
+  void * machine, int count, const double * q, const double * v, const double * tau, double * jacobians)
+{
+  auto & m = *static_cast<Machine *>(machine);
+  const auto nv = m.model.nv;
+  for (int k = 0; k < count; ++k, jacobians += 3 * nv * nv)
+  {
+    load_tree_state(m, q + k * nv, v + k * nv, tau + k * nv);
+    pinocchio::constraintDynamics(m.model, *m.data, m.q, m.v, m.tau, m.pins, m.pin_data, m.proximal);
+    pinocchio::computeConstraintDynamicsDerivatives(m.model, *m.data, m.pins, m.pin_data, m.proximal);
+    Eigen::MatrixXd::Map(jacobians, nv, nv) = m.data->ddq_dq;
+    Eigen::MatrixXd::Map(jacobians + nv * nv, nv, nv) = m.data->ddq_dv;
+    Eigen::MatrixXd::Map(jacobians + 2 * nv * nv, nv, nv) = m.data->ddq_dtau;
+  }
+}
+
+__attribute__((visibility("default"))) void aba_derivatives(
+  void * machine, int count, const double * q, const double * v, const double * tau, double * jacobians)
+{
+  auto & m = *static_cast<Machine *>(machine);
+  const auto nv = m.model.nv;
+  for (int k = 0; k < count; ++k, jacobians += 3 * nv * nv)
+  {
+    load_tree_state(m, q + k * nv, v + k * nv, tau + k * nv);
+    pinocchio::computeABADerivatives(m.model, *m.data, m.q, m.v, m.tau);
+    Eigen::MatrixXd::Map(jacobians, nv, nv) = m.data->ddq_dq;
+    Eigen::MatrixXd::Map(jacobians + nv * nv, nv, nv) = m.data->ddq_dv;
+    auto inverse_of_mass = Eigen::MatrixXd::Map(jacobians + 2 * nv * nv, nv, nv);
+    inverse_of_mass.triangularView<Eigen::Upper>() = m.data->Minv;
+    inverse_of_mass.triangularView<Eigen::StrictlyLower>() = m.data->Minv.transpose();
+  }
 }
 
 }  // extern "C"
