@@ -17,7 +17,7 @@ coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard tes
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo:  ## run the main job: crane simulated and controlled by two processes (MACHINE=file.urdf, ARGS=...)
+demo:  ## run the main job: a machine simulated and controlled by two processes (MACHINE=five_bar or file, ARGS=...)
 	@$(bootstrap) run
 	@$(bin)/psdyn demo $(if $(MACHINE),--machine $(MACHINE)) $(ARGS)
 

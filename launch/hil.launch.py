@@ -1,4 +1,7 @@
-"""The crane in the loop: simulator, controller, robot_state_publisher, and RViz if asked for.
+"""A machine in the loop: simulator, controller, robot_state_publisher, and RViz if asked for.
+
+`machine:=five_bar` picks another one of the package; a machine of your own comes with `urdf:=FILE params_file:=FILE`.
+One that has too few actuators for a controller, as the balloon, needs `controller:=false`.
 
 To put a controller of your own in place of ours: `controller:=false`, and let it publish efforts on
 /controller/joint_commands (sensor_msgs/JointState).
@@ -15,8 +18,11 @@ from launch import LaunchDescription
 
 SHARE = FindPackageShare('psdyn_ros')
 ARGUMENTS = (
-    ('urdf', PathJoinSubstitution([SHARE, 'urdf', 'hiab_xs031.urdf']), 'URDF file of the machine'),
-    ('params_file', PathJoinSubstitution([SHARE, 'config', 'hiab_xs031.yaml']), 'parameters of both nodes'),
+    ('machine', 'hiab_xs031', 'name of a machine of the package'),
+    ('urdf', PathJoinSubstitution([SHARE, 'urdf', [LaunchConfiguration('machine'), '.urdf']]),
+     'URDF file of the machine'),
+    ('params_file', PathJoinSubstitution([SHARE, 'config', [LaunchConfiguration('machine'), '.yaml']]),
+     'parameters of both nodes'),
     ('controller', 'true', 'start our controller'),
     ('rviz', 'false', 'start RViz'),
     ('rviz_config', PathJoinSubstitution([SHARE, 'config', 'hiab_xs031.rviz']), 'what RViz shows'),

@@ -57,26 +57,38 @@ def test_the_nodes_are_installed_and_meet_on_one_topic(launched):
 
 
 def test_files_named_as_defaults_exist(launched):
+    (machine,) = (action.options['default_value'] for action in launched if action.arguments[:1] == ('machine',))
     for action in launched:
         default = action.options.get('default_value')
         if isinstance(default, Call):
             (parts,) = default.arguments
-            assert ROOT.joinpath(*parts[1:]).is_file()
+            # a list is joined, and in it LaunchConfiguration('machine') stands for the name
+            names = [''.join(machine if isinstance(piece, Call) else piece for piece in part) for part in parts[1:]]
+            assert ROOT.joinpath(*names).is_file()
 
 
 def test_every_parameter_in_a_file_is_declared_and_in_its_range():
     pytest.importorskip('rclpy', reason='the tables are part of the nodes')
     from psdyn_ros.nodes import parameters
+    from psdyn_ros.nodes.demo import SETTINGS
+    from psdyn_ros.simulation.external_forces import ExternalForces
 
-    crane = psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-    tables = {'simulator': parameters.SIMULATOR + parameters.initial_positions(crane),
-              'controller': parameters.CONTROLLER + parameters.gains(crane, 15.0)}
-    files = sorted(CONFIG.glob('hiab_xs031.yaml'))
-    assert files
+    files = sorted(CONFIG.glob('*.yaml'))
+    assert {path.stem for path in files} >= {
+        'hiab_xs031', 'four_bar', 'five_bar', 'pkm_2pur2rpu', 'excavator', 'balloon'}
     for path in files:
+        machine = psdyn_ros.load(URDF / f'{path.stem}.urdf', allow_unphysical=True)
+        tables = {'simulator': parameters.SIMULATOR + parameters.initial_positions(machine),
+                  'controller': parameters.CONTROLLER + parameters.gains(machine, 15.0)}
         for key, contents in yaml.safe_load(path.read_text()).items():
-            declared = {p.name: p for p in tables[key.rsplit('/', 1)[-1]]}
-            for name, value in contents['ros__parameters'].items():
+            node, given = key.rsplit('/', 1)[-1], contents['ros__parameters']
+            if node == 'demo':
+                assert set(given) <= set(SETTINGS)
+                continue
+            if 'external_forces' in given:
+                assert ExternalForces(machine, given.pop('external_forces')).names
+            declared = {p.name: p for p in tables[node]}
+            for name, value in given.items():
                 p = declared[name]
                 assert type(value) is type(p.default)
                 assert p.low is None or p.low <= value <= p.high

@@ -38,8 +38,8 @@ def run(setup, manipulator, output, computer):
     facts = {
         'machine': f'{setup.machine}, {m.dof} degrees of freedom, {len(m.actuators)} actuators, {m.total_mass:.2f} kg',
         'external forces': ', '.join(forces.names) or 'none',
-        'rate': f"{setup.simulator['rate']:g} Hz, Runge-Kutta of order 4, {setup.simulator.get('substeps', 2)} steps in "
-                'each period',
+        'rate': f"{setup.simulator['rate']:g} Hz, Runge-Kutta of order 4, {setup.simulator.get('substeps', 2)} steps "
+                'in each period',
         'process': 'the simulator, a process of its own, over DDS',
         **computer,
         'recording': f'{bag} (MCAP)',

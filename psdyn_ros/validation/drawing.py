@@ -85,16 +85,26 @@ def draw(axes, manipulator, shapes, x, alpha=1.0, view=None):
     """Draw the machine at position x (nx,) on matplotlib axes, as seen from a `View`; returns the middle (2,) of the
     last shape of its far end.
     """
-    view = view or View(manipulator)
-    poses = {link: manipulator.link_pose(x, link) for link in {shape.link for shape in shapes}}
-    far = max(poses, key=lambda link: np.hypot(*poses[link][:2, 3]))
-    heading = view.heading(poses[far])
-    views = [view.points(shape, poses[shape.link], heading) for shape in shapes]
+    views, tip = _seen(manipulator, shapes, x, view or View(manipulator))
     for shape, seen in sorted(zip(shapes, views), key=lambda pair: pair[1][:, 2].min(), reverse=True):
         outline = seen[ConvexHull(seen[:, :2]).vertices]
         axes.fill(outline[:, 0], outline[:, 1], facecolor=shape.color[:3], alpha=alpha * shape.color[3],
                   edgecolor='black', linewidth=0.4)
-    return next(seen[:, :2].mean(axis=0) for shape, seen in zip(shapes[::-1], views[::-1]) if shape.link == far)
+    return tip
+
+
+def middles(manipulator, shapes, x, view):
+    """Where the middles (shapes, 2) of the shapes are in the picture at position x (nx,)."""
+    return np.array([seen[:, :2].mean(axis=0) for seen in _seen(manipulator, shapes, x, view)[0]])
+
+
+def _seen(manipulator, shapes, x, view):
+    """(points of each shape as seen, middle of the last shape of the far end)."""
+    poses = {link: manipulator.link_pose(x, link) for link in {shape.link for shape in shapes}}
+    far = max(poses, key=lambda link: np.hypot(*poses[link][:2, 3]))
+    heading = view.heading(poses[far])
+    views = [view.points(shape, poses[shape.link], heading) for shape in shapes]
+    return views, next(seen[:, :2].mean(axis=0) for shape, seen in zip(shapes[::-1], views[::-1]) if shape.link == far)
 
 
 def _points(visual):

@@ -171,7 +171,7 @@ def _error(axes, run, i, style):
     axes.axhline(0.0, color=BLACK, linewidth=0.6)
     axes.set_ylabel(f'error [{unit}]')
     axes.margins(y=0.25)
-    axes.text(0.985, 0.95, f'RMS {factor * error.rms:.3g} {unit}, bound {factor * error.bound:g} {unit}',
+    axes.text(0.985, 0.95, f'RMS {factor * error.rms:.3g} {unit}, bound {factor * error.bound:.3g} {unit}',
               transform=axes.transAxes, ha='right', va='top', fontsize=9,
               bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
 
@@ -213,8 +213,10 @@ def motion(manipulator, urdf, time, positions, title):
     figure = Figure(figsize=(9, 8), dpi=DPI, layout='constrained')
     axes = figure.subplots()
     instants = np.linspace(0, len(time) - 1, POSES, endpoint=False).astype(int)
-    tips = [np.asarray(drawing.draw(axes, manipulator, shapes, positions[k], alpha=0.3 if k else 1.0, view=view))
-            for k in instants[::-1]][::-1]
+    for k in instants[::-1]:
+        drawing.draw(axes, manipulator, shapes, positions[k], alpha=0.3 if k else 1.0, view=view)
+    places = np.array([drawing.middles(manipulator, shapes, positions[k], view) for k in instants])
+    tips = places[:, np.argmax(np.linalg.norm(np.ptp(places, axis=0), axis=1))]     # of what goes farthest
     axes.set_aspect('equal')
     axes.autoscale_view()
     width, height = np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())

@@ -1,0 +1,241 @@
+"""Plant, control laws, references and demonstrations on machines with any loops and any number of actuators."""
+
+import numpy as np
+import pytest
+from machines import URDF
+
+import psdyn_ros
+from psdyn_ros.control.computed_torque import ComputedTorque, PdGravity, check_actuation
+from psdyn_ros.control.demonstration import demonstration
+from psdyn_ros.control.reference import ReferenceMotion
+from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.simulation.external_forces import ExternalForces
+from psdyn_ros.simulation.forced import ForcedIntegrator
+from psdyn_ros.simulation.offline import simulate
+from psdyn_ros.simulation.plant import HELD, RUNNING, Plant
+from psdyn_ros.validation import drawing
+
+LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}
+MACHINES = [('four_bar', {}), ('five_bar', {}), ('five_bar', LOW), ('pkm_2pur2rpu', {}), ('excavator', {})]
+PERIOD = 0.002
+SPRINGS = {'pull': {'type': 'joint_spring', 'joint': 'slider', 'stiffness': 400.0},
+           'loss': {'type': 'joint_damper', 'joint': 'pendulum_1', 'linear': 0.5},
+           'lift': {'type': 'constant_force', 'link': 'balloon', 'force': [0.0, 0.0, 156.96]}}
+
+
+@pytest.fixture(scope='module')
+def machine():
+    loaded = {}
+
+    def load(name, initial=()):
+        key = name, tuple(sorted(dict(initial).items()))
+        if key not in loaded:
+            loaded[key] = psdyn_ros.load(URDF / f'{name}.urdf', initial=dict(initial), allow_unphysical=True)
+        return loaded[key]
+    return load
+
+
+def law_of(kind, m, bandwidth):
+    return kind(m, np.full(m.dof, bandwidth**2), np.full(m.dof, 2.0 * bandwidth))
+
+
+# control laws
+
+
+@pytest.mark.parametrize('name, initial', MACHINES)
+@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
+def test_the_first_position_is_held(machine, name, initial, kind):
+    m = machine(name, initial)
+    law, plant = law_of(kind, m, 10.0), Plant(m, period=PERIOD)
+    for k in range(20):
+        plant.step(law.update(k * PERIOD, plant.x.copy(), plant.xd.copy()), PERIOD)
+    assert np.abs(plant.x - m.initial_position).max() < 1e-9
+    assert not law.saturations.any()
+
+
+@pytest.mark.parametrize('name, initial', MACHINES)
+def test_computed_torque_gives_the_accelerations_it_asks_for(machine, name, initial, rng):
+    m = machine(name, initial)
+    law = law_of(ComputedTorque, m, 3.0)
+    law.reference.hold(m.initial_position)
+    small = 1e-3 * np.ones(m.dof)
+    x, xd = m.initial_position + rng.uniform(-1, 1, m.dof) * small, rng.uniform(-1, 1, m.dof) * small
+    force = law.update(0.0, x, xd)
+    wanted = 9.0 * (m.initial_position - x) - 6.0 * xd
+    assert force.shape == (len(m.actuators),)
+    assert m.forward_dynamics(x, xd, force) == pytest.approx(wanted, rel=1e-7, abs=1e-9)
+
+
+def test_the_baseline_does_to_the_coordinates_what_its_formula_says(machine, rng):
+    m = machine('pkm_2pur2rpu')
+    law, start = law_of(PdGravity, m, 6.0), m.initial_position
+    law.update(0.0, start, np.zeros(3))
+    x, xd = start + rng.uniform(-1e-3, 1e-3, 3), rng.uniform(-1e-3, 1e-3, 3)
+    expected = (m.generalized_forces(start, np.zeros(3), np.zeros(3))
+                + np.diag(m.mass_matrix(start)) * (36.0 * (start - x) - 12.0 * xd))
+    assert m.actuator_map(x).T @ law.update(0.0, x, xd) == pytest.approx(expected)
+
+
+def test_redundant_actuators_beyond_a_limit_share_the_load_within_it(machine):
+    m = machine('excavator')
+    law = law_of(ComputedTorque, m, 10.0)
+    law.reference.hold(m.initial_position)
+    still = np.zeros(m.dof)
+    free = law.update(0.0, m.initial_position, still)
+    left, right = m.actuators.index('boom_cylinder_left'), m.actuators.index('boom_cylinder_right')
+    law._limit[left] = 0.5 * free[left]
+    law._sharing.set_limits(dict(zip(m.actuators, law._limit)))
+    shared = law.update(0.0, m.initial_position, still)
+    assert shared[left] == pytest.approx(0.5 * free[left])
+    assert shared[right] == pytest.approx(1.5 * free[right], rel=1e-3)
+    assert m.forward_dynamics(m.initial_position, still, shared) == pytest.approx(still, abs=1e-6)
+    assert law.saturations[left] == 1 and law.saturations[right] == 0
+
+
+@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
+def test_a_machine_that_floats_is_refused_by_name(machine, kind):
+    with pytest.raises(psdyn_ros.ActuationError, match="'balloon' cannot be controlled: its base floats"):
+        kind(machine('balloon'), np.ones(9), np.ones(9))
+
+
+def test_a_machine_with_too_few_actuators_is_refused_by_name():
+    m = psdyn_ros.load(URDF / 'five_bar.urdf', actuated=['shoulder_1'])
+    with pytest.raises(psdyn_ros.ActuationError, match=r'1 actuators \(shoulder_1\) for 2 degrees of freedom'):
+        check_actuation(m)
+
+
+# references
+
+
+@pytest.mark.parametrize('name, initial', MACHINES)
+def test_a_demonstration_can_be_followed_and_comes_back(machine, name, initial):
+    m = machine(name, initial)
+    waypoints = demonstration(m)
+    assert waypoints.joints == m.coordinates
+    assert waypoints.positions[0] == pytest.approx(m.initial_position)
+    assert waypoints.positions[-1] == pytest.approx(m.initial_position)
+    assert (np.ptp(waypoints.positions, axis=0) > 0.02).all()
+    columns = [m.joints.index(name) for name in m.actuators]
+    for x in waypoints.positions:
+        q = m.joint_state(x)[1][columns]
+        assert (q >= m.limits.lower - 1e-9).all() and (q <= m.limits.upper + 1e-9).all()
+
+
+def test_a_declared_travel_is_taken_and_shortened_where_loops_do_not_follow(machine):
+    m = machine('five_bar')
+    assert np.ptp(demonstration(m, travel={'shoulder_1': 0.2}).positions[:, 0]) == pytest.approx(0.2)
+    down = demonstration(m, travel={'shoulder_1': -0.2}).positions[:, 0]
+    assert down.min() == pytest.approx(down[0] - 0.2)
+    # legs stretched: 1.7 m and 1.5 m over a ground of 1.2 m leave the shoulders no 5 rad apart
+    far = demonstration(m, duration=100.0, travel={'shoulder_1': 2.5, 'shoulder_2': -2.5})
+    assert 0.1 < np.ptp(far.positions[:, 0]) < 2.4
+    with pytest.raises(psdyn_ros.UnknownNameError, match="did you mean 'shoulder_"):
+        demonstration(m, travel={'shoulder': 1.0})
+
+
+def test_a_trajectory_in_other_joints_of_the_loop_is_mapped(machine):
+    m = machine('four_bar')
+    reference = ReferenceMotion(m)
+    reference.hold(m.initial_position)
+    names, q, _, _ = m.joint_state(m.initial_position + 0.2)
+    rocker = names.index('rocker')
+    reference.follow(Waypoints(('rocker',), [2.0], [[q[rocker]]]), 0.0)
+    assert reference.sample(2.0)[0] == pytest.approx(m.initial_position + 0.2, abs=1e-9)
+    x, xd, xdd = (row.copy() for row in reference.sample(1.0))
+    step = 1e-4
+    ahead, behind = (reference.sample(1.0 + sign * step)[0].copy() for sign in (1, -1))
+    assert xd == pytest.approx((ahead - behind) / (2.0 * step), rel=1e-5)
+    assert xdd == pytest.approx((ahead - 2.0 * x + behind) / step**2, abs=1e-4)
+
+
+def test_an_actuator_that_is_no_coordinate_has_its_limits_too(machine):
+    m = machine('pkm_2pur2rpu')
+    follower = next(name for name in m.actuators if name not in m.coordinates)
+    reference = ReferenceMotion(m)
+    reference.hold(m.initial_position)
+    target = m.initial_position.copy()
+    target[m.coordinates.index('slider_1')] += 0.05     # tilts the platform
+    with pytest.raises(psdyn_ros.PsdynError, match=f'{follower}|slider|leg'):
+        reference.follow(Waypoints(m.coordinates, [0.2], [target]), 0.0)
+    assert not reference.moving(0.1)
+
+
+def test_more_joints_than_freedom_are_no_trajectory(machine):
+    m = machine('excavator')
+    reference = ReferenceMotion(m)
+    reference.hold(m.initial_position)
+    with pytest.raises(TrajectoryError, match='5 joints, 1 more than'):
+        reference.follow(Waypoints(m.actuators, [2.0], [np.zeros(5)]), 0.0)
+
+
+# the plant
+
+
+def test_a_machine_without_actuators_moves_from_the_start_and_follows_its_equations(machine):
+    m = machine('balloon')
+    forces = ExternalForces(m, SPRINGS)
+    plant = Plant(m, period=0.004, substeps=1, external_forces=forces)
+    assert plant.state == RUNNING
+    plant.step(None, 0.2)
+    exact = simulate(m, m.initial_position, np.zeros(9), [0.0, 0.2], external=forces)
+    assert plant.x == pytest.approx(exact.x[-1], abs=1e-7) and plant.xd == pytest.approx(exact.xd[-1], abs=1e-6)
+    assert np.abs(plant.x - m.initial_position).max() > 0.01
+    plant.reset()
+    assert plant.x.tolist() == m.initial_position.tolist() and not plant.xd.any()
+
+
+def test_the_error_of_forced_steps_has_the_order_of_the_method(machine):
+    m = machine('balloon')
+    forces = ExternalForces(m, SPRINGS)
+    exact = simulate(m, m.initial_position, np.zeros(9), [0.0, 0.1], external=forces).x[-1]
+
+    def error(substeps):
+        x, xd = m.initial_position.copy(), np.zeros(9)
+        ForcedIntegrator(m, forces, 0.1, substeps).step(x, xd, np.zeros(0))
+        return np.abs(x - exact).max()
+
+    assert error(2) / error(6) > 3.0**3.5
+
+
+def test_forced_steps_without_forces_are_those_of_the_integrator(machine):
+    m = machine('five_bar')
+    free, forced = Plant(m, period=PERIOD), Plant(m, period=PERIOD, external_forces=ExternalForces(m, {
+        'nothing': {'type': 'joint_spring', 'joint': 'elbow_1', 'stiffness': 0.0}}))
+    for plant in (free, forced):
+        plant.step(np.array([5.0, 10.0]), 10 * PERIOD)
+    assert free.xd @ free.xd > 1e-4
+    assert forced.x == pytest.approx(free.x, abs=1e-12) and forced.xd == pytest.approx(free.xd, abs=1e-10)
+
+
+def test_brakes_carry_the_external_forces(machine):
+    m = machine('five_bar')
+    forces = ExternalForces(m, {'spring': {'type': 'joint_spring', 'joint': 'elbow_1', 'stiffness': 100.0}})
+    plant = Plant(m, period=PERIOD, external_forces=forces)
+    assert plant.state == HELD
+    applied = forces(plant.x, plant.xd)._asdict()
+    assert m.forward_dynamics(plant.x, plant.xd, plant.force, **applied) == pytest.approx(np.zeros(2), abs=1e-9)
+    assert np.abs(plant.force - m.gravity_forces(plant.x)).max() > 1.0
+
+
+def test_brakes_hold_the_actuators_while_what_has_none_moves():
+    m = psdyn_ros.load(URDF / 'five_bar.urdf', actuated=['shoulder_1'])
+    plant = Plant(m, period=PERIOD)
+    column = m.joints.index('shoulder_1')
+    start = m.joint_state(plant.x)[1]
+    energy = sum(m.energy(plant.x, plant.xd))
+    plant.step(None, 0.3)
+    q = m.joint_state(plant.x)[1]
+    assert plant.state == HELD and abs(q[column] - start[column]) < 1e-4
+    assert np.abs(q - start).max() > 0.05
+    assert sum(m.energy(plant.x, plant.xd)) == pytest.approx(energy, abs=1e-3)      # brakes that rest do no work
+
+
+# pictures
+
+
+@pytest.mark.parametrize('name, slews, across', [
+    ('hiab_xs031', True, 'reach [m]'), ('excavator', True, 'reach [m]'), ('five_bar', False, 'x [m]'),
+    ('pkm_2pur2rpu', False, 'y [m]'), ('balloon', False, 'x [m]')])
+def test_a_machine_is_seen_from_where_it_is_large(machine, name, slews, across):
+    view = drawing.View(machine(name))
+    assert (view.slews, view.across) == (slews, across)
