@@ -134,6 +134,7 @@ def test_four_bar_falls_with_its_period(mode, near):
 
 
 @pytest.mark.parametrize('mode, instant', [(BELOW, 1.33295), (None, 0.48239)], ids=['below', 'above'])
+@pytest.mark.slow
 def test_five_bar_ends_at_its_singular_pose(mode, instant):
     m = five_bar(mode)
     with pytest.raises(SimulationError, match="'five_bar' ends at t = .* s: loop 'pin_c': is singular") as caught:
