@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from ..model.errors import PsdynError
-from .closing import RANK, Tangle, smallest_singular_values
+from .closing import Tangle, smallest_singular_values
 
 
 def check_report(manipulator):
@@ -101,7 +101,8 @@ def _cluster(manipulator, n):
     q = loops.poses[record['pose']:record['pose'] + record['poses'], :record['joints']]
     phi, K = tangle.jacobian(n, q[0])
     values = np.linalg.svd(K, compute_uv=False)
-    redundant = len(K) - int((values > RANK * values[0]).sum())
+    tangle.clusters[n]['gap'] = record['gap']
+    redundant = len(K) - tangle.rank(n, values)
     lines = ', '.join(str(closure.line) for closure in cluster.closures)
     column = loops.tied['independent'][tangle.slice(n)]
     free = [int(np.flatnonzero(column == a)[0]) for a in range(record['freedom'])]

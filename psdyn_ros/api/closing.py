@@ -11,6 +11,7 @@ from .pose_table import pose_table
 
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
 RANK = 1e-7                         # of a singular value of K against the largest
+ROUGH = 1e-3                        # the same, so that rows which rounded numbers set at odds count as one
 GAP = 1e-9                          # residual up to which an overconstrained loop counts as closed [m, 1]
 PROJECTED = 1e-4                    # the same with a warning: numbers of a URDF are often rounded
 IDLE = 1e-9                         # a row of K that is never larger, against the largest, says nothing
@@ -192,15 +193,10 @@ class Tangle:
             joint = cluster.entries[name][0]
             value = next((source[name] for source in self.machine.hints if name in source), None)
             q.append(min(max(0.0, joint.lower), joint.upper) if value is None else value)
-        q = np.array(q, dtype=float)
-        for _ in range(60):
-            phi, K = self.jacobian(n, q)
-            step = np.linalg.lstsq(K, -phi, rcond=RANK)[0]
-            step *= min(1.0, 0.3 / max(abs(step).max(), 1e-300))
-            q += step
-            if abs(step).max() < 1e-13:
-                break
-        gap = float(abs(self.jacobian(n, q)[0]).max())
+        q, gap = self._settle(n, np.array(q, dtype=float), ROUGH)
+        refined, rest = self._settle(n, q, RANK)
+        if rest < GAP or gap > PROJECTED:
+            q, gap = refined, rest
         if gap > PROJECTED:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
@@ -210,6 +206,22 @@ class Tangle:
             self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
                                  'is closed by least squares')
         return q
+
+    def _settle(self, n, q, rank):
+        """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""
+        q = q.copy()
+        for _ in range(60):
+            phi, K = self.jacobian(n, q)
+            step = np.linalg.lstsq(K, -phi, rcond=rank)[0]
+            step *= min(1.0, 0.3 / max(abs(step).max(), 1e-300))
+            q += step
+            if abs(step).max() < 1e-13:
+                break
+        return q, float(abs(self.jacobian(n, q)[0]).max())
+
+    def rank(self, n, values):
+        """Return the rank of a K of cluster n with these singular values; what rounding leaves open does not count."""
+        return int((values > max(RANK * values[0], self.clusters[n]['gap'])).sum())
 
     def _orient(self, n):
         """Turn the senses of cluster n to where its start has them; refuse frames that are not aligned there."""
@@ -244,7 +256,7 @@ class Tangle:
         cluster = self.machine.clusters[n]
         _, K = self.jacobian(n, q)
         _, values, rows = np.linalg.svd(K)
-        rank = int((values > RANK * values[0]).sum())
+        rank = self.rank(n, values)
         null = rows[rank:].T                                    # (joints, freedom)
         freedom = null.shape[1]
         if freedom == 0:
@@ -284,7 +296,7 @@ class Tangle:
                 phi, K = self.jacobian(n, near)
                 near += np.linalg.lstsq(K, -phi, rcond=RANK)[0]
             values = np.linalg.svd(self.jacobian(n, near)[1], compute_uv=False)
-            if int((values > RANK * values[0]).sum()) > rank:
+            if self.rank(n, values) > rank:
                 raise LoopError(f"loop '{self.machine.clusters[n].name}': the initial position is singular; "
                                 'start elsewhere')
 
