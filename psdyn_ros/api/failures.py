@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from ..kernels.closure import OPEN
+from ..kernels.closure import OPEN, close_all
 from ..kernels.entry import NON_FINITE, SHAPE
 from ..kernels.quantities import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
 from ..model.errors import (
@@ -48,7 +48,9 @@ def general_error(manipulator, status, arrays, row=None):
     if status > 0:
         module = machine.modules[status - 1]
         if module.triangle is not None:
-            return closure_error(machine, status - 1, loops.z[0], row)
+            z = np.zeros(len(machine.modules))
+            z[status - 1] = arrays['x'][loops.own[status - 1] + (1 if loops.base else 0)]
+            return closure_error(machine, status - 1, z, row)
         return NonFiniteError(f"the acceleration of '{module.name}'{where} is not finite")
     cluster, reason = machine.clusters[-status // 8 - 1], -status % 8
     record = loops.clusters[-status // 8 - 1]
@@ -58,6 +60,8 @@ def general_error(manipulator, status, arrays, row=None):
                        for name, t in zip(cluster.joints, part) if t['independent'] >= 0)
     if reason == OPEN:
         return UnreachableStrokeError(f"loop '{cluster.name}'{where}: does not close at {values}")
+    # the scratch at hand may be another's: that of the state is found again
+    close_all(loops, arrays['x'], np.zeros(len(arrays['x']) - shift))
     smallest, = smallest_singular_values(machine, -status // 8 - 1, [loops.work['q'][
         record['first']:record['first'] + record['joints']]])
     return TogglePointError(f"loop '{cluster.name}'{where}: is singular at {values}; the other joints do not follow "
