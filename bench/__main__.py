@@ -19,8 +19,9 @@ def main():
     for name, suite in suites.SUITES.items():
         if name in arguments.only:
             print(f'\n{suite.__doc__}\n', flush=True)
+            part = time.perf_counter()
             results[name] = suite(effort)
-            print(report.table(name, results[name]), flush=True)
+            print(report.table(name, results[name]), f'\n({name}: {time.perf_counter() - part:.0f} s)', flush=True)
     results['targets'] = report.targets(results)
     if results['targets']:
         print('\nTargets (ratios of one interleaved run)\n\n' + report.targets_table(results['targets']))

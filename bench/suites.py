@@ -173,7 +173,7 @@ SUITES = {suite.__name__: suite for suite in (
 
 
 def _fewer(effort):
-    return max(5, effort.rounds // 2)
+    return max(5, effort.rounds // 3)
 
 
 def _states(loops):
