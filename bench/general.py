@@ -9,6 +9,7 @@ from bench.timing import Case, interleave
 
 BATCH = 'psdyn_ros, one call for all states'
 DYNAMICS = 'Pinocchio constraintDynamics'
+LCABA = 'Pinocchio lcaba'
 RATES = 'Pinocchio rates by K + RNEA'
 STATES = 256
 VERIFIED = 2  # states of a chain, of which dense numpy takes a second each where it has 320 joints
@@ -43,6 +44,7 @@ def _rows(machine, s):
         python('forward', OURS, own.forward, (s.x, s.xd, s.f)),
         _batch('forward', own.forward, (s.x, s.xd, s.f)),
         python('forward', DYNAMICS, pinocchio.constraint_dynamics, tree, of_coordinates),
+        python('forward', LCABA, pinocchio.lcaba, tree, of_coordinates),
         python('inverse', OURS, own.inverse, (s.x, s.xd, s.xdd)),
         _batch('inverse', own.inverse, (s.x, s.xd, s.xdd)),
     ]
@@ -52,6 +54,7 @@ def _rows(machine, s):
         return rows, [Result('forward', 'native', 'Pinocchio', note=str(reason))]
     return rows + [
         native('forward', DYNAMICS, n.constraint_dynamics, tree, of_coordinates),
+        native('forward', LCABA, n.lcaba, tree, of_coordinates),
         native('inverse', RATES, n.closed_inverse, coordinates, shape=(machine.dof,)),
     ], []
 
@@ -105,8 +108,9 @@ def _chain(kind, count):
     rows = [native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
             native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd))]
     try:
-        dynamics = pinocchio_peer.Native(machine).constraint_dynamics
-        rows.append(native('forward', DYNAMICS, dynamics, (s.q, s.v, s.tau), lambda a: a[:, columns]))
+        n = pinocchio_peer.Native(machine)
+        rows += [native('forward', engine, function, (s.q, s.v, s.tau), lambda a: a[:, columns])
+                 for engine, function in ((DYNAMICS, n.constraint_dynamics), (LCABA, n.lcaba))]
     except Unavailable:
         pass
     return [((kind, row.task, row.engine, count), row.run, states,

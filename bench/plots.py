@@ -8,7 +8,7 @@ matplotlib.use('Agg')
 import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
 
 from bench.comparison import OURS  # noqa: E402
-from bench.general import BATCH, DYNAMICS, FOUR_BAR, RATES, SIX_LINK, TRIANGLE  # noqa: E402
+from bench.general import BATCH, DYNAMICS, FOUR_BAR, LCABA, RATES, SIX_LINK, TRIANGLE  # noqa: E402
 from bench.jacobians import CONSTRAINED, TREE  # noqa: E402
 
 COLOURS = {
@@ -95,8 +95,8 @@ def _chains(records):
 def _general(records):
     names = list(dict.fromkeys(r['machine'] for r in records))
     groups = GROUPS[:3]
-    figure, axes = plt.subplots(len(groups), len(names), figsize=(13, 5.5), sharex='col', sharey='row',
-                                layout='constrained', height_ratios=(2, 2, 3))
+    figure, axes = plt.subplots(len(groups), len(names), figsize=(13, 6.2), sharex='col', sharey='row',
+                                layout='constrained', height_ratios=(3, 2, 4))
     for row, (task, mode) in zip(axes, groups):
         for axis, name in zip(row, names):
             group = [r for r in records if (r['machine'], r['task'], r['mode']) == (name, task, mode) and r['best_us']]
@@ -110,7 +110,7 @@ def _general(records):
 def _modules(records):
     figure, axes = plt.subplots(1, 2, figsize=(10, 5), sharey=True, layout='constrained')
     for axis, task in zip(axes, ('forward', 'inverse')):
-        for (kind, colour), (engine, style) in product(KINDS.items(), ((OURS, 'o-'), (DYNAMICS, 's--'))):
+        for (kind, colour), (engine, style) in product(KINDS.items(), ((OURS, 'o-'), (DYNAMICS, 's--'), (LCABA, '^:'))):
             line = [r for r in records if (r['kind'], r['task'], r['engine']) == (kind, task, engine)]
             if line:
                 axis.loglog([r['modules'] for r in line], [r['us_per_module'] for r in line], style, ms=4,
@@ -130,7 +130,7 @@ def _modules(records):
 def _jacobians(records):
     groups = [(machine, mode) for machine in dict.fromkeys(r['machine'] for r in records)
               for mode in ('native', 'python')]
-    figure, axes = plt.subplots(len(groups), 1, figsize=(11, 5.5), sharex=True, layout='constrained')
+    figure, axes = plt.subplots(len(groups), 1, figsize=(13, 5.5), sharex=True, layout='constrained')
     for axis, (machine, mode) in zip(axes, groups):
         group = [r for r in records if (r['machine'], r['mode']) == (machine, mode)]
         _bars(axis, group[::-1], f'{machine}, {TITLES[mode]}', room=0.8)
