@@ -207,3 +207,14 @@ def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
         trajectories.publish(JointTrajectory(joint_names=joints, points=[point]))
         g.until(lambda: list(states[-1].position) == pytest.approx(q, abs=2e-3), 20.0)
         assert g.processes.stop() == {'simulator': 0, 'controller': 0}
+
+
+@pytest.mark.dds
+def test_a_machine_that_cannot_be_controlled_shows_its_free_response(tmp_path):
+    code, said = command('--machine', 'balloon', '--duration', '2', '--output', str(tmp_path))
+    assert code == 0, said
+    assert 'its base floats' in said and 'PASS: the motion is that of an integration of order 8' in said
+    page = (tmp_path / 'report.html').read_text()
+    assert 'PASS' in page and 'buoyancy' in page and '://' not in page
+    for name in ('motion.png', 'response.png', 'energy.png'):
+        assert (tmp_path / name).read_bytes().startswith(b'\x89PNG')

@@ -8,7 +8,6 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from ..simulation.external_forces import ExternalForces
-from ..simulation.plant import RUNNING
 from ..validation.bags import TOPICS, read_free_motion
 from ..validation.free_response import evaluate, write_report
 from .conversions import stamp_to_ns
@@ -69,7 +68,7 @@ def _record(bag, setup, manipulator):
         nodes.start('simulator', 'psdyn_ros.nodes.simulator', '--ros-args', '--params-file', str(parameters))
         wait = Waiting(nodes, spin_once)
         what = 'starting the simulator'
-        wait.until(lambda: recorder.heard(*topics) and plant.summary == RUNNING, START_UP, what)
+        wait.until(lambda: recorder.heard(*topics) and plant.summary, START_UP, what)
         # back to the start while nothing is said, so that the recording begins there
         wait.called(node, SetBool, '/simulator/pause', SetBool.Request(data=True), what)
         wait.called(node, Trigger, '/simulator/reset', Trigger.Request(), what)

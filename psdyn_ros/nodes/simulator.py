@@ -85,7 +85,7 @@ class Simulator:
         node.create_timer(1.0 / p.rate, self._tick, clock=steady)
         node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
         node.get_logger().info(
-            f'{machine.name}: {machine.dof} degrees of freedom, {len(machine.actuators)} actuators at {p.rate:g} Hz, '
+            f'{machine.name}: {len(machine.actuators)} actuators, {machine.dof} degrees of freedom, at {p.rate:g} Hz, '
             + ('held until commands come' if machine.actuators else 'free')
             + (f', under {", ".join(forces.names)}' if forces else ''))
 
