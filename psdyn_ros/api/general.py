@@ -1,4 +1,5 @@
 """`GeneralManipulator`: the calls of `Manipulator` for any loops, a floating base, and any number of actuators."""
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ class GeneralManipulator(Manipulator):
                         return xdd
             except Exception:       # whatever Numba says of odd inputs: the checked way below decides
                 pass
-        arrays = self._arrays(x=x, xd=xd, f=f)
+        arrays = self._arrays(True, x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
             return self._batch('forward', arrays, base, wrenches, joint_efforts)
         env, drive = self._surroundings(arrays[0], base, wrenches)
@@ -110,7 +111,7 @@ class GeneralManipulator(Manipulator):
                         return out
             except Exception:       # whatever Numba says of odd inputs: the checked way below decides
                 pass
-        arrays = self._arrays(x=x, xd=xd, xdd=xdd)
+        arrays = self._arrays(True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
             return self._batch('inverse', arrays, base, wrenches, joint_efforts)
         return self._required(*arrays, base, wrenches, joint_efforts)[0]
@@ -159,7 +160,7 @@ class GeneralManipulator(Manipulator):
         if self._direct:
             return self.generalized_forces(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)[
                 ..., self._loops.base:]
-        arrays = self._arrays(x=x, xd=xd, xdd=xdd)
+        arrays = self._arrays(True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
             return np.array([self._distributed(allocation, *row, base, wrenches, joint_efforts)
                              for row in zip(*arrays)]).reshape(len(arrays[0]), len(self.actuators))
@@ -304,7 +305,9 @@ class GeneralManipulator(Manipulator):
 
     def _rebuilt(self, description):
         machine = tie(self._rebuild(description), self._gravity, self.coordinates)
-        return GeneralManipulator(machine, self._gravity, self._rebuild)
+        rebuilt = GeneralManipulator(machine, self._gravity, self._rebuild)
+        rebuilt._allocation = copy(self._allocation)       # weights, limits and preload were set by the user
+        return rebuilt
 
     def _batch(self, what, arrays, base, wrenches, joint_efforts):
         if wrenches is None and joint_efforts is None and base is None:
@@ -368,11 +371,11 @@ class GeneralManipulator(Manipulator):
                 out[k] += rate * effort
         return out
 
-    def _arrays(self, **values):
+    def _arrays(self, batch=False, **values):
         arrays = {label: self._array(label, value) for label, value in values.items()}
         length = {'x': self.nx, 'f': len(self.actuators)}
         rows = {array.shape[:-1] for array in arrays.values()}
-        if len(rows) != 1 or len(rows.copy().pop()) > 1 or (len(values) < 3 and rows != {()}) or any(
+        if len(rows) != 1 or len(rows.copy().pop()) > 1 or (not batch and rows != {()}) or any(
                 array.shape[-1:] != (length.get(label, self.dof),) for label, array in arrays.items()):
             raise general_error(self, SHAPE, arrays)
         if not all(np.isfinite(array).all() for array in arrays.values()):
