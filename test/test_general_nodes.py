@@ -166,9 +166,9 @@ def test_a_balloon_flies_from_its_parameter_file_with_its_external_forces(balloo
     for messages in (g.states, g.poses, g.twists):
         del messages[:]
     assert g.call(SetBool, 'simulator/pause', SetBool.Request(data=False)).success
-    g.until(lambda: len(g.poses) > 250 and len(g.states) > 250)
+    g.until(lambda: len(g.poses) > 150 and len(g.states) > 150)
     stamps = [{conversions.stamp_to_ns(msg.header.stamp) for msg in messages} for messages in (g.states, g.poses)]
-    assert len(stamps[0] & stamps[1]) > 200
+    assert len(stamps[0] & stamps[1]) > 100
     # buoyancy carries the weight, so that the balloon stays near where a fall would have taken it metres down
     heights = [msg.pose.position.z for msg in g.poses]
     assert max(np.abs(heights)) > 0.01 and min(heights) > -0.5
