@@ -107,7 +107,7 @@ def test_cold_and_warm_start(copy, tmp_path):
 def test_this_process_keeps_its_cache_out_of_the_package():
     psdyn_ros.load(CRANE)
     assert ROOT / 'psdyn_ros' not in compiler.CACHE_FOLDER.parents
-    assert compiler.cache_is_warm()
+    assert compiler.cache_is_warm("closed_form")
     assert not list((ROOT / 'psdyn_ros').rglob('*.nb[ic]'))
 
 

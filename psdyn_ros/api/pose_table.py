@@ -10,7 +10,8 @@ from .dyads import find_dyads
 
 POSES = 350 if compiled else 60     # of a cluster, about
 MOST_CELLS = 129                    # along one independent joint
-JUMP = 0.2                          # between predicted and closed position: farther is another assembly mode [m, rad]
+MOST_MOVED = 0.3                    # in one step of the continuation [m, rad]
+SMALLEST = 1e-2                     # step, of a cell, before the loop counts as not to be followed
 
 
 class PoseTable(NamedTuple):
@@ -69,15 +70,24 @@ def _range(joint, tied, start):
 
 
 def _walk(tangle, n, q, G, axis, step):
-    """Close one step further along the tangent, in two halves; None where the loop does not follow."""
-    for _ in range(2):
-        if abs(G[:, axis]).max() > 1e4:
+    """Close one cell further along the tangent, in steps as small as it takes; None where the loop does not follow."""
+    part = 0.5 * step
+    left = step
+    while left != 0.0:
+        part = min(part, left, key=abs)
+        predicted = q + part * G[:, axis]
+        moved = abs(predicted - q).max()
+        followed = False
+        if moved < MOST_MOVED:
+            status, closed, slopes, _ = tangle.close(n, predicted)
+            # another assembly mode is far from the tangent
+            followed = status == 0 and abs(closed - predicted).max() < 0.3 * moved + 1e-9
+        if followed:
+            q, G, left, part = closed, slopes, left - part, 2.0 * part
+        elif abs(part) < SMALLEST * abs(step):
             return None
-        predicted = q + 0.5 * step * G[:, axis]
-        status, closed, G, _ = tangle.close(n, predicted)
-        if status != 0 or abs(closed - predicted).max() > JUMP + 0.5 * abs(predicted - q).max():
-            return None
-        q = closed
+        else:
+            part *= 0.5
     return q, G
 
 

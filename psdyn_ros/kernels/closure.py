@@ -19,7 +19,7 @@ from .spatial_loops import bias_motion, bias_of_row, direction_of, linearise, pl
 SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
-JUMP = 0.3                      # between predicted and closed position: farther may be another branch [m, rad]
+JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
 WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
 
 
