@@ -150,7 +150,7 @@ class Tangle:
             clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
             dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
             slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
-            cells=np.zeros(0, dtype=np.int64), base=base, gravity=np.zeros(3),
+            cells=np.zeros((0, 2), dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
             stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
             work=np.zeros(tied, TIED_WORK), A=np.zeros((width, most + 1)), G=np.zeros((tied, most)),
@@ -313,7 +313,7 @@ class Tangle:
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
         curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
-        row, cells, dyads = 0, [np.zeros(0, dtype=np.int64)], []
+        row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
             records[n]['cell'] = sum(map(len, cells))
@@ -323,7 +323,7 @@ class Tangle:
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
             curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
             lattice[n, :own_freedom] = table.lattice
-            cells.append(table.cells + row)
+            cells.append(np.where(table.cells < 0, -1, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
         return draft._replace(

@@ -1,4 +1,5 @@
 """The table of closed poses from which kernels close a cluster: walked from the initial position, on its branch."""
+import heapq
 import itertools
 import math
 from typing import NamedTuple
@@ -21,7 +22,7 @@ class PoseTable(NamedTuple):
     G: np.ndarray           # (poses, joints, freedom)
     curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
     lattice: np.ndarray     # (freedom, 4) first cell from the initial position, size, cells, joint
-    cells: np.ndarray       # pose next to each cell
+    cells: np.ndarray       # (cells, 2) pose next to each cell, and one to try when that does not serve, -1: none
     linear: bool            # G is the same everywhere
     dyads: list             # DYAD records that close it in closed form
 
@@ -31,29 +32,34 @@ def pose_table(tangle, n, start):
     cluster, tied = tangle.machine.clusters[n], tangle.tied[tangle.slice(n)]
     freedom = int(tangle.clusters[n]['freedom'])
     columns = [int(np.flatnonzero(tied['independent'] == a)[0]) for a in range(freedom)]
-    count = min(max(3, round(POSES ** (1 / freedom)) // 2 * 2 + 1), MOST_CELLS) if freedom < 6 else 1
+    cells = min(max(3, round(POSES ** (1 / freedom)) // 2 * 2 + 1), MOST_CELLS) if freedom < 6 else 1
     ranges = [_range(cluster.entries[cluster.joints[i]][0], tied[i:i + 1], start[i]) for i in columns]
-    sizes = [max((high - low) / count, 1e-9) for low, high in ranges]
+    sizes = [max((high - low) / cells, 1e-9) for low, high in ranges]
     _, q, G, _ = tangle.close(n, start)
-    found = {(0,) * freedom: (q, G)}
-    todo = list(found)
+    # Where several ways lead to a pose, around a singular one, the straight one from the start counts.
+    found, straight_on, count = {}, [], itertools.count()
+    todo = [(0, next(count), (0,) * freedom, q, G)]
     while todo and len(found) < 2 * POSES:
-        node = todo.pop(0)
+        detours, _, node, q, G = heapq.heappop(todo)
+        if node in found:
+            continue
+        found[node] = q, G
+        straight_on.append(detours == 0)
         for axis, sign in itertools.product(range(freedom), (1, -1)):
             near = tuple(value + sign * (a == axis) for a, value in enumerate(node))
             low, high = ranges[axis]
             # half a cell beyond the range, so that its ends have poses on both sides
             if near in found or not low - sizes[axis] <= near[axis] * sizes[axis] <= high + sizes[axis]:
                 continue
-            closed = _walk(tangle, n, *found[node], axis, sign * sizes[axis])
+            closed = _walk(tangle, n, q, G, axis, sign * sizes[axis])
             if closed is not None:
-                found[near] = closed
-                todo.append(near)
+                straight = axis == int(np.argmax(np.abs(near))) and near[axis] * sign > 0
+                heapq.heappush(todo, (detours + (not straight), next(count), near, *closed))
     q, G = (np.array(each) for each in zip(*found.values()))
     linear = len(q) > 2 and bool(abs(G - G[0]).max() < 1e-9)
     if linear:
-        q, G, found = q[:1], G[:1], {(0,) * freedom: None}
-    lattice, cells = _lattice(np.array(list(found)), sizes, columns)
+        q, G, found, straight_on = q[:1], G[:1], {(0,) * freedom: None}, [True]
+    lattice, cells = _lattice(np.array(list(found)), np.array(straight_on), sizes, columns)
     curves = np.zeros((*G.shape, freedom))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
@@ -104,12 +110,24 @@ def _curves(tangle, n, q, freedom):
     return curves
 
 
-def _lattice(nodes, sizes, columns):
-    """Return (lattice, cells) that find the pose next to given independent joints; gaps take the nearest pose."""
+def _lattice(nodes, straight, sizes, columns):
+    """Return (lattice, cells (cells, 2)) that find the pose next to given independent joints; gaps take the nearest.
+
+    A pose that only a detour reached comes second, after a straight one in a neighbouring cell.
+    """
     low, high = nodes.min(axis=0), nodes.max(axis=0)
     shape = high - low + 1
-    cells = np.full(shape, -1)
-    cells[tuple((nodes - low).T)] = np.arange(len(nodes))
-    for gap in np.argwhere(cells < 0):
-        cells[tuple(gap)] = abs(nodes - low - gap).sum(axis=1).argmin()
-    return np.column_stack((low * sizes, sizes, shape, columns)), cells.ravel()
+    own = np.full(shape, -1)
+    own[tuple((nodes - low).T)] = np.arange(len(nodes))
+    cells = np.empty((own.size, 2), dtype=np.int64)
+    for row, cell in enumerate(np.ndindex(*shape)):
+        pose = own[cell]
+        if pose >= 0 and straight[pose]:
+            cells[row] = pose, -1
+            continue
+        away = abs(nodes - low - cell)
+        near = np.where(straight & (away.max(axis=1) <= 1), away.sum(axis=1), np.inf)
+        first = int(near.argmin()) if np.isfinite(near.min()) else -1
+        second = pose if pose >= 0 else int(away.sum(axis=1).argmin())
+        cells[row] = (second, -1) if first < 0 or first == second else (first, second)
+    return np.column_stack((low * sizes, sizes, shape, columns)), cells

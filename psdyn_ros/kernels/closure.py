@@ -61,8 +61,8 @@ def close_positions(cluster, loops):
 
 
 @kernel
-def nearest_pose(cluster, loops, x, n):
-    """Return the row of the closed pose next to the coordinates x; -1 where they are no numbers."""
+def cell_of(cluster, loops, x, n):
+    """Return the cell of the table of closed poses for the coordinates x; -1 where they are no numbers."""
     first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
     for a in range(freedom):
         low, size, cells, row = loops.lattice[n, a]
@@ -73,7 +73,7 @@ def nearest_pose(cluster, loops, x, n):
         step = step_from(t, position, loops.poses[cluster['pose'], int(row)])
         i = math.floor((step - low) / size + 0.5)
         cell = cell * int(cells) + int(min(max(i, 0.0), cells - 1.0))
-    return loops.cells[cluster['cell'] + cell]
+    return cluster['cell'] + cell
 
 
 @kernel
@@ -155,18 +155,25 @@ def walk(cluster, loops, x, n, pose):
 @kernel
 def close_cluster(cluster, loops, x, n):
     """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; 0, SINGULAR or OPEN."""
-    pose = nearest_pose(cluster, loops, x, n)
-    if pose < 0:
+    cell, status = cell_of(cluster, loops, x, n), OPEN
+    if cell < 0:
         return OPEN
-    predict(cluster, loops, x, n, pose)
-    if cluster['linear']:
-        return 0
-    if cluster['dyads'] > 0:
-        return 0 if close_dyads(cluster, loops) else OPEN
-    status = close_positions(cluster, loops)
-    if status == 0 and on_branch(cluster, loops, JUMP):
-        return 0
-    return walk(cluster, loops, x, n, pose)
+    for candidate in range(2):
+        pose = loops.cells[cell, candidate]
+        if pose < 0:
+            return status
+        predict(cluster, loops, x, n, pose)
+        if cluster['linear']:
+            return 0
+        if cluster['dyads'] > 0:
+            return 0 if close_dyads(cluster, loops) else OPEN
+        status = close_positions(cluster, loops)
+        if status == 0 and on_branch(cluster, loops, JUMP):
+            return 0
+        status = walk(cluster, loops, x, n, pose)
+        if status == 0:
+            return 0
+    return status
 
 
 @kernel

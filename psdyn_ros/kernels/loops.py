@@ -87,7 +87,7 @@ class Loops(NamedTuple):
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
     curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
     lattice: np.ndarray         # (clusters, largest freedom, 3) of each independent joint: first cell, size, cells
-    cells: np.ndarray           # pose next to each cell, -1: none
+    cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it, -1: none
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
     gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
     driven: np.ndarray          # (actuators,) modules
