@@ -11,7 +11,7 @@ import math
 
 from .compiler import entry, kernel
 from .dyads import close_dyads
-from .linear import least_squares
+from .linear import factorise, solve_factorised
 from .planar_loops import bias_of_pin, bias_planar, linearise_planar, place_planar
 from .spatial import dot
 from .spatial_loops import bias_motion, bias_of_row, direction_of, linearise, place_joints
@@ -19,6 +19,7 @@ from .spatial_loops import bias_motion, bias_of_row, direction_of, linearise, pl
 SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
+ROUNDING = 1e-16                # expected next step that is none [m, rad]
 JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
 WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
 
@@ -37,26 +38,25 @@ def residuals(cluster, loops):
 def close_positions(cluster, loops):
     """Newton's method on phi(q) = 0 from the q in work, the independent ones held; 0, SINGULAR or OPEN."""
     first, joints, tied, work, A = cluster['first'], cluster['joints'], loops.tied, loops.work, loops.A
-    dependent = joints - cluster['freedom']
+    dependent, before = joints - cluster['freedom'], 1e-9
     for _ in range(40):
         worst, rows = residuals(cluster, loops)
         if not worst < math.inf:
             return OPEN
-        # the column of -phi stands right behind the dependent ones
-        for i in range(rows):
-            A[i, dependent] = A[i, joints]
-        if not least_squares(A, rows, dependent, dependent + 1) > RANK:
+        if not factorise(A, rows, dependent) > RANK:
             return SINGULAR if worst < 1e-6 else OPEN
+        solve_factorised(A, rows, dependent, joints)
         largest = 0.0
         for d in range(dependent):
-            largest = max(largest, abs(A[d, dependent]))
+            largest = max(largest, abs(A[d, joints]))
         damping = 1.0 if largest < 0.5 else 0.5 / largest
         for j in range(first, first + joints):
             if tied[j]['independent'] < 0:
-                work[j]['q'] += damping * A[tied[j]['column'], dependent]
-        # what is left is about the square of the last step
-        if largest < STEP:
+                work[j]['q'] += damping * A[tied[j]['column'], joints]
+        # steps shrink quadratically: the next one would be about c largest^2 with c = largest / before^2
+        if largest < STEP or largest * largest * max(1.0, largest / (before * before)) < ROUNDING:
             return 0
+        before = largest
     return OPEN
 
 
@@ -128,9 +128,10 @@ def walk(cluster, loops, x, n, pose):
         work[first + j]['q'] = loops.poses[pose, j]
     for i in range(WALK):
         _, rows = residuals(cluster, loops)
-        if not least_squares(A, rows, dependent, joints) > RANK:
+        if not factorise(A, rows, dependent) > RANK:
             return SINGULAR
         for a in range(freedom):
+            solve_factorised(A, rows, dependent, dependent + a)
             row = int(loops.lattice[n, a, 3])
             t = tied[first + row]
             step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row]) / WALK
@@ -195,8 +196,10 @@ def differentiate(cluster, loops, xd):
     if not worst < cluster['gap']:
         return OPEN
     if not cluster['linear']:
-        if not least_squares(A, rows, dependent, joints) > RANK:
+        if not factorise(A, rows, dependent) > RANK:
             return SINGULAR
+        for a in range(freedom):
+            solve_factorised(A, rows, dependent, dependent + a)
     for j in range(first, first + joints):
         t, u = tied[j], work[j]
         u['qd'], u['g'] = 0.0, 0.0
@@ -223,23 +226,21 @@ def differentiate(cluster, loops, xd):
 
 @kernel
 def accelerations_at_rest(cluster, loops):
-    """Set g, the accelerations of the joints at ydd = 0, from the second rates of the constraints."""
-    dependent, A = cluster['joints'] - cluster['freedom'], loops.A
+    """Set g, the accelerations of the joints at ydd = 0; the system of `differentiate` is factorised."""
+    joints, A, rows = cluster['joints'], loops.A, cluster['rows']
+    dependent = joints - cluster['freedom']
     if cluster['planar']:
         rows = 2 * cluster['pins']
-        linearise_planar(cluster, loops.tied, loops.pins, loops.work, A)
         for i in range(cluster['pins']):
             x, y = bias_of_pin(loops.pins[cluster['pin'] + i], loops.work)
-            A[2 * i, dependent], A[2 * i + 1, dependent] = -x, -y
+            A[2 * i, joints], A[2 * i + 1, joints] = -x, -y
     else:
-        rows = cluster['rows']
-        linearise(cluster, loops.tied, loops.rows, loops.work, A)
         for i in range(rows):
-            A[i, dependent] = -bias_of_row(loops.rows[cluster['row'] + i], loops.work)
-    least_squares(A, rows, dependent, dependent + 1)
-    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+            A[i, joints] = -bias_of_row(loops.rows[cluster['row'] + i], loops.work)
+    solve_factorised(A, rows, dependent, joints)
+    for j in range(cluster['first'], cluster['first'] + joints):
         if loops.tied[j]['independent'] < 0:
-            loops.work[j]['g'] = A[loops.tied[j]['column'], dependent]
+            loops.work[j]['g'] = A[loops.tied[j]['column'], joints]
 
 
 @kernel

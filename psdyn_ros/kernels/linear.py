@@ -69,3 +69,51 @@ def least_squares(A, rows, unknowns, columns):
                 total -= A[j, i] * A[i, c]
             A[j, c] = total / A[j, j]
     return small / large if unknowns > 0 else 1.0
+
+
+@kernel
+def factorise(A, rows, unknowns):
+    """Factorise A[:rows, :unknowns] in place by Householder reflections; return min |R_jj| / max |R_jj|.
+
+    Row `rows` of A takes what the diagonal has no room for.
+    """
+    small, large = math.inf, 0.0
+    for j in range(unknowns):
+        norm = 0.0
+        for i in range(j, rows):
+            norm += A[i, j] * A[i, j]
+        norm = math.sqrt(norm)
+        small, large = min(small, norm), max(large, norm)
+        if norm == 0.0:
+            return 0.0
+        head = A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
+        A[j, j] = -norm if head > 0.0 else norm
+        A[rows, j] = head
+        for c in range(j + 1, unknowns):
+            reflect(A, rows, j, c)
+    return small / large if unknowns > 0 else 1.0
+
+
+@kernel
+def reflect(A, rows, j, c):
+    """Apply the reflection of column j to column c."""
+    head = A[rows, j]
+    total = head * A[j, c]
+    for i in range(j + 1, rows):
+        total += A[i, j] * A[i, c]
+    total /= abs(head * A[j, j])
+    A[j, c] -= total * head
+    for i in range(j + 1, rows):
+        A[i, c] -= total * A[i, j]
+
+
+@kernel
+def solve_factorised(A, rows, unknowns, c):
+    """Replace the first `unknowns` entries of column c by the least-squares solution for that right-hand side."""
+    for j in range(unknowns):
+        reflect(A, rows, j, c)
+    for j in range(unknowns - 1, -1, -1):
+        total = A[j, c]
+        for i in range(j + 1, unknowns):
+            total -= A[j, i] * A[i, c]
+        A[j, c] = total / A[j, j]
