@@ -87,7 +87,7 @@ def test_initial_positions_are_within_the_limits(name):
 @pytest.mark.parametrize('name', MASSES)
 def test_every_machine_has_its_configuration(name):
     nodes = yaml.safe_load((ROOT / 'config' / f'{name}.yaml').read_text())
-    assert {'/**/simulator', '/**/controller'} >= nodes.keys() >= {'/**/simulator'}
+    assert {'/**/simulator', '/**/controller', '/**/demo'} >= nodes.keys() >= {'/**/simulator'}
     assert ('/**/controller' in nodes) == (name in DRIVEN)
     for node in nodes.values():
         assert node['ros__parameters'].get('allow_unphysical', False) == (name in UNPHYSICAL)

@@ -157,7 +157,7 @@ class GeneralManipulator(Manipulator):
         some of its coordinates.  Raises ActuationError where the actuators cannot drive every joint.
         """
         allocation = self.allocation
-        if self._direct:
+        if self._direct and np.isinf(allocation.upper).all() and np.isinf(allocation.lower).all():
             return self.generalized_forces(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)[
                 ..., self._loops.base:]
         arrays = self._arrays(True, x=x, xd=xd, xdd=xdd)

@@ -167,6 +167,10 @@ def close_cluster(cluster, loops, x, n):
         if cluster['linear']:
             return 0
         if cluster['dyads'] > 0:
+            # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
+            for j in range(cluster['joints']):
+                if loops.tied[cluster['first'] + j]['independent'] < 0:
+                    loops.work[cluster['first'] + j]['q'] = loops.poses[pose, j]
             return 0 if close_dyads(cluster, loops) else OPEN
         status = close_positions(cluster, loops)
         if status == 0 and on_branch(cluster, loops, JUMP):

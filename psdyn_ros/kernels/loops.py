@@ -29,8 +29,7 @@ TIED = np.dtype([
     ('turns', 'i8'),                            # 1: an independent joint that turns without limits
     ('independent', 'i8'),                      # column of G, -1: dependent
     ('coordinate', 'i8'),                       # row of xd when independent
-    ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame in its parent body, in URDF link axes
-    ('axis', 'f8', 3),
+    ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame, z along its axis, in that of its parent
     ('column', 'i8'),                           # of the linear systems: dependent joints first
     ('sign', 'f8'),                             # planar: of the turn about the normal, 0 for a slide
     ('d', 'f8', 2), ('s', 'f8', 2),             # planar: joint in its parent body, direction of a slide

@@ -31,7 +31,7 @@ def place_joints(cluster, tied, work):
     """Set pose and screw of every body of a cluster from its q."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         t, u = tied[j], work[j]
-        axis, R0 = vector(t['axis']), t['rotation']
+        R0 = t['rotation']
         # joint frame in the base body
         if t['parent'] < 0:
             x, y, z = (R0[0], R0[3], R0[6]), (R0[1], R0[4], R0[7]), (R0[2], R0[5], R0[8])
@@ -43,25 +43,18 @@ def place_joints(cluster, tied, work):
             y = rotate(R, (R0[1], R0[4], R0[7]))
             z = rotate(R, (R0[2], R0[5], R0[8]))
             p = add(vector(v['place']), rotate(R, vector(t['position'])))
-        along = add(add(scale(axis[0], x), scale(axis[1], y)), scale(axis[2], z))
         if t['slides']:
-            p = add(p, scale(u['q'], along))
-            store(u['screw'], along, (0.0, 0.0, 0.0))
+            p = add(p, scale(u['q'], z))
+            store(u['screw'], z, (0.0, 0.0, 0.0))
         else:
             c, s = math.cos(u['q']), math.sin(u['q'])
-            x, y, z = turn_about(along, x, c, s), turn_about(along, y, c, s), turn_about(along, z, c, s)
-            store(u['screw'], cross(p, along), along)
+            x, y = add(scale(c, x), scale(s, y)), sub(scale(c, y), scale(s, x))
+            store(u['screw'], cross(p, z), z)
         R = u['rotation']
         R[0], R[3], R[6] = x
         R[1], R[4], R[7] = y
         R[2], R[5], R[8] = z
         u['place'][0], u['place'][1], u['place'][2] = p
-
-
-@kernel
-def turn_about(axis, a, c, s):
-    """Return a turned about a unit axis (Rodrigues)."""
-    return add(add(scale(c, a), scale(s, cross(axis, a))), scale((1.0 - c) * dot(axis, a), axis))
 
 
 @kernel

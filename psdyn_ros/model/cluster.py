@@ -100,39 +100,59 @@ def _cluster(closures, entries, owner):
 
 def tied_records(cluster, first, module_of):
     """Return the TIED records of a cluster whose first joint is row `first`; module_of: {joint: module}."""
-    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    row, axes = {id(body): first + i for i, body in enumerate(cluster.bodies)}, _body_axes(cluster)
     records = np.zeros(len(cluster.bodies), TIED)
     for record, body in zip(records, cluster.bodies):
         joint, pose, _ = cluster.entries[body.joint]
         record['module'] = module_of[joint.name]
         record['parent'] = row.get(id(body.parent), -1)
         record['slides'] = joint.type == 'prismatic'
-        record['rotation'], record['position'] = pose.rotation.ravel(), pose.position
-        record['axis'] = joint.axis
+        parent = axes[id(body.parent)].T
+        record['rotation'] = (parent @ pose.rotation @ axes[id(body)]).ravel()
+        record['position'] = parent @ pose.position
         record['independent'] = -1
     return records
 
 
+def _body_axes(cluster):
+    """Return {id(body): rotation}: the kernels describe a body in axes whose z is that of the joint that moves it."""
+    axes = {id(cluster.base): np.eye(3)}
+    for body in cluster.bodies:
+        z = cluster.entries[body.joint][0].axis
+        x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+        x /= np.linalg.norm(x)
+        axes[id(body)] = np.column_stack((x, np.cross(z, x), z))
+    return axes
+
+
 def row_records(cluster, first):
     """Return (ROW, LOSS) records of a cluster."""
-    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    row, axes = {id(body): first + i for i, body in enumerate(cluster.bodies)}, _body_axes(cluster)
     rows, losses = [], []
     for closure in cluster.closures:
         a, b = cluster.owner[closure.parent], cluster.owner[closure.child]
         at = row.get(id(a), -1), row.get(id(b), -1)
         frames = (_frame(a.links[closure.parent] @ closure.parent_origin, closure.parent_axis, closure.type),
                   _frame(b.links[closure.child] @ closure.child_origin, closure.child_axis, closure.type))
-        rows += _rows(closure.type, at, *frames)
+        ends = axes[id(a)].T, axes[id(b)].T
+        rows += [_turned(record, *ends) for record in _rows(closure.type, at, *frames)]
         if closure.type != 'revolute' and (closure.damping or closure.friction):
             raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> of a closure of type "
                             f"'{closure.type}' is not computed; it counts for type 'revolute', and on joints")
         if closure.type == 'revolute' and (closure.damping or closure.friction):
             loss = np.zeros((), LOSS)
             loss['a'], loss['b'] = at
-            loss['axis'], loss['slip'] = frames[0][1], 5e-3
+            loss['axis'], loss['slip'] = ends[0] @ frames[0][1], 5e-3
             loss['damping'], loss['friction'] = closure.damping, closure.friction
             losses.append(loss)
     return rows, losses
+
+
+def _turned(record, a, b):
+    """Return a ROW whose vectors the rotations a, b take to the axes of its bodies."""
+    record['pa'], record['u'] = a @ record['pa'], a @ record['u']
+    record['pb'], record['w'] = b @ record['pb'], b @ record['w']
+    return record
 
 
 def _frame(placed, axis, kind):
@@ -173,7 +193,7 @@ def _rows(kind, at, first, second):
 
 def sense_records(cluster, first):
     """Return ROW records of directions that closures hold alike, where their equations would also hold turned over."""
-    row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
+    row, axes = {id(body): first + i for i, body in enumerate(cluster.bodies)}, _body_axes(cluster)
     senses = []
     for closure in cluster.closures:
         a, b = cluster.owner[closure.parent], cluster.owner[closure.child]
@@ -189,7 +209,7 @@ def sense_records(cluster, first):
             record = np.zeros((), ROW)
             record['kind'], record['u'], record['w'] = DIRECTION, u, w
             record['a'], record['b'] = row.get(id(a), -1), row.get(id(b), -1)
-            senses.append((closure, record))
+            senses.append((closure, _turned(record, axes[id(a)].T, axes[id(b)].T)))
     return senses
 
 
@@ -226,5 +246,5 @@ def planar_records(cluster, tied, first, losses):
         pins.append(pin)
     for loss in losses:
         body = next((body for body in cluster.bodies if row[id(body)] == loss['a']), cluster.base)
-        loss['axis'], loss['planar'] = rest[id(body)].rotation @ loss['axis'], 1
+        loss['axis'], loss['planar'] = rest[id(body)].rotation @ _body_axes(cluster)[id(body)] @ loss['axis'], 1
     return normal, pins
