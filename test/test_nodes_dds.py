@@ -239,7 +239,12 @@ def test_states_come_at_the_rate_with_stamps_on_its_grid(simulated):
     simulated.until(lambda: len(simulated.states) >= 500)
     stamps = np.array([stamp_of(msg) for msg in simulated.states])
     steps = np.diff(stamps) / 2e6
-    assert (steps > 0.5).all() and np.abs(steps - np.round(steps)).max() < 1e-6
+    assert (steps > 0).all()
+    off = np.abs(steps - np.round(steps)) > 1e-6
+    if off.any():
+        # a stall longer than max_catch_up shifts the grid, once, and is reported as time lost
+        assert off.sum() <= 2
+        simulated.until(lambda: float(simulated.report('simulator: plant')[2]['lost time [s]']) > 0.0)
     assert (stamps[-1] - stamps[0]) / 2e6 == pytest.approx(len(stamps), rel=0.2)
 
 
