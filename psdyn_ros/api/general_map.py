@@ -4,11 +4,10 @@ import numpy as np
 from ..kernels.closure import OPEN, close_all
 from ..kernels.loops import SCRATCH
 from ..kernels.quantities import coordinates
-from ..kernels.records import LOOP
-from ..model.errors import LoopError, MeasurementError, TogglePointError, UnknownNameError, did_you_mean
+from ..model.errors import LoopError, MeasurementError, TogglePointError
 from .closing import Tangle
 from .failures import measurement_error
-from .joint_map import checked_rows
+from .joint_map import checked_rows, measured_rows
 from .pose_table import pose_table
 
 
@@ -22,28 +21,9 @@ class GeneralJointMap:
     def __init__(self, manipulator, names):
         self.names = tuple(names)
         self._manipulator, self._machine = manipulator, manipulator.machine
-        machine = self._machine
-        repeated = [name for name in self.names if self.names.count(name) > 1]
-        if repeated:
-            raise MeasurementError(f"joint '{repeated[0]}' is listed {len(repeated)} times")
-        for name in self.names:
-            if name not in machine.joints:
-                raise UnknownNameError(f"joint '{name}': no movable joint of '{machine.name}'"
-                                       f'{did_you_mean(name, machine.joints)}')
-        loops = manipulator.loops
-        self._own = np.flatnonzero(loops.own >= 0)
-        places = {machine.joints.index(name): row for row, name in enumerate(self.names)}
-        self._mods = machine.records[self._own]
-        joints = self._mods['joint']
-        self._rows = np.array([[places.get(int(j), -1) for j in row] for row in joints], dtype=np.int64).reshape(-1, 3)
-        self._rows[joints < 0] = -1
-        for k, row in zip(self._own, self._rows):
-            if (row < 0).all():
-                module = machine.modules[k]
-                others = f" (or '{module.triangle.boom.name}', or '{module.triangle.barrel.name}')" \
-                    if machine.records[k]['kind'] == LOOP else ''
-                raise MeasurementError(f"the joints {list(self.names)} do not fix '{module.name}'{others}; measure it "
-                                       'too')
+        self._own = np.flatnonzero(manipulator.loops.own >= 0)
+        self._mods = self._machine.records[self._own]
+        self._rows = measured_rows(self._machine, self.names, self._own)
         self._tie()
 
     def _preferred(self):

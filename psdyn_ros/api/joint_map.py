@@ -14,28 +14,7 @@ class JointMap:
     def __init__(self, machine, names):
         self.names = tuple(names)
         self._machine = machine
-        repeated = [name for name in self.names if self.names.count(name) > 1]
-        if repeated:
-            raise MeasurementError(f"joint '{repeated[0]}' is listed {len(repeated)} times")
-        for name in self.names:
-            if name not in machine.joints:
-                raise UnknownNameError(f"joint '{name}': no movable joint of '{machine.name}'"
-                                       f'{did_you_mean(name, machine.joints)}')
-        places = {machine.joints.index(name): row for row, name in enumerate(self.names)}
-        joints = machine.records['joint']
-        self._rows = np.array([[places.get(int(j), -1) for j in row] for row in joints], dtype=np.int64)
-        # -1 marks "no such joint" in the records as well as "not measured" here
-        self._rows[joints < 0] = -1
-        for module, row, record in zip(machine.modules, self._rows, machine.records):
-            if (row < 0).all():
-                self._refuse(module, record)
-
-    def _refuse(self, module, record):
-        others = ''
-        if record['kind'] == LOOP:
-            triangle = module.triangle
-            others = f" (or '{triangle.boom.name}', or '{triangle.barrel.name}') of loop '{triangle.name}'"
-        raise MeasurementError(f"the joints {list(self.names)} do not fix '{module.name}'{others}; measure it too")
+        self._rows = measured_rows(machine, self.names, range(len(machine.modules)))
 
     def state(self, position, velocity=None):
         """Return (x, xd, residual) for positions and velocities (m,) in the order of `names`.
@@ -64,6 +43,37 @@ class JointMap:
         if status != 0:
             raise measurement_error(self._machine, status, self.names, self._rows, rates[0])
         return out
+
+
+def measured_rows(machine, names, modules):
+    """Return (modules, 3) where in `names` the joints of modules stand that fix them alone, -1: not measured.
+
+    Raises MeasurementError where one is not fixed, or a joint listed twice; UnknownNameError.
+    """
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise MeasurementError(f"joint '{repeated[0]}' is listed {len(repeated)} times")
+    for name in names:
+        if name not in machine.joints:
+            raise UnknownNameError(f"joint '{name}': no movable joint of '{machine.name}'"
+                                   f'{did_you_mean(name, machine.joints)}')
+    places = {machine.joints.index(name): row for row, name in enumerate(names)}
+    joints = machine.records['joint'][list(modules)]
+    rows = np.array([[places.get(int(j), -1) for j in row] for row in joints], dtype=np.int64).reshape(-1, 3)
+    # -1 marks "no such joint" in the records as well as "not measured" here
+    rows[joints < 0] = -1
+    for k, row in zip(modules, rows):
+        if (row < 0).all():
+            _refuse(machine, names, k)
+    return rows
+
+
+def _refuse(machine, names, k):
+    module, others = machine.modules[k], ''
+    if machine.records[k]['kind'] == LOOP:
+        triangle = module.triangle
+        others = f" (or '{triangle.boom.name}', or '{triangle.barrel.name}') of loop '{triangle.name}'"
+    raise MeasurementError(f"the joints {list(names)} do not fix '{module.name}'{others}; measure it too")
 
 
 def checked_rows(names, position, velocity, acceleration):

@@ -77,12 +77,26 @@ def cell_of(cluster, loops, x, n):
 
 
 @kernel
+def take_pose(cluster, loops, pose):
+    """Set q of a cluster to a closed pose."""
+    for j in range(cluster['joints']):
+        loops.work[cluster['first'] + j]['q'] = loops.poses[pose, j]
+
+
+@kernel
+def set_independent(cluster, loops, x, n):
+    """Set q of the independent joints of a cluster to the coordinates x."""
+    for a in range(cluster['freedom']):
+        j = cluster['first'] + int(loops.lattice[n, a, 3])
+        loops.work[j]['q'] = x[loops.tied[j]['coordinate'] + (1 if loops.base else 0)]
+
+
+@kernel
 def predict(cluster, loops, x, n, pose):
     """Set q of a cluster for the coordinates x to second order from a closed pose."""
     first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
     shift = 1 if loops.base else 0
-    for j in range(joints):
-        work[first + j]['q'] = loops.poses[pose, j]
+    take_pose(cluster, loops, pose)
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
         t = loops.tied[first + row]
@@ -96,9 +110,7 @@ def predict(cluster, loops, x, n, pose):
                 square = step * step_from(t, x[t['coordinate'] + shift], loops.poses[pose, other])
                 for j in range(joints):
                     work[first + j]['q'] += loops.curves[pose, j, a * freedom + b] * square
-    for a in range(freedom):
-        j = first + int(loops.lattice[n, a, 3])
-        work[j]['q'] = x[loops.tied[j]['coordinate'] + shift]
+    set_independent(cluster, loops, x, n)
     for j in range(first, first + joints):
         work[j]['near'] = work[j]['q']
 
@@ -124,8 +136,7 @@ def walk(cluster, loops, x, n, pose):
     first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
                                              loops.work, loops.A)
     dependent, shift = joints - freedom, 1 if loops.base else 0
-    for j in range(joints):
-        work[first + j]['q'] = loops.poses[pose, j]
+    take_pose(cluster, loops, pose)
     for i in range(WALK):
         _, rows = residuals(cluster, loops)
         if not factorise(A, rows, dependent) > RANK:
@@ -140,9 +151,7 @@ def walk(cluster, loops, x, n, pose):
                 if tied[j]['independent'] < 0:
                     work[j]['q'] += A[tied[j]['column'], dependent + a] * step
         if i == WALK - 1:
-            for a in range(freedom):
-                j = first + int(loops.lattice[n, a, 3])
-                work[j]['q'] = x[tied[j]['coordinate'] + shift]
+            set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
         status = close_positions(cluster, loops)
@@ -163,15 +172,14 @@ def close_cluster(cluster, loops, x, n):
         pose = loops.cells[cell, candidate]
         if pose < 0:
             return status
+        if cluster['dyads'] > 0:
+            # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
+            take_pose(cluster, loops, pose)
+            set_independent(cluster, loops, x, n)
+            return 0 if close_dyads(cluster, loops) else OPEN
         predict(cluster, loops, x, n, pose)
         if cluster['linear']:
             return 0
-        if cluster['dyads'] > 0:
-            # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
-            for j in range(cluster['joints']):
-                if loops.tied[cluster['first'] + j]['independent'] < 0:
-                    loops.work[cluster['first'] + j]['q'] = loops.poses[pose, j]
-            return 0 if close_dyads(cluster, loops) else OPEN
         status = close_positions(cluster, loops)
         if status == 0 and on_branch(cluster, loops, JUMP):
             return 0

@@ -37,6 +37,26 @@ def solve_upper(L, n, b):
 
 
 @kernel
+def reflector(A, rows, j):
+    """Return (norm, head): the length of column j from its diagonal on, and the first entry of its reflector."""
+    norm = 0.0
+    for i in range(j, rows):
+        norm += A[i, j] * A[i, j]
+    norm = math.sqrt(norm)
+    return norm, A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
+
+
+@kernel
+def substitute_back(A, unknowns, c):
+    """Replace column c by the solution of R x = c."""
+    for j in range(unknowns - 1, -1, -1):
+        total = A[j, c]
+        for i in range(j + 1, unknowns):
+            total -= A[j, i] * A[i, c]
+        A[j, c] = total / A[j, j]
+
+
+@kernel
 def least_squares(A, rows, unknowns, columns):
     """Solve A[:, :unknowns] X = A[:, unknowns:columns] in place by Householder reflections.
 
@@ -44,14 +64,10 @@ def least_squares(A, rows, unknowns, columns):
     """
     small, large = math.inf, 0.0
     for j in range(unknowns):
-        norm = 0.0
-        for i in range(j, rows):
-            norm += A[i, j] * A[i, j]
-        norm = math.sqrt(norm)
+        norm, head = reflector(A, rows, j)
         small, large = min(small, norm), max(large, norm)
         if norm == 0.0:
             return 0.0
-        head = A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
         beta = 1.0 / (norm * abs(head))
         A[j, j] = head
         for c in range(j + 1, columns):
@@ -63,11 +79,7 @@ def least_squares(A, rows, unknowns, columns):
                 A[i, c] -= total * A[i, j]
         A[j, j] = -norm if head > 0.0 else norm
     for c in range(unknowns, columns):
-        for j in range(unknowns - 1, -1, -1):
-            total = A[j, c]
-            for i in range(j + 1, unknowns):
-                total -= A[j, i] * A[i, c]
-            A[j, c] = total / A[j, j]
+        substitute_back(A, unknowns, c)
     return small / large if unknowns > 0 else 1.0
 
 
@@ -79,14 +91,10 @@ def factorise(A, rows, unknowns):
     """
     small, large = math.inf, 0.0
     for j in range(unknowns):
-        norm = 0.0
-        for i in range(j, rows):
-            norm += A[i, j] * A[i, j]
-        norm = math.sqrt(norm)
+        norm, head = reflector(A, rows, j)
         small, large = min(small, norm), max(large, norm)
         if norm == 0.0:
             return 0.0
-        head = A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
         A[j, j] = -norm if head > 0.0 else norm
         A[rows, j] = head
         for c in range(j + 1, unknowns):
@@ -112,8 +120,4 @@ def solve_factorised(A, rows, unknowns, c):
     """Replace the first `unknowns` entries of column c by the least-squares solution for that right-hand side."""
     for j in range(unknowns):
         reflect(A, rows, j, c)
-    for j in range(unknowns - 1, -1, -1):
-        total = A[j, c]
-        for i in range(j + 1, unknowns):
-            total -= A[j, i] * A[i, c]
-        A[j, c] = total / A[j, j]
+    substitute_back(A, unknowns, c)

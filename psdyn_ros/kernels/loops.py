@@ -59,7 +59,7 @@ LOSS = np.dtype([
 
 TIED_WORK = np.dtype([
     ('near', 'f8'),                             # q before Newton's method
-    ('q', 'f8'), ('qd', 'f8'), ('qdd', 'f8'), ('g', 'f8'),
+    ('q', 'f8'), ('qd', 'f8'), ('g', 'f8'),
     ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
     ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
     ('velocity', 'f8', 6), ('bias', 'f8', 6),   # twist; acceleration at qdd = 0
