@@ -16,29 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-import yaml
+from .errors import ModelError, did_you_mean, shorten
+from .parameter_file import CHOICE, FLAG, JOINT, LINK, NUMBER, VECTOR, Parameter, ParameterFile, checked, plain
 
-from .errors import DuplicateNameError, ModelError, did_you_mean, shorten
-from .xml_reader import read_text
-
-MAX_BYTES = 1024 * 1024
-DEEPEST = 4         # levels of a ROS parameter file above `external_forces`
-SECTION, ROS = 'external_forces', 'ros__parameters'
-
-NUMBER, VECTOR, CHOICE, FLAG, LINK, JOINT = 'number', 'vector', 'choice', 'flag', 'link', 'joint'
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a type of force; required where the default is None."""
-
-    name: str
-    kind: str
-    description: str
-    default: object = None
-    low: float = -math.inf
-    high: float = math.inf
-    choices: tuple = ()
+SECTION = 'external_forces'
 
 
 @dataclass(frozen=True)
@@ -131,7 +112,7 @@ def _spec(name, where, given):
     """Return the `ForceSpec` of {parameter: (where, value)}."""
     if 'type' not in given:
         raise ModelError(f"{where}: 'type' is missing; there are: {', '.join(TYPES)}")
-    kind = _value(TYPE, *given['type'])
+    kind = checked(TYPE, *given['type'])
     parameters = {parameter.name: parameter for parameter in TYPES[kind].parameters}
     for key, (line, _) in given.items():
         if key != 'type' and key not in parameters:
@@ -139,46 +120,12 @@ def _spec(name, where, given):
     values = {}
     for key, parameter in parameters.items():
         if key in given:
-            values[key] = _value(parameter, *given[key])
+            values[key] = checked(parameter, *given[key])
         elif parameter.default is None:
             raise ModelError(f"{where}: '{key}' is missing ({parameter.description})")
         else:
             values[key] = parameter.default
     return ForceSpec(name, kind, where, SimpleNamespace(**values))
-
-
-def _value(parameter, where, value):
-    """Return the checked value of one parameter, of YAML texts or of Python values."""
-    where = f"{where}: '{parameter.name}'"
-    if parameter.kind == NUMBER:
-        return _number(parameter, where, value)
-    if parameter.kind == VECTOR:
-        if isinstance(value, (str, Mapping)) or not hasattr(value, '__len__') or len(value) != 3:
-            raise ModelError(f'{where} is {value!r:.80}; expected a list of three numbers ({parameter.description})')
-        return tuple(_number(parameter, where, one) for one in value)
-    if parameter.kind == FLAG:
-        flags = {'true': True, 'false': False}
-        if str(value).lower() not in flags:
-            raise ModelError(f'{where} is {value!r:.80}; expected true or false')
-        return flags[str(value).lower()]
-    if not isinstance(value, str) or not value:
-        raise ModelError(f'{where} is {value!r:.80}; expected a name ({parameter.description})')
-    if parameter.choices and value not in parameter.choices:
-        raise ModelError(f"{where}: there is no '{shorten(value)}'{did_you_mean(value, parameter.choices)}")
-    return value
-
-
-def _number(parameter, where, value):
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise ModelError(f'{where} is {value!r:.80}; expected a finite number ({parameter.description})')
-    if not parameter.low <= number <= parameter.high:
-        raise ModelError(f'{where} is {number:g}; expected {parameter.low:g} to {parameter.high:g} '
-                         f'({parameter.description})')
-    return number
 
 
 def _from_mapping(source):
@@ -199,81 +146,13 @@ def _from_mapping(source):
 
 def _from_file(path):
     """Yield (name, where, {parameter: (where, value)}) of a YAML file, its values still texts or lists of texts."""
-    text = read_text(path, MAX_BYTES)
-    try:
-        # nodes rather than values: each knows its line, and an alias of an alias of ... is never expanded
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ModelError(f"external forces file '{path}' is not YAML: {error}") from error
-    sections = list(_sections(path, root, DEEPEST))
-    if len(sections) != 1:
-        where = ' and '.join(f'line {_line(section)}' for section in sections)
-        raise ModelError(f"external forces file '{path}' has " + (
-            f"'{SECTION}' more than once: {where}" if sections else
-            f"no '{SECTION}', neither at the top nor below '{ROS}'{_hint(path, root)}"))
-    for key, node in _mapping(path, sections[0]):
-        where = f"{_where(path, key)}: external force '{shorten(key.value)}'"
+    file = ParameterFile('external forces file', path)
+    for key, node in file.mapping(file.section(SECTION)):
         given = {}
-        for parameter, value in _mapping(path, node):
-            place = f"{_where(path, parameter)}: external force '{shorten(key.value)}'"
-            given[parameter.value] = place, _plain(place, value)
-        yield key.value, where, given
-
-
-def _sections(path, node, levels):
-    """Yield the nodes of `external_forces`: at the top of a file, or below the parameters of ROS nodes."""
-    if levels == 0 or not isinstance(node, yaml.MappingNode):
-        return
-    keys = _mapping(path, node)
-    for key, value in keys:
-        if key.value == SECTION:
-            yield value
-    if levels == DEEPEST and any(key.value == SECTION for key, _ in keys):
-        for key, _ in keys:
-            if key.value != SECTION:
-                raise ModelError(f"{_where(path, key)}: '{shorten(key.value)}' is not known beside '{SECTION}'"
-                                 f'{did_you_mean(key.value, (SECTION,))}')
-        return
-    for key, value in keys:
-        if key.value == ROS:
-            yield from (node for name, node in _mapping(path, value) if name.value == SECTION)
-        else:
-            yield from _sections(path, value, levels - 1)
-
-
-def _hint(path, root):
-    keys = [key.value for key, _ in _mapping(path, root)] if isinstance(root, yaml.MappingNode) else []
-    return did_you_mean(SECTION, keys) if keys else '; the file is empty or no mapping'
-
-
-def _mapping(path, node):
-    """Return [(key node, value node)] of a mapping whose keys are texts, each once."""
-    if not isinstance(node, yaml.MappingNode):
-        raise ModelError(f'{_where(path, node)}: expected a mapping')
-    seen = set()
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise ModelError(f'{_where(path, key)}: expected a name')
-        if key.value in seen:
-            raise DuplicateNameError(f"{_where(path, key)}: '{shorten(key.value)}' is there twice")
-        seen.add(key.value)
-    return node.value
-
-
-def _plain(where, node):
-    if isinstance(node, yaml.ScalarNode):
-        return node.value
-    if isinstance(node, yaml.SequenceNode) and all(isinstance(item, yaml.ScalarNode) for item in node.value):
-        return [item.value for item in node.value]
-    raise ModelError(f'{where} (line {_line(node)}): expected a text, a number, or a list of numbers')
-
-
-def _where(path, node):
-    return f"external forces file '{path}' (line {_line(node)})"
-
-
-def _line(node):
-    return node.start_mark.line + 1 if node else 1
+        for parameter, value in file.mapping(node):
+            place = f"{file.where(parameter)}: external force '{shorten(key.value)}'"
+            given[parameter.value] = place, plain(place, value)
+        yield key.value, f"{file.where(key)}: external force '{shorten(key.value)}'", given
 
 
 def _markdown():
