@@ -1,0 +1,367 @@
+"""A machine driven by cylinders, in simulated time: commands of valves, pressures, velocities or efforts in, motion out.
+
+Mechanism, chambers, spools and supply advance together (`api/hydraulic_integrator.py`).  Every actuator has the safe
+output that its machine declares, and takes it whenever it has no fresh command: until the first one, and again when the
+last one is older than `ttl`.  Force is never just taken away.
+"""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+
+from ..api.environment import base_rows, wrench_rows
+from ..api.hydraulic_integrator import HydraulicIntegrator
+from ..api.hydraulics import equilibrium_state, frictionless, hydraulic_records
+from ..kernels.hydraulic_records import (
+    FLUID,
+    FORCE,
+    PRESSURE_A,
+    PRESSURE_B,
+    QUANTITIES,
+    SPOOL,
+    SPOOL_RATE,
+    VALVE,
+)
+from ..kernels.valve_inversion import pressure_command, velocity_command
+from ..model.errors import ModelError, PsdynError, did_you_mean
+from .disturbances import Disturbances
+from .measured_cylinders import MeasuredCylinders
+from .plant import FAULT, HELD, RUNNING
+from .watchdog import Watchdog
+
+SECOND = 1_000_000_000      # ns
+MODES = ('valve', 'pressure', 'velocity', 'effort')
+PRESSURE_BANDWIDTH = 60.0   # rad/s of the pressure loop in a valve's own electronics
+
+
+class HydraulicPlant:
+    """The hydraulic plant; `position` and `command` are in the order of the machine's actuators.
+
+    manipulator  whose base stands or is moved
+    hydraulics   `Hydraulics` of this machine
+    period       s, the time of one step; commands are constant during it
+    substeps     of the solver in a period
+    ttl          s after which a command is no longer obeyed
+    position     (nx,) to start from in static equilibrium; the initial position of the machine where it is None
+    modes        {actuator: one of MODES}, where they are to be others than `hydraulics` says
+    seed         kept in snapshots, for what is random around the plant
+    """
+
+    def __init__(self, manipulator, hydraulics, *, period, substeps=2, ttl=0.02, position=None, modes=None, seed=0):
+        self.manipulator, self.hydraulics = manipulator, hydraulics
+        self.period, self.substeps, self.ttl, self.seed = period, substeps, ttl, seed
+        self.actuators = tuple(manipulator.actuators)
+        self.modes = self._checked_modes(modes)
+        self.axes, self.cylinder_records, self.supply = hydraulic_records(manipulator, hydraulics)
+        self.cylinders = tuple(self.actuators[axis] for axis in self.cylinder_records['axis'])
+        self._rows = {name: row for row, name in enumerate(self.cylinders)}
+        self.declared_axes = self.axes.copy()
+        self._base, self._wrenches = None, None
+        self._start = np.array(manipulator.initial_position if position is None else position, dtype=float)
+        self.x = self._start.copy()
+        self._disturbances = Disturbances(self)
+        self._measured = MeasuredCylinders(self)
+        self._watchdog = Watchdog(self.actuators, ttl)
+        self.carry(manipulator, 1.0)
+        n, count = manipulator.dof, len(self.actuators)
+        self.xd, self.xdd = np.zeros(n), np.zeros(n)
+        self.fluid = np.zeros((len(self.cylinders), FLUID))
+        self.bristles, self.supply_pressure = np.zeros(count), np.zeros(1)
+        self.force = np.zeros(count)                # N or N m: what the actuators do to the mechanism, friction in it
+        self.telemetry = np.zeros((len(self.cylinders), len(QUANTITIES)))
+        self.command = np.zeros(count)              # the last one taken of each actuator, in its mode
+        self.safe = np.ones(count, dtype=bool)      # at the safe output
+        self.saturations = 0
+        self.reset()
+
+    def _checked_modes(self, given):
+        modes = dict(self.hydraulics.command_modes)
+        for name, mode in (given or {}).items():
+            if name not in modes:
+                raise ModelError(f"command mode of '{name}': no such actuator{did_you_mean(name, modes)}")
+            allowed = MODES if name in self.hydraulics.cylinders else ('effort',)
+            if mode not in allowed:
+                raise ModelError(f"command mode '{mode}' of '{name}': expected one of {', '.join(allowed)}"
+                                 f'{did_you_mean(mode, allowed)}')
+            modes[name] = mode
+        for name, cylinder in self.hydraulics.cylinders.items():
+            if modes[name] == 'velocity' and not cylinder.valve.compensated:
+                raise ModelError(f"command mode 'velocity' of '{name}': its valve has no pressure compensator, so its "
+                                 'flow depends on the load; expected `compensated: true` or another mode')
+        return tuple(modes[name] for name in self.actuators)
+
+    def carry(self, manipulator, inertia):
+        """Go on with the mechanism of this manipulator, its masses and inertias multiplied by a factor."""
+        self._mechanism = frictionless(manipulator, self.hydraulics)
+        for body in ('link', 'barrel', 'rod'):
+            self._mechanism.records.mods[body] *= inertia
+        self._integrators = {}
+        self._set_environment()
+
+    def _integrator(self, periods=1):
+        """The solver for so many periods in one call."""
+        if periods not in self._integrators:
+            made = HydraulicIntegrator(self._mechanism, self.axes, self.cylinder_records, self.supply,
+                                       periods * self.period, periods * self.substeps)
+            made.set_environment(self._env)
+            self._integrators[periods] = made
+        return self._integrators[periods]
+
+    def reset(self):
+        """Back to the start: static equilibrium, every actuator at its safe output; disturbances stay."""
+        self.steps, self.fault = 0, ''
+        self._watchdog.reset()
+        self._measured.reset()
+        self.x[:], self.xd[:], self.command[:] = self._start, 0.0, 0.0
+        self.axes['braked'], self.axes['drive'], self.axes['effort'] = 0, FORCE, 0.0
+        self.cylinder_records['command'] = 0.0
+        self.axes['drive'][self.cylinder_records['axis']] = VALVE
+        self._set_environment()
+        fluid, bristles, supply = equilibrium_state(self._mechanism, self.hydraulics, self.axes, self.cylinder_records,
+                                                    self.supply, self.x, base=self._base, wrenches=self._wrenches)
+        self.fluid[:], self.bristles[:], self.supply_pressure[:] = fluid, bristles, supply
+        self.safe[:] = True
+        hold = self.holding_efforts()
+        for axis in range(len(self.actuators)):
+            self._make_safe(axis, hold)
+        self._observe()
+
+    @property
+    def state(self):
+        """RUNNING, HELD while any actuator is at its safe output, or FAULT."""
+        return FAULT if self.fault else HELD if self.safe.any() else RUNNING
+
+    @property
+    def time(self):
+        """Simulated seconds since the start."""
+        return self.steps * self.period
+
+    @property
+    def held(self):
+        """Names of the actuators at their safe outputs, and of cylinders under test that are frozen."""
+        return tuple(name for name, safe in zip(self.actuators, self.safe) if safe)
+
+    @property
+    def frozen(self):
+        """{cylinder under test: why it is frozen}."""
+        return self._measured.frozen
+
+    def set_environment(self, base=None, wrenches=None):
+        """The motion of the base (`BaseMotion`) and wrenches {link: (force, moment)} on links, until changed."""
+        self._base, self._wrenches = base, wrenches
+        self._set_environment()
+
+    def _set_environment(self):
+        env = base_rows(self.manipulator.gravity, self._base)
+        if self._wrenches:
+            bodies, _ = wrench_rows(self.manipulator.machine, self.x, self._wrenches)
+            env = np.vstack((env, bodies))
+        self._env = np.ascontiguousarray(env)
+        for integrator in self._integrators.values():
+            integrator.set_environment(self._env)
+
+    def step(self, command, dt, now=None):
+        """Advance by dt, a whole number of periods.
+
+        command  (actuators,) each in its mode: -1 to 1, Pa, m/s, N or N m; NaN where there is none, None for none
+        now      ns on the clock of the ages, a steady one; None: simulated time
+        """
+        if command is not None and not self.fault:
+            self._take(command, self._now(now))
+        left = round(dt / self.period)
+        while left:
+            periods = left if self._undisturbed(left, now) else 1
+            self._advance(periods, now)
+            left -= periods
+
+    def _undisturbed(self, periods, now):
+        """Whether nothing but the solver has anything to do for so many periods."""
+        if periods == 1 or self._wrenches or self._measured.any or self._loops_in_valves(~self.safe):
+            return False
+        then = self._now(now) + (0 if now is not None else round(periods * self.period * SECOND))
+        return not (self._watchdog.expired(then) & ~self.safe).any()
+
+    def _loops_in_valves(self, obeying):
+        return any(mode in ('pressure', 'velocity') and obeys for mode, obeys in zip(self.modes, obeying))
+
+    def _now(self, now):
+        return round(self.time * SECOND) if now is None else now
+
+    def _take(self, command, now):
+        given = np.isfinite(command)
+        value = np.where(given, command, self.command)
+        bounded = np.clip(value, -self._bounds(), self._bounds())
+        self.saturations += bool((bounded[given] != value[given]).any())
+        self.command[:] = bounded
+        self._watchdog.feed(given, now)
+        for axis in np.flatnonzero(given & self.safe):
+            self._release(axis)
+
+    def _bounds(self):
+        limits = SimpleNamespace(valve=1.0, pressure=self.supply['pressure'][0], velocity=math.inf)
+        effort = self.manipulator.limits.effort
+        return np.array([effort[i] if mode == 'effort' else getattr(limits, mode)
+                         for i, mode in enumerate(self.modes)])
+
+    def _release(self, axis):
+        """Obey commands from here on."""
+        self.safe[axis] = False
+        record = self.axes[axis]
+        record['braked'] = 0
+        if self.modes[axis] == 'effort':
+            record['drive'] = FORCE
+
+    def _make_safe(self, axis, hold):
+        """Take the declared safe output; hold (actuators,) are efforts that keep the machine at rest."""
+        self.safe[axis] = True
+        name, record = self.actuators[axis], self.axes[axis]
+        row = self._rows.get(name)
+        if row is not None:
+            self.cylinder_records['command'][row] = 0.0
+            if record['drive'] == FORCE:
+                self._close_chambers(row, record['effort'])
+            record['drive'] = VALVE
+        if self.hydraulics.safe_outputs[name] == 'brake':
+            record['effort'] = 0.0
+            self.engage_brake(axis, 0.0 if row is not None else hold[axis])
+
+    def engage_brake(self, axis, force):
+        """Hold an actuator where it is by its brake, which gives `force` there."""
+        position, record = self.actuator_motion()[0], self.axes[axis]
+        record['braked'], record['brake_position'], record['brake_force'] = 1, position[axis], force
+
+    def _close_chambers(self, row, force):
+        """Pressures with which closed chambers give the force that was commanded so far."""
+        cylinder, supply = self.cylinder_records[row], self.supply[0]
+        low, high = supply['return_pressure'], supply['pressure']
+        other = low + 0.25 * (high - low)
+        b = max(other, low + max(0.0, -force) / cylinder['area_b'])
+        self.fluid[row, PRESSURE_B] = b
+        self.fluid[row, PRESSURE_A] = max(low, (force + b * cylinder['area_b']) / cylinder['area_a'])
+        self.fluid[row, (SPOOL, SPOOL_RATE)] = 0.0
+
+    def holding_efforts(self):
+        """Efforts (actuators,) that keep the machine at rest where it is."""
+        rest = np.zeros(self.manipulator.dof)
+        return self._mechanism.inverse_dynamics(self.x, rest, rest, base=self._base, wrenches=self._wrenches)
+
+    def actuator_motion(self):
+        """Position, velocity and acceleration of the actuators, three arrays (actuators,)."""
+        if not self.manipulator.machine.general:
+            return self.x, self.xd, self.xdd
+        names, *rows = self.manipulator.joint_state(self.x, self.xd, self.xdd)
+        return tuple(np.array(rows)[:, [names.index(name) for name in self.actuators]])
+
+    def _advance(self, periods, now):
+        self.steps += periods
+        if self.fault:
+            return
+        late = self._watchdog.expired(self._now(now)) & ~self.safe
+        if late.any():
+            hold = self.holding_efforts()
+            for axis in np.flatnonzero(late):
+                self._make_safe(axis, hold)
+        self._measured.update(self._now(now))
+        self._drive()
+        if self._wrenches:
+            self._set_environment()     # where a wrench acts moves with the machine
+        before = [array.copy() for array in self._states()]
+        try:
+            status = self._integrator(periods).step(*self._states(), self.xdd)
+            failure = str(self._integrator().error(status, self.x)) if status else ''
+        except PsdynError as error:
+            failure = str(error)
+        if not failure and not all(math.isfinite(array.sum()) for array in self._states()):
+            failure = 'its state is not finite'
+        if not failure:
+            failure = self._observe()
+        if failure:
+            for array, last in zip(self._states(), before):
+                array[:] = last
+            self.fault = f'the motion cannot be integrated beyond {self.time - periods * self.period:.3f} s: {failure}'
+
+    def _states(self):
+        return self.x, self.xd, self.fluid, self.bristles, self.supply_pressure
+
+    def _drive(self):
+        """Put the commands into the records that the solver reads."""
+        motion = None
+        for axis, mode in enumerate(self.modes):
+            if self.safe[axis] or self._measured.drives(axis):
+                continue
+            value, record = self.command[axis], self.axes[axis]
+            if mode == 'effort':
+                record['effort'] = value
+                continue
+            row = self._rows[self.actuators[axis]]
+            if mode == 'valve':
+                self.cylinder_records['command'][row] = value
+                continue
+            if motion is None:
+                motion = self.actuator_motion()
+            cylinder = self.cylinder_records[row:row + 1]
+            if mode == 'pressure':
+                u = pressure_command(cylinder, self.supply, self.supply_pressure[0], self.fluid[row, PRESSURE_A],
+                                     self.fluid[row, PRESSURE_B], motion[0][axis], motion[1][axis], value,
+                                     PRESSURE_BANDWIDTH)
+            else:
+                u = velocity_command(cylinder, value)
+            self.cylinder_records['command'][row] = u
+
+    def _observe(self):
+        """Fill xdd, force and telemetry; what failed, or ''."""
+        status = self._integrator().observe(*self._states(), self.xdd, self.force, self.telemetry)
+        return str(self._integrator().error(status, self.x)) if status else ''
+
+    def base_wrench(self):
+        """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
+        return self._mechanism.base_wrench(self.x, self.xd, self.xdd, base=self._base, wrenches=self._wrenches)
+
+    def measure_cylinder(self, cylinder, *, force=None, pressures=None, now=None, stamp=None):
+        """Let a real cylinder move the load: its force [N], friction in it, or its two pressures [Pa].
+
+        now    ns when the measurement came, on the clock of `step`
+        stamp  s of simulated time whose load motion it answers; None: that of now
+        Raises ModelError where the machine has no such cylinder.
+        """
+        if cylinder not in self._rows:
+            raise ModelError(f"cylinder '{cylinder}': no such cylinder{did_you_mean(str(cylinder), self.cylinders)}")
+        self._measured.take(cylinder, force, pressures, self._now(now), stamp)
+
+    def load_motion(self, cylinder):
+        """Position, velocity, acceleration (m, m/s, m/s^2) that a rig must impose on the rod of this cylinder."""
+        axis = self.actuators.index(cylinder)
+        return tuple(float(row[axis]) for row in self.actuator_motion())
+
+    def disturb(self, target, quantity, value):
+        """Let a fault of the machine begin, see `Disturbances`."""
+        self._disturbances.set(target, quantity, value)
+
+    def undisturb(self, target, quantity):
+        """Let it end."""
+        self._disturbances.clear(target, quantity)
+
+    def snapshot(self):
+        """What `restore` needs to go on from here, as a dictionary of arrays and numbers."""
+        return {'steps': self.steps, 'seed': self.seed, 'period': self.period, 'substeps': self.substeps,
+                'ttl': self.ttl, 'modes': list(self.modes), 'actuators': list(self.actuators), 'fault': self.fault,
+                'disturbances': self._disturbances.as_list(), 'command': self.command.copy(), 'safe': self.safe.copy(),
+                'x': self.x.copy(), 'xd': self.xd.copy(), 'fluid': self.fluid.copy(), 'bristles': self.bristles.copy(),
+                'supply_pressure': self.supply_pressure.copy(), 'axes': self.axes.copy(),
+                'cylinders': self.cylinder_records.copy(), 'supply': self.supply.copy()}
+
+    def restore(self, snapshot):
+        """Go back to a snapshot of a plant of the same machine; commands count as fresh, a fault is no longer one."""
+        if list(snapshot['actuators']) != list(self.actuators):
+            raise ModelError(f"snapshot of a machine with actuators {', '.join(snapshot['actuators'])}; this one has "
+                             f'{", ".join(self.actuators)}')
+        self.reset()
+        self._disturbances.restore(snapshot['disturbances'])
+        self.steps = int(snapshot['steps'])
+        for array, name in ((self.x, 'x'), (self.xd, 'xd'), (self.fluid, 'fluid'), (self.bristles, 'bristles'),
+                            (self.supply_pressure, 'supply_pressure'), (self.command, 'command'), (self.safe, 'safe'),
+                            (self.axes, 'axes'), (self.cylinder_records, 'cylinders'), (self.supply, 'supply')):
+            array[...] = snapshot[name]
+        self._watchdog.feed(~self.safe, self._now(None))
+        self._observe()

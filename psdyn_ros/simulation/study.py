@@ -1,0 +1,87 @@
+"""A plant run by itself under commands that are known beforehand, as fast as the computer allows."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..model.errors import StateError
+
+
+class Readings(NamedTuple):
+    """What sensors say of a plant: position and velocity of joints, effort of actuators, pressures of cylinders."""
+
+    names: tuple
+    position: np.ndarray
+    velocity: np.ndarray
+    effort: np.ndarray
+    pressures: np.ndarray
+    """(cylinders, 2), A and B [Pa]."""
+
+
+class Study:
+    """Runs a plant under a `CommandTable`.
+
+    plant     `HydraulicPlant` or `Plant`
+    commands  of its actuators; where one is NaN its actuator goes to its safe output
+    sensors   `PlantSensors`, or None for exact readings
+    faults    `FaultInjector`, or None
+    """
+
+    def __init__(self, plant, commands, *, sensors=None, faults=None):
+        self.plant, self.commands = plant, commands
+        self._sensors, self._faults = sensors, faults
+        self._each = sensors is not None or faults is not None     # they have something to do in every period
+
+    def run(self, duration, interval):
+        """Yield `Readings` every `interval` s of the simulated `duration` s, the start included; ends at a fault.
+
+        Both are rounded to whole periods of the plant.
+        """
+        period = self.plant.period
+        steps, every = round(duration / period), round(interval / period)
+        if steps < 1 or every < 1:
+            raise StateError(f'duration {duration:g} s and interval {interval:g} s; expected a period of the plant, '
+                             f'{period:g} s, or more')
+        yield self.readings()
+        done = 0
+        while done < steps and not self.plant.fault:
+            until = min(steps, done + every)
+            while done < until and not self.plant.fault:
+                done += self._advance(done, until)
+            yield self.readings()
+
+    def _advance(self, done, until):
+        """Step to the next instant at which anything changes; how many periods that took."""
+        period = self.plant.period
+        change = self.commands.next_change(done * period)
+        ahead = until if math.isinf(change) else min(until, max(done + 1, math.ceil(change / period - 1e-9)))
+        count = 1 if self._each else ahead - done
+        command = self.commands.at(done * period)
+        # fed anew in every period of the ages, as a controller would
+        count = min(count, max(1, math.floor(0.5 * self._patience() / period)))
+        self.plant.step(command if np.isfinite(command).any() else None, count * period)
+        if self._faults is not None:
+            self._faults.update(self.plant.time)
+        if self._sensors is not None:
+            self._sensors.sample(self.plant)
+        return count
+
+    def _patience(self):
+        """s for which a command counts."""
+        return getattr(self.plant, 'ttl', None) or self.plant.command_timeout
+
+    def readings(self):
+        """What is measured now."""
+        if self._sensors is not None:
+            return self._sensors.readings()
+        return exact_readings(self.plant)
+
+
+def exact_readings(plant):
+    """`Readings` without any error; effort of the actuators, zero of other joints."""
+    names, position, velocity, _ = plant.manipulator.joint_state(plant.x, plant.xd)
+    effort = np.zeros(len(names))
+    effort[[names.index(name) for name in plant.manipulator.actuators]] = plant.force
+    telemetry = getattr(plant, 'telemetry', np.zeros((0, 2)))
+    return Readings(tuple(names), position, velocity, effort, telemetry[:, :2].copy())

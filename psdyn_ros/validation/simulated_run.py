@@ -1,0 +1,129 @@
+"""`psdyn simulate`: a machine under commands from a file, offline, into a bag."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ..api.load import load
+from ..model.errors import ModelError, PsdynError
+from ..model.hydraulics import read_hydraulics
+from ..model.locate import find_config, find_machine
+from ..model.sensors import read_sensors
+from ..simulation.command_file import read_commands
+from ..simulation.faults import FaultInjector, read_faults
+from ..simulation.hydraulic_plant import HydraulicPlant
+from ..simulation.plant import Plant
+from ..simulation.plant_sensors import PlantSensors, channels_of
+from ..simulation.study import Study, exact_readings
+from .simulated_bag import SimulatedBag
+
+METADATA = 'metadata.yaml'      # what makes a folder a bag
+SNAPSHOT = 'snapshot.npz'
+TTL = 0.1                       # s of simulated time; commands from a file never age
+
+
+class Outcome(NamedTuple):
+    """What came of a run.
+
+    bag          path of the bag
+    simulated    s of the machine's time
+    elapsed      s that it took
+    messages     written
+    fault        why the plant stopped; empty where it did not
+    snapshot     path of the snapshot of a plant that stopped, or None
+    table        rows of text, the header first: range of every actuator and its pressures
+    """
+
+    bag: Path
+    simulated: float
+    elapsed: float
+    messages: int
+    fault: str
+    snapshot: Path
+    table: tuple
+
+
+def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=None, faults=None, modes=None,
+                      duration=None, period=1e-3, substeps=2, log_rate=100.0, seed=0, initial=None, quiet=False):
+    """Run a plant under the commands of a file and write what happens into the new bag `output`; returns an `Outcome`.
+
+    machine     URDF file, or the name of a machine of the package, which brings its hydraulics
+    hydraulics  YAML file; '' for the force level, None for that of the machine of the package, where it has one
+    sensors     YAML file, or None for exact readings
+    faults      YAML file with a schedule, or None
+    modes       {actuator: command mode}
+    duration    s; None: 1 s beyond the last command
+    log_rate    Hz at which states go into the bag
+    """
+    output = Path(output)
+    if output.exists() and any(output.iterdir() if output.is_dir() else [output]) and not (output / METADATA).is_file():
+        raise ModelError(f"output '{output}' exists and is no bag; it will not be overwritten")
+    manipulator = load(find_machine(machine), initial=initial)
+    plant, modes = _plant(machine, manipulator, hydraulics, modes, period, substeps, seed)
+    table = read_commands(commands, list(manipulator.actuators))
+    bank = None
+    if sensors or faults:
+        bank = PlantSensors(plant, read_sensors(sensors, channels_of(plant)) if sensors else None, seed)
+    injector = FaultInjector(bank, plant, read_faults(faults), seed) if faults else None
+    study = Study(plant, table, sensors=bank, faults=injector)
+    duration = float(table.times[-1]) + 1.0 if duration is None else duration
+    if output.exists():
+        shutil.rmtree(output)
+    ranges = _Ranges(plant)
+    started = time.perf_counter()
+    with SimulatedBag(output, manipulator, getattr(plant, 'cylinders', ())) as bag, \
+            tqdm(total=duration, unit='s', disable=True if quiet else None, leave=False,
+                 bar_format='{desc}{bar} {n:.1f} of {total:.1f} s') as bar:
+        for readings in study.run(duration, 1.0 / log_rate):
+            bag.write(plant, readings, exact_readings(plant), modes)
+            ranges.add()
+            bar.update(plant.time - bar.n)
+        messages = bag.messages
+    snapshot = None
+    if plant.fault:
+        snapshot = output / SNAPSHOT
+        np.savez(snapshot, **{name: np.asarray(value) for name, value in plant.snapshot().items()
+                              if not isinstance(value, list)})
+    return Outcome(output, plant.time, time.perf_counter() - started, messages, plant.fault, snapshot,
+                   tuple(ranges.table()))
+
+
+def _plant(machine, manipulator, hydraulics, modes, period, substeps, seed):
+    """(plant, command mode of each actuator)."""
+    if hydraulics is None and not Path(machine).is_file():
+        hydraulics = find_config(f'{machine}_hydraulics.yaml')
+    if not hydraulics:
+        if modes and set(modes.values()) != {'effort'}:
+            raise PsdynError(f"'{manipulator.name}' has no hydraulics here, so every command mode is effort")
+        return (Plant(manipulator, period=period, substeps=substeps, command_timeout=TTL),
+                ('effort',) * len(manipulator.actuators))
+    plant = HydraulicPlant(manipulator, read_hydraulics(hydraulics, manipulator.actuators), period=period,
+                           substeps=substeps, ttl=TTL, modes=modes, seed=seed)
+    return plant, plant.modes
+
+
+class _Ranges:
+    """Lowest and highest of what the actuators do."""
+
+    def __init__(self, plant):
+        self._plant = plant
+        self._low, self._high = np.inf, -np.inf
+
+    def add(self):
+        plant = self._plant
+        names, position, velocity, _ = plant.manipulator.joint_state(plant.x, plant.xd)
+        columns = [names.index(name) for name in plant.manipulator.actuators]
+        pressures = np.full((len(columns), 2), np.nan)
+        for name, row in zip(getattr(plant, 'cylinders', ()), getattr(plant, 'telemetry', ())):
+            pressures[plant.manipulator.actuators.index(name)] = row[:2]
+        now = np.column_stack((position[columns], velocity[columns], plant.force, 1e-5 * pressures))
+        self._low, self._high = np.minimum(self._low, now), np.maximum(self._high, now)
+
+    def table(self):
+        yield 'actuator', 'position [m, rad]', 'velocity [m/s, rad/s]', 'force [N, N m]', 'p_a [bar]', 'p_b [bar]'
+        for name, low, high in zip(self._plant.manipulator.actuators, self._low, self._high):
+            yield (name, *(f'{a:.4g} to {b:.4g}' if a == a else '' for a, b in zip(low, high)))
