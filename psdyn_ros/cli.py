@@ -1,5 +1,6 @@
 """`psdyn` on the command line.  Exit codes: 0 success, 1 a verdict of fail, 2 unusable input, 70 internal error."""
 import argparse
+import math
 import os
 import sys
 import traceback
@@ -8,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from .api.check import check_report
 from .api.load import load
 from .formulations.adapters import Mechanism, call_witnesses
-from .model.errors import PsdynError
+from .model.errors import ModelError, PsdynError
 from .model.locate import find_machine, machine_names
 from .papers import SECTIONS
 from .validation.witness import compare, witness_report
@@ -64,6 +65,25 @@ def _parser():
     demo.add_argument('--duration', type=float, metavar='S', help='length of the motion')
     demo.set_defaults(run=_demo)
 
+    simulate = commands.add_parser(
+        'simulate', help='run a machine under commands from a file, faster than real time, and write a bag')
+    simulate.add_argument('machine', metavar='MACHINE', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    simulate.add_argument('--input', required=True, metavar='FILE', help='CSV or YAML file of commands over time')
+    simulate.add_argument('--output', default='simulated', metavar='DIR', help='folder of the bag (simulated)')
+    simulate.add_argument('--hydraulics', metavar='FILE',
+                          help="YAML file, or 'none' for the force level (default: that of the machine of the package)")
+    simulate.add_argument('--mode', nargs='+', default=[], metavar='JOINT=MODE',
+                          help='command modes: valve, pressure, velocity, effort (default: as the hydraulics say)')
+    simulate.add_argument('--sensors', metavar='FILE', help='YAML file of sensor errors (default: exact)')
+    simulate.add_argument('--faults', metavar='FILE', help='YAML file with a schedule of faults')
+    simulate.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='where it starts')
+    simulate.add_argument('--duration', type=float, metavar='S', help='simulated (1 s beyond the last command)')
+    simulate.add_argument('--step', type=float, default=1e-3, metavar='S', help='of the plant (0.001)')
+    simulate.add_argument('--substeps', type=_at_least(1), default=2, metavar='N', help='of the solver in a step (2)')
+    simulate.add_argument('--log-rate', type=float, default=100.0, metavar='HZ', help='of states in the bag (100)')
+    simulate.add_argument('--seed', type=_at_least(0), default=0, metavar='S', help='of sensors and faults (0)')
+    simulate.set_defaults(run=_simulate)
+
     papers = commands.add_parser(
         'papers', help='recompute every example and figure of the four papers, beside their numbers')
     papers.add_argument('--output', default='papers_output', metavar='DIR', help='folder of papers.md and its pictures')
@@ -98,16 +118,21 @@ def _version():
         return '(not installed)'
 
 
-def _check(options):
+def _initial(entries):
+    """Return {joint: position} of --initial."""
     initial = {}
-    for entry in options.initial:
+    for entry in entries:
         joint, _, value = entry.partition('=')
         try:
             initial[joint] = float(value)
         except ValueError:
-            print(f"psdyn: --initial '{entry}': expected JOINT=POSITION", file=sys.stderr)
-            return 2
-    manipulator = load(find_machine(options.file), gravity=options.gravity, initial=initial, actuated=options.actuated,
+            raise ModelError(f"--initial '{entry}': expected JOINT=POSITION") from None
+    return initial
+
+
+def _check(options):
+    manipulator = load(find_machine(options.file), gravity=options.gravity, initial=_initial(options.initial),
+                       actuated=options.actuated,
                        loops_file=options.loops_file, allow_unphysical=options.allow_unphysical)
     if options.witness:
         return _witness(manipulator, options.states, options.seed)
@@ -134,6 +159,34 @@ def _run_papers(options):
     except OSError as error:
         print(f"psdyn: --output '{options.output}': {error}", file=sys.stderr)
         return 2
+
+
+def _simulate(options):
+    # here, since the other commands do without scipy and rosbags
+    from .validation.report import as_text
+    from .validation.simulated_run import simulate_into_bag
+    for name, value in (('duration', options.duration), ('step', options.step), ('log-rate', options.log_rate)):
+        if value is not None and not (value > 0.0 and math.isfinite(value)):
+            raise ModelError(f'--{name} {value:g}: expected a positive number')
+    modes = {}
+    for entry in options.mode:
+        joint, equals, mode = entry.partition('=')
+        if not equals:
+            raise ModelError(f"--mode '{entry}': expected JOINT=MODE")
+        modes[joint] = mode
+    outcome = simulate_into_bag(
+        options.machine, options.input, options.output,
+        hydraulics='' if options.hydraulics == 'none' else options.hydraulics, sensors=options.sensors,
+        faults=options.faults, modes=modes, duration=options.duration, period=options.step, substeps=options.substeps,
+        log_rate=options.log_rate, seed=options.seed, initial=_initial(options.initial))
+    print(as_text(outcome.table))
+    speed = outcome.simulated / outcome.elapsed
+    print(f'\n{outcome.simulated:.3f} s simulated in {outcome.elapsed:.2f} s, {speed:.0f} '
+          f'times faster than real time; {outcome.messages} messages in {outcome.bag}')
+    if outcome.fault:
+        print(f'FAULT: {outcome.fault}; snapshot: {outcome.snapshot}')
+        return 1
+    return 0
 
 
 def _demo(options):

@@ -1,4 +1,4 @@
-"""A machine driven by cylinders, in simulated time: commands of valves, pressures, velocities or efforts in, motion out.
+"""A machine driven by cylinders, in simulated time: commands of valves, pressures, speeds or efforts in, motion out.
 
 Mechanism, chambers, spools and supply advance together (`api/hydraulic_integrator.py`).  Every actuator has the safe
 output that its machine declares, and takes it whenever it has no fresh command: until the first one, and again when the
@@ -180,7 +180,7 @@ class HydraulicPlant:
         if periods == 1 or self._wrenches or self._measured.any or self._loops_in_valves(~self.safe):
             return False
         then = self._now(now) + (0 if now is not None else round(periods * self.period * SECOND))
-        return not (self._watchdog.expired(then) & ~self.safe).any()
+        return not (self._watchdog.expires_by(then) & ~self.safe).any()
 
     def _loops_in_valves(self, obeying):
         return any(mode in ('pressure', 'velocity') and obeys for mode, obeys in zip(self.modes, obeying))
