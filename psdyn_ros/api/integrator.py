@@ -23,6 +23,14 @@ def checked_settings(step, substeps, stiffness, damping):
     return step_size, int(substeps), hard, loss
 
 
+def checked_environment(env, modules):
+    """Return a copy of the rows of base motion and wrenches; raise ShapeError where they are not of this machine."""
+    env = np.array(env, dtype=float, order='C')
+    if env.shape not in ((2, 6), (2 + 3 * modules, 6)):
+        raise ShapeError(f'env has shape {env.shape}; expected (2, 6) or ({2 + 3 * modules}, 6)')
+    return env
+
+
 class Integrator:
     """Advances a state by one step; owns its scratch memory, allocates nothing a step."""
 
@@ -32,6 +40,14 @@ class Integrator:
             step, substeps, stiffness, damping)
         n = len(machine.modules)
         self._work, self._scratch, self._shape = np.zeros(n, WORK), np.zeros((7, n)), (n,)
+
+    def set_environment(self, env):
+        """Set the base motion and external wrenches of all further steps, constant over each.
+
+        env (2, 6): twist and spatial acceleration of the base with gravity in it, in base axes; or (2 + 3 modules, 6)
+        with wrenches on the link, barrel and rod of each module in their kernel frames.
+        """
+        self._env = checked_environment(env, self._shape[0])
 
     def step(self, x, xd, f):
         """Advance x, xd (dof,) in place under efforts f, contiguous arrays of float64; return a status, see `error`.
@@ -63,10 +79,15 @@ class GeneralIntegrator:
         loops = manipulator.loops
         self._loops = loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
         n = len(manipulator.records.mods)
+        self._modules = n
         self._mods, self._env = manipulator.records.mods, manipulator.records.env.copy()
         self._work, self._scratch = np.zeros(n, WORK), np.zeros((7, manipulator.nx))
         self._free, self._passive = np.zeros((2, 6)), np.zeros(n)
         self._shapes = (manipulator.nx,), (manipulator.dof,), (len(manipulator.actuators),)
+
+    def set_environment(self, env):
+        """Set the base motion and external wrenches of all further steps, as `Integrator.set_environment`."""
+        self._env = checked_environment(env, self._modules)
 
     def step(self, x, xd, f):
         """Advance x, xd in place under efforts f, contiguous arrays of float64; return a status, see `error`."""

@@ -201,6 +201,13 @@ class Manipulator:
         bodies, on_base = wrench_rows(self._machine, x, wrenches)
         return np.ascontiguousarray(np.vstack((rows, bodies))), on_base
 
+    def environment(self, x, *, base=None, wrenches=None):
+        """Return the rows that `Integrator.set_environment` takes: (2, 6), or (2 + 3 modules, 6) with wrenches.
+
+        base: `BaseMotion`.  wrenches as in `forward_dynamics`; where they act on barrels and rods depends on x (nx,).
+        """
+        return self._environment(np.asarray(x, dtype=float), base, wrenches)[0]
+
     def _array(self, label, value):
         array = np.ascontiguousarray(numbers(label, value), dtype=float)
         # the compiled signature is for writeable arrays

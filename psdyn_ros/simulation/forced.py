@@ -14,7 +14,7 @@ class ForcedIntegrator:
     differential equation, at the price that steps are Python and not one compiled call.
 
     manipulator         of any kind
-    external_forces     `ExternalForces`
+    external_forces     `ExternalForces`, or None
     step, substeps      s, and the parts that it is done in
     stiffness, damping  of the stops at the limits of actuators and coordinates, as those of `Manipulator.integrator`
     """
@@ -24,6 +24,11 @@ class ForcedIntegrator:
         self.step_size, self._substeps, self._stiffness, self._damping = checked_settings(
             step, substeps, stiffness, damping)
         self._stops = list(_limited(manipulator))
+        self._base, self._wrenches = None, {}
+
+    def set_environment(self, base=None, wrenches=None):
+        """Set the motion of the base (`BaseMotion`) and wrenches {link: (force, moment)} of all further steps."""
+        self._base, self._wrenches = base, dict(wrenches or {})
 
     def step(self, x, xd, f):
         """Advance x (nx,), xd (dof,) in place under efforts f (actuators,), by Runge-Kutta of order 4; return 0.
@@ -51,14 +56,24 @@ class ForcedIntegrator:
     def rates(self, x, xd, f):
         """Return (dx/dt (nx,), xdd (dof,)) at a state, its external forces and stops included."""
         m = self._manipulator
-        wrenches, efforts = self._external_forces(x, xd)
+        wrenches, efforts = self.applied(x, xd)
         self._stop(x, xd, efforts)
-        xdd = m.forward_dynamics(x, xd, f, wrenches=wrenches or None, joint_efforts=efforts or None)
+        xdd = m.forward_dynamics(x, xd, f, base=self._base, wrenches=wrenches or None, joint_efforts=efforts or None)
         if not m.floating:
             return xd.copy(), xdd
         rate = np.empty(m.nx)
         position_rate(m.loops, x, xd, rate)
         return rate, xdd
+
+    def applied(self, x, xd):
+        """Return ({link: (force, moment)}, {joint: effort}) of environment and external forces, without stops."""
+        if self._external_forces is None:
+            return dict(self._wrenches), {}
+        wrenches, efforts = self._external_forces(x, xd)
+        for link, wrench in self._wrenches.items():
+            there = wrenches.get(link, np.zeros((2, 3)))
+            wrenches[link] = tuple(np.add(there, wrench))
+        return wrenches, efforts
 
     def _stop(self, x, xd, efforts):
         """Add to the efforts {joint: effort} those of the stops beyond limits."""

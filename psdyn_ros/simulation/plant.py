@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..model.errors import PsdynError
+from ..model.errors import ModelError, PsdynError, StateError
 from .forced import ForcedIntegrator
 
 RUNNING, HELD, FAULT = 'running', 'held', 'fault'
@@ -32,15 +32,19 @@ class Plant:
         self.manipulator = manipulator
         self.period = period
         self.command_timeout = command_timeout
-        self._integrator = (manipulator.integrator(period, substeps) if external_forces is None else
-                            ForcedIntegrator(manipulator, external_forces, period, substeps))
+        self.substeps = substeps
+        self.actuators = tuple(manipulator.actuators)
+        self._equations = ForcedIntegrator(manipulator, external_forces, period, substeps)
+        self._integrator = manipulator.integrator(period, substeps) if external_forces is None else self._equations
         self._external_forces = external_forces
+        self._base, self._wrenches = None, None
         self._passive = manipulator.floating or len(manipulator.actuators) < manipulator.dof
         self._start = np.array(manipulator.initial_position if position is None else position, dtype=float)
         self._limit = np.array(manipulator.limits.effort, dtype=float)
         self.x = self._start.copy()                         # (nx,) m or rad
         self.xd = np.zeros(manipulator.dof)                 # (dof,) m/s or rad/s
         self.force = np.zeros(len(manipulator.actuators))   # N or N m: of the actuators, or of the brakes while held
+        self._kept = np.zeros(len(self.actuators))          # where brakes keep the actuators of a passive machine
         self.saturations = 0                                # commands beyond what the actuators can give
         self.reset()
 
@@ -61,8 +65,68 @@ class Plant:
         """Simulated seconds since the start."""
         return self.steps * self.period
 
-    def step(self, command, dt):
-        """Advance by dt (a whole number of periods) under the forces `command` (actuators,), or the last if None."""
+    @property
+    def safe(self):
+        """Which actuators (actuators,) are held by their brakes."""
+        return np.full(self.force.size, self._held)
+
+    @property
+    def held(self):
+        """Names of the actuators that are held by their brakes."""
+        return self.actuators if self._held else ()
+
+    @property
+    def xdd(self):
+        """Accelerations (dof,) of the coordinates at the state, by forces, environment and stops; zero while held."""
+        if self._held and not self._passive:
+            return np.zeros(self.xd.size)
+        return self._equations.rates(self.x, self.xd, self.force)[1]
+
+    def base_wrench(self):
+        """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
+        wrenches, _ = self._equations.applied(self.x, self.xd)
+        return self.manipulator.base_wrench(self.x, self.xd, self.xdd, base=self._base, wrenches=wrenches or None)
+
+    def set_environment(self, base=None, wrenches=None):
+        """Set the motion of the base and wrenches on links, until the next call.
+
+        base      `BaseMotion`, constant over each step; None: at rest
+        wrenches  {link: (force, moment)} applied by the environment, at the origin of the link in its axes; None: none
+        Raises StateError where the base floats, or external forces are given in the axes of one at rest.
+        """
+        if base is not None and (self.manipulator.floating or self._external_forces):
+            raise StateError(f"the base of '{self.manipulator.name}' cannot be moved: " + (
+                'it floats' if self.manipulator.floating else 'its external forces are those of a base at rest'))
+        env = self.manipulator.environment(self.x, base=base, wrenches=wrenches)      # raises for odd ones
+        self._base, self._wrenches = base, wrenches
+        self._equations.set_environment(base, wrenches)
+        if self._integrator is not self._equations:
+            self._integrator.set_environment(env)
+        if self._held and not self._passive:
+            self._support()
+
+    def snapshot(self):
+        """What `restore` needs to go on from here, as a dictionary of arrays and numbers."""
+        return {'steps': self.steps, 'period': self.period, 'substeps': self.substeps,
+                'command_timeout': self.command_timeout, 'actuators': list(self.actuators), 'fault': self.fault,
+                'held': self._held, 'age': self._age, 'x': self.x.copy(), 'xd': self.xd.copy(),
+                'command': self.force.copy(), 'kept': self._kept.copy()}
+
+    def restore(self, snapshot):
+        """Go back to a snapshot of a plant of the same machine; a fault is no longer one."""
+        if list(snapshot['actuators']) != list(self.actuators):
+            raise ModelError(f"snapshot of a machine with actuators {', '.join(snapshot['actuators'])}; this one has "
+                             f'{", ".join(self.actuators)}')
+        self.fault, self.steps = '', int(snapshot['steps'])
+        self.x[:], self.xd[:] = snapshot['x'], snapshot['xd']
+        self._held, self._age = bool(snapshot['held']), float(snapshot['age'])
+        self.force[:], self._kept[:] = snapshot['command'], snapshot['kept']
+
+    def step(self, command, dt, now=None):
+        """Advance by dt (a whole number of periods) under the forces `command` (actuators,), or the last if None.
+
+        now is for plants whose commands age on another clock; these age in simulated time.
+        """
         if command is not None and not self.fault:
             self._take(command)
         for _ in range(round(dt / self.period)):
@@ -79,6 +143,8 @@ class Plant:
         self.steps += 1
         if self.fault or (self._held and not self._passive):
             return
+        if self._wrenches:
+            self.set_environment(self._base, self._wrenches)    # where a wrench acts moves with the machine
         x, xd = self.x.copy(), self.xd.copy()
         try:
             status = self._moved()
@@ -105,10 +171,14 @@ class Plant:
         self._age = 0.0
         if not self._passive:
             self.xd[:] = 0.0
-            self.force[:] = self.manipulator.inverse_dynamics(self.x, self.xd, self.xd, **self._applied())
+            self._support()
         elif self._held:
-            self._kept = self._actuators()[0]
+            self._kept[:] = self._actuators()[0]
             self._brake()
+
+    def _support(self):
+        """Set the efforts that keep the machine at rest where it is."""
+        self.force[:] = self.manipulator.inverse_dynamics(self.x, self.xd, self.xd, **self._applied())
 
     def _brake(self):
         """Set the efforts that keep the actuators where they are while the other coordinates move."""
@@ -129,4 +199,6 @@ class Plant:
         return np.array(rows)[:, [names.index(name) for name in m.actuators]]
 
     def _applied(self):
-        return self._external_forces(self.x, self.xd)._asdict() if self._external_forces else {}
+        """What acts on the machine besides its actuators, as keywords of `forward_dynamics`."""
+        wrenches, efforts = self._equations.applied(self.x, self.xd)
+        return {'base': self._base, 'wrenches': wrenches or None, 'joint_efforts': efforts or None}
