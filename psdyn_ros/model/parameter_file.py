@@ -68,11 +68,12 @@ class ParameterFile:
 
     kind   what it is called in messages, 'external forces file'
     path   of the file, or what stands for it in messages where its text is given
+    most   bytes of a file that are read
     """
 
-    def __init__(self, kind, path, text=None):
+    def __init__(self, kind, path, text=None, most=MAX_BYTES):
         self.kind, self.path = kind, path
-        text = read_text(path, MAX_BYTES) if text is None else text
+        text = read_text(path, most) if text is None else text
         try:
             self.root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (yaml.YAMLError, RecursionError) as error:
