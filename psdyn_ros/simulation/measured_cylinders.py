@@ -1,8 +1,8 @@
 """Actuators under test: real cylinders on rigs, whose measured force moves the simulated load.
 
-A measurement answers the load motion of an instant some milliseconds ago, and the rod has moved on since then;
-oil is stiff, so without more the delay tau acts as the damping -k tau and the loop of rig and load sings.  Therefore the
-force is carried on along the hydraulic stiffness k of the cylinder:  F(t) = F_measured - k (x(t) - x(t_measured)).
+A measurement answers the load motion of some milliseconds ago, and the rod has moved on since then.  Oil is stiff, so
+without more the delay tau acts as the damping -k tau, and the loop of rig and load sings.  Therefore the force is
+carried on along the hydraulic stiffness k of the cylinder:  F(t) = F_measured - k (x(t) - x(t_measured)).
 """
 
 import math
