@@ -12,7 +12,7 @@ import numpy as np
 
 from ..api.environment import base_rows, wrench_rows
 from ..api.hydraulic_integrator import HydraulicIntegrator
-from ..api.hydraulics import equilibrium_state, frictionless, hydraulic_records
+from ..api.hydraulics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
 from ..kernels.hydraulic_records import (
     FLUID,
     FORCE,
@@ -31,6 +31,7 @@ from .plant import FAULT, HELD, RUNNING
 from .watchdog import Watchdog
 
 SECOND = 1_000_000_000      # ns
+BRAKE = 'brake'             # a safe output
 MODES = ('valve', 'pressure', 'velocity', 'effort')
 PRESSURE_BANDWIDTH = 60.0   # rad/s of the pressure loop in a valve's own electronics
 
@@ -114,17 +115,17 @@ class HydraulicPlant:
         self._watchdog.reset()
         self._measured.reset()
         self.x[:], self.xd[:], self.command[:] = self._start, 0.0, 0.0
-        self.axes['braked'], self.axes['drive'], self.axes['effort'] = 0, FORCE, 0.0
-        self.cylinder_records['command'] = 0.0
+        self.axes['drive'], self.axes['effort'] = FORCE, 0.0
         self.axes['drive'][self.cylinder_records['axis']] = VALVE
-        self._set_environment()
-        fluid, bristles, supply = equilibrium_state(self._mechanism, self.hydraulics, self.axes, self.cylinder_records,
-                                                    self.supply, self.x, base=self._base, wrenches=self._wrenches)
-        self.fluid[:], self.bristles[:], self.supply_pressure[:] = fluid, bristles, supply
+        self.axes['braked'] = [self.hydraulics.safe_outputs[name] == BRAKE for name in self.actuators]
+        for field in ('brake_stiffness', 'brake_damping'):
+            self.axes[field] = self.declared_axes[field]
+        self.cylinder_records['command'] = 0.0
         self.safe[:] = True
-        hold = self.holding_efforts()
-        for axis in range(len(self.actuators)):
-            self._make_safe(axis, hold)
+        self._set_environment()
+        self.fluid[:], self.bristles[:], self.supply_pressure[:] = equilibrium_state(
+            self._mechanism, self.hydraulics, self.axes, self.cylinder_records, self.supply, self.x,
+            base=self._base, wrenches=self._wrenches)
         self._observe()
 
     @property
@@ -222,8 +223,8 @@ class HydraulicPlant:
             if record['drive'] == FORCE:
                 self._close_chambers(row, record['effort'])
             record['drive'] = VALVE
-        if self.hydraulics.safe_outputs[name] == 'brake':
-            record['effort'] = 0.0
+        record['effort'] = 0.0
+        if self.hydraulics.safe_outputs[name] == BRAKE:
             self.engage_brake(axis, 0.0 if row is not None else hold[axis])
 
     def engage_brake(self, axis, force):
@@ -243,8 +244,7 @@ class HydraulicPlant:
 
     def holding_efforts(self):
         """Efforts (actuators,) that keep the machine at rest where it is."""
-        rest = np.zeros(self.manipulator.dof)
-        return self._mechanism.inverse_dynamics(self.x, rest, rest, base=self._base, wrenches=self._wrenches)
+        return holding_efforts(self._mechanism, self.x, self._base, self._wrenches)
 
     def actuator_motion(self):
         """Position, velocity and acceleration of the actuators, three arrays (actuators,)."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..api.hydraulics import oil_stiffness
 from ..kernels.hydraulic_records import MEASURED_FORCE, MEASURED_PRESSURE, PRESSURE_A, PRESSURE_B
 
 HISTORY = 256           # periods of load motion that are remembered
@@ -108,7 +109,7 @@ class MeasuredCylinders:
         # the law of a brake is that of the stiffness to be carried on along, and implicit in the solver
         record['effort'], record['braked'] = 0.0, 1
         record['brake_position'], record['brake_force'] = rig.position, force
-        record['brake_stiffness'], record['brake_damping'] = stiffness(cylinder, x), 0.0
+        record['brake_stiffness'], record['brake_damping'] = oil_stiffness(cylinder, x), 0.0
 
     def _freeze(self, name, rig, reason):
         """Hold the rod where it is, with the force that keeps the machine at rest."""
@@ -120,10 +121,3 @@ class MeasuredCylinders:
             record['brake_stiffness'], record['brake_damping'] = declared['brake_stiffness'], declared['brake_damping']
             plant.engage_brake(axis, plant.holding_efforts()[axis])
         rig.reason = reason
-
-
-def stiffness(cylinder, x):
-    """Hydraulic stiffness [N/m] of a CYLINDER record with closed ports at stroke x: K (A_a^2 / V_a + A_b^2 / V_b)."""
-    a = cylinder['area_a']**2 / (cylinder['dead_a'] + cylinder['area_a'] * x)
-    b = cylinder['area_b']**2 / (cylinder['dead_b'] + cylinder['area_b'] * (cylinder['stroke'] - x))
-    return float(cylinder['bulk'] * (a + b))

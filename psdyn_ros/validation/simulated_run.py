@@ -13,11 +13,13 @@ from ..model.errors import ModelError, PsdynError
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
 from ..model.sensors import read_sensors
+from ..model.xml_reader import read_text
 from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant
 from ..simulation.plant import Plant
 from ..simulation.plant_sensors import PlantSensors, channels_of
+from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study, exact_readings
 from .simulated_bag import SimulatedBag
 
@@ -63,7 +65,9 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     if output.exists() and any(output.iterdir() if output.is_dir() else [output]) and not (output / METADATA).is_file():
         raise ModelError(f"output '{output}' exists and is no bag; it will not be overwritten")
     manipulator = load(find_machine(machine), initial=initial)
-    plant, modes = _plant(machine, manipulator, hydraulics, modes, period, substeps, seed)
+    if hydraulics is None and not Path(machine).is_file():
+        hydraulics = find_config(f'{machine}_hydraulics.yaml')
+    plant, modes = _plant(manipulator, hydraulics, modes, period, substeps, seed)
     table = read_commands(commands, list(manipulator.actuators))
     bank = None
     if sensors or faults:
@@ -86,16 +90,15 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     snapshot = None
     if plant.fault:
         snapshot = output / SNAPSHOT
-        np.savez(snapshot, **{name: np.asarray(value) for name, value in plant.snapshot().items()
-                              if not isinstance(value, list)})
+        made_from = Machine(urdf=read_text(find_machine(machine)), initial=initial or {},
+                            hydraulics=read_text(hydraulics) if hydraulics else '')
+        write_snapshot(snapshot, plant, made_from, seed=seed)
     return Outcome(output, plant.time, time.perf_counter() - started, messages, plant.fault, snapshot,
                    tuple(ranges.table()))
 
 
-def _plant(machine, manipulator, hydraulics, modes, period, substeps, seed):
+def _plant(manipulator, hydraulics, modes, period, substeps, seed):
     """(plant, command mode of each actuator)."""
-    if hydraulics is None and not Path(machine).is_file():
-        hydraulics = find_config(f'{machine}_hydraulics.yaml')
     if not hydraulics:
         if modes and set(modes.values()) != {'effort'}:
             raise PsdynError(f"'{manipulator.name}' has no hydraulics here, so every command mode is effort")
