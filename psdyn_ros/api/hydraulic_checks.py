@@ -5,6 +5,7 @@ from ..model.errors import ActuationError, LoopError, ModelError, PsdynError, di
 from ..model.hydraulics import Friction
 
 EXCESS = 1.01           # of an effort limit beyond what pressure and area give: rounding of both
+TOGGLE = 1e-7           # m, to which a toggle point is found
 
 
 def check_hydraulics(manipulator, hydraulics):
@@ -45,7 +46,7 @@ def _check_stroke(cylinder, joint):
 def _check_closure(manipulator, cylinder, joint):
     """Refuse limits at which the loop of a cylinder does not close; return a warning where its stroke does not."""
     low, high = max(joint.lower, 0.0), min(joint.upper, cylinder.stroke)
-    reach = _reach(manipulator, joint.name, cylinder, (low, high))
+    reach = _reach(manipulator, joint.name, cylinder)
     if reach is None:
         return []
     if not reach[0] < low or not high < reach[1]:
@@ -59,10 +60,10 @@ def _check_closure(manipulator, cylinder, joint):
             f'toggle point at {toggle:.6g} m; the limits of the joint, {low:g} to {high:g} m, keep off it']
 
 
-def _reach(manipulator, name, cylinder, limits):
+def _reach(manipulator, name, cylinder):
     """Return the positions (low, high) between which the loop of a cylinder closes; None: it is in none.
 
-    Of a loop that is no triangle it is only known whether it closes at the limits of the joint and of the stroke.
+    An end beyond the stroke may be infinite.
     """
     machine = manipulator.machine
     module = next(module for module in machine.modules if module.name == name)
@@ -73,24 +74,32 @@ def _reach(manipulator, name, cylinder, limits):
         return module.assembly.reach
     row = next((row for row, cluster in enumerate(machine.clusters) if name in cluster.joints), None)
     if row is None or manipulator.loops.clusters['freedom'][row] != 1:
-        return None
-    tied = machine.clusters[row].joints
-    others = [joint for joint in machine.coordinates if joint not in tied]
-    start = manipulator.initial_position[manipulator.nx - len(machine.coordinates):]
-    positions = [start[machine.coordinates.index(joint)] for joint in others]
+        return None         # how far it closes is up to other joints
+    return _reach_by_closing(manipulator, name, cylinder, machine.clusters[row].joints)
+
+
+def _reach_by_closing(manipulator, name, cylinder, tied):
+    """Return the reach of a cylinder whose loop has one degree of freedom, by bisection from the initial position."""
+    others = [joint for joint in manipulator.coordinates if joint not in tied]
+    position = dict(zip(*manipulator.joint_state(manipulator.initial_position)[:2]))
     joint_map = manipulator.joint_map((name, *others))
 
-    def closes(position):
+    def closes(stroke):
         try:
-            joint_map.state([position, *positions])
+            joint_map.state([stroke, *(position[joint] for joint in others)])
         except PsdynError:
             return False
         return True
 
     ends = []
-    for limit, end, sign in zip(limits, (0.0, cylinder.stroke), (-1.0, 1.0)):
-        inside, outside = (position for position in (limit, end))
-        ends.append(inside if not closes(inside) else sign * math.inf if closes(outside) else outside)
+    for beyond, end in ((-math.inf, 0.0), (math.inf, cylinder.stroke)):
+        inside = position[name]
+        if closes(end):
+            end = beyond
+        while abs(end - inside) > TOGGLE and math.isfinite(end):
+            middle = 0.5 * (inside + end)
+            inside, end = (middle, end) if closes(middle) else (inside, middle)
+        ends.append(end)
     return tuple(ends)
 
 
