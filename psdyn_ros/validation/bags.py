@@ -44,15 +44,17 @@ class Recording:
     """What one run left behind.
 
     states      position, velocity, effort of the joints
-    commands    effort of the actuators
+    commands    effort of the actuators; on valves also position, which is that of the spool, NaN where there is none
     reference   position, velocity, acceleration of the actuators
     statistics  the last statistics of the controller, by label; empty where there are none
+    telemetry   of cylinders, by the labels of `kernels/hydraulic_records.py`; None where there is none
     """
 
     states: Series
     commands: Series
     reference: Series
     statistics: dict
+    telemetry: Series = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class Topics:
     commands: str = '/controller/joint_commands'
     reference: str = '/controller/reference'
     statistics: str = '/controller/statistics'
+    telemetry: str = '/simulator/ground_truth/hydraulic_telemetry'
     base_pose: str = '/simulator/base_pose'
     base_twist: str = '/simulator/base_twist'
 
@@ -101,12 +104,14 @@ def write_bag(path, messages, types):
 
 def read_bag(path, topics=TOPICS):
     """The `Recording` in a bag."""
-    messages = _messages(path, (topics.states, topics.commands, topics.reference, topics.statistics))
+    messages = _messages(path, (topics.states, topics.commands, topics.reference, topics.statistics,
+                                topics.telemetry))
     return Recording(
         states=_joint_series(messages, topics.states, 'name', _from_joint_state),
         commands=_joint_series(messages, topics.commands, 'name', _from_joint_state),
         reference=_joint_series(messages, topics.reference, 'joint_names', _from_trajectory),
-        statistics=_last_statistics(messages[topics.statistics]))
+        statistics=_last_statistics(messages[topics.statistics]),
+        telemetry=_telemetry(messages[topics.telemetry]))
 
 
 def read_free_motion(path, floating, topics=TOPICS):
@@ -185,6 +190,16 @@ def _from_joint_state(message):
 def _from_trajectory(message):
     point = message.points[0]
     return {'position': point.positions, 'velocity': point.velocities, 'acceleration': point.accelerations}
+
+
+def _telemetry(messages):
+    """The `Series` of labelled arrays (cylinders, quantities), whose column `stamp` says when in s; None for none."""
+    if not messages:
+        return None
+    names, labels = (tuple(dim.label.split(',')) for dim in messages[0].layout.dim)
+    rows = np.array([message.data for message in messages]).reshape(-1, len(names), len(labels))
+    stamps = np.rint(rows[:, 0, labels.index('stamp')] * SECOND).astype(np.int64)
+    return Series(names, stamps, {label: rows[:, :, i] for i, label in enumerate(labels) if label != 'stamp'})
 
 
 def _last_statistics(messages):
