@@ -10,6 +10,7 @@ from ..api.orientation import quaternion, rotation
 from ..simulation.offline import simulate
 from . import report
 from .bags import BagError
+from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 from .tracking import units
 
 BOUNDS = {'m': 0.5e-3, 'rad': 1e-3}     # largest deviation within a window
@@ -167,27 +168,27 @@ def _coordinates(manipulator, response):
     names = [(name, report.DISPLAY[unit][2]) for name, unit in units(manipulator).items()]
     if manipulator.floating:
         names = [*((f'base {axis}', 'm') for axis in 'xyz'), *((f'base q{axis}', '1') for axis in 'xyzw'), *names]
-    figure = Figure(figsize=(12, 1.9 * len(names)), dpi=report.DPI, layout='constrained')
+    figure = Figure(figsize=(12, 1.9 * len(names)), dpi=DPI, layout='constrained')
     grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)
     for i, (name, unit) in enumerate(names):
         axes = grid[i][0]
-        axes.plot(response.time, response.reference[:, i], color=report.BLACK, linewidth=4.0, alpha=0.3,
+        axes.plot(response.time, response.reference[:, i], color=BLACK, linewidth=4.0, alpha=0.3,
                   label='integration of order 8')
         axes.plot(response.time, response.x[:, i], label='simulator', **report.STYLES[0])
         axes.set_ylabel(f'{name} [{unit}]')
     grid[0][0].legend(fontsize=9)
-    report.finish(grid, 'from the start')
+    finish(grid, 'from the start')
     return figure
 
 
 def _energy(response):
-    figure = Figure(figsize=(12, 4), dpi=report.DPI, layout='constrained')
+    figure = Figure(figsize=(12, 4), dpi=DPI, layout='constrained')
     grid = figure.subplots(1, 1, squeeze=False)
     for column, label, color in zip(response.energy.T, ('kinetic', 'potential, external forces included', 'sum'),
-                                    (report.BLUE, report.VERMILLION, report.BLACK)):
+                                    (BLUE, VERMILLION, BLACK)):
         grid[0][0].plot(response.time, column - (column[0] if label != 'kinetic' else 0.0), label=label, color=color)
     grid[0][0].set_ylabel('energy [J]')
     grid[0][0].set_title('kinetic energy, and change of potential energy and of their sum since the start')
     grid[0][0].legend(fontsize=9)
-    report.finish(grid, 'from the start')
+    finish(grid, 'from the start')
     return figure

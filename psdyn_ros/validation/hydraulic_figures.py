@@ -3,10 +3,9 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from .report import BLACK, BLUE, DPI, VERMILLION, finish
+from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 
 BAR, LITRES_PER_MINUTE = 1e-5, 6e4
-GREEN = '#009E73'
 
 
 def pressures(telemetry, start, until, title):

@@ -11,17 +11,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from . import drawing
+from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .hydraulic_figures import pressures
 from .tracking import units
 
-# Okabe and Ito: told apart by everyone, and in print
-BLACK, BLUE, VERMILLION = '#000000', '#0072B2', '#D55E00'
 STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 1.4, 'linestyle': '--'})
 # unit of an actuator -> factor and unit of its errors, unit of its positions
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
 LABEL_SPACE = 0.07          # of the picture of the motion between two times written on it
 POSES = 5           # of the machine in the picture of the motion
-DPI = 130
 KILO = 2e3          # N or N m from which forces are shown in thousands
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
 
@@ -105,13 +104,18 @@ def as_text(rows):
 
 def figures(summary, manipulator, urdf):
     """file name -> (title, Figure) of everything that the report shows."""
-    return {
+    shown = {
         'motion.png': ('The motion, from the side', motion(
             manipulator, urdf, summary.judged.tracking.time, summary.judged.tracking.measured,
             f'{summary.machine} under {summary.judged.law}')),
         'tracking.png': ('Positions and tracking errors', _tracking(summary)),
         'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
     }
+    law, recording, tracking = summary.judged
+    if recording.telemetry is not None:
+        shown['pressures.png'] = 'Pressures and valves', pressures(
+            recording.telemetry, tracking.start, tracking.time[-1], f'under {law}')
+    return shown
 
 
 def write_report(folder, summary, manipulator, urdf):
@@ -177,34 +181,35 @@ def _error(axes, run, i, style):
 
 
 def _forces(summary, units):
-    """Commands of both laws; units of the actuators by name."""
+    """Efforts of the actuators under both laws; units of the actuators by name."""
     runs = [run for run in (summary.judged, summary.baseline) if run is not None]
     names = list(units)
     figure = Figure(figsize=(12, 2.2 * len(names)), dpi=DPI, layout='constrained')
     grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)
-    largest = np.abs(runs[0].recording.commands.columns(names)['effort']).max(axis=0)
-    factors = np.where(largest > KILO, 1e-3, 1.0)
-    for axes, name, factor in zip(grid[:, 0], names, factors):
+    for axes, name in zip(grid[:, 0], names):
+        series = [_effort(run, name) for run in runs]
+        factor = 1e-3 if np.abs(series[0][1]).max() > KILO else 1.0
         axes.set_ylabel(f"{name} [{'k' if factor < 1.0 else ''}{FORCE_UNITS[units[name]]}]")
-    for k in reversed(range(len(runs))):        # the judged one on top
-        commands = runs[k].recording.commands.columns(names)
-        time = (commands.stamps - runs[k].tracking.start) * 1e-9
-        shown = (time >= 0.0) & (time <= runs[k].tracking.time[-1])
-        for i, factor in enumerate(factors):
-            grid[i][0].plot(time[shown], factor * commands['effort'][shown, i], label=runs[k].law, **STYLES[k])
-    grid[0][0].set_title('commanded effort of the actuators, in the direction of their positions')
+        for k in reversed(range(len(runs))):        # the judged one on top
+            stamps, effort = series[k]
+            time = (stamps - runs[k].tracking.start) * 1e-9
+            shown = (time >= 0.0) & (time <= runs[k].tracking.time[-1])
+            axes.plot(time[shown], factor * effort[shown], label=runs[k].law, **STYLES[k])
+    on_valves = runs[0].recording.telemetry is not None
+    grid[0][0].set_title(('effort of the actuators on the mechanism' if on_valves else
+                          'commanded effort of the actuators') + ', in the direction of their positions')
     grid[0][0].legend(fontsize=9)
     finish(grid)
     return figure
 
 
-def finish(grid, since='from the first motion'):
-    """Give a grid of axes over time what they share."""
-    for axes in grid.flat:
-        axes.grid(True, color='#dddddd', linewidth=0.6)
-        axes.margins(x=0.0)
-    for axes in grid[-1]:
-        axes.set_xlabel(f'time {since} [s]')
+def _effort(run, name):
+    """(stamps, effort) of an actuator: what was commanded, or what a cylinder on a valve gives."""
+    telemetry = run.recording.telemetry
+    if telemetry is not None and name in telemetry.names:
+        return telemetry.stamps, telemetry['net_force'][:, telemetry.names.index(name)]
+    commands = run.recording.commands
+    return commands.stamps, commands['effort'][:, commands.names.index(name)]
 
 
 def motion(manipulator, urdf, time, positions, title):
