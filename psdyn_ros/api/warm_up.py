@@ -4,9 +4,22 @@ import time
 
 import numpy as np
 
-from ..kernels import allocation, closure, compiler, entry, general_entry, inverse, motion, quantities, simulate
+from ..kernels import (
+    allocation,
+    closure,
+    compiler,
+    coupled_entry,
+    entry,
+    general_entry,
+    inverse,
+    motion,
+    quantities,
+    simulate,
+)
+from ..kernels.hydraulic_records import FLUID, QUANTITIES
 
-CLOSED_FORM, GENERAL = 'closed_form', 'general'     # groups of kernels, by the kind of machine that needs them
+# groups of kernels, by the kind of machine that needs them
+CLOSED_FORM, GENERAL, HYDRAULIC = 'closed_form', 'general', 'hydraulic'
 
 _ENTRIES = {
     CLOSED_FORM: (
@@ -18,7 +31,8 @@ _ENTRIES = {
         general_entry.forward_general, general_entry.closed_general, general_entry.joint_states_general,
         general_entry.energy_general, general_entry.runge_kutta_general, general_entry.inverse_general_rows,
         general_entry.forward_general_rows, quantities.joint_states, quantities.coordinates, inverse.base_reaction,
-        allocation.allocate)}
+        allocation.allocate),
+    HYDRAULIC: (coupled_entry.step_coupled, coupled_entry.rates_coupled, coupled_entry.observe_coupled)}
 _ready = set()
 
 
@@ -35,8 +49,8 @@ class Compilation:
             print('psdyn_ros: compiling the kernels for this machine, once (about 30 s) ...', file=sys.stderr,
                   flush=True)
 
-    def finish(self, manipulator):
-        """Compile what is left of the group, for one signature only.
+    def finish(self, machine):
+        """Compile what is left of the group, for one signature only; machine: what `_CALLS` tells of.
 
         A later call with another type or stride is a TypeError, which `Manipulator` answers by converting.
         """
@@ -45,7 +59,7 @@ class Compilation:
         _ready.add(self._group)
         if not compiler.compiled:
             return
-        (_call_closed_form if self._group == CLOSED_FORM else _call_general)(manipulator)
+        _CALLS[self._group](machine)
         complete = True
         for kernel in _ENTRIES[self._group]:
             # a machine without loops leaves the kernels of loops to one that has some
@@ -98,3 +112,16 @@ def _call_general(m):
     if len(loops.clusters):
         closure.linearise_at(loops, 0)
         closure.close_from(loops, 0, zero)
+
+
+def _call_hydraulic(integrator):
+    n, m, c = integrator.manipulator.dof, len(integrator.axes), len(integrator.cylinders)
+    state = (integrator.manipulator.initial_position, np.zeros(n), np.zeros((c, FLUID)), np.zeros(m), np.zeros(1))
+    row = integrator.pack(*state)
+    coupled_entry.rates_coupled(*integrator.arguments, n, row, row.copy())
+    integrator.observe(*state, np.zeros(n), np.zeros(m), np.zeros((c, len(QUANTITIES))))
+    integrator.step(*state, np.zeros(n))
+
+
+# each with what the first machine of the group brings: the manipulator, or its `HydraulicIntegrator`
+_CALLS = {CLOSED_FORM: _call_closed_form, GENERAL: _call_general, HYDRAULIC: _call_hydraulic}

@@ -1,7 +1,7 @@
 """The flat records of a machine driven by cylinders: `AXIS`, `CYLINDER`, `SUPPLY`, and what `TELEMETRY` says of them.
 
-Pressures are gauge [Pa], the return line near zero.  Chamber A is the piston side, which extends the cylinder.  Edges of
-a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and B-T open.
+Pressures are gauge [Pa], the return line near zero.  Chamber A is the piston side, which extends the cylinder.  Edges
+of a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and B-T open.
 """
 import numpy as np
 
@@ -61,7 +61,7 @@ CYLINDER = np.dtype([
     ('holding_range', 'f8'),    # Pa from closed to open
     ('holding_time', 'f8'),     # s, time constant
     ('holding_gain', 'f8'),     # flow when open, in series with the edge of the spool
-    ('cushion_a', 'f8'), ('cushion_b', 'f8'),   # length of the cushion at the end that chamber A, B empties to [m]; 0: none
+    ('cushion_a', 'f8'), ('cushion_b', 'f8'),   # length at the end that chamber A, B empties to [m]; 0: none
     ('cushion_gain', 'f8'),     # flow gain of the restriction at the very end, in series with the edge
     ('command', 'f8'),          # of the spool, -1 to 1
     ('stuck', 'i8'),            # 1: the spool stays where it is
