@@ -104,7 +104,7 @@ class MeasuredCylinders:
         if rig.pressures is not None:
             a, b = rig.pressures
             plant.fluid[row, PRESSURE_A], plant.fluid[row, PRESSURE_B] = a, b
-            force = a * cylinder['area_a'] - b * cylinder['area_b']
+            force = 0.0         # the solver takes it from the pressures
             record['drive'] = MEASURED_PRESSURE
         # the law of a brake is that of the stiffness to be carried on along, and implicit in the solver
         record['effort'], record['braked'] = 0.0, 1
