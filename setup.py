@@ -14,7 +14,9 @@ shared = [
     (f'share/{NAME}', ['package.xml', 'LICENSE', 'NOTICE']),
     (f'share/{NAME}/launch', sorted(glob('launch/*.launch.py'))),
     (f'share/{NAME}/config', sorted(glob('config/*.yaml') + glob('config/*.rviz'))),
+    (f'share/{NAME}/config/ros2_control', sorted(glob('config/ros2_control/*.yaml'))),
     (f'share/{NAME}/urdf', sorted(glob('urdf/*.urdf'))),
+    (f'share/{NAME}/urdf/ros2_control', sorted(glob('urdf/ros2_control/*.urdf'))),
 ]
 # An editable installation reads them from the source tree; copies in share/ would come first and go stale.
 if 'editable_wheel' in sys.argv:

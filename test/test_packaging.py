@@ -115,7 +115,8 @@ def test_colcon_installs_where_ros_looks(workspace):
     assert (installed / 'share' / 'ament_index' / 'resource_index' / 'packages' / 'psdyn_ros').is_file()
     share = installed / 'share' / 'psdyn_ros'
     assert (share / 'package.xml').read_bytes() == (ROOT / 'package.xml').read_bytes()
-    for folder, pattern in (('urdf', '*.urdf'), ('launch', '*.launch.py'), ('config', '*.yaml')):
+    for folder, pattern in (('urdf', '*.urdf'), ('urdf/ros2_control', '*.urdf'), ('launch', '*.launch.py'),
+                            ('config', '*.yaml'), ('config/ros2_control', '*.yaml')):
         here = {path.name: path.read_bytes() for path in (ROOT / folder).glob(pattern)}
         there = {path.name: path.read_bytes() for path in (share / folder).glob(pattern)}
         assert here and there == here, folder
@@ -152,7 +153,7 @@ def test_wheel_carries_the_shared_files(source, tmp_path):
     wheel, = tmp_path.glob('psdyn_ros-*.whl')
     assert wheel.name.startswith(f'psdyn_ros-{manifest().version}-')
     names = set(ZipFile(wheel).namelist())
-    for path in [*ROOT.glob('urdf/*.urdf'), *ROOT.glob('launch/*.launch.py'), *ROOT.glob('config/*.yaml')]:
+    for path in [*ROOT.glob('urdf/**/*.urdf'), *ROOT.glob('launch/*.launch.py'), *ROOT.glob('config/**/*.yaml')]:
         shared = f'psdyn_ros-{manifest().version}.data/data/share/psdyn_ros/{path.relative_to(ROOT)}'
         assert shared in names
 
