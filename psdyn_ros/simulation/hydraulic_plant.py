@@ -6,7 +6,6 @@ last one is older than `ttl`.  Force is never just taken away.
 """
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -74,6 +73,9 @@ class HydraulicPlant:
         self.command = np.zeros(count)              # the last one taken of each actuator, in its mode
         self.safe = np.ones(count, dtype=bool)      # at the safe output
         self.saturations = 0
+        most = {'valve': 1.0, 'pressure': float(self.supply['pressure'][0]), 'velocity': math.inf}
+        self._bounds = np.array([most.get(mode, effort) for mode, effort in
+                                 zip(self.modes, manipulator.limits.effort)])
         self.reset()
 
     def _checked_modes(self, given):
@@ -192,18 +194,12 @@ class HydraulicPlant:
     def _take(self, command, now):
         given = np.isfinite(command)
         value = np.where(given, command, self.command)
-        bounded = np.clip(value, -self._bounds(), self._bounds())
+        bounded = np.minimum(np.maximum(value, -self._bounds), self._bounds)
         self.saturations += bool((bounded[given] != value[given]).any())
         self.command[:] = bounded
         self._watchdog.feed(given, now)
         for axis in np.flatnonzero(given & self.safe):
             self._release(axis)
-
-    def _bounds(self):
-        limits = SimpleNamespace(valve=1.0, pressure=self.supply['pressure'][0], velocity=math.inf)
-        effort = self.manipulator.limits.effort
-        return np.array([effort[i] if mode == 'effort' else getattr(limits, mode)
-                         for i, mode in enumerate(self.modes)])
 
     def _release(self, axis):
         """Obey commands from here on."""
@@ -257,7 +253,7 @@ class HydraulicPlant:
         self.steps += periods
         if self.fault:
             return
-        late = self._watchdog.expired(self._now(now)) & ~self.safe
+        late = self._watchdog.expired(self._now(now)) > self.safe
         if late.any():
             hold = self.holding_efforts()
             for axis in np.flatnonzero(late):
@@ -272,8 +268,6 @@ class HydraulicPlant:
             failure = str(self._integrator().error(status, self.x)) if status else ''
         except PsdynError as error:
             failure = str(error)
-        if not failure and not all(math.isfinite(array.sum()) for array in self._states()):
-            failure = 'its state is not finite'
         if not failure:
             failure = self._observe()
         if failure:
