@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.hydraulic_records import AXIS, CYLINDER, FLUID, FORCE, PRESSURE_A, PRESSURE_B, SUPPLY, VALVE
+from ..kernels.hydraulics import ATMOSPHERE, CAVITY, bulk_modulus
 from ..model.errors import StateError
 from ..model.hydraulics import EFFORT, LUGRE
 from .arguments import vector
@@ -17,7 +18,6 @@ from .derivatives import generalized_forces_derivatives
 from .hydraulic_checks import check_hydraulics, friction_of
 
 NO_RELIEF = 1e9         # Pa, of ports without a relief valve, which then has no gain either
-ATMOSPHERE = 101325.0   # Pa
 SHARE = 0.25            # of the supply's pressure that stands in chamber B at rest, where the load allows it
 
 
@@ -252,13 +252,72 @@ def oil_stiffness(cylinder, stroke, pressure_a=0.0, pressure_b=0.0):
 
     Pressures [Pa] matter where there is air in the oil.
     """
-    c = cylinder
     total = 0.0
-    for area, volume, hose, pressure in (
-            (c['area_a'], c['dead_a'] + c['area_a'] * stroke, c['hose_a'], pressure_a),
-            (c['area_b'], c['dead_b'] + c['area_b'] * (c['stroke'] - stroke), c['hose_b'], pressure_b)):
-        absolute = pressure + ATMOSPHERE
-        bubbles = c['air'] / (1.0 - c['air']) * (ATMOSPHERE / absolute) ** (1.0 / c['polytropic'])
-        oil = (1.0 / c['bulk'] + bubbles / (c['polytropic'] * absolute)) / (1.0 + bubbles)
-        total += area ** 2 / (volume * oil + (volume - hose) / c['wall'] + hose / c['hose'])
+    for (area, volume, hose), pressure in zip(_chambers(cylinder, stroke), (pressure_a, pressure_b)):
+        total += area ** 2 / (volume * _softness(cylinder, pressure) + _hose_excess(cylinder, hose))
     return float(total)
+
+
+def fluid_energy(cylinders, position, fluid):
+    """Return the energy (cylinders, 2) [J] that is stored in the chambers A and B, zero at the pressure of the air.
+
+    cylinders: CYLINDER records; position: (cylinders,) strokes [m]; fluid: (cylinders, FLUID).  The energy grows by
+    `port_power` and shrinks by what the pressures do to the piston, and by nothing else: for a constant bulk modulus
+    K it is V K (exp(p / K) - 1 - p / K).
+    """
+    out = np.zeros((len(cylinders), 2))
+    for row, cylinder in enumerate(cylinders):
+        for port, (_, volume, hose) in enumerate(_chambers(cylinder, position[row])):
+            enthalpy, excess = _enthalpy(cylinder, fluid[row, (PRESSURE_A, PRESSURE_B)[port]])
+            out[row, port] = (volume * (enthalpy - fluid[row, (PRESSURE_A, PRESSURE_B)[port]])
+                              + _hose_excess(cylinder, hose) * excess)
+    return out
+
+
+def port_power(cylinders, fluid, flows):
+    """Return the power (cylinders, 2) [W] that flows (cylinders, 2) [m^3/s] carry into the chambers.
+
+    Of oil with constant bulk modulus it is K (exp(p / K) - 1) Q, slightly more than p Q.
+    """
+    return np.array([[_enthalpy(cylinder, row[port])[0] * flow for port, flow in zip((PRESSURE_A, PRESSURE_B), pair)]
+                     for cylinder, row, pair in zip(cylinders, fluid, flows)]).reshape(-1, 2)
+
+
+def _chambers(cylinder, stroke):
+    """Return ((area, volume, volume of the hose) of chamber A, of chamber B)."""
+    c = cylinder
+    return ((c['area_a'], c['dead_a'] + c['area_a'] * stroke, c['hose_a']),
+            (c['area_b'], c['dead_b'] + c['area_b'] * (c['stroke'] - stroke), c['hose_b']))
+
+
+def _softness(cylinder, pressure):
+    """Return the compressibility [1/Pa] of oil, its air and the cylinder's wall; the law of `kernels/hydraulics`."""
+    return 1.0 / float(bulk_modulus(cylinder, pressure, 1.0, 0.0))
+
+
+def _hose_excess(cylinder, hose):
+    """Return by how much [m^3/Pa] a hose gives more than so much of the cylinder's wall."""
+    return hose / cylinder['hose'] - hose / cylinder['wall']
+
+
+def _enthalpy(cylinder, pressure):
+    """Return (h [J/m^3], its integral over the pressure [Pa^2]) of the oil: h' = 1 + h / K, zero at zero."""
+    if not cylinder['air']:
+        K = 1.0 / _softness(cylinder, pressure)
+        h = K * math.expm1(pressure / K)
+        return h, K * (h - pressure)
+    # in the logarithm of the absolute pressure, by which the softness of bubbles goes
+    steps = 200
+    step = math.log(max(pressure + ATMOSPHERE, CAVITY) / ATMOSPHERE) / steps
+    p = ATMOSPHERE * np.exp(0.5 * step * np.arange(2 * steps + 1)) - ATMOSPHERE
+    softness = np.array([_softness(cylinder, one) for one in p])
+    h, excess = 0.0, 0.0
+    for k in range(0, 2 * steps, 2):
+        rates, slope = [], 0.0
+        for stage, share in ((k, 0.0), (k + 1, 0.5), (k + 1, 0.5), (k + 2, 1.0)):
+            at = h + share * step * slope
+            slope = (p[stage] + ATMOSPHERE) * (1.0 + at * softness[stage])
+            rates.append((slope, (p[stage] + ATMOSPHERE) * at))
+        first, second = (step / 6.0 * (a + 2.0 * b + 2.0 * c + d) for a, b, c, d in zip(*rates))
+        h, excess = h + first, excess + second
+    return h, excess
