@@ -113,7 +113,7 @@ class HydraulicPlant:
 
     def reset(self):
         """Back to the start: static equilibrium, every actuator at its safe output; disturbances stay."""
-        self.steps, self.fault = 0, ''
+        self.steps, self.fault, self._last = 0, '', 0
         self._watchdog.reset()
         self._measured.reset()
         self.x[:], self.xd[:], self.command[:] = self._start, 0.0, 0.0
@@ -182,7 +182,7 @@ class HydraulicPlant:
         """Whether nothing but the solver has anything to do for so many periods."""
         if periods == 1 or self._wrenches or self._measured.any or self._loops_in_valves(~self.safe):
             return False
-        then = self._now(now) + (0 if now is not None else round(periods * self.period * SECOND))
+        then = self._now(now) + (0 if now is not None else round((periods - 1) * self.period * SECOND))
         return not (self._watchdog.expires_by(then) & ~self.safe).any()
 
     def _loops_in_valves(self, obeying):
@@ -250,15 +250,16 @@ class HydraulicPlant:
         return tuple(np.array(rows)[:, [names.index(name) for name in self.actuators]])
 
     def _advance(self, periods, now):
+        now = self._last = self._now(now)       # ages are judged at the beginning of a period
         self.steps += periods
         if self.fault:
             return
-        late = self._watchdog.expired(self._now(now)) > self.safe
+        late = self._watchdog.expired(now) > self.safe
         if late.any():
             hold = self.holding_efforts()
             for axis in np.flatnonzero(late):
                 self._make_safe(axis, hold)
-        self._measured.update(self._now(now))
+        self._measured.update(now)
         self._drive()
         if self._wrenches:
             self._set_environment()     # where a wrench acts moves with the machine
@@ -341,12 +342,13 @@ class HydraulicPlant:
         return {'steps': self.steps, 'seed': self.seed, 'period': self.period, 'substeps': self.substeps,
                 'ttl': self.ttl, 'modes': list(self.modes), 'actuators': list(self.actuators), 'fault': self.fault,
                 'disturbances': self._disturbances.as_list(), 'command': self.command.copy(), 'safe': self.safe.copy(),
-                'x': self.x.copy(), 'xd': self.xd.copy(), 'fluid': self.fluid.copy(), 'bristles': self.bristles.copy(),
+                'ages': self._watchdog.ages(self._last), 'x': self.x.copy(), 'xd': self.xd.copy(),
+                'fluid': self.fluid.copy(), 'bristles': self.bristles.copy(),
                 'supply_pressure': self.supply_pressure.copy(), 'axes': self.axes.copy(),
                 'cylinders': self.cylinder_records.copy(), 'supply': self.supply.copy()}
 
     def restore(self, snapshot):
-        """Go back to a snapshot of a plant of the same machine; commands count as fresh, a fault is no longer one."""
+        """Go back to a snapshot of a plant of the same machine; a fault is no longer one."""
         if list(snapshot['actuators']) != list(self.actuators):
             raise ModelError(f"snapshot of a machine with actuators {', '.join(snapshot['actuators'])}; this one has "
                              f'{", ".join(self.actuators)}')
@@ -357,5 +359,8 @@ class HydraulicPlant:
                             (self.supply_pressure, 'supply_pressure'), (self.command, 'command'), (self.safe, 'safe'),
                             (self.axes, 'axes'), (self.cylinder_records, 'cylinders'), (self.supply, 'supply')):
             array[...] = snapshot[name]
-        self._watchdog.feed(~self.safe, self._now(None))
+        self._last = max(0, self.steps - 1) * round(self.period * SECOND)
+        for axis, age in enumerate(snapshot['ages']):
+            if age >= 0:
+                self._watchdog.feed(np.arange(self.safe.size) == axis, self._last - int(age))
         self._observe()

@@ -56,6 +56,10 @@ class Watchdog:
         age = then - self._fed
         return self._expired | (age < 0) | (age > self.ttl)
 
+    def ages(self, now):
+        """Return ns (names,) since the last command of each at now (ns), -1 where there was none."""
+        return np.where(self._ever, now - self._fed, -1)
+
     def reactions(self):
         """Return {name: ns from its last command to the first `expired` that said so} of those that ran out."""
         ran_out = self._expired & self._ever
