@@ -41,6 +41,10 @@ class ControlLaw:
             self._sharing = Allocation(manipulator.actuators, dict(zip(manipulator.actuators, self._limit)),
                                        dict(zip(manipulator.actuators, manipulator.allocation.weights)))
 
+    def hold(self, x):
+        """Hold the position x (dof,) from here on and forget every trajectory."""
+        self.reference.hold(x)
+
     def set_gains(self, stiffness, damping):
         """Kp (dof,) and Kd (dof,) from the next update on."""
         self._kp, self._kd = np.array(stiffness, dtype=float), np.array(damping, dtype=float)

@@ -63,8 +63,8 @@ class ReferenceMotion:
         """Whether a trajectory is in progress or waiting at time t."""
         return self._next is not None or (self.started and t < self._motion.end)
 
-    def _at(self, t):
-        """As `sample`, for a time to come."""
+    def ahead(self, t):
+        """As `sample`, for a time to come: a trajectory that starts until then is looked at, but does not begin."""
         motion = self._next if self._next is not None and t >= self._next.start else self._motion
         return motion.sample(t)
 
@@ -75,7 +75,7 @@ class ReferenceMotion:
             raise TrajectoryError(f'the trajectory is over: its last point lies {start - times[-1]:.3g} s in the past, '
                                   'or is no later than its start')
         joint_map = self._map(waypoints.joints)
-        p0, v0, a0 = self._in_joints(waypoints.joints, self._at(start))
+        p0, v0, a0 = self._in_joints(waypoints.joints, self.ahead(start))
         knots = np.concatenate([[start], times[ahead]])
         positions = np.vstack([p0, waypoints.positions[ahead]])
         if waypoints.velocities is None:

@@ -1,0 +1,151 @@
+"""What the laws that command valves share: measured strokes and pressures in, commands of valves and efforts out.
+
+A law for cylinders acts through the flow of oil, so that it looks ahead by the lag of the valve, and acts on errors at
+the time of their measurement. Axes without a cylinder get computed torque.
+"""
+
+import numpy as np
+
+from ..api.hydraulics import frictionless, hydraulic_records
+from ..kernels import valve_control as kernels
+from ..kernels.entry import inverse_batch
+from ..model.errors import ActuationError, NonFiniteError, ShapeError
+from .computed_torque import check_actuation
+from .reference import ReferenceMotion
+
+MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
+
+
+class ValveLaw:
+    """The reference, the records, the errors, and the model on the reference.
+
+    manipulator  with at least as many actuators as coordinates; ActuationError where it has fewer
+    hydraulics   `Hydraulics` of this machine
+    period       s, between updates
+    delay        s from a command to the valve that obeys it
+
+    `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
+    """
+
+    def __init__(self, manipulator, hydraulics, period, *, delay=0.0):
+        check_actuation(manipulator)
+        self.manipulator, self.hydraulics = manipulator, hydraulics
+        self.reference = ReferenceMotion(manipulator)
+        self.axes, self.cylinders, self.supply = hydraulic_records(manipulator, hydraulics)
+        self.desired = None         # (3, dof): x, xd, xdd of the reference at the last update; valid until the next
+        count, n = len(manipulator.actuators), manipulator.dof
+        # (actuators,) cycles in which a command was clipped
+        self.saturations = np.zeros(count, dtype=np.int64)
+        self.lag = float((2.0 * self.cylinders['zeta'] / self.cylinders['omega']).max(initial=0.0))   # s, of the spools
+        self._lead = self.lag + 0.5 * period + delay
+        self._spacing = period
+        self._mechanism = frictionless(manipulator, hydraulics)
+        self._records = self._mechanism.records
+        self._general = manipulator.machine.general
+        self._cylinder_of = self.axes['cylinder'].astype(np.int64)
+        self._law = np.zeros(count, kernels.AXIS_LAW)
+        self._last = None           # time of the last update
+        self._motion = np.zeros((3, 3, n))                  # x, xd, xdd of MEASURED, BEFORE, AFTER
+        self._force = np.zeros((3, count))
+        self._feedback = np.zeros(count)
+        self._limit = np.array(manipulator.limits.effort, dtype=float)
+        self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
+        self._spread = self._spread_of_feedback()
+
+    def _spread_of_feedback(self):
+        """(dof, actuators) matrix that gives the coordinates the feedback of actuators without cylinders; None: one."""
+        m = self.manipulator
+        if m.actuators == m.coordinates:
+            return None
+        spread = np.zeros((m.dof, len(m.actuators)))
+        for row in np.flatnonzero(self._cylinder_of < 0):
+            name = m.actuators[row]
+            if name not in m.coordinates:
+                raise ActuationError(f"'{name}' has no cylinder and is no coordinate of '{m.name}': computed torque of "
+                                     f'it needs it among them ({", ".join(m.coordinates)})')
+            spread[m.coordinates.index(name), row] = 1.0
+        return spread
+
+    def hold(self, x):
+        """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
+        self.reference.hold(x)
+        self._last = None
+        for name in ('slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples'):
+            self._law[name] = 0
+
+    def set_gains(self, gains):
+        """Use these gains from the next update on: a dataclass of (actuators,) as `gains`."""
+        raise NotImplementedError
+
+    def update(self, t, x, xd, pressures, age=0.0, supply_pressure=None):
+        """Commands (actuators,): -1 to 1 of valves, N and N m of axes without a cylinder.
+
+        t                s, when x (dof,), xd (dof,) were measured
+        pressures        (cylinders, 2) of chambers A, B, the last ones measured [Pa gauge]
+        age              s from t to this command
+        supply_pressure  Pa gauge, measured; None: that of the record
+
+        Without a reference the first position measured is held. Raises ShapeError, NonFiniteError, and what the
+        inverse dynamics raise.
+        """
+        self._check(x, xd, pressures)
+        if not self.reference.started:
+            self.hold(x)
+        self.desired = self._desired(t)
+        reference = self.desired[0]
+        if self._general:
+            reference, x_measured = self._of_actuators(reference), self._of_actuators(x)
+        else:
+            x_measured = x
+        dt = 0.0 if self._last is None else t - self._last
+        self._refuse(kernels.observe(self._law, self._cylinder_of, dt, x_measured, reference, self._feedback))
+        self._last = t
+        self._look_ahead(t + age + self._lead, x, xd)
+        command = np.empty(len(self._law))
+        self._refuse(self._command(dt, x_measured, pressures, supply_pressure, command))
+        return command
+
+    def _command(self, dt, position, pressures, supply_pressure, command):
+        """Write the commands; a status."""
+        raise NotImplementedError
+
+    def _desired(self, t):
+        desired = np.empty((3, self.manipulator.dof))
+        desired[:] = self.reference.sample(t)
+        return desired
+
+    def _look_ahead(self, t, x, xd):
+        """Fill motions and forces of the model: at the measured state, and before and after time t."""
+        motion = self._motion
+        motion[0, MEASURED], motion[1, MEASURED], motion[2, MEASURED] = x, xd, self.desired[2]
+        motion[2, MEASURED] += self._feedback if self._spread is None else self._spread @ self._feedback
+        motion[:, BEFORE] = self.reference.ahead(t - 0.5 * self._spacing)
+        motion[:, AFTER] = self.reference.ahead(t + 0.5 * self._spacing)
+        if self._general:
+            for row in range(3):
+                self._force[row] = self._mechanism.inverse_dynamics(*motion[:, row])
+            return
+        status, row = inverse_batch(*self._records, motion[0], motion[1], motion[2], self._force, 0, 3)
+        if status != 0:
+            self._mechanism.inverse_dynamics(*motion[:, row])       # raises, and says why
+
+    def _velocities(self):
+        """(2, actuators) of the reference before and after the time aimed at."""
+        motion = self._motion
+        if not self._general:
+            return motion[1, BEFORE:]
+        joint_state = self._mechanism.joint_state
+        return np.array([joint_state(motion[0, row], motion[1, row])[2][self._columns] for row in (BEFORE, AFTER)])
+
+    def _of_actuators(self, x):
+        return self._mechanism.joint_state(x)[1][self._columns]
+
+    def _check(self, x, xd, pressures):
+        n = self.manipulator.dof
+        if x.shape != (n,) or xd.shape != (n,) or pressures.shape != (len(self.cylinders), 2):
+            raise ShapeError(f'x {x.shape}, xd {xd.shape}, pressures {pressures.shape}: expected {(n,)}, {(n,)}, '
+                             f'{(len(self.cylinders), 2)}')
+
+    def _refuse(self, status):
+        if status != 0:
+            raise NonFiniteError('measured state, pressures or the commands that follow from them are not finite')
