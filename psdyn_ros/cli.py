@@ -59,6 +59,8 @@ def _parser():
         'demo', help='simulate and control a machine over ROS 2, compare with PD, write a report')
     demo.add_argument('--machine', default='hiab_xs031', help=f"URDF file, or one of: {', '.join(machine_names())}")
     demo.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
+    demo.add_argument('--level', choices=('valve', 'effort'),
+                      help='what the controller commands (default: valve where the machine has hydraulics)')
     demo.add_argument('--config', metavar='FILE',
                       help='ROS parameter file of the nodes (default: that of the machine of the package)')
     demo.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
@@ -196,7 +198,7 @@ def _demo(options):
         print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
               file=sys.stderr)
         return 2
-    return run(options.machine, options.output, config=options.config, assembly=options.initial,
+    return run(options.machine, options.output, level=options.level, config=options.config, assembly=options.initial,
                duration=options.duration)
 
 

@@ -29,7 +29,7 @@ from ..model.locate import find_config, find_machine
 from ..model.xml_reader import read_text
 from ..simulation.plant import RUNNING
 from ..validation import report
-from ..validation.bags import TOPICS, read_bag
+from ..validation.bags import TOPICS, Topics, read_bag
 from ..validation.tracking import track, units
 from . import free_response
 from .configuration import read_parameters
@@ -41,22 +41,28 @@ from .recorder import Recorder
 from .session import REACTION, DemoError, PlantState, Waiting, own_node, stop, terminable
 
 FAILED, INTERRUPTED = 1, 130
-JUDGED, BASELINE = 'computed_torque', 'pd_gravity'
-NAMES = {JUDGED: 'computed torque', BASELINE: 'PD + constant gravity'}
+VALVE, EFFORT = 'valve', 'effort'       # levels: what the controller commands
+JUDGED = {VALVE: 'valve_computed_torque', EFFORT: 'computed_torque'}
+BASELINE = {VALVE: 'valve_pid', EFFORT: 'pd_gravity'}
+NAMES = {'computed_torque': 'computed torque', 'pd_gravity': 'PD + constant gravity',
+         'valve_computed_torque': 'computed torque on valves', 'valve_pid': 'PID + velocity feedforward on valves'}
 RATE = 500.0                # Hz, where the configuration of the machine says nothing else
 BANDWIDTH = 15.0            # rad/s, of computed torque, so too
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
 START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
 STATE_TIMEOUT = 0.2         # s; a busy computer may stall a process for a tenth of a second
 REST = 0.3                  # s that are recorded after the motion
-RECORDED = {TOPICS.states: JointState, TOPICS.commands: JointState, TOPICS.reference: JointTrajectory,
-            TOPICS.statistics: Float64MultiArray}
+# what is judged is where the machine is, not what its sensors say
+JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
+RECORDED = {TOPICS.states: JointState, JUDGED_TOPICS.states: JointState, TOPICS.commands: JointState,
+            TOPICS.reference: JointTrajectory, TOPICS.statistics: Float64MultiArray}
 SETTINGS = ('duration', 'bandwidth', 'baseline_bandwidth', 'travel')    # of `demo` in a configuration
 
 
 class Setup(NamedTuple):
     """What is demonstrated.
 
+    level       VALVE or EFFORT
     machine     path of its URDF
     urdf        its text
     simulator   parameters of the node, without those that the demonstration adds
@@ -66,6 +72,7 @@ class Setup(NamedTuple):
     travel      {coordinate: m or rad}, see `demonstration`
     """
 
+    level: str
     machine: str
     urdf: str
     simulator: dict
@@ -75,8 +82,8 @@ class Setup(NamedTuple):
     travel: dict
 
 
-def run(machine='hiab_xs031', output_dir='demo_output', *, config=None, assembly=None, duration=None, bandwidth=None,
-        baseline_bandwidth=None, rate=None):
+def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, config=None, assembly=None, duration=None,
+        bandwidth=None, baseline_bandwidth=None, rate=None):
     """Run the demonstration; returns the exit code of `psdyn demo`.
 
     A machine that cannot be controlled, for want of actuators, shows its free response. What is None is as the
@@ -84,6 +91,7 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, config=None, assembly
 
     machine             URDF file, or the name of a machine of the package, which brings its configuration
     output_dir          folder for the bags, the figures and report.html
+    level               what the controller commands: 'valve' or 'effort'; None: valves where the machine has hydraulics
     config              ROS parameter file of both nodes, and of `demo`
     assembly            'JOINT=POSITION' texts that pick another assembly mode
     duration            s of motion
@@ -95,7 +103,8 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, config=None, assembly
              'assembly': None if assembly is None else ' '.join(assembly)}
     try:
         with terminable():
-            setup = _setup(machine, config, {name: value for name, value in given.items() if value is not None})
+            setup = _setup(machine, level, config,
+                           {name: value for name, value in given.items() if value is not None})
             return _run(setup, Path(output_dir))
     except KeyboardInterrupt:
         print('\nstopped; the nodes have ended', file=sys.stderr)
@@ -108,10 +117,10 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, config=None, assembly
         return INTERNAL
 
 
-def _setup(machine, config, given):
+def _setup(machine, level, config, given):
     """The `Setup` of a machine, its configuration, and what was said on the command line."""
-    path = find_machine(machine)
-    if config is None and not Path(machine).is_file():
+    path, of_package = find_machine(machine), not Path(machine).is_file()
+    if config is None and of_package:
         config = find_config(f'{machine}.yaml')
     configured = read_parameters(config, ('simulator', 'controller', 'demo')) if config else \
         {'simulator': {}, 'controller': {}, 'demo': {}}
@@ -125,14 +134,42 @@ def _setup(machine, config, given):
         configured[node] = {'rate': RATE, **configured[node], **{name: given[name] for name in ('rate', 'assembly')
                                                                  if name in given}}
         configured[node]['rate'] = _number('rate', configured[node])
+    level = _set_level(level, machine if of_package else None, configured)
     duration, travel = _number('duration', settings), settings.get('travel', {})
     if not 0.5 <= duration <= 600.0:
         raise DemoError(f'duration {duration:g} s: expected 0.5 to 600')
     if not isinstance(travel, dict):
         raise DemoError(f'travel is {travel!r:.80}; expected a mapping of coordinates to m or rad')
-    return Setup(path, read_text(path), configured['simulator'], configured['controller'], duration,
-                 {JUDGED: _number('bandwidth', settings), BASELINE: _number('baseline_bandwidth', settings)},
+    return Setup(level, path, read_text(path), configured['simulator'], configured['controller'], duration,
+                 {JUDGED[level]: _number('bandwidth', settings),
+                  BASELINE[level]: _number('baseline_bandwidth', settings)},
                  {name: _number(name, travel) for name in travel})
+
+
+def _set_level(level, name, configured):
+    """VALVE or EFFORT; gives both nodes the hydraulics and sensors that go with it.
+
+    name  of a machine of the package, which may bring files of both; None for a URDF file
+    """
+    if level not in (None, VALVE, EFFORT):
+        raise DemoError(f"level '{level}': expected {VALVE} or {EFFORT}")
+    nodes = configured['simulator'], configured['controller']
+    found = {}
+    for what in ('hydraulics', 'sensors'):
+        found[what] = next((node[what] for node in nodes if node.get(what)), None) or (
+            find_config(f'{name}_{what}.yaml') if name else None)
+        for node in nodes:
+            node.pop(what, None)
+    if level == VALVE and not found['hydraulics']:
+        raise DemoError(f"level '{VALVE}': no hydraulics are known of this machine; expected the parameter "
+                        "'hydraulics' of 'simulator' in --config")
+    if level == EFFORT or not found['hydraulics']:
+        return EFFORT
+    for node in nodes:
+        node['hydraulics'] = found['hydraulics']
+    if found['sensors']:
+        configured['simulator']['sensors'] = found['sensors']
+    return VALVE
 
 
 def _number(name, values):
@@ -171,7 +208,7 @@ def _track(setup, manipulator, output):
     for law in setup.bandwidths:
         bag = output / law
         _record(bag, law, setup, waypoints)
-        recording = read_bag(bag)
+        recording = read_bag(bag, JUDGED_TOPICS)
         runs.append(report.Run(NAMES[law], recording, track(recording, units(manipulator))))
     summary = report.Summary(manipulator.name, *runs, duration=_motion_time(waypoints),
                              travel=np.ptp(waypoints.positions, axis=0), facts=_facts(setup, manipulator, output))
@@ -185,20 +222,21 @@ def _record(bag, law, setup, waypoints):
     parameters = logs / 'parameters.yaml'
     controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'state_timeout': STATE_TIMEOUT,
                   'bandwidth': setup.bandwidths[law]}
-    if law == BASELINE:
+    if law in BASELINE.values():
         controller.pop('gains', None)       # they are those of the other law
     parameters.write_text(yaml.safe_dump({
         'simulator': {'ros__parameters': {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': 5.0}},
         'controller': {'ros__parameters': controller}}))
     domain = free_domain()
     with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
-        recorder, plant = Recorder(node, RECORDED), PlantState(node)
+        topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
+        recorder, plant = Recorder(node, topics), PlantState(node)
         reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         for name in ('simulator', 'controller'):
             nodes.start(name, f'psdyn_ros.nodes.{name}', '--ros-args', '--params-file', str(parameters),
                         '-r', '/simulator/joint_commands:=/controller/joint_commands')
         wait = Waiting(nodes, spin_once)
-        wait.until(lambda: recorder.heard(TOPICS.states, TOPICS.commands, TOPICS.reference)
+        wait.until(lambda: recorder.heard(JUDGED_TOPICS.states, TOPICS.commands, TOPICS.reference)
                    and reference.get_subscription_count() and plant.summary == RUNNING,
                    START_UP, f'{NAMES[law]}: starting both nodes')
         recorder.clear()
@@ -232,13 +270,23 @@ def _facts(setup, manipulator, output):
     return {
         'machine': f'{setup.machine}, {m.dof} degrees of freedom, {len(m.actuators)} actuators, {m.total_mass:.2f} kg',
         'reference': f'{setup.duration:g} s, every coordinate out and back, from rest to rest on quintics',
-        'gains': 'Kp = w^2, Kd = 2 w with ' + ', '.join(f'w = {w:g} rad/s for {NAMES[law]}'
-                                                        for law, w in setup.bandwidths.items()),
+        **_level_facts(setup),
         'rate': f'{", ".join(f"{rate:g}" for rate in sorted(rates))} Hz; the controller computes on each state message '
                 '(trigger: state)',
         'processes': 'simulator and controller, each a process of its own, over DDS; model and plant are the same',
         **_computer(),
         'recordings': ', '.join(str(output / law) for law in setup.bandwidths) + ' (MCAP)',
+    }
+
+
+def _level_facts(setup):
+    if setup.level == EFFORT:
+        return {'gains': 'Kp = w^2, Kd = 2 w with ' + ', '.join(f'w = {w:g} rad/s for {NAMES[law]}'
+                                                                for law, w in setup.bandwidths.items())}
+    return {
+        'hydraulics': setup.simulator['hydraulics'],
+        'sensors': setup.simulator.get('sensors', 'exact'),
+        'errors': 'of the true positions, not of what the sensors say',
     }
 
 
@@ -257,6 +305,8 @@ def main(args=None):
     parser.add_argument('--machine', default='hiab_xs031',
                         help='URDF file, or the name of a machine of the package (default: %(default)s)')
     parser.add_argument('--output', default='demo_output', help='folder of the results (default: %(default)s)')
+    parser.add_argument('--level', choices=(VALVE, EFFORT),
+                        help='what the controller commands (default: valve where the machine has hydraulics)')
     parser.add_argument('--config', metavar='FILE',
                         help='ROS parameter file of the nodes (default: that of the machine of the package)')
     parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
@@ -265,7 +315,7 @@ def main(args=None):
     parser.add_argument('--baseline-bandwidth', type=float, help='rad/s of PD with constant gravity')
     parser.add_argument('--rate', type=float, help='Hz of the plant and of the controller')
     options = parser.parse_args(args)
-    return run(options.machine, options.output, config=options.config, assembly=options.initial,
+    return run(options.machine, options.output, level=options.level, config=options.config, assembly=options.initial,
                duration=options.duration, bandwidth=options.bandwidth, baseline_bandwidth=options.baseline_bandwidth,
                rate=options.rate)
 
