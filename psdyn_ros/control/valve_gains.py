@@ -116,7 +116,7 @@ def torque_gains(manipulator, axes, bandwidth):
 
 
 def pid_gains(manipulator, axes, cylinders, lag):
-    """Return the `PidGains` that hydraulic modes, which PID cannot damp, allow: gains one and a half times these still work.
+    """Return the `PidGains` that the hydraulic modes allow, which PID cannot damp; 1.5 times these still work.
 
     Each axis for itself, from its mode while the others rest; lag [s] as in `default_bandwidth`.
     """

@@ -7,6 +7,8 @@ With Q_a the flow into chamber A, Q_b that out of chamber B, x the stroke and F 
 A positive opening o feeds A through P-A and empties B through B-T, a negative one feeds B through P-B and empties A
 through A-T.  Load-holding valves count as open, relief and suction as closed; what they do is left to the feedback.
 """
+import math
+
 from .compiler import entry, kernel
 from .entry import NON_FINITE
 from .hydraulic_records import PA, PB
@@ -51,8 +53,10 @@ def flow_effect(c, feeding_port, o, feed, drain, resistance):
 def opening_for(c, supply, tank, pressure_a, pressure_b, stroke, rate, force_rate):
     """Return the opening, not limited, at which the force of the piston changes by `force_rate` [N/s].
 
-    supply, tank and the chambers' pressures [Pa], stroke [m] and its rate [m/s].
+    supply, tank and the chambers' pressures [Pa], stroke [m] and its rate [m/s].  NaN where one is not finite.
     """
+    if not math.isfinite(supply + pressure_a + pressure_b + stroke + rate + force_rate):
+        return math.nan
     ka, kb = force_gains(c, pressure_a, pressure_b, stroke)
     wanted = (force_rate + (ka * c['area_a'] + kb * c['area_b']) * rate
               + (ka + kb) * c['leak'] * (pressure_a - pressure_b))
@@ -107,7 +111,7 @@ def invert_valve(cylinders, supply, supply_pressure, pressure_a, pressure_b, str
     """
     c = cylinders[0]
     o = opening_for(c, supply_pressure, supply[0]['return_pressure'], pressure_a, pressure_b, stroke, rate, force_rate)
-    if 0.0 * o != 0.0:
+    if not math.isfinite(o):
         return NON_FINITE, 0.0
     return 0, limited(command_for(c, o, blend))
 
