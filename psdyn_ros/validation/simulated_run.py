@@ -72,7 +72,7 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     bank = None
     if sensors or faults:
         bank = PlantSensors(plant, read_sensors(sensors, channels_of(plant)) if sensors else None, seed)
-    injector = FaultInjector(bank, plant, read_faults(faults), seed) if faults else None
+    injector = FaultInjector(bank.bank, plant, read_faults(faults), seed) if faults else None
     study = Study(plant, table, sensors=bank, faults=injector)
     duration = float(table.times[-1]) + 1.0 if duration is None else duration
     if output.exists():
