@@ -9,7 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..api.load import load
-from ..model.errors import ModelError, PsdynError
+from ..model.errors import ModelError
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
 from ..model.sensors import read_sensors
@@ -67,7 +67,7 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     manipulator = load(find_machine(machine), initial=initial)
     if hydraulics is None and not Path(machine).is_file():
         hydraulics = find_config(f'{machine}_hydraulics.yaml')
-    plant, modes = _plant(manipulator, hydraulics, modes, period, substeps, seed)
+    plant = _plant(manipulator, hydraulics, modes, period, substeps, seed)
     table = read_commands(commands, list(manipulator.actuators))
     bank = None
     if sensors or faults:
@@ -79,11 +79,11 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
         shutil.rmtree(output)
     ranges = _Ranges(plant)
     started = time.perf_counter()
-    with SimulatedBag(output, manipulator, getattr(plant, 'cylinders', ())) as bag, \
+    with SimulatedBag(output, getattr(plant, 'cylinders', ())) as bag, \
             tqdm(total=duration, unit='s', disable=True if quiet else None, leave=False,
                  bar_format='{desc}{bar} {n:.1f} of {total:.1f} s') as bar:
         for readings in study.run(duration, 1.0 / log_rate):
-            bag.write(plant, readings, exact_readings(plant), modes)
+            bag.write(plant, readings, exact_readings(plant))
             ranges.add()
             bar.update(plant.time - bar.n)
         messages = bag.messages
@@ -98,15 +98,12 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
 
 
 def _plant(manipulator, hydraulics, modes, period, substeps, seed):
-    """(plant, command mode of each actuator)."""
-    if not hydraulics:
-        if modes and set(modes.values()) != {'effort'}:
-            raise PsdynError(f"'{manipulator.name}' has no hydraulics here, so every command mode is effort")
-        return (Plant(manipulator, period=period, substeps=substeps, command_timeout=TTL),
-                ('effort',) * len(manipulator.actuators))
-    plant = HydraulicPlant(manipulator, read_hydraulics(hydraulics, manipulator.actuators), period=period,
-                           substeps=substeps, ttl=TTL, modes=modes, seed=seed)
-    return plant, plant.modes
+    if hydraulics:
+        return HydraulicPlant(manipulator, read_hydraulics(hydraulics, manipulator.actuators), period=period,
+                              substeps=substeps, ttl=TTL, modes=modes, seed=seed)
+    if modes and set(modes.values()) != {'effort'}:
+        raise ModelError(f"'{manipulator.name}' has no hydraulics here, so every command mode is effort")
+    return Plant(manipulator, period=period, substeps=substeps, command_timeout=TTL)
 
 
 class _Ranges:
