@@ -16,6 +16,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from psdyn_ros.control.demonstration import demonstration  # noqa: E402
 from psdyn_ros.nodes import conversions, pacing, parameters, processes, rejections  # noqa: E402
+from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
 
 SECOND = 1_000_000_000
 NAN, INF = float('nan'), float('inf')
@@ -140,7 +141,7 @@ def test_a_flood_of_orders_does_not_fill_the_memory(reader, state, rng):
 
 @pytest.fixture
 def efforts(crane, extra):
-    return conversions.EffortReader(crane.actuators, extra.append)
+    return CommandReader(crane.actuators, ['effort'] * 4, extra.append, partial=False)
 
 
 def test_efforts_are_read_by_name_and_in_order(efforts, crane, extra):

@@ -20,6 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from psdyn_ros.api.orientation import rotation  # noqa: E402
 from psdyn_ros.nodes import conversions, parameters  # noqa: E402
+from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
 from psdyn_ros.nodes.configuration import read_parameters  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,7 +80,7 @@ def test_gains_and_starts_are_of_coordinates_and_efforts_of_actuators(excavator)
     balloon = psdyn_ros.load(URDF / 'balloon.urdf', allow_unphysical=True)
     assert [(p.name, p.default) for p in parameters.initial_positions(balloon)] == [
         (f'initial.{name}', x) for name, x in zip(balloon.coordinates, balloon.initial_position[7:])]
-    reader = conversions.EffortReader(excavator.actuators, print)
+    reader = CommandReader(excavator.actuators, ['effort'] * 5, print, partial=False)
     assert reader.ordered(conversions.Float64MultiArray(data=[1.0, 2.0, 3.0, 4.0, 5.0])).tolist() == [1, 2, 3, 4, 5]
 
 

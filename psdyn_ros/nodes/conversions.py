@@ -20,7 +20,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from ..api.orientation import quaternion
 from ..control.trajectory import Waypoints
 from ..kernels.control import measured_state
-from ..model.errors import PsdynError, did_you_mean
+from ..model.errors import PsdynError
 
 SECOND = 1_000_000_000      # ns
 REMEMBERED = 8              # orders of names that a reader keeps ready
@@ -89,7 +89,7 @@ class StateReader:
         names, position, velocity = msg.name, msg.position, msg.velocity
         rows, columns, joint_map = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
-            _check_lengths(msg, ('position', 'velocity'), ('effort',))      # raises, and says which
+            check_lengths(msg, ('position', 'velocity'))        # raises, and says which
         position, velocity = np.frombuffer(position), np.frombuffer(velocity)
         if self._general:
             x, xd, residual = joint_map.state(position[columns], velocity[columns])
@@ -119,39 +119,6 @@ class StateReader:
         places = {joints.index(name): names.index(name) for name in known}
         rows = np.array([[places.get(int(joint), -1) for joint in module] for module in self._records['joint']])
         return rows, np.array([names.index(name) for name in known], dtype=np.intp), joint_map
-
-
-class EffortReader:
-    """Efforts of the actuators, (n,) in N and N m, from a JointState by name or from an array in their order."""
-
-    def __init__(self, actuators, on_extra):
-        self._actuators, self._on_extra = tuple(actuators), on_extra
-        self._label = ','.join(actuators)
-        self._maps = NameMaps(self._map)
-
-    def named(self, msg):
-        """From the efforts of a JointState."""
-        columns = self._maps[msg.name]
-        _check_lengths(msg, ('effort',), ('position', 'velocity'))
-        return _check_finite('effort', np.frombuffer(msg.effort)[columns])
-
-    def ordered(self, msg):
-        """From a Float64MultiArray in the order of the actuators; a label of its first dimension must name them."""
-        count = len(self._actuators)
-        if len(msg.data) != count:
-            raise MessageError(f'data has {len(msg.data)} entries, expected {count} ({self._label})')
-        if msg.layout.dim and msg.layout.dim[0].label not in ('', self._label):
-            raise MessageError(f"data is labelled '{msg.layout.dim[0].label}', expected '{self._label}'")
-        return _check_finite('data', np.array(msg.data))
-
-    def _map(self, names):
-        missing = [name for name in self._actuators if name not in names]
-        extra = [name for name in names if name not in self._actuators]
-        if missing:
-            raise MessageError(f'{", ".join(missing)} missing' + (did_you_mean(missing[0], extra) if extra else ''))
-        if extra:
-            self._on_extra(extra)
-        return np.array([names.index(name) for name in self._actuators], dtype=np.intp)
 
 
 def trajectory_from_msg(msg):
@@ -197,7 +164,7 @@ class JointStateWriter:
     def __init__(self, names, fields=('position', 'velocity', 'effort')):
         self.message = JointState(name=list(names))
         for field in fields:
-            setattr(self, field, _view(self.message, field, len(names)))
+            setattr(self, field, view(self.message, field, len(names)))
 
     def stamp(self, ns):
         """The message with this stamp."""
@@ -235,7 +202,7 @@ class LabelledArrayWriter:
         for names, size, stride in zip((rows, columns), shape, np.cumprod(shape[::-1])[::-1], strict=False):
             self.message.layout.dim.append(
                 MultiArrayDimension(label=','.join(names), size=size, stride=int(stride)))
-        self.values = _view(self.message, 'data', math.prod(shape)).reshape(shape)
+        self.values = view(self.message, 'data', math.prod(shape)).reshape(shape)
 
 
 class ReferenceWriter:
@@ -243,9 +210,9 @@ class ReferenceWriter:
 
     def __init__(self, coordinates):
         count, point = len(coordinates), JointTrajectoryPoint()
-        self.position = _view(point, 'positions', count)
-        self.velocity = _view(point, 'velocities', count)
-        self.acceleration = _view(point, 'accelerations', count)
+        self.position = view(point, 'positions', count)
+        self.velocity = view(point, 'velocities', count)
+        self.acceleration = view(point, 'accelerations', count)
         self.message = JointTrajectory(joint_names=list(coordinates), points=[point])
 
     def fill(self, ns, position, velocity, acceleration):
@@ -268,23 +235,16 @@ def diagnostics_msg(stamp, name, level, summary, values):
 LEVELS = {'ok': DiagnosticStatus.OK, 'warn': DiagnosticStatus.WARN, 'error': DiagnosticStatus.ERROR}
 
 
-def _view(message, field, count):
+def view(message, field, count):
     """Zeros (count,) that are the array field of the message; the field must never be set again."""
     setattr(message, field, array.array('d', bytes(8 * count)))
     return np.frombuffer(getattr(message, field))
 
 
-def _check_lengths(msg, needed, optional):
+def check_lengths(msg, needed):
+    """Raise MessageError where a needed field of a JointState, or another that is not empty, does not fit its names."""
     count = len(msg.name)
-    for field in needed:
-        if len(getattr(msg, field)) != count:
-            raise MessageError(f'{field} has {len(getattr(msg, field))} entries for {count} names')
-    for field in optional:
-        if len(getattr(msg, field)) not in (0, count):
-            raise MessageError(f'{field} has {len(getattr(msg, field))} entries for {count} names')
-
-
-def _check_finite(field, values):
-    if not math.isfinite(values @ values):      # also what no actuator has: 1e154 and beyond
-        raise MessageError(f'{field} has entries that are not finite')
-    return values
+    for field in ('position', 'velocity', 'effort'):
+        length = len(getattr(msg, field))
+        if length != count and (length or field in needed):
+            raise MessageError(f'{field} has {length} entries for {count} names')

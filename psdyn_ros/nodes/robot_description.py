@@ -14,10 +14,15 @@ TOPIC = '/robot_description'
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-def load_machine(node, parameters):
-    """The Manipulator of the node; parameters as declared from `parameters.MACHINE`."""
-    text = parameters.robot_description or _from_topic(node, parameters.robot_description_timeout)
-    return load(text, loops_file=parameters.loops_file or None, allow_unphysical=parameters.allow_unphysical,
+def find_description(node, parameters):
+    """The URDF of the node, as text or as the path of a file; parameters as declared from `parameters.MACHINE`."""
+    return parameters.robot_description or _from_topic(node, parameters.robot_description_timeout)
+
+
+def load_machine(node, parameters, description=None):
+    """The Manipulator of the node, of a description that was found already, or is to be."""
+    return load(description or find_description(node, parameters),
+                loops_file=parameters.loops_file or None, allow_unphysical=parameters.allow_unphysical,
                 initial=joint_positions(parameters.assembly, 'parameter assembly'))
 
 

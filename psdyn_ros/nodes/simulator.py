@@ -1,196 +1,226 @@
-"""The node `simulator`: a machine under actuator forces and external ones, in real time.
+"""The node `simulator`: a machine under commands of its actuators and all that acts on it from outside.
 
-    ~/joint_commands  sensor_msgs/JointState         in   efforts by name, N or N m
-    ~/commands        std_msgs/Float64MultiArray     in   the same in the order of the actuators
-    joint_states      sensor_msgs/JointState         out  all joints; effort of the actuators, zero elsewhere
-    ~/base_pose       geometry_msgs/PoseStamped      out  of a floating base in the root link, stamped as joint_states
-    ~/base_twist      geometry_msgs/TwistStamped     out  of its origin in its axes
-    /diagnostics      diagnostic_msgs/DiagnosticArray  out  now and then (`report_rate`)
-    ~/pause           std_srvs/SetBool               true stops time and joint_states, false lets both go on
-    ~/reset           std_srvs/Trigger               back to the start, held until the next command
+    ~/joint_commands   sensor_msgs/JointState        in   by name, each in its command mode: effort [N, N m] or pressure
+                                                          [Pa] in `effort`, velocity [m/s], valve [-1, 1] in `position`
+    ~/commands         std_msgs/Float64MultiArray    in   the same in the order of the actuators
+    ~/valve_commands   sensor_msgs/JointState        in   with hydraulics: valve commands in `position`
+    ~/base_motion/twist, acceleration, imu           in   TwistStamped, AccelStamped, Imu of the base, in its axes
+    ~/tool_wrench      geometry_msgs/WrenchStamped   in   on the link `frame_id`, at its origin in its axes
+    ~/measured/<cylinder>, ~/measured_pressures/<cylinder>   in   force [N] in `effort` of a JointState, or pressures
+                                                          [Pa] A, B in an array, of a real cylinder on a rig
+    joint_states       sensor_msgs/JointState        out  as sensors say; effort of the actuators, zero elsewhere
+    ~/base_pose, ~/base_twist                        out  PoseStamped, TwistStamped of a floating base
+    ~/ground_truth     sensor_msgs/JointState        out  all joints, exact
+    ~/dynamics         trajectory_msgs/JointTrajectory  out  one point: motion of all joints, effort of the actuators
+    ~/base_wrench      geometry_msgs/WrenchStamped   out  by the machine on what carries it, at its base in base axes
+    ~/tool_pose, ~/tool_twist                        out  PoseStamped, TwistStamped of `tool_link`
+    ~/load_motion/<cylinder>  trajectory_msgs/JointTrajectory  out  what a rig must impose on the rod of a real cylinder
+    ~/hydraulic_telemetry, ~/ground_truth/hydraulic_telemetry  out  Float64MultiArray: cylinders x `TELEMETRY`
+    ~/hydraulic_states control_msgs/DynamicJointState  out  the same, where control_msgs is installed
+    ~/pressure/<cylinder>/a, b  sensor_msgs/FluidPressure  out  absolute, if `publish_fluid_pressure`
+    /clock             rosgraph_msgs/Clock           out  if `publish_clock`
+    /diagnostics       diagnostic_msgs/DiagnosticArray  out  now and then (`report_rate`)
+    ~/pause            std_srvs/SetBool              true stops time and joint_states, false lets both go on
+    ~/step             std_srvs/Trigger              one period, while paused
+    ~/reset            std_srvs/Trigger              back to the start, held until the next command
+    ~/clear_faults     std_srvs/Trigger              ends all faults, also those to come
 
-Until commands come, and when they stop coming, the brakes hold the machine (`simulation/plant.py`); one without
-actuators moves freely. Parameters `external_forces.<name>.<parameter>` put named forces on it: types and parameters
-are printed by `python3 -m psdyn_ros.model.external_forces`.
+Until commands come, and when they stop coming, every actuator takes its safe output: a brake at force level
+(`simulation/plant.py`), with hydraulics what the machine declares (`simulation/hydraulic_plant.py`). Parameters
+`external_forces.<name>.<parameter>` put named forces on a machine at force level: types and parameters are printed by
+`python3 -m psdyn_ros.model.external_forces`, kinds of faults by `python3 -m psdyn_ros.model.faults`.
 """
 
 import sys
 import time
 
-import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import PoseStamped, TwistStamped
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import SetBool, Trigger
 
 from ..model.errors import PsdynError
-from ..simulation.external_forces import ExternalForces
-from ..simulation.plant import FAULT, RUNNING, Plant
-from . import conversions, executor, pacing, parameters
+from ..model.faults import placed, read_fault
+from ..simulation.plant import FAULT
+from . import executor, parameters, plant_setup, simulation_services
+from .plant_inputs import PlantInputs
+from .plant_outputs import PlantOutputs
+from .plant_report import PlantReport
+from .plant_surroundings import PlantSurroundings
 from .rejections import Rejections, brief
-from .robot_description import load_machine
+from .simulation_clock import SimulationClock
 
-STATES = QoSProfile(depth=10)       # reliable, volatile, keep-last
-COMMANDS = QoSProfile(depth=1)
-CLOCK_JUMP = 50_000_000             # ns between simulated and ROS time beyond which the clock was set
+POLL = 1.0              # s between two looks at who publishes and who listens
+REPEAT = 0.1            # s between two messages with the state, in lock-step before the first command
+INJECT = 'inject_fault'
 
 
 class Simulator:
-    """Puts a `Plant` on a node: commands in, time, state out."""
+    """Puts a plant on a node: commands in, time, state out."""
 
     def __init__(self, node):
         self._node = node
         p = parameters.declare(node, parameters.SIMULATOR)
-        machine = load_machine(node, p)
-        joints = parameters.declare_map(node, parameters.initial_positions(machine))
-        start = np.concatenate([machine.initial_position[:machine.nx - len(joints)], joints])
-        given = parameters.below(node, 'external_forces')
-        forces = ExternalForces(machine, given) if given else None
-        plants = [Plant(machine, period=1.0 / p.rate, substeps=p.substeps,
-                        command_timeout=p.command_timeout, position=start,
-                        external_forces=forces) for _ in range(2)]
-        pacing.require_rate(p.rate, _rehearsal(plants[0]), 'one step of the plant')
-        self._plant = plants[1]
-        self._command = None            # efforts that came since the last step
-        self._paused = False
-        self._now = pacing.clock_of(node)
-        self._deadlines = pacing.Deadlines(round(conversions.SECOND / p.rate), round(p.max_catch_up * 1e9))
-        self._stamp = None              # ns of the simulated instant, on the ROS clock
-        self._clock_jumps = 0
-        self._worst_step = 0            # ns since the last diagnostics
-        self._said = None               # what the log was told of the state
-        self._rejections = Rejections(node.get_logger().warning)
-
-        names = machine.joint_state(self._plant.x)[0]
-        self._writer = conversions.JointStateWriter(names)
-        self._actuated = [names.index(name) for name in machine.actuators]
-        self._reader = conversions.EffortReader(machine.actuators, self._warn_extra)
-        self._base = conversions.BaseWriter(machine) if machine.floating else None
-
-        self._states = node.create_publisher(
-            JointState, 'joint_states', STATES, qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        if self._base:
-            self._poses = node.create_publisher(PoseStamped, '~/base_pose', STATES)
-            self._twists = node.create_publisher(TwistStamped, '~/base_twist', STATES)
-        self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', STATES)
-        node.create_subscription(JointState, '~/joint_commands', self._on_named, COMMANDS)
-        node.create_subscription(Float64MultiArray, '~/commands', self._on_ordered, COMMANDS)
-        node.create_service(SetBool, '~/pause', self._on_pause)
-        node.create_service(Trigger, '~/reset', self._on_reset)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        node.create_timer(1.0 / p.rate, self._tick, clock=steady)
-        node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
+        self._clock = SimulationClock(node, p)
+        setup = plant_setup.build(node, p)
+        self._plant, self._faults = setup.plant, setup.faults
+        self.paused = False
+        self._waiting = True            # in lock-step: no command came since the machine was put where it is
+        self._unanswerable = False      # in lock-step: no state was published that a command could answer
+        self._states = []               # the last messages of joint states
+        rejections = self._rejections = Rejections(node.get_logger().warning)
+        oldest = p.ttl if p.hydraulics else p.command_timeout
+        self._inputs = PlantInputs(
+            node, self._plant, setup.modes, clock=self._clock, rejections=rejections,
+            limits=(oldest, p.max_clock_skew), on_extra=self._warn_extra, on_command=self._on_command)
+        self._surroundings = PlantSurroundings(
+            node, self._plant, clock=self._clock, rejections=rejections, timeout=p.port_timeout, tool_link=p.tool_link)
+        self._outputs = PlantOutputs(node, self._plant, setup.sensors, self._clock, p)
+        self._report = PlantReport(node, setup, self._clock, self._inputs, self._surroundings, rejections,
+                                   p.snapshot_folder)
+        self._services = simulation_services.offer(node, self)
+        node.add_on_set_parameters_callback(self._judge_fault)
+        node.add_post_set_parameters_callback(self._inject_fault)
+        if p.inject_fault:
+            self._faults.inject(p.inject_fault)
+        self._start_timers(p)
+        machine = self._plant.manipulator
         node.get_logger().info(
             f'{machine.name}: {len(machine.actuators)} actuators, {machine.dof} degrees of freedom, at {p.rate:g} Hz, '
+            + ('in lock-step, ' if p.step_on_command else '')
             + ('held until commands come' if machine.actuators else 'free')
-            + (f', under {", ".join(forces.names)}' if forces else ''))
+            + (f', under {", ".join(setup.forces)}' if setup.forces else ''))
 
-    def _on_named(self, msg):
-        self._take('joint_commands', self._reader.named, msg)
+    def _start_timers(self, p):
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._node.create_timer(1.0 / p.report_rate, lambda: self._report.publish(self.paused), clock=steady)
+        self._node.create_timer(POLL, self._poll, clock=steady)
+        if self._clock.lock_step:
+            self._node.create_timer(REPEAT, self._repeat, clock=steady)
+        self._node.create_timer(self._clock.turn, self._tick, clock=steady)
 
-    def _on_ordered(self, msg):
-        self._take('commands', self._reader.ordered, msg)
-
-    def _take(self, topic, read, msg):
-        try:
-            self._command = read(msg)
-        except PsdynError as error:
-            self._rejections.add(topic, error, time.monotonic_ns())
+    # time
 
     def _tick(self):
         began = time.monotonic_ns()
-        if self._paused:
+        if self.paused or self._plant.state == FAULT:
             return
-        periods = self._deadlines.due(began)
-        if not periods:
+        if self._clock.lock_step:
+            if self._unanswerable:
+                self._run(1)
             return
-        command, self._command = self._command, None
-        self._plant.step(command, periods * self._plant.period)
-        if self._plant.state != FAULT:
-            self._advance_stamp(periods)
-            self._publish()
-        self._worst_step = max(self._worst_step, time.monotonic_ns() - began)
+        for periods in self._clock.due(began):
+            self._run(periods)
 
-    def _advance_stamp(self, periods):
-        """Stamps keep to the grid of the periods, as long as nobody sets the clock and no time was lost."""
-        now = self._now()
-        stamp = now if self._stamp is None else self._stamp + periods * self._deadlines.period
-        if abs(now - stamp) > CLOCK_JUMP:
-            self._clock_jumps += 1
-            stamp = now
-        self._stamp = stamp
+    def _on_command(self):
+        if self._clock.lock_step and not self.paused and self._inputs.complete and self._plant.state != FAULT:
+            self._waiting = False
+            self._run(1)
+
+    def _run(self, periods):
+        """Do so many periods under the commands that came, and tell about the last one."""
+        began = time.monotonic_ns()
+        command = self._inputs.take()
+        for _ in range(periods):
+            if not self._step(command):
+                return
+            command = None
+        self._clock.advance(periods)
+        self._publish()
+        self._report.took(time.monotonic_ns() - began)
+
+    def _step(self, command):
+        """Do one period; whether that could be done."""
+        plant = self._plant
+        try:
+            self._faults.update(plant.time)
+            self._surroundings.update(plant.period)
+        except PsdynError as error:     # a fault or a motion that the machine cannot have
+            self._rejections.add('surroundings', error, time.monotonic_ns())
+        plant.step(command, plant.period, self._clock.age_clock())
+        if plant.state == FAULT:
+            self._report.fault()
+            return False
+        self._outputs.sample()
+        return True
 
     def _publish(self):
-        _, position, velocity, _ = self._plant.manipulator.joint_state(self._plant.x, self._plant.xd)
-        writer = self._writer
-        writer.position[:] = position
-        writer.velocity[:] = velocity
-        writer.effort[self._actuated] = self._plant.force
-        if self._base:
-            pose, twist = self._base.fill(self._stamp, self._plant.x, self._plant.xd)
-            self._poses.publish(pose)
-            self._twists.publish(twist)
-        self._states.publish(writer.stamp(self._stamp))
+        self._clock.publish()
+        self._states = [message for message in self._faults.message(self._outputs.measured()) if message is not None]
+        self._unanswerable = not self._states
+        self._outputs.publish_states(self._states)
+        self._outputs.publish_details()
 
-    def _on_pause(self, request, response):
-        self._paused = request.data
-        self._deadlines.restart()
-        self._stamp = self._command = None
-        response.success, response.message = True, 'paused' if request.data else 'running'
-        return response
+    def _repeat(self):
+        if self._waiting and not self.paused and self._plant.state != FAULT:
+            if not self._states:
+                self._states = [self._outputs.measured()]
+            self._clock.publish()
+            self._outputs.publish_states(self._states)
 
-    def _on_reset(self, request, response):
-        self._plant.reset()
-        self._command = None
-        response.success, response.message = True, 'at the start, held until the next command'
-        return response
+    def _poll(self):
+        self._inputs.count_publishers()
+        self._outputs.count_listeners()
 
-    def _say(self, level, text):
-        # rclpy wants one severity for each line of code that logs
-        log = self._node.get_logger()
-        if level == 'error':
-            log.error(text)
-        elif level == 'warn':
-            log.warning(text)
+    # what services ask for
+
+    def pause(self, paused):
+        """Stop time, or let it go on."""
+        self.paused = paused
+        self._clock.restart()
+        if self._clock.lock_step:
+            self._waiting = True
+            self._on_command()
         else:
-            log.info(text)
+            self._inputs.clear()
+
+    def step(self, periods):
+        """Do so many periods while paused; why that could not be, or ''."""
+        if not self.paused:
+            return 'not paused'
+        for _ in range(periods):
+            if self._plant.state == FAULT:
+                return f'FAULT: {self._plant.fault}'
+            self._run(1)
+        return ''
+
+    def reset(self, *, state, time):
+        """Go back to the start: the machine with its sensors and faults, simulated time."""
+        if time:
+            self._clock.back_to_start()
+        elif state and self._clock.simulated:
+            self._clock.advance()       # no stamp stands for two states
+        if state:
+            self._faults.reset()
+            self._surroundings.reset()
+            self._plant.reset()
+            self._outputs.reset()
+            self._report.forget_fault()
+            self._clock.restart()
+        self._inputs.clear()
+        self._waiting, self._states = True, []
+
+    def clear_faults(self):
+        """End all faults, also those of the schedule that did not begin yet."""
+        self._faults.clear()
+
+    # faults
+
+    def _judge_fault(self, given):
+        for parameter in given:
+            if parameter.name == INJECT and parameter.value:
+                try:
+                    placed(read_fault(parameter.value), self._faults.targets)
+                except PsdynError as error:
+                    return SetParametersResult(successful=False, reason=brief(error))
+        return SetParametersResult(successful=True)
+
+    def _inject_fault(self, given):
+        for parameter in given:
+            if parameter.name == INJECT and parameter.value:
+                self._faults.inject(parameter.value)
 
     def _warn_extra(self, names):
         self._node.get_logger().warning(
             f'commands for {brief(", ".join(names))} are passed over: no actuator', throttle_duration_sec=1.0)
-
-    def _report(self):
-        state, deadlines, rejected = self._plant.state, self._deadlines, self._rejections
-        level = 'error' if state == FAULT else 'ok' if state == RUNNING and not self._paused else 'warn'
-        summary = self._plant.fault or ('paused' if self._paused else state)
-        if summary != self._said:
-            self._said = summary
-            self._say(level, f'the plant: {summary}')
-        self._diagnostics.publish(conversions.diagnostics_msg(
-            self._now(), f'{self._node.get_name()}: plant', level, summary, {
-                'simulated time [s]': self._plant.time,
-                'worst step [ms]': self._worst_step * 1e-6,
-                'overruns': deadlines.overruns,
-                'lost time [s]': deadlines.slipped * 1e-9,
-                'clock jumps': self._clock_jumps,
-                'saturated commands': self._plant.saturations,
-                'rejected messages': rejected.total,
-                **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
-        self._worst_step = 0
-
-
-def _rehearsal(plant):
-    """What one step of the plant costs, as a function to call."""
-    manipulator, force = plant.manipulator, plant.force.copy()
-
-    def work():
-        plant.step(force, plant.period)
-        manipulator.joint_state(plant.x, plant.xd)
-    return work
 
 
 def main(args=None):

@@ -28,6 +28,8 @@ class Plant:
     external_forces  `ExternalForces` on the machine, or None
     """
 
+    cylinders = ()      # none of them is driven by one that the plant knows
+
     def __init__(self, manipulator, *, period, substeps=2, command_timeout=0.5, position=None, external_forces=None):
         self.manipulator = manipulator
         self.period = period
