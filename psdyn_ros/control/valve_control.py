@@ -23,8 +23,7 @@ class ValveControl(ValveLaw):
         super().__init__(manipulator, hydraulics, period, delay=delay)
         self._bias_samples = round(BIAS_TIME / period)
         if bandwidth is None:
-            bandwidth = default_bandwidth(manipulator, hydraulics, self.axes, self.cylinders, self.supply,
-                                          self.lag + period)
+            bandwidth = default_bandwidth(self._modes(), self.lag + period)
         self.set_gains(torque_gains(manipulator, self.axes, bandwidth))
 
     def set_gains(self, gains):

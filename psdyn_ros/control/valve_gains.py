@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..api.hydraulics import actuator_positions, natural_frequencies, oil_stiffness
+from ..api.hydraulics import natural_modes
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
 LOWEST = 1.0            # rad/s
@@ -76,10 +76,14 @@ class PidGains:
     """Opening over which the step across a dead band is spread."""
 
 
-def default_bandwidth(manipulator, hydraulics, axes, cylinders, supply, lag):
-    """Return w [rad/s] of a machine, see the top; lag [s] of the loop: spool, samples, delays."""
-    frequencies = natural_frequencies(manipulator, hydraulics, axes, cylinders, supply, manipulator.initial_position)
-    standing = frequencies[frequencies > 0.0]
+def modes_at_start(manipulator, hydraulics, axes, cylinders, supply):
+    """Return the `NaturalModes` of a machine with closed valves at its initial position."""
+    return natural_modes(manipulator, hydraulics, axes, cylinders, supply, manipulator.initial_position)
+
+
+def default_bandwidth(modes, lag):
+    """Return w [rad/s] of a machine with these `NaturalModes`; lag [s] of the loop: spool, samples, delays."""
+    standing = modes.frequencies[modes.frequencies > 0.0]
     lowest = 2.0 * math.pi * standing.min() if standing.size else math.inf
     return max(min(lowest, LAG_SHARE / lag), LOWEST)
 
@@ -115,17 +119,13 @@ def torque_gains(manipulator, axes, bandwidth):
         pressure_filter=PRESSURE_FILTER * full, blend=BLEND * full)
 
 
-def pid_gains(manipulator, axes, cylinders, lag):
+def pid_gains(manipulator, axes, modes, lag):
     """Return the `PidGains` that the hydraulic modes allow, which PID cannot damp; 1.5 times these still work.
 
-    Each axis for itself, from its mode while the others rest; lag [s] as in `default_bandwidth`.
+    Each axis for itself, from its mode while the others rest; modes, lag as in `default_bandwidth`.
     """
-    full = np.ones(len(manipulator.actuators))
-    on_valve, own = axes['cylinder'] >= 0, full.copy()
-    position, inertia = actuator_positions(manipulator, manipulator.initial_position), driven_inertia(manipulator)
-    for cylinder in cylinders:
-        i = cylinder['axis']
-        own[i] = math.sqrt(oil_stiffness(cylinder, position[i]) / inertia[i])
+    full, on_valve = np.ones(len(manipulator.actuators)), axes['cylinder'] >= 0
+    own = np.sqrt(modes.stiffness / driven_inertia(manipulator))
     proportional = np.minimum(PID_SHARE * own, LAG_SHARE / lag)
     return PidGains(
         proportional=proportional, integral=0.25 * proportional**2, derivative=0.2 * full,

@@ -12,6 +12,7 @@ from ..kernels.entry import inverse_batch
 from ..model.errors import ActuationError, NonFiniteError, ShapeError
 from .computed_torque import check_actuation
 from .reference import ReferenceMotion
+from .valve_gains import modes_at_start
 
 MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
 
@@ -104,6 +105,10 @@ class ValveLaw:
         command = np.empty(len(self._law))
         self._refuse(self._command(dt, x_measured, pressures, supply_pressure, command))
         return command
+
+    def _modes(self):
+        """`NaturalModes` of the machine on its oil."""
+        return modes_at_start(self._mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
 
     def _command(self, dt, position, pressures, supply_pressure, command):
         """Write the commands; a status."""

@@ -20,7 +20,7 @@ class ValvePid(ValveLaw):
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0):
         super().__init__(manipulator, hydraulics, period, delay=delay)
-        self.set_gains(pid_gains(manipulator, self.axes, self.cylinders, self.lag + period))
+        self.set_gains(pid_gains(manipulator, self.axes, self._modes(), self.lag + period))
         self._speed = self._open_speeds()
 
     def set_gains(self, gains):
