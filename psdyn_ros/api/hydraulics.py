@@ -17,7 +17,6 @@ from .arguments import vector
 from .derivatives import generalized_forces_derivatives
 from .hydraulic_checks import check_hydraulics, friction_of
 
-NO_RELIEF = 1e9         # Pa, of ports without a relief valve, which then has no gain either
 SHARE = 0.25            # of the supply's pressure that stands in chamber B at rest, where the load allows it
 
 
@@ -96,7 +95,7 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
     record['overlap_up'], record['overlap_down'] = valve.dead_band
     record['jump'] = valve.dead_band_compensation
     record['leak'] = count * cylinder.leakage / viscosity
-    record['relief'], record['relief_gain'] = (relief.pressure, relief.gain) if relief else (NO_RELIEF, 0.0)
+    record['relief'], record['relief_gain'] = (relief.pressure, relief.gain) if relief else (math.inf, 0.0)
     record['suction'] = cylinder.anti_cavitation
     # of valves and cushions that are not there, numbers that no formula divides by zero with
     for field in ('holding_range', 'holding_time', 'holding_gain', 'cushion_gain'):
