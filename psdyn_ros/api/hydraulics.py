@@ -9,8 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.hydraulic_records import AXIS, CYLINDER, FLUID, FORCE, PRESSURE_A, PRESSURE_B, SUPPLY, VALVE
-from ..kernels.hydraulics import ATMOSPHERE, CAVITY, bulk_modulus
+from ..kernels.hydraulic_records import (
+    AXIS,
+    CYLINDER,
+    FLUID,
+    FORCE,
+    HOLDING_A,
+    HOLDING_B,
+    PRESSURE_A,
+    PRESSURE_B,
+    SUPPLY,
+    VALVE,
+)
+from ..kernels.hydraulics import ATMOSPHERE, CAVITY, bulk_modulus, holding_demand, pilot_share
 from ..model.errors import StateError
 from ..model.hydraulics import EFFORT, LUGRE
 from .arguments import vector
@@ -127,9 +138,10 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
     """Return (fluid (cylinders, FLUID), bristles (actuators,), supply pressure (1,)) at which the machine stands still.
 
     Chamber B has a quarter of the pressure difference of the supply, or the nearest to it with which chamber A, by the
-    balance of forces, is between return and supply pressure.  Spools are neutral, load-holding valves closed, bristles
-    relaxed: friction carries nothing.  A stop that is touched carries its part.  What a braked cylinder cannot carry,
-    and all of the load of another braked axis, is written into `axes` as the force and position of its brake.
+    balance of forces, is between return and supply pressure, or as much less as closes its load-holding valves.  Spools
+    are neutral, bristles relaxed: friction carries nothing.  A stop that is touched carries its part.  What a braked
+    cylinder cannot carry, and all of the load of another braked axis, is written into `axes` as the force and position
+    of its brake.
     base, wrenches: as `forward_dynamics`.  Raises StateError where a load cannot be held.
     """
     x = vector('x', x, manipulator.nx)
@@ -150,15 +162,35 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
         if not pull <= force <= push:
             raise StateError(f"{declared.where}: the load at {name} = {position[number]:.6g} m needs {force:.6g} N; "
                              f'the cylinder gives {pull:.6g} to {push:.6g} N between {low:g} and {high:g} Pa')
-        b = low + SHARE * (high - low)
+        b = max(min(low + SHARE * (high - low), _closing_pressure(cylinder, force, low)), low)
         # such that low <= (force + b area_b) / area_a <= high
         b = min(max(b, (low * area_a - force) / area_b), (high * area_a - force) / area_b)
-        fluid[row, PRESSURE_A], fluid[row, PRESSURE_B] = (force + b * area_b) / area_a, b
+        a = (force + b * area_b) / area_a
+        fluid[row, PRESSURE_A], fluid[row, PRESSURE_B] = a, b
+        if cylinder['holding'][0]:
+            fluid[row, HOLDING_A] = holding_demand(cylinder, 0, a, b, low, pilot_share(cylinder, 0, 0.0))[0]
+        if cylinder['holding'][1]:
+            fluid[row, HOLDING_B] = holding_demand(cylinder, 1, b, a, low, pilot_share(cylinder, 1, 0.0))[0]
         held[number] = force
     braked = axes['braked'] != 0
     axes['brake_position'][braked] = position[braked]
     axes['brake_force'][braked] = (needed - held)[braked]
     return fluid, bristles, np.array([high])
+
+
+def _closing_pressure(cylinder, force, low):
+    """Return the pressure of chamber B up to which the load-holding valves of a cylinder under `force` are closed."""
+    most = math.inf
+    for port in (0, 1):
+        if cylinder['holding'][port]:
+            share = pilot_share(cylinder, port, 0.0)
+            # load and pilot pressure for pressure b in chamber B, which are constant + slope b
+            opening = [pressures[port] + cylinder['holding_ratio'] * (low + share * (pressures[1 - port] - low))
+                       for pressures in ((force / cylinder['area_a'], 0.0),
+                                         ((force + 1e6 * cylinder['area_b']) / cylinder['area_a'], 1e6))]
+            slope = (opening[1] - opening[0]) / 1e6
+            most = min(most, (cylinder['holding_setting'] - opening[0]) / slope)
+    return most
 
 
 def actuator_positions(manipulator, x):
