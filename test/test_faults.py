@@ -146,6 +146,13 @@ def test_clear_ends_everything_and_what_was_to_come():
     assert plant.wrong == {}
 
 
+def test_clear_loses_a_message_that_waits_for_the_next():
+    injector, _, _ = machine([Fault('out_of_order', STATES)])
+    assert sent(injector, [0.0]) == [[]]
+    injector.clear()
+    assert sent(injector, [0.1, 0.2]) == [[0], [1]]
+
+
 def test_reset_begins_the_schedule_anew():
     injector, bank, plant = machine([Fault('nan', 'lift.position', None, 1.0, 1.0), Fault('dropout', STATES, 0.5)], 4)
     times = np.arange(0.0, 3.0, 0.01)

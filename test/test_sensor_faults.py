@@ -102,6 +102,12 @@ def test_a_growing_delay_stops_the_flow_and_a_shrinking_one_makes_it_jump():
     assert (np.diff(stamps) >= 0).all(), 'values never come out of order'
 
 
+def test_a_slow_channel_goes_on_as_soon_as_its_delay_ends():
+    _, stamps, fresh = with_fault('delay', 0.03, start=0, end=60, n=120, true=wave(np.arange(120)), rate=20.0)
+    assert np.flatnonzero(fresh).tolist() == [0, 30, 60, 100]
+    assert stamps[[0, 30, 60, 100]].tolist() == [-50, 0, 50, 100]
+
+
 def test_more_noise_adds_in_squares():
     n = 20_000
     values = with_fault('noise', 4.0, start=0, end=n, n=n, true=np.zeros(n), noise=3.0)[0]

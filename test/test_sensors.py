@@ -113,6 +113,20 @@ def test_any_rate_is_kept_in_the_mean_and_in_its_instants(rate, delay):
     assert np.abs(values[known, 0] - wave(stamps[known, 0])).max() < BEND
 
 
+@pytest.mark.parametrize('period', [1e-3, 2e-3, 5e-4, 1.0 / 3000.0])
+def test_rounding_of_a_rate_does_not_shift_its_samples(period):
+    intervals = np.arange(2, 60)
+    names = tuple(f'joint_{k}.position' for k in intervals)
+    rates = SensorSettings({name: Sensor(rate=1.0 / (k * period)) for name, k in zip(names, intervals)})
+    bank = SensorBank(names, rates, period, 0)
+    for step in range(400):
+        values, stamps, fresh = bank.sample(step, np.full(len(names), 10.0 * step))
+        np.testing.assert_array_equal(fresh, step % intervals == 0)
+        assert (stamps <= step).all()
+        np.testing.assert_allclose(stamps, step // intervals * intervals, atol=1e-9)
+        np.testing.assert_allclose(values, 10.0 * stamps, atol=1e-6)
+
+
 def test_a_rate_above_that_of_the_steps_is_each_step():
     values, stamps, fresh = readings(bank_of(rate=1e4), wave(np.arange(20)))
     np.testing.assert_array_equal(values[:, 0], wave(np.arange(20)))
