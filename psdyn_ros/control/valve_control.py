@@ -14,17 +14,16 @@ BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared 
 
 
 class ValveControl(ValveLaw):
-    """Computed torque with valve inversion; arguments as `ValveLaw`, and
+    """Computed torque with valve inversion; arguments as `ValveLaw`, bandwidth w that of the force loop."""
 
-    bandwidth  rad/s from which the gains follow (`valve_gains.torque_gains`); None: that of the machine
-    """
-
-    def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None):
-        super().__init__(manipulator, hydraulics, period, delay=delay)
+    def __init__(self, manipulator, hydraulics, period, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
         self._bias_samples = round(BIAS_TIME / period)
+
+    def _default_gains(self, period, bandwidth, effort_bandwidth):
         if bandwidth is None:
             bandwidth = default_bandwidth(self._modes(), self.lag + period)
-        self.set_gains(torque_gains(manipulator, self.axes, bandwidth))
+        return torque_gains(self._mechanism, self.axes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Use these `ValveGains` from the next update on."""

@@ -5,7 +5,7 @@ initial position, or what the lag of the slowest valve allows, whichever is less
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,60 +20,53 @@ ERROR_FILTER = 150.0            # rad/s
 BLEND = 0.002
 
 
+VALVES, EFFORTS, ALL = 'valves', 'efforts', 'all'   # the axes that a gain is of
+
+
+def _gain(description, axes=VALVES, high=1e4):
+    return field(metadata={'description': description, 'axes': axes, 'high': high})
+
+
 @dataclass(frozen=True)
 class ValveGains:
-    """Gains of `ValveControl`, each (actuators,); of axes at force level stiffness, damping and error_filter count.
+    """Gains of `ValveControl`, each (actuators,).
 
         F* = model + friction + inertia (stiffness e + damping e' + integral int e) + bias
         v_c = v_r + flow_stiffness e + flow_integral int e - flow_decoupling e'
         F' = model' + force_gain (F* - F)
+
+    Axes without a cylinder have stiffness and damping as at force level.  What flow_stiffness and flow_integral do is
+    what makes the machine stiff against all that the model does not know; flow_decoupling of 1 would take away the
+    spring that the oil is.  The force loop damps the lowest hydraulic mode and has to be fast enough for it.
     """
 
-    inertia: np.ndarray
-    """kg, what the force feedback is scaled with."""
-    stiffness: np.ndarray
-    """1/s^2"""
-    damping: np.ndarray
-    """1/s"""
-    integral: np.ndarray
-    """1/s^3"""
-    flow_stiffness: np.ndarray
-    """1/s; this makes the machine stiff against what the model does not know."""
-    flow_integral: np.ndarray
-    """1/s^2"""
-    flow_decoupling: np.ndarray
-    """Share of the measured rate in the flow reference; 1 would take away the spring that the oil is."""
-    force_gain: np.ndarray
-    """1/s, bandwidth of the force loop: it damps the lowest hydraulic mode, and has to be fast enough for it."""
-    error_filter: np.ndarray
-    """rad/s, critically damped, of the error whose rate is used."""
-    pressure_filter: np.ndarray
-    """rad/s, low-pass of the pressures."""
-    blend: np.ndarray
-    """Opening over which the step across a dead band is spread."""
+    inertia: np.ndarray = _gain('kg that force feedback is scaled with', high=1e9)
+    stiffness: np.ndarray = _gain('1/s^2, force for an error', ALL, 1e5)
+    damping: np.ndarray = _gain('1/s, force for the rate of an error', ALL)
+    integral: np.ndarray = _gain('1/s^3, force for the integral of an error', high=1e6)
+    flow_stiffness: np.ndarray = _gain('1/s, flow for an error')
+    flow_integral: np.ndarray = _gain('1/s^2, flow for the integral of an error')
+    flow_decoupling: np.ndarray = _gain('1, share of the measured rate in the flow', high=2.0)
+    force_gain: np.ndarray = _gain('1/s, bandwidth of the force loop')
+    error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
+    pressure_filter: np.ndarray = _gain('rad/s, low-pass of the pressures', high=1e5)
+    blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
 
 
 @dataclass(frozen=True)
 class PidGains:
-    """Gains of `ValvePid`, each (actuators,); of axes at force level stiffness, damping and error_filter count.
+    """Gains of `ValvePid`, each (actuators,):  v_c = v_r + proportional e + integral int e + derivative e'.
 
-        v_c = v_r + proportional e + integral int e + derivative e'
+    Stiffness and damping are of axes without a cylinder, as at force level.
     """
 
-    proportional: np.ndarray
-    """1/s"""
-    integral: np.ndarray
-    """1/s^2"""
-    derivative: np.ndarray
-    """1"""
-    stiffness: np.ndarray
-    """1/s^2, of axes at force level"""
-    damping: np.ndarray
-    """1/s, of axes at force level"""
-    error_filter: np.ndarray
-    """rad/s"""
-    blend: np.ndarray
-    """Opening over which the step across a dead band is spread."""
+    proportional: np.ndarray = _gain('1/s, velocity for an error')
+    integral: np.ndarray = _gain('1/s^2, velocity for the integral of an error')
+    derivative: np.ndarray = _gain('1, velocity for the rate of an error', high=2.0)
+    stiffness: np.ndarray = _gain('1/s^2, acceleration for an error', EFFORTS, 1e5)
+    damping: np.ndarray = _gain('1/s, acceleration for the rate of an error', EFFORTS)
+    error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
+    blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
 
 
 def modes_at_start(manipulator, hydraulics, axes, cylinders, supply):
@@ -103,8 +96,8 @@ def driven_inertia(manipulator):
     return inertia
 
 
-def torque_gains(manipulator, axes, bandwidth):
-    """Return the `ValveGains` of a bandwidth w [rad/s].
+def torque_gains(manipulator, axes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `ValveGains` of a bandwidth w [rad/s]; effort_bandwidth [rad/s] is that of axes without a cylinder.
 
     Force loop at w, position in it at w / 2, flow feedback w / 2: for w = 10 those tried on the crane.
     """
@@ -112,23 +105,26 @@ def torque_gains(manipulator, axes, bandwidth):
     on_valve, full = axes['cylinder'] >= 0, np.ones(count)
     return ValveGains(
         inertia=driven_inertia(manipulator),
-        stiffness=np.where(on_valve, 0.25 * w**2, EFFORT_BANDWIDTH**2),
-        damping=np.where(on_valve, w, 2.0 * EFFORT_BANDWIDTH),
+        stiffness=np.where(on_valve, 0.25 * w**2, effort_bandwidth**2),
+        damping=np.where(on_valve, w, 2.0 * effort_bandwidth),
         integral=0.01 * w**3 * full, flow_stiffness=0.5 * w * full, flow_integral=0.15 * w**2 * full,
         flow_decoupling=0.3 * full, force_gain=w * full, error_filter=ERROR_FILTER * full,
         pressure_filter=PRESSURE_FILTER * full, blend=BLEND * full)
 
 
-def pid_gains(manipulator, axes, modes, lag):
-    """Return the `PidGains` that the hydraulic modes allow, which PID cannot damp; 1.5 times these still work.
+def pid_bandwidth(manipulator, modes, lag):
+    """Return the bandwidths (actuators,) [rad/s] that the hydraulic modes allow PID, which cannot damp them.
 
-    Each axis for itself, from its mode while the others rest; modes, lag as in `default_bandwidth`.
+    Each axis for itself, from its mode while the others rest; 1.5 times this still works on the crane.  modes, lag as
+    in `default_bandwidth`.
     """
-    full, on_valve = np.ones(len(manipulator.actuators)), axes['cylinder'] >= 0
-    own = np.sqrt(modes.stiffness / driven_inertia(manipulator))
-    proportional = np.minimum(PID_SHARE * own, LAG_SHARE / lag)
+    return np.minimum(PID_SHARE * np.sqrt(modes.stiffness / driven_inertia(manipulator)), LAG_SHARE / lag)
+
+
+def pid_gains(axes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,), of cylinders and of the other axes."""
+    full, on_valve = np.ones(len(axes)), axes['cylinder'] >= 0
     return PidGains(
-        proportional=proportional, integral=0.25 * proportional**2, derivative=0.2 * full,
-        stiffness=np.where(on_valve, 0.0, EFFORT_BANDWIDTH**2),
-        damping=np.where(on_valve, 0.0, 2.0 * EFFORT_BANDWIDTH),
+        proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.2 * full,
+        stiffness=np.where(on_valve, 0.0, effort_bandwidth**2), damping=np.where(on_valve, 0.0, 2.0 * effort_bandwidth),
         error_filter=ERROR_FILTER * full, blend=BLEND * full)

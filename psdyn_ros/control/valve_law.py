@@ -12,7 +12,7 @@ from ..kernels.entry import inverse_batch
 from ..model.errors import ActuationError, NonFiniteError, ShapeError
 from .computed_torque import check_actuation
 from .reference import ReferenceMotion
-from .valve_gains import modes_at_start
+from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
 
 MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
 
@@ -24,11 +24,14 @@ class ValveLaw:
     hydraulics   `Hydraulics` of this machine
     period       s, between updates
     delay        s from a command to the valve that obeys it
+    bandwidth    rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
+    effort_bandwidth  rad/s of axes without a cylinder
 
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
     """
 
-    def __init__(self, manipulator, hydraulics, period, *, delay=0.0):
+    def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
+                 effort_bandwidth=EFFORT_BANDWIDTH):
         check_actuation(manipulator)
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.reference = ReferenceMotion(manipulator)
@@ -52,6 +55,7 @@ class ValveLaw:
         self._limit = np.array(manipulator.limits.effort, dtype=float)
         self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
         self._spread = self._spread_of_feedback()
+        self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
 
     def _spread_of_feedback(self):
         """(dof, actuators) matrix that gives the coordinates the feedback of actuators without cylinders; None: one."""
@@ -75,7 +79,11 @@ class ValveLaw:
             self._law[name] = 0
 
     def set_gains(self, gains):
-        """Use these gains from the next update on: a dataclass of (actuators,) as `gains`."""
+        """Use these gains from the next update on: a dataclass of (actuators,) like `gains`."""
+        raise NotImplementedError
+
+    def _default_gains(self, period, bandwidth, effort_bandwidth):
+        """The gains of this machine."""
         raise NotImplementedError
 
     def update(self, t, x, xd, pressures, age=0.0, supply_pressure=None):

@@ -9,19 +9,23 @@ import numpy as np
 from ..api.hydraulics import holding_efforts
 from ..kernels import valve_control as kernels
 from ..kernels.hydraulic_records import AT, BT, PA, PB
-from .valve_gains import pid_gains
+from .valve_gains import pid_bandwidth, pid_gains
 from .valve_law import ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
 
 
 class ValvePid(ValveLaw):
-    """PID on valves; arguments as `ValveLaw`."""
+    """PID on valves; arguments as `ValveLaw`, bandwidth that of the position loop of every axis."""
 
-    def __init__(self, manipulator, hydraulics, period, *, delay=0.0):
-        super().__init__(manipulator, hydraulics, period, delay=delay)
-        self.set_gains(pid_gains(manipulator, self.axes, self._modes(), self.lag + period))
+    def __init__(self, manipulator, hydraulics, period, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
         self._speed = self._open_speeds()
+
+    def _default_gains(self, period, bandwidth, effort_bandwidth):
+        if bandwidth is None:
+            bandwidth = pid_bandwidth(self._mechanism, self._modes(), self.lag + period)
+        return pid_gains(self.axes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Use these `PidGains` from the next update on."""

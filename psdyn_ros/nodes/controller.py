@@ -1,15 +1,17 @@
-"""The node `controller`: measured state and reference in, actuator efforts out.
+"""The node `controller`: measured state and reference in, commands of the actuators out.
 
     joint_states        sensor_msgs/JointState            in   any joints that fix every loop
+    pressures           see `pressures.py`                in   of all chambers, for laws on valves
     ~/joint_trajectory  trajectory_msgs/JointTrajectory   in   in any joints that fix the others; stamp zero means now
-    ~/joint_commands    sensor_msgs/JointState            out  efforts by name, stamped as the state they answer
+    ~/joint_commands    sensor_msgs/JointState            out  by name, stamped as the state they answer: efforts; of
+                                                               laws on valves -1 to 1 of cylinders, as positions
     ~/commands          std_msgs/Float64MultiArray        out  the same in the order of the actuators
     ~/reference         trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/statistics        std_msgs/Float64MultiArray        out  now and then: `STATISTICS` of the last 16384 cycles
     /diagnostics        diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
 
-When states stop coming, so do commands: what drives the actuators then has to hold the load, as the simulator
-does. When they come again the machine is held where it is, whatever the reference was before.
+When states or pressures stop coming, so do commands: what drives the actuators then has to hold the load, as the
+simulator does. When they come again the machine is held where it is, whatever the reference was before.
 """
 
 import sys
@@ -23,11 +25,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from ..control.computed_torque import LAWS, check_actuation
+from ..control.computed_torque import check_actuation
 from ..control.state_monitor import StateMonitor, Verdict
-from ..control.trajectory import TrajectoryError, Waypoints
+from ..control.trajectory import TrajectoryError
 from ..model.errors import PsdynError
 from . import conversions, executor, pacing, parameters
+from .control_level import level_of
+from .pressures import PressureError
 from .rejections import Rejections, brief
 from .robot_description import load_machine
 
@@ -38,34 +42,31 @@ STATISTICS = ('cycles', 'missed', 'p50', 'p99', 'p99.9')   # execution times in 
 
 
 class Controller:
-    """Puts a `ControlLaw` on a node: state and trajectory in, efforts out."""
+    """Puts a control law on a node: state and trajectory in, commands out."""
 
     def __init__(self, node):
         self._node = node
         p = parameters.declare(node, parameters.CONTROLLER)
         machine = load_machine(node, p)
         check_actuation(machine)
-        table = parameters.gains(machine, p.bandwidth)
-        gains = parameters.declare_map(node, table)
-        self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
-        pacing.require_rate(p.rate, _rehearsal(LAWS[p.law](machine, gains[0::2], gains[1::2]), self._reader),
-                            'one control cycle')
-        self._law = LAWS[p.law](machine, gains[0::2], gains[1::2])
-        self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
         self._rejections = Rejections(node.get_logger().warning)
+        self._now = pacing.clock_of(node)
+        self._level = level_of(node, machine, p, self._now, self._rejections)
+        self._law = self._level.law
+        self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
+        pacing.require_rate(p.rate, self._level.rehearsal(self._reader), 'one control cycle')
+        self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
         self._times = pacing.CycleTimes()
         period = round(conversions.SECOND / p.rate)
         self._slots = pacing.Deadlines(period, period)      # of the timer, where that is the trigger
-        self._now = pacing.clock_of(node)
         self._epoch = None              # ns: stamp of the first state; the law counts seconds from it
         self._state = None              # (stamp in ns, t in s, x, xd), the last one accepted; None while there is none
 
-        self._joint_commands = conversions.JointStateWriter(machine.actuators, ('effort',))
         self._commands = conversions.LabelledArrayWriter(machine.actuators)
         self._reference = conversions.ReferenceWriter(machine.coordinates)
         self._statistics = conversions.LabelledArrayWriter(('control cycle',), STATISTICS)
         self._connect(p)
-        node.add_post_set_parameters_callback(lambda _: self._take_gains(table))
+        node.add_post_set_parameters_callback(lambda _: self._level.take_gains())
         node.get_logger().info(f'{machine.name}: {p.law} of {len(machine.actuators)} actuators, trigger: {p.trigger}')
 
     def _connect(self, p):
@@ -117,20 +118,23 @@ class Controller:
         """Hold the machine where it is; the reference of before means nothing any more."""
         if self._epoch is None:
             self._epoch = stamp
-        self._law.reference.hold(x)
+        self._law.hold(x)
         self._node.get_logger().info('states are coming: the machine is held where it is', throttle_duration_sec=1.0)
 
     def _cycle(self, began):
         """Answer the last state with a command."""
         stamp, t, x, xd = self._state
         try:
-            force = self._law.update(t, x, xd)
+            command, message = self._level.command(stamp, t, x, xd)
+        except PressureError as error:
+            self._rejections.add('control', error, time.monotonic_ns())
+            self._law.hold(x)
+            return
         except PsdynError as error:
             self._rejections.add('control', error, time.monotonic_ns())
             return
-        self._joint_commands.effort[:] = force
-        self._publish_joint_commands(self._joint_commands.stamp(stamp))
-        self._commands.values[:] = force
+        self._publish_joint_commands(message)
+        self._commands.values[:] = command
         self._publish_commands(self._commands.message)
         self._times.add(time.perf_counter_ns() - began)
         self._publish_reference(self._reference.fill(stamp, *self._law.desired))
@@ -147,10 +151,6 @@ class Controller:
             self._rejections.add('joint_trajectory', error, now)
         else:
             self._node.get_logger().info(f'following {waypoints.times.size} points over {waypoints.times[-1]:.3g} s')
-
-    def _take_gains(self, table):
-        gains = [self._node.get_parameter(parameter.name).value for parameter in table]
-        self._law.set_gains(gains[0::2], gains[1::2])
 
     def _warn_extra(self, names):
         self._node.get_logger().warning(
@@ -179,16 +179,6 @@ class Controller:
                 'saturated cycles': int(self._law.saturations.max()),
                 'rejected messages': rejected.total,
                 **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
-
-
-def _rehearsal(law, reader):
-    """What one cycle costs, messages aside, as a function to call: all joints measured, a trajectory followed."""
-    machine = law.manipulator
-    state = conversions.JointStateWriter(machine.joints)
-    state.position[:] = machine.joint_state(machine.initial_position)[1]
-    law.reference.hold(machine.initial_position)
-    law.reference.follow(Waypoints(machine.coordinates, [1.0], [machine.initial_position]), 0.0)
-    return lambda: law.update(0.5, *reader.read(state.message))
 
 
 def main(args=None):

@@ -4,13 +4,14 @@
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from types import SimpleNamespace
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 
 from ..control.computed_torque import LAWS
+from ..control.valve_gains import ALL, EFFORTS, VALVES
 from ..model.errors import PsdynError, did_you_mean
 
 
@@ -85,14 +86,27 @@ SIMULATOR = MACHINE + (
               'else that for temporary files'),
 )
 
+VALVE_LAWS = ('valve_computed_torque', 'valve_pid')
+
 CONTROLLER = MACHINE + (
-    Parameter('law', 'computed_torque', 'control law', choices=tuple(LAWS)),
-    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth',
-              0.1, 200.0),
+    Parameter('law', 'computed_torque', 'control law; those on valves need hydraulics', choices=(*LAWS, *VALVE_LAWS)),
+    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth; of laws '
+              'on valves those of actuators without a cylinder', 0.1, 200.0),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply that drive the machine, for laws on '
+              'valves; empty: efforts are commanded'),
+    Parameter('valve_bandwidth', 0.0, 'rad/s from which the default gains on valves follow; 0: as far as the machine '
+              'lets them go', 0.0, 200.0),
+    Parameter('command_delay', 0.0, 's from a command to the valve that obeys it; laws on valves look ahead by it',
+              0.0, 0.1),
+    Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
+              choices=('telemetry', 'ports')),
+    Parameter('pressure_topic', '', 'topic of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b; empty: '
+              'simulator/hydraulic_telemetry, simulator/pressure'),
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
               choices=('state', 'timer')),
     Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
-    Parameter('state_timeout', 0.1, 's after which a state is stale; no commands are published then', 0.001, 0.2),
+    Parameter('state_timeout', 0.1, 's after which a state, or pressures, are stale; no commands are published '
+              'then', 0.001, 0.2),
     Parameter('max_clock_skew', 0.005, 's that the stamp of a state may lie in the future', 0.0, 1.0),
     Parameter('max_jump', 0.02, 'm or rad that a state may be away from the last one carried on at its velocity',
               1e-4, 10.0),
@@ -123,6 +137,31 @@ def gains(manipulator, bandwidth):
         parameter for name in manipulator.coordinates for parameter in (
             Parameter(f'gains.{name}.p', bandwidth**2, f'1/s^2, stiffness of {name}', 0.0, 1e5, live=True),
             Parameter(f'gains.{name}.d', 2.0 * bandwidth, f'1/s, damping of {name}', 0.0, 1e3, live=True)))
+
+
+def valve_gains(actuators, cylinders, gains):
+    """Parameters of the controller on valves, live: the fields of a dataclass of gains, of each actuator they are for.
+
+    gains: the defaults, each (actuators,).
+    """
+    table = []
+    for row, name in enumerate(actuators):
+        for field in fields(gains):
+            axes = field.metadata['axes']
+            if axes == ALL or axes == (VALVES if name in cylinders else EFFORTS):
+                table.append(Parameter(
+                    f'gains.{name}.{field.name}', float(getattr(gains, field.name)[row]),
+                    f'{field.metadata["description"]}, of {name}', 0.0, field.metadata['high'], live=True))
+    return tuple(table)
+
+
+def changed_gains(gains, actuators, table, values):
+    """The dataclass of gains with the values of the parameters in the table that `valve_gains` made."""
+    changed = {field.name: getattr(gains, field.name).copy() for field in fields(gains)}
+    for parameter, value in zip(table, values, strict=True):
+        actuator, field = parameter.name.removeprefix('gains.').rsplit('.', 1)
+        changed[field][actuators.index(actuator)] = value
+    return replace(gains, **changed)
 
 
 def declare(node, table):

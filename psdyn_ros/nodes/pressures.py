@@ -1,0 +1,142 @@
+"""Chamber pressures of cylinders out of messages, gauge, and whether they can still be acted upon."""
+
+import math
+
+import numpy as np
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import FluidPressure
+from std_msgs.msg import Float64MultiArray
+
+from ..control.state_monitor import StateMonitor, Verdict
+from ..model.errors import PsdynError, did_you_mean
+from .conversions import SECOND, MessageError, stamp_to_ns
+
+ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
+MOST = 2e8                  # Pa: beyond it no gauge pressure is meant
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+WANTED = ('pressure_a', 'pressure_b', 'supply_pressure', 'stamp')     # columns of the telemetry
+TELEMETRY, PORTS = 'telemetry', 'ports'
+TOPICS = {TELEMETRY: 'simulator/hydraulic_telemetry', PORTS: 'simulator/pressure'}
+
+
+class PressureError(PsdynError):
+    """No pressures that can be acted upon."""
+
+
+class TelemetryReader:
+    """Float64MultiArray of cylinders x quantities, both named in the labels of its layout, to pressures.
+
+    cylinders  names, in the order wanted
+    """
+
+    def __init__(self, cylinders):
+        self._cylinders = tuple(cylinders)
+        self._last = None, None     # labels, where the wanted entries are
+
+    def read(self, msg):
+        """(stamp in ns, pressures (cylinders, 2), pressure of the supply), Pa gauge."""
+        dim = msg.layout.dim
+        labels = tuple(one.label for one in dim)
+        known, places = self._last
+        if labels != known:
+            places = self._places(labels)
+            self._last = labels, places
+        rows, columns, shape = places
+        if len(msg.data) != shape[0] * shape[1]:
+            raise MessageError(f'data has {len(msg.data)} entries, expected {shape[0]} x {shape[1]} as labelled')
+        values = np.frombuffer(msg.data).reshape(shape)[rows, columns]
+        if not math.isfinite(values.sum()):
+            raise MessageError('pressures or their stamp are not finite')
+        _check_range(values[:, :3])
+        # the oldest and the lowest of all that is said
+        return round(float(values[:, 3].min()) * SECOND), values[:, :2].copy(), float(values[:, 2].min())
+
+    def _places(self, labels):
+        if len(labels) != 2:
+            raise MessageError(f'layout has {len(labels)} dimensions, expected cylinders x quantities')
+        rows, columns = (label.split(',') for label in labels)
+        for names, wanted, what in ((rows, self._cylinders, 'cylinder'), (columns, WANTED, 'quantity')):
+            for name in wanted:
+                if names.count(name) != 1:
+                    raise MessageError(f"{what} '{name}' is labelled {names.count(name)} times, expected once"
+                                       f'{did_you_mean(name, [n for n in names if n != name])}')
+        return (np.array([[rows.index(name)] for name in self._cylinders]),
+                np.array([[columns.index(name) for name in WANTED]]), (len(rows), len(columns)))
+
+
+class Pressures:
+    """The last good pressures of all cylinders, from one telemetry topic or from one topic for each port.
+
+    cylinders   names, in the order of the rows of `values`
+    source      TELEMETRY or PORTS
+    topic       of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b
+    monitor     function that makes a `StateMonitor`
+    clock       function that gives ns on the clock of the stamps
+    steady      function that gives ns on a steady clock
+    reject      function of (topic, reason, steady ns)
+    """
+
+    def __init__(self, node, cylinders, source, topic, *, monitor, clock, steady, reject):
+        self.values = np.zeros((len(cylinders), 2))     # Pa gauge
+        self.supply = None                              # Pa gauge; None where nobody tells
+        self._clock, self._steady, self._reject = clock, steady, reject
+        topic = topic or TOPICS[source]
+        self._monitors = []
+        if source == TELEMETRY:
+            self._reader = TelemetryReader(cylinders)
+            self._monitors.append(monitor())
+            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, NEWEST)
+            return
+        for row, cylinder in enumerate(cylinders):
+            for column, port in enumerate('ab'):
+                self._monitors.append(monitor())
+                node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}',
+                                         self._on_port(self._monitors[-1], row, column), NEWEST)
+
+    def fresh(self):
+        """`values`; PressureError where some are too old."""
+        now = self._steady()
+        if any(monitor.silent(now) for monitor in self._monitors):
+            raise PressureError('no pressures, or none that are fresh')
+        return self.values
+
+    def _on_telemetry(self, msg):
+        try:
+            stamp, values, supply = self._reader.read(msg)
+        except MessageError as error:
+            self._reject('pressures', error, self._steady())
+            return
+        if self._accepted(self._monitors[0], stamp, values.ravel()):
+            self.values, self.supply = values, supply
+
+    def _on_port(self, monitor, row, column):
+        def take(msg):
+            gauge = np.array([msg.fluid_pressure - ATMOSPHERE])
+            try:
+                if not math.isfinite(gauge[0]):
+                    raise MessageError('the pressure is not finite')
+                _check_range(gauge)
+            except MessageError as error:
+                self._reject('pressures', error, self._steady())
+                return
+            if self._accepted(monitor, stamp_to_ns(msg.header.stamp), gauge):
+                self.values[row, column] = gauge[0]
+        return take
+
+    def _accepted(self, monitor, stamp, values):
+        now = self._steady()
+        verdict = monitor.judge(stamp, self._clock(), now, values, np.zeros(values.size))
+        if verdict in (Verdict.ACCEPTED, Verdict.RESTARTED):
+            return True
+        self._reject('pressures', verdict.value, now)
+        return False
+
+
+def pressure_monitor(rate, timeout, skew):
+    """A `StateMonitor` for pressures, which may jump."""
+    return StateMonitor(1.0 / rate, timeout, skew, math.inf)
+
+
+def _check_range(values):
+    if values.min() < -1.01 * ATMOSPHERE or values.max() > MOST:
+        raise MessageError(f'a gauge pressure between {values.min():.4g} and {values.max():.4g} Pa is absurd')
