@@ -300,11 +300,12 @@ def _read_joints(file, nodes, section, actuators):
     found, cls = {}, SECTIONS[section]
     check_untagged(file, nodes[section][1], section)
     for key, node in file.mapping(nodes[section][1]):
-        where = f"{file.where(key)}: {'cylinder' if cls is Cylinder else 'axis'} '{shorten(key.value)}'"
+        what = f"{'cylinder' if cls is Cylinder else 'axis'} '{shorten(key.value)}'"
+        where = f'{file.where(key)}: {what}'
         if key.value not in actuators:
             raise UnknownNameError(f'{where}: the machine has no such actuator{did_you_mean(key.value, actuators)}')
         _check_safe_output(file, where, node)
-        found[key.value] = read_block(cls, file, key, node, where.removeprefix(f'{file.where(key)}: '), where=where)
+        found[key.value] = read_block(cls, file, key, node, what, where=where)
     return found
 
 
