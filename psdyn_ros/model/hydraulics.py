@@ -350,8 +350,8 @@ def _check_cylinder(cylinder, places, supply):
     if cylinder.safe_output == BRAKE and cylinder.brake is None:
         refuse('safe_output', f"'safe_output' is '{BRAKE}', but there is no 'brake'; expected its stiffness, damping")
     if cylinder.command_mode == VELOCITY and not cylinder.valve.compensated:
-        refuse('command_mode', f"'command_mode' is '{VELOCITY}', but the flow of its valve depends on the load; expected "
-                               "'compensated: true' of the valve, or another mode")
+        refuse('command_mode', f"'command_mode' is '{VELOCITY}', but the flow of its valve depends on the load; "
+                               "expected 'compensated: true' of the valve, or another mode")
     _check_friction(cylinder, places)
 
 
