@@ -72,8 +72,8 @@ class CommandReader:
             if not math.isfinite(value):
                 raise MessageError(f'the command of {self._actuators[row]} is {value:g}, not finite')
             if abs(value) > most:
-                raise MessageError(f'the command of {self._actuators[row]} is {value:g}, absurd as a '
-                                   f'{self._modes[row]} ({unit})')
+                raise MessageError(f'the command of {self._actuators[row]} is {value:g}, absurd for '
+                                   f'{self._modes[row]} commands ({unit})')
         return command
 
     def _map(self, names):
@@ -81,6 +81,8 @@ class CommandReader:
         extra = [name for name in names if name not in self._actuators]
         named = {row for row, _ in found}
         missing = [name for row, name in enumerate(self._actuators) if row not in named]
+        if self._partial and extra and not found:
+            raise MessageError(f"'{extra[0]:.80}' is no actuator{did_you_mean(extra[0], self._actuators)}")
         if missing and (not self._partial or not found):
             raise MessageError(f'{", ".join(missing)} missing' + (did_you_mean(missing[0], extra) if extra else ''))
         if extra:

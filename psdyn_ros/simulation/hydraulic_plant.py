@@ -251,9 +251,9 @@ class HydraulicPlant:
 
     def _advance(self, periods, now):
         now = self._last = self._now(now)       # ages are judged at the beginning of a period
-        self.steps += periods
         if self.fault:
             return
+        self.steps += periods
         late = self._watchdog.expired(now) > self.safe
         if late.any():
             hold = self.holding_efforts()
@@ -274,7 +274,8 @@ class HydraulicPlant:
         if failure:
             for array, last in zip(self._states(), before):
                 array[:] = last
-            self.fault = f'the motion cannot be integrated beyond {self.time - periods * self.period:.3f} s: {failure}'
+            self.steps -= periods
+            self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s: {failure}'
 
     def _states(self):
         return self.x, self.xd, self.fluid, self.bristles, self.supply_pressure

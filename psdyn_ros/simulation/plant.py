@@ -142,8 +142,10 @@ class Plant:
         self._age = 0.0
 
     def _advance(self):
+        if self.fault:
+            return
         self.steps += 1
-        if self.fault or (self._held and not self._passive):
+        if self._held and not self._passive:
             return
         if self._wrenches:
             self.set_environment(self._base, self._wrenches)    # where a wrench acts moves with the machine
@@ -155,6 +157,7 @@ class Plant:
             failure = str(error)
         if failure or not math.isfinite(self.x @ self.x + self.xd @ self.xd):
             self.x[:], self.xd[:] = x, xd
+            self.steps -= 1
             self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s' + (failure and f': {failure}')
 
     def _moved(self):

@@ -1,0 +1,341 @@
+"""What the node `simulator` is made of, without processes: commands, clock, services, messages, snapshots."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from machines import URDF
+
+import psdyn_ros
+
+rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray  # noqa: E402
+
+from psdyn_ros.nodes import parameters, plant_messages, simulation_services  # noqa: E402
+from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
+from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.simulation_clock import SimulationClock  # noqa: E402
+from psdyn_ros.simulation import snapshot  # noqa: E402
+from psdyn_ros.simulation.plant import FAULT, Plant  # noqa: E402
+
+NAN, INF = float('nan'), float('inf')
+SECOND = 1_000_000_000
+ACTUATORS = ('slew', 'lift', 'tilt', 'telescope')
+MODES = ('effort', 'valve', 'pressure', 'velocity')
+
+
+@pytest.fixture
+def extra():
+    return []
+
+
+@pytest.fixture
+def reader(extra):
+    return CommandReader(ACTUATORS, MODES, extra.append)
+
+
+# commands
+
+
+def test_each_actuator_is_commanded_by_the_field_of_its_mode(reader):
+    msg = JointState(name=['telescope', 'lift', 'slew', 'tilt'], position=[9.0, 0.5, 9.0, 9.0],
+                     velocity=[0.1, 9.0, 9.0, 9.0], effort=[9.0, 9.0, 100.0, 5e6])
+    assert reader.named(msg).tolist() == [100.0, 0.5, 5e6, 0.1]
+
+
+def test_any_subset_may_be_commanded_and_nan_is_no_command(reader, extra):
+    command = reader.named(JointState(name=['lift', 'grapple'], position=[0.5, 1.0]))
+    assert command[1] == 0.5 and np.isnan(command[[0, 2, 3]]).all() and extra == [['grapple']]
+    command = reader.named(JointState(name=list(ACTUATORS), position=[NAN, -0.25, NAN, NAN], velocity=[NAN] * 4,
+                                      effort=[50.0, NAN, NAN, NAN]))
+    assert command[:2].tolist() == [50.0, -0.25] and np.isnan(command[2:]).all()
+
+
+def test_valve_commands_are_positions_of_valve_driven_actuators(reader):
+    command = reader.valves(JointState(name=['lift'], position=[-1.5]))
+    assert command[1] == -1.5 and np.isnan(command[[0, 2, 3]]).all()
+
+
+@pytest.mark.parametrize('msg, says', [
+    (JointState(), 'missing'),
+    (JointState(name=['lif'], position=[0.1]), "'lif' is no actuator; did you mean 'lift'"),
+    (JointState(name=['lift', 'lift'], position=[0.1, 0.1]), 'more than once'),
+    (JointState(name=['lift'], effort=[0.1]), 'position has 0 entries for 1'),
+    (JointState(name=['lift', 'slew'], position=[0.1], effort=[1.0, 1.0]), 'position has 1 entries for 2'),
+    (JointState(name=['lift'], position=[0.1], velocity=[0.1, 0.2]), 'velocity has 2 entries for 1'),
+    (JointState(name=['lift'], position=[NAN]), 'all NaN'),
+    (JointState(name=['lift'], position=[INF]), 'lift is inf, not finite'),
+    (JointState(name=['slew', 'lift'], position=[NAN, 0.5], effort=[-INF, NAN]), 'slew is -inf'),
+    (JointState(name=['lift'], position=[50.0]), 'absurd for valve'),
+    (JointState(name=['slew'], effort=[1e12]), 'absurd for effort'),
+    (JointState(name=['tilt'], effort=[1e10]), 'absurd for pressure'),
+    (JointState(name=['telescope'], velocity=[1e3]), 'absurd for velocity'),
+])
+def test_a_bad_command_by_name_is_refused_whole(reader, msg, says):
+    with pytest.raises(MessageError, match=says):
+        reader.named(msg)
+
+
+@pytest.mark.parametrize('msg, says', [
+    (JointState(name=['slew'], position=[0.1]), "'slew' takes effort commands; valve commands are taken by lift"),
+    (JointState(name=['lift'], position=[NAN]), 'not finite'),
+    (JointState(name=['lift']), 'position has 0 entries'),
+    (JointState(name=['boom'], position=[0.1]), "'boom' is no actuator"),
+])
+def test_a_bad_valve_command_is_refused(reader, msg, says):
+    with pytest.raises(MessageError, match=says):
+        reader.valves(msg)
+
+
+def test_an_array_commands_all_of_them(reader):
+    assert reader.ordered(Float64MultiArray(data=[10.0, 0.5, 1e6, 0.1])).tolist() == [10.0, 0.5, 1e6, 0.1]
+    for data, says in (([10.0] * 3, '3 entries'), ([10.0, NAN, 1e6, 0.1], 'not finite'), ([1.0, 99.0, 0, 0], 'absurd')):
+        with pytest.raises(MessageError, match=says):
+            reader.ordered(Float64MultiArray(data=data))
+
+
+# clock
+
+
+class Node:
+    """As much of a node as the parts ask for."""
+
+    def __init__(self, use_sim_time=False):
+        self.services, self.topics, self._use_sim_time = {}, {}, use_sim_time
+
+    def get_parameter(self, name):
+        return SimpleNamespace(value=self._use_sim_time)
+
+    def create_publisher(self, kind, topic, qos):
+        self.topics[topic] = kind, []
+        return SimpleNamespace(publish=self.topics[topic][1].append, get_subscription_count=lambda: 0)
+
+    def create_service(self, kind, name, answer):
+        self.services[name] = kind, answer
+
+
+def settings(**changed):
+    return SimpleNamespace(**{p.name: p.default for p in parameters.SIMULATOR} | changed)
+
+
+def test_stamps_keep_to_the_grid_until_somebody_sets_the_clock(monkeypatch):
+    clock = SimulationClock(Node(), settings())
+    now = 10**18
+    monkeypatch.setattr(clock, '_ros', lambda: now)
+    clock.advance()
+    assert clock.stamp == now
+    now += 2_300_000
+    clock.advance()
+    assert clock.stamp == 10**18 + 2_000_000
+    now += 3600 * SECOND
+    clock.advance()
+    assert clock.stamp == now and clock.clock_jumps == 1
+    assert clock.steps == 3 and clock.age_clock() is not None
+
+
+def test_simulated_time_goes_on_by_periods_and_never_is_zero():
+    clock = SimulationClock(Node(), settings(publish_clock=True))
+    assert clock.stamp == clock.now() == 2_000_000
+    clock.advance(3)
+    assert clock.stamp == 8_000_000 and clock.age_clock() is None
+    clock.restart()
+    assert clock.stamp == 8_000_000
+    clock.back_to_start()
+    assert clock.stamp == 2_000_000
+
+
+def test_a_real_time_factor_makes_periods_due_sooner():
+    clock = SimulationClock(Node(), settings(publish_clock=True, real_time_factor=4.0))
+    assert clock.turn == pytest.approx(0.0005)
+    assert [list(clock.due(k * 1_000_000)) for k in range(3)] == [[1], [2], [2]]
+
+
+def test_as_fast_as_possible_steps_until_the_turn_is_over(monkeypatch):
+    clock = SimulationClock(Node(), settings(publish_clock=True, real_time_factor=0.0))
+    import psdyn_ros.nodes.simulation_clock as module
+    ticks = iter(range(0, 10**9, 100_000))
+    monkeypatch.setattr(module.time, 'monotonic_ns', lambda: next(ticks))
+    assert list(clock.due(0)) == [1] * 8
+
+
+@pytest.mark.parametrize('changed, sim_time, says', [
+    ({'real_time_factor': 2.0}, False, 'without publish_clock'),
+    ({'publish_clock': True}, True, 'use_sim_time'),
+    ({'step_on_command': True}, True, 'use_sim_time'),
+])
+def test_clocks_that_contradict_each_other_are_refused(changed, sim_time, says):
+    with pytest.raises(parameters.ParameterError, match=says):
+        SimulationClock(Node(sim_time), settings(**changed))
+
+
+# services
+
+
+class Simulation:
+    """Writes down what services ask for."""
+
+    def __init__(self):
+        self.paused, self.asked, self.problem = False, [], ''
+
+    def pause(self, paused):
+        self.paused = paused
+        self.asked.append(('pause', paused))
+
+    def step(self, periods):
+        self.asked.append(('step', periods))
+        return self.problem
+
+    def reset(self, *, state, time):
+        self.asked.append(('reset', state, time))
+
+    def clear_faults(self):
+        self.asked.append(('clear',))
+
+
+def constants(**values):
+    return type('Constants', (), values)
+
+
+def interfaces():
+    """Stand-ins for the modules msg and srv of simulation_interfaces, with its constants (2.1.0)."""
+    result = constants(RESULT_FEATURE_UNSUPPORTED=0, RESULT_OK=1, RESULT_NOT_FOUND=2, RESULT_INCORRECT_STATE=3,
+                       RESULT_OPERATION_FAILED=4)
+    state = constants(STATE_STOPPED=0, STATE_PLAYING=1, STATE_PAUSED=2, STATE_QUITTING=3)
+    features = constants(SIMULATION_RESET=20, SIMULATION_RESET_TIME=21, SIMULATION_RESET_STATE=22,
+                         SIMULATION_STATE_GETTING=24, SIMULATION_STATE_SETTING=25, SIMULATION_STATE_PAUSE=26,
+                         STEP_SIMULATION_SINGLE=31, STEP_SIMULATION_MULTIPLE=32)
+    srv = SimpleNamespace(
+        ResetSimulation=SimpleNamespace(Request=constants(SCOPE_DEFAULT=0, SCOPE_TIME=1, SCOPE_STATE=2,
+                                                          SCOPE_SPAWNED=4, SCOPE_ALL=255)),
+        SetSimulationState=SimpleNamespace(Response=constants(ALREADY_IN_TARGET_STATE=101)),
+        GetSimulatorFeatures=object(), GetSimulationState=object(), StepSimulation=object())
+    return srv, SimpleNamespace(Result=result, SimulationState=state, SimulatorFeatures=features)
+
+
+@pytest.fixture
+def standard(monkeypatch):
+    """(simulation, call) with the standard services offered, as if the package were installed."""
+    package = ModuleType('simulation_interfaces')
+    package.srv, package.msg = interfaces()
+    monkeypatch.setitem(sys.modules, 'simulation_interfaces', package)
+    node, simulation = Node(), Simulation()
+    offered = simulation_services.offer(node, simulation)
+    assert len(offered) == 2
+
+    def call(name, **request):
+        response = SimpleNamespace(result=SimpleNamespace(result=None, error_message=''),
+                                   state=SimpleNamespace(state=None), features=SimpleNamespace(features=None))
+        return node.services[f'~/{name}'][1](SimpleNamespace(**request), response)
+    return simulation, call
+
+
+def test_the_standard_services_tell_what_they_can_and_do_it(standard):
+    simulation, call = standard
+    assert call('get_simulator_features').features.features == [20, 21, 22, 24, 25, 26, 31, 32]
+    assert call('get_simulation_state').state.state == 1
+
+    def state(wanted):
+        return call('set_simulation_state', state=SimpleNamespace(state=wanted)).result.result
+
+    assert state(2) == 1 and call('get_simulation_state').state.state == 2
+    assert state(2) == 101
+    assert state(0) == 1 and simulation.asked[-1] == ('reset', True, True)
+    assert call('get_simulation_state').state.state == 0
+    assert state(1) == 1 and call('get_simulation_state').state.state == 1
+    assert state(3) == 0 and state(7) == 0
+    assert [call('reset_simulation', scope=scope).result.result for scope in (0, 1, 2, 255, 4)] == [1, 1, 1, 1, 0]
+    assert simulation.asked[-4:] == [('reset', True, True), ('reset', False, True), ('reset', True, False),
+                                     ('reset', True, True)]
+    assert call('step_simulation', steps=5).result.result == 1 and simulation.asked[-1] == ('step', 5)
+    assert call('step_simulation', steps=10**9).result.result == 4
+    simulation.problem = 'not paused'
+    response = call('step_simulation', steps=1)
+    assert response.result.result == 4 and response.result.error_message == 'not paused'
+
+
+def test_without_that_package_there_are_the_plain_services(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'simulation_interfaces', None)
+    node = Node()
+    assert len(simulation_services.offer(node, Simulation())) == 1
+    assert set(node.services) == {'~/pause', '~/step', '~/reset', '~/clear_faults'}
+
+
+# messages
+
+
+def test_hydraulic_states_name_each_quantity_of_each_cylinder():
+    class Value:
+        def __init__(self, interface_names):
+            self.interface_names, self.values = interface_names, None
+
+    class State:
+        def __init__(self, joint_names, interface_values):
+            self.joint_names, self.interface_values = joint_names, interface_values
+            self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
+
+    types = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
+    writer = plant_messages.DynamicStateWriter(types, ('lift', 'tilt'), ('pressure_a', 'pressure_b'))
+    msg = writer.fill(3 * SECOND, [[1.0, 2.0], [3.0, 4.0]])
+    assert msg.joint_names == ['lift', 'tilt'] and msg.header.stamp.sec == 3
+    assert [list(value.values) for value in msg.interface_values] == [[1.0, 2.0], [3.0, 4.0]]
+    assert msg.interface_values[1].interface_names == ['pressure_a', 'pressure_b']
+
+
+def test_pressures_of_ports_are_absolute():
+    msg = plant_messages.PortPressureWriter('lift').fill(SECOND, 1e6)
+    assert msg.fluid_pressure == 1101325.0 and msg.header.frame_id == 'lift'
+
+
+# snapshots
+
+
+@pytest.fixture(scope='module')
+def five_bar():
+    return psdyn_ros.load(URDF / 'five_bar.urdf')
+
+
+def broken(five_bar):
+    """A plant that was driven through the stretched pose of its loop, where it cannot go on."""
+    plant = Plant(five_bar, period=0.002, substeps=1, command_timeout=10.0)
+    plant.set_environment(wrenches={five_bar.links[-1]: ((0.0, 0.0, -1.0), (0.0, 0.0, 0.0))})
+    for _ in range(20_000):
+        plant.step(np.array([40.0, -40.0]), 0.002)
+        if plant.fault:
+            return plant
+    raise AssertionError('the five-bar went on')
+
+
+def test_the_step_that_failed_fails_again_from_its_file(five_bar, tmp_path, capsys):
+    plant = broken(five_bar)
+    path = tmp_path / 'fault.npz'
+    machine = snapshot.Machine((URDF / 'five_bar.urdf').read_text())
+    snapshot.write_snapshot(path, plant, machine, wrenches={five_bar.links[-1]: ((0.0, 0.0, -1.0), (0.0, 0.0, 0.0))},
+                            seed=5, notes={'faults': 'none'})
+    before = snapshot.restore(path)
+    assert before.x.tolist() == plant.x.tolist() and before.state != FAULT
+    assert snapshot.replay(path).fault.split(':')[1] == plant.fault.split(':')[1]
+    assert snapshot.main([str(path)]) == 0
+    assert 'again: the motion cannot be integrated' in capsys.readouterr().out
+    assert [p.name for p in tmp_path.iterdir()] == ['fault.npz']
+
+
+def test_a_file_that_is_no_snapshot_is_named(tmp_path, capsys):
+    odd = tmp_path / 'odd.npz'
+    for contents in (b'', b'nothing', b'PK\x03\x04broken'):
+        odd.write_bytes(contents)
+        with pytest.raises(psdyn_ros.ModelError, match='odd.npz'):
+            snapshot.restore(odd)
+    np.savez(odd, about=np.array('{"format": "other", "state": {}}'))
+    with pytest.raises(psdyn_ros.ModelError, match="'other'"):
+        snapshot.restore(odd)
+    np.savez(odd, about=np.array(['x'], dtype=object))
+    with pytest.raises(psdyn_ros.ModelError, match='odd.npz'):
+        snapshot.restore(odd)
+    np.savez(odd, about=np.array('{"format": "psdyn_ros plant snapshot 1", "state": {}, "machine": {}}'))
+    with pytest.raises(psdyn_ros.ModelError, match='not whole'):
+        snapshot.restore(odd)
+    assert snapshot.main([str(tmp_path / 'none.npz')]) == 2
+    assert 'none.npz' in capsys.readouterr().err
