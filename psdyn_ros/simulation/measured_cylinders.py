@@ -1,19 +1,33 @@
 """Actuators under test: real cylinders on rigs, whose measured force moves the simulated load.
 
-A measurement answers the load motion of some milliseconds ago, and the rod has moved on since then.  Oil is stiff, so
-without more the delay tau acts as the damping -k tau, and the loop of rig and load sings.  Therefore the force is
-carried on along the hydraulic stiffness k of the cylinder:  F(t) = F_measured - k (x(t) - x(t_measured)).
+A measurement answers the load motion of some milliseconds ago, and much has happened since then.  Left alone, a delay
+tau acts as the damping -k tau of oil with the stiffness k, and as friction that comes too late, which chatters where
+the load is light.  Therefore three things are carried on from the instant t_m that was measured:
+
+    F(t) = [F_m + friction(v(t_m)) - k (x(t) - x(t_m)) + g (t - t_m)] - friction(v(t))
+
+the last friction and k x(t) implicitly, within the step of the solver; k and the friction are those of the model, which
+need to be about right only.  g is what the flow through the valve does to the force, the slope of [F + friction + k x]
+over the measurements so far.  Of measured pressures no friction has to be taken off.
 """
 
 import math
+from collections import deque
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..api.hydraulics import oil_stiffness
-from ..kernels.hydraulic_records import MEASURED_FORCE, MEASURED_PRESSURE, PRESSURE_A, PRESSURE_B
+from ..kernels.hydraulic_records import (
+    FORCE,
+    MEASURED_FORCE,
+    MEASURED_PRESSURE,
+    PRESSURE_A,
+    PRESSURE_B,
+    QUANTITIES,
+)
 
 HISTORY = 256           # periods of load motion that are remembered
+SMOOTHING = 0.02        # s, time constant of the slope g
+FRICTION = QUANTITIES.index('friction_force')
 PROBATION = 1.0         # s of good measurements after which a frozen cylinder moves again
 EXCESS = 1.5            # times what pressure and area can give: what exceeds it is no measurement
 SECOND = 1_000_000_000  # ns
@@ -25,7 +39,11 @@ class _Rig:
     good_since: int         # ns since when they have been good
     force: float = 0.0
     pressures: tuple = None
-    position: float = 0.0   # of the rod at the instant that was measured
+    instant: float = math.nan   # s of simulated time that was measured
+    position: float = 0.0   # of the rod at that instant
+    friction: float = 0.0   # N, of the model, at that instant; of pressures none
+    free: float = 0.0       # N, [F + friction + k x]
+    slope: float = 0.0      # N/s of it
     reason: str = ''        # why it is frozen
 
 
@@ -34,12 +52,12 @@ class MeasuredCylinders:
 
     def __init__(self, plant):
         self._plant = plant
-        self._positions = np.zeros((HISTORY, len(plant.actuators)))
         self.reset()
 
     def reset(self):
         """Forget all of them: their models move the load again."""
         self._rigs = {}
+        self._past = deque(maxlen=HISTORY)      # (s, positions of the actuators, friction of the cylinders)
 
     @property
     def frozen(self):
@@ -64,10 +82,35 @@ class MeasuredCylinders:
         if rig.reason and now - rig.came > round(plant.ttl * SECOND):
             rig.good_since = now
         rig.came, rig.force, rig.pressures = now, force, pressures
-        age = 0 if stamp is None else max(0, round((plant.time - stamp) / plant.period))
-        axis = plant.actuators.index(name)
-        rig.position = (self._positions[(plant.steps - age) % HISTORY, axis] if 0 < age < min(HISTORY, plant.steps)
-                        else plant.actuator_motion()[0][axis])
+        self._learn(name, rig, plant.time if stamp is None else stamp)
+
+    def _learn(self, name, rig, instant):
+        """Note where the rod was when it was measured, and what the flow does to the force."""
+        plant = self._plant
+        row, axis = plant.cylinders.index(name), plant.actuators.index(name)
+        cylinder = plant.cylinder_records[row]
+        rig.position, rig.friction = self._state_at(axis, row, instant)
+        force = rig.force + rig.friction if rig.pressures is None else (
+            cylinder['area_a'] * rig.pressures[0] - cylinder['area_b'] * rig.pressures[1])
+        free = force + oil_stiffness(cylinder, rig.position) * rig.position
+        passed = instant - rig.instant
+        if passed > 0.0:
+            rig.slope += min(1.0, passed / SMOOTHING) * ((free - rig.free) / passed - rig.slope)
+        rig.instant, rig.free = instant, free
+
+    def _state_at(self, axis, row, instant):
+        """Position and friction of a cylinder at an instant of simulated time; what is not remembered is computed."""
+        plant = self._plant
+        position, velocity, _ = (float(motion[axis]) for motion in plant.actuator_motion())
+        later = plant.time, position, float(plant.telemetry[row, FRICTION])
+        if instant < plant.time:
+            for time, positions, frictions in reversed(self._past):
+                if time <= instant:
+                    share = (instant - time) / (later[0] - time) if later[0] > time else 0.0
+                    return (positions[axis] + share * (later[1] - positions[axis]),
+                            frictions[row] + share * (later[2] - frictions[row]))
+                later = time, positions[axis], frictions[row]
+        return position + velocity * (instant - plant.time), later[2]
 
     def _problem(self, name, force, pressures):
         cylinder = self._plant.cylinder_records[self._plant.cylinders.index(name)]
@@ -82,10 +125,11 @@ class MeasuredCylinders:
         return ''
 
     def update(self, now):
-        """Before a step: let measurements move their axes, and freeze what has become stale."""
+        """Within a step, before the machine moves: let measurements move it, and freeze what has become stale."""
         plant = self._plant
-        positions = plant.actuator_motion()[0]
-        self._positions[plant.steps % HISTORY] = positions
+        if self._rigs:
+            self._past.append((plant.time - plant.period, plant.actuator_motion()[0].copy(),
+                               plant.telemetry[:, FRICTION].copy()))
         for name, rig in self._rigs.items():
             if now - rig.came > round(plant.ttl * SECOND):
                 if not rig.reason:
@@ -99,13 +143,14 @@ class MeasuredCylinders:
         plant = self._plant
         row, axis = plant.cylinders.index(name), plant.actuators.index(name)
         cylinder, record, x = plant.cylinder_records[row], plant.axes[axis], plant.actuator_motion()[0][axis]
-        force = rig.force
-        record['drive'] = MEASURED_FORCE
-        if rig.pressures is not None:
-            a, b = rig.pressures
-            plant.fluid[row, PRESSURE_A], plant.fluid[row, PRESSURE_B] = a, b
-            force = 0.0         # the solver takes it from the pressures
+        # to the middle of the step; its end is the time of the plant
+        force = rig.slope * (plant.time - 0.5 * plant.period - rig.instant)
+        if rig.pressures is None:
+            record['drive'] = FORCE
+            force += rig.force + rig.friction
+        else:
             record['drive'] = MEASURED_PRESSURE
+            plant.fluid[row, PRESSURE_A], plant.fluid[row, PRESSURE_B] = rig.pressures
         # the law of a brake is that of the stiffness to be carried on along, and implicit in the solver
         record['effort'], record['braked'] = 0.0, 1
         record['brake_position'], record['brake_force'] = rig.position, force
