@@ -36,9 +36,9 @@ class ValveControl(ValveLaw):
         """(2, actuators): wanted and measured force of the pistons at the last update [N]; 0 of other axes."""
         return self._law['wanted'].copy(), self._law['force'].copy()
 
-    def _command(self, dt, position, pressures, supply_pressure, command):
+    def _command(self, dt, position, supply_pressure, command):
         supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
         return kernels.torque_commands(
             self.axes, self.cylinders, self.supply, supply, self._law, self._cylinder_of, dt, self._spacing,
-            self._bias_samples, position, pressures, self._velocities(), self._force, self._limit, self.saturations,
-            command)
+            self._bias_samples, position, self._pressures, self._velocities(), self._force, self._limit,
+            self.saturations, command)

@@ -50,6 +50,8 @@ class ValveLaw:
         self._law = np.zeros(count, kernels.AXIS_LAW)
         self._last = None           # time of the last update
         self._motion = np.zeros((3, 3, n))                  # x, xd, xdd of MEASURED, BEFORE, AFTER
+        self._position = self._motion[0, MEASURED]          # of the actuators, where they are the coordinates
+        self._pressures = np.zeros((len(self.cylinders), 2))
         self._force = np.zeros((3, count))
         self._feedback = np.zeros(count)
         self._limit = np.array(manipulator.limits.effort, dtype=float)
@@ -82,6 +84,11 @@ class ValveLaw:
         """Use these gains from the next update on: a dataclass of (actuators,) like `gains`."""
         raise NotImplementedError
 
+    @property
+    def error_integrals(self):
+        """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
+        return self._law['sum'].copy()
+
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         """The gains of this machine."""
         raise NotImplementedError
@@ -97,28 +104,36 @@ class ValveLaw:
         Without a reference the first position measured is held. Raises ShapeError, NonFiniteError, and what the
         inverse dynamics raise.
         """
-        self._check(x, xd, pressures)
+        motion, position = self._motion, self._position
+        self._take(x, xd, pressures)
         if not self.reference.started:
             self.hold(x)
         self.desired = self._desired(t)
         reference = self.desired[0]
         if self._general:
-            reference, x_measured = self._of_actuators(reference), self._of_actuators(x)
-        else:
-            x_measured = x
-        dt = 0.0 if self._last is None else t - self._last
-        self._refuse(kernels.observe(self._law, self._cylinder_of, dt, x_measured, reference, self._feedback))
-        self._last = t
-        self._look_ahead(t + age + self._lead, x, xd)
+            position, reference = self._of_actuators(motion[0, MEASURED]), self._of_actuators(reference)
+        dt = -1.0 if self._last is None else t - self._last
+        self._refuse(kernels.observe(self._law, self._cylinder_of, dt, position, reference, self._feedback))
+        self._look_ahead(t + age + self._lead)
         command = np.empty(len(self._law))
-        self._refuse(self._command(dt, x_measured, pressures, supply_pressure, command))
+        self._refuse(self._command(dt, position, supply_pressure, command))
+        self._last = t
         return command
+
+    def _take(self, x, xd, pressures):
+        """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""
+        x, xd, pressures = np.asarray(x, float), np.asarray(xd, float), np.asarray(pressures, float)
+        n, count = self.manipulator.dof, len(self.cylinders)
+        if x.shape != (n,) or xd.shape != (n,) or pressures.shape != (count, 2):
+            raise ShapeError(f'x {x.shape}, xd {xd.shape}, pressures {pressures.shape}: expected {(n,)}, {(n,)}, '
+                             f'{(count, 2)}')
+        self._motion[0, MEASURED], self._motion[1, MEASURED], self._pressures[:] = x, xd, pressures
 
     def _modes(self):
         """`NaturalModes` of the machine on its oil."""
         return modes_at_start(self._mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
 
-    def _command(self, dt, position, pressures, supply_pressure, command):
+    def _command(self, dt, position, supply_pressure, command):
         """Write the commands; a status."""
         raise NotImplementedError
 
@@ -127,11 +142,11 @@ class ValveLaw:
         desired[:] = self.reference.sample(t)
         return desired
 
-    def _look_ahead(self, t, x, xd):
+    def _look_ahead(self, t):
         """Fill motions and forces of the model: at the measured state, and before and after time t."""
         motion = self._motion
-        motion[0, MEASURED], motion[1, MEASURED], motion[2, MEASURED] = x, xd, self.desired[2]
-        motion[2, MEASURED] += self._feedback if self._spread is None else self._spread @ self._feedback
+        motion[2, MEASURED] = self.desired[2] + (self._feedback if self._spread is None
+                                                 else self._spread @ self._feedback)
         motion[:, BEFORE] = self.reference.ahead(t - 0.5 * self._spacing)
         motion[:, AFTER] = self.reference.ahead(t + 0.5 * self._spacing)
         if self._general:
@@ -152,12 +167,6 @@ class ValveLaw:
 
     def _of_actuators(self, x):
         return self._mechanism.joint_state(x)[1][self._columns]
-
-    def _check(self, x, xd, pressures):
-        n = self.manipulator.dof
-        if x.shape != (n,) or xd.shape != (n,) or pressures.shape != (len(self.cylinders), 2):
-            raise ShapeError(f'x {x.shape}, xd {xd.shape}, pressures {pressures.shape}: expected {(n,)}, {(n,)}, '
-                             f'{(len(self.cylinders), 2)}')
 
     def _refuse(self, status):
         if status != 0:

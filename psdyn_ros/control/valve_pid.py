@@ -50,6 +50,6 @@ class ValvePid(ValveLaw):
                 speed[row, i] = max(min(np.sqrt(max(square, 0.0)), most), LEAST_SPEED)
         return speed
 
-    def _command(self, dt, position, pressures, supply_pressure, command):
+    def _command(self, dt, position, supply_pressure, command):
         return kernels.pid_commands(self.cylinders, self._law, self._cylinder_of, self._speed, self._velocities(),
                                     self._force, self._limit, self.saturations, command)

@@ -44,10 +44,10 @@ AXIS_LAW = np.dtype([
 
 
 @kernel
-def track_error(a, e, dt, first):
+def track_error(a, e, dt):
     """Take the next error of an axis: filter it, and sum it up unless the command is clipped that way."""
     a['error'] = e
-    if first:
+    if dt < 0.0:
         a['slow'], a['error_rate'] = e, 0.0
         return
     # exact for an error that is constant between samples
@@ -65,7 +65,7 @@ def observe(law, cylinder_of, dt, position, reference, feedback):
     """Take the errors of all actuators; write feedback (actuators,), kp e + kd e' of axes at force level, else 0.
 
     law (actuators,) AXIS_LAW; cylinder_of (actuators,): row of its cylinder, -1 for axes at force level; dt [s] since
-    the last sample, 0 or less for the first; position, reference (actuators,).
+    the last sample, negative for the first; position, reference (actuators,).
     Returns 0, or NON_FINITE and changes nothing.
     """
     total = 0.0 * dt
@@ -74,7 +74,7 @@ def observe(law, cylinder_of, dt, position, reference, feedback):
     if total != 0.0:
         return NON_FINITE
     for i in range(law.shape[0]):
-        track_error(law[i], reference[i] - position[i], dt, dt <= 0.0)
+        track_error(law[i], reference[i] - position[i], dt)
         feedback[i] = 0.0
         if cylinder_of[i] < 0:
             feedback[i] = law[i]['stiffness'] * law[i]['error'] + law[i]['damping'] * law[i]['error_rate']
@@ -137,7 +137,7 @@ def pid_commands(cylinders, law, cylinder_of, speed, velocity, force, limit, cli
 @kernel
 def torque_on_valve(c, supply, tank, a, dt, bias_samples, resting, stroke, pressures, velocity, model, model_rate):
     """Return the command of a valve, not clipped: force loop and flow reference of the top of this file."""
-    share = 1.0 if dt <= 0.0 else 1.0 - math.exp(-a['pressure_filter'] * dt)
+    share = 1.0 if dt < 0.0 else 1.0 - math.exp(-a['pressure_filter'] * dt)
     a['pressure_a'] += share * (pressures[0] - a['pressure_a'])
     a['pressure_b'] += share * (pressures[1] - a['pressure_b'])
     pa, pb = a['pressure_a'], a['pressure_b']
