@@ -249,8 +249,8 @@ class HydraulicPlant:
         names, *rows = self.manipulator.joint_state(self.x, self.xd, self.xdd)
         return tuple(np.array(rows)[:, [names.index(name) for name in self.actuators]])
 
-    def _advance(self, periods, now):
-        now = self._last = self._now(now)       # ages are judged at the beginning of a period
+    def _advance(self, periods, given):
+        now = self._last = self._now(given)     # ages are judged at the beginning of a period
         if self.fault:
             return
         self.steps += periods
@@ -275,6 +275,10 @@ class HydraulicPlant:
             for array, last in zip(self._states(), before):
                 array[:] = last
             self.steps -= periods
+            if periods > 1:     # one of them fails, and the others are done
+                for _ in range(periods):
+                    self._advance(1, given)
+                return
             self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s: {failure}'
 
     def _states(self):

@@ -43,6 +43,8 @@ class Study:
         if steps < 1 or every < 1:
             raise StateError(f'duration {duration:g} s and interval {interval:g} s; expected a period of the plant, '
                              f'{period:g} s, or more')
+        if self._faults is not None:
+            self._faults.update(self.plant.time)
         yield self.readings()
         done = 0
         while done < steps and not self.plant.fault:

@@ -104,7 +104,7 @@ def write_bag(path, messages, types):
 
 def read_bag(path, topics=TOPICS):
     """The `Recording` in a bag."""
-    messages = _messages(path, (topics.states, topics.commands, topics.reference, topics.statistics,
+    messages = read_messages(path, (topics.states, topics.commands, topics.reference, topics.statistics,
                                 topics.telemetry))
     return Recording(
         states=_joint_series(messages, topics.states, 'name', _from_joint_state),
@@ -116,7 +116,7 @@ def read_bag(path, topics=TOPICS):
 
 def read_free_motion(path, floating, topics=TOPICS):
     """The `FreeMotion` in a bag, of a machine whose base floats or stands."""
-    messages = _messages(path, (topics.states, topics.base_pose, topics.base_twist))
+    messages = read_messages(path, (topics.states, topics.base_pose, topics.base_twist))
     states = _joint_series(messages, topics.states, 'name', _from_joint_state)
     if not floating:
         return FreeMotion(states)
@@ -132,7 +132,7 @@ def read_free_motion(path, floating, topics=TOPICS):
     return FreeMotion(states, base)
 
 
-def _messages(path, topics):
+def read_messages(path, topics):
     """topic -> messages, for the topics named."""
     from rosbags.rosbag2 import Reader, ReaderError
     from rosbags.typesys import Stores, get_typestore

@@ -56,7 +56,7 @@ class SimulatedBag:
         names, *rows = plant.manipulator.joint_state(plant.x, plant.xd, plant.xdd)
         self._put(DYNAMICS, ns, *(row[self._columns] for row in rows), plant.force)
         commands = np.full((3, len(self._columns)), np.nan)
-        commands[self._fields, range(len(self._columns))] = plant.command
+        commands[self._fields, range(len(self._columns))] = getattr(plant, 'command', plant.force)
         self._put(COMMANDS, ns, *commands)
         if self._cylinders:
             rows = np.column_stack((plant.telemetry, plant.safe[plant.cylinder_records['axis']],

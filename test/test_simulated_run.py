@@ -1,0 +1,116 @@
+"""`psdyn simulate`: commands from a file, a plant, a bag."""
+
+import numpy as np
+import pytest
+
+from psdyn_ros import cli
+from psdyn_ros.api.load import load
+from psdyn_ros.kernels.hydraulic_records import QUANTITIES
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.simulation.snapshot import replay
+from psdyn_ros.validation.bags import SECOND, read_messages
+from psdyn_ros.validation.simulated_bag import COMMANDS, DYNAMICS, LABELS, STATES, TELEMETRY, TRUTH
+from psdyn_ros.validation.simulated_run import simulate_into_bag
+
+COMMANDED = """time,slew,lift_cylinder,tilt_cylinder,telescope
+0,0,0,0,0
+0.1,800,0.25,-0.2,0.3
+0.6,nan,0,0,0
+"""
+
+
+@pytest.fixture
+def commands(tmp_path):
+    path = tmp_path / 'commands.csv'
+    path.write_text(COMMANDED)
+    return path
+
+
+def contents(bag):
+    return read_messages(bag, (STATES, TRUTH, DYNAMICS, COMMANDS, TELEMETRY))
+
+
+def test_the_bag_holds_what_happened(tmp_path, commands):
+    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', duration=1.0, quiet=True)
+    assert outcome.simulated == pytest.approx(1.0) and not outcome.fault
+    messages = contents(tmp_path / 'bag')
+    assert {len(rows) for rows in messages.values()} == {101} and outcome.messages == 505
+    crane = load(find_machine('hiab_xs031'))
+    stamps = [row.header.stamp.sec * SECOND + row.header.stamp.nanosec for row in messages[TRUTH]]
+    np.testing.assert_array_equal(np.diff(stamps), 10_000_000)
+    for truth, state, dynamics in zip(messages[TRUTH], messages[STATES], messages[DYNAMICS]):
+        assert tuple(truth.name) == tuple(crane.joints)
+        np.testing.assert_array_equal(truth.position, state.position)
+        x, xd, residual = crane.actuator_state(crane.joints, np.array(truth.position), np.array(truth.velocity))
+        assert residual < 1e-9
+        point = dynamics.points[0]
+        assert tuple(dynamics.joint_names) == crane.actuators
+        np.testing.assert_allclose(point.positions, x, atol=1e-12)
+        # what the bag says of forces and accelerations is one motion
+        np.testing.assert_allclose(crane.forward_dynamics(x, xd, np.array(point.effort)), point.accelerations,
+                                   rtol=1e-6, atol=1e-6)
+    telemetry = messages[TELEMETRY][-1]
+    assert [dim.label for dim in telemetry.layout.dim] == ['lift_cylinder,tilt_cylinder,telescope', ','.join(LABELS)]
+    rows = np.array(telemetry.data).reshape(3, len(LABELS))
+    assert rows[0, LABELS.index('stamp')] == pytest.approx(1.0)
+    assert (rows[:, QUANTITIES.index('pressure_a')] > 1e5).all()
+    command = messages[COMMANDS][30]
+    np.testing.assert_array_equal(command.position, [np.nan, 0.25, -0.2, 0.3])
+    np.testing.assert_array_equal(command.effort, [800.0, np.nan, np.nan, np.nan])
+
+
+def test_the_same_seed_gives_the_same_bag_and_another_one_does_not(tmp_path, commands):
+    sensors = find_config('hiab_xs031_sensors.yaml')
+    for name, seed in (('a', 3), ('b', 3), ('c', 4)):
+        simulate_into_bag('hiab_xs031', commands, tmp_path / name, duration=0.3, sensors=sensors, seed=seed, quiet=True)
+    a, b, c = (contents(tmp_path / name) for name in 'abc')
+    for topic in a:
+        assert repr(a[topic]) == repr(b[topic])
+    assert repr(a[TRUTH]) == repr(c[TRUTH]) and repr(a[STATES]) != repr(c[STATES])
+    assert repr(a[TRUTH]) != repr(a[STATES])
+
+
+def test_a_machine_without_hydraulics_takes_efforts(tmp_path):
+    path = tmp_path / 'efforts.csv'
+    path.write_text('time,drive_1,drive_2\n0,0,0\n')
+    five_bar = load(find_machine('five_bar'))
+    path.write_text(f'time,{",".join(five_bar.actuators)}\n0{",0" * len(five_bar.actuators)}\n')
+    outcome = simulate_into_bag('five_bar', path, tmp_path / 'bag', duration=0.2, quiet=True)
+    assert not outcome.fault
+    messages = read_messages(tmp_path / 'bag', (TRUTH, TELEMETRY))
+    assert len(messages[TRUTH]) == 21 and not messages[TELEMETRY]
+
+
+def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp_path, capsys):
+    commands, hydraulics = tmp_path / 'commands.yaml', tmp_path / 'hydraulics.yaml'
+    commands.write_text('- {time: 0, telescope: 1.0}\n')
+    text = open(find_config('hiab_xs031_hydraulics.yaml'), encoding='utf-8').read()
+    # without end stops the piston leaves its cylinder
+    changed = text.replace('    dead_volume_a: 5.0e-3\n    dead_volume_b: 5.0e-3\n',
+                           '    end_stop: {stiffness: 0.0}\n    dead_volume_a: 1.0e-4\n    dead_volume_b: 1.0e-6\n')
+    assert changed != text
+    hydraulics.write_text(changed)
+    code = cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(tmp_path / 'bag'),
+                     '--hydraulics', str(hydraulics), '--duration', '8'])
+    said = capsys.readouterr().out
+    assert code == 1 and 'FAULT: the motion cannot be integrated beyond' in said, said
+    again = replay(tmp_path / 'bag' / 'snapshot.npz')
+    assert again.fault and again.fault.split(':')[1:] == said.split('FAULT: ')[1].split(';')[0].split(':')[1:]
+    truth = contents(tmp_path / 'bag')[TRUTH]
+    assert len(truth) < 800 and np.isfinite([row.position for row in truth]).all()
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (['--input', 'nowhere.csv'], 'nowhere.csv'),
+    (['--mode', 'slew=valve'], "'valve' of 'slew': expected one of effort"),
+    (['--mode', 'slew'], "--mode 'slew': expected JOINT=MODE"),
+    (['--duration', '-1'], '--duration -1: expected a positive number'),
+    (['--duration', '1e-9'], 'expected a period of the plant'),
+    (['--initial', 'slew'], "--initial 'slew': expected JOINT=POSITION"),
+    (['--hydraulics', 'none', '--mode', 'telescope=valve'], 'every command mode is effort'),
+    (['--output', '.'], 'is no bag; it will not be overwritten'),
+])
+def test_what_it_cannot_use_ends_it_with_two(tmp_path, commands, capsys, arguments, says):
+    code = cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(tmp_path / 'bag'),
+                     *arguments])
+    assert code == 2 and says in capsys.readouterr().err
