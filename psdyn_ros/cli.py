@@ -61,6 +61,8 @@ def _parser():
     demo.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
     demo.add_argument('--level', choices=('valve', 'effort'),
                       help='what the controller commands (default: valve where the machine has hydraulics)')
+    demo.add_argument('--rig', metavar='CYLINDER',
+                      help='put this cylinder on a test rig, a process of its own, and compare with the whole machine')
     demo.add_argument('--config', metavar='FILE',
                       help='ROS parameter file of the nodes (default: that of the machine of the package)')
     demo.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
@@ -198,8 +200,8 @@ def _demo(options):
         print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
               file=sys.stderr)
         return 2
-    return run(options.machine, options.output, level=options.level, config=options.config, assembly=options.initial,
-               duration=options.duration)
+    return run(options.machine, options.output, level=options.level, rig=options.rig, config=options.config,
+               assembly=options.initial, duration=options.duration)
 
 
 if __name__ == '__main__':

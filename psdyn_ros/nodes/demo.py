@@ -31,7 +31,7 @@ from ..simulation.plant import RUNNING
 from ..validation import report
 from ..validation.bags import TOPICS, Topics, read_bag
 from ..validation.tracking import track, units
-from . import free_response
+from . import free_response, rig_demo
 from .configuration import read_parameters
 from .conversions import stamp_to_ns, trajectory_to_msg
 from .executor import INTERNAL, SUCCESS, UNUSABLE
@@ -82,8 +82,8 @@ class Setup(NamedTuple):
     travel: dict
 
 
-def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, config=None, assembly=None, duration=None,
-        bandwidth=None, baseline_bandwidth=None, rate=None):
+def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, config=None, assembly=None,
+        duration=None, bandwidth=None, baseline_bandwidth=None, rate=None):
     """Run the demonstration; returns the exit code of `psdyn demo`.
 
     A machine that cannot be controlled, for want of actuators, shows its free response. What is None is as the
@@ -92,6 +92,7 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, config=No
     machine             URDF file, or the name of a machine of the package, which brings its configuration
     output_dir          folder for the bags, the figures and report.html
     level               what the controller commands: 'valve' or 'effort'; None: valves where the machine has hydraulics
+    rig                 a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
     config              ROS parameter file of both nodes, and of `demo`
     assembly            'JOINT=POSITION' texts that pick another assembly mode
     duration            s of motion
@@ -103,9 +104,9 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, config=No
              'assembly': None if assembly is None else ' '.join(assembly)}
     try:
         with terminable():
-            setup = _setup(machine, level, config,
+            setup = _setup(machine, VALVE if rig else level, config,
                            {name: value for name, value in given.items() if value is not None})
-            return _run(setup, Path(output_dir))
+            return _run(setup, Path(output_dir), rig)
     except KeyboardInterrupt:
         print('\nstopped; the nodes have ended', file=sys.stderr)
         return INTERRUPTED
@@ -179,9 +180,13 @@ def _number(name, values):
         raise DemoError(f'{name} is {values[name]!r:.80}; expected a number') from None
 
 
-def _run(setup, output):
+def _run(setup, output, rig):
     manipulator = load(setup.urdf, allow_unphysical=setup.simulator.get('allow_unphysical', False),
                        initial=joint_positions(setup.simulator.get('assembly', ''), 'assembly'))
+    if rig:
+        result, path = rig_demo.run(setup, manipulator, output, rig, _computer())
+        print(f'\n{report.as_text(result.table())}\n\n{result.verdict}\nreport: {path}')
+        return FAILED if result.reason else SUCCESS
     obstacle = None
     try:
         check_actuation(manipulator)
@@ -307,6 +312,7 @@ def main(args=None):
     parser.add_argument('--output', default='demo_output', help='folder of the results (default: %(default)s)')
     parser.add_argument('--level', choices=(VALVE, EFFORT),
                         help='what the controller commands (default: valve where the machine has hydraulics)')
+    parser.add_argument('--rig', metavar='CYLINDER', help='put this cylinder on a test rig, a process of its own')
     parser.add_argument('--config', metavar='FILE',
                         help='ROS parameter file of the nodes (default: that of the machine of the package)')
     parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
@@ -315,9 +321,9 @@ def main(args=None):
     parser.add_argument('--baseline-bandwidth', type=float, help='rad/s of PD with constant gravity')
     parser.add_argument('--rate', type=float, help='Hz of the plant and of the controller')
     options = parser.parse_args(args)
-    return run(options.machine, options.output, level=options.level, config=options.config, assembly=options.initial,
-               duration=options.duration, bandwidth=options.bandwidth, baseline_bandwidth=options.baseline_bandwidth,
-               rate=options.rate)
+    return run(options.machine, options.output, level=options.level, rig=options.rig, config=options.config,
+               assembly=options.initial, duration=options.duration, bandwidth=options.bandwidth,
+               baseline_bandwidth=options.baseline_bandwidth, rate=options.rate)
 
 
 if __name__ == '__main__':

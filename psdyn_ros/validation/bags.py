@@ -107,17 +107,17 @@ def read_bag(path, topics=TOPICS):
     messages = read_messages(path, (topics.states, topics.commands, topics.reference, topics.statistics,
                                 topics.telemetry))
     return Recording(
-        states=_joint_series(messages, topics.states, 'name', _from_joint_state),
-        commands=_joint_series(messages, topics.commands, 'name', _from_joint_state),
+        states=joint_series(messages, topics.states),
+        commands=joint_series(messages, topics.commands),
         reference=_joint_series(messages, topics.reference, 'joint_names', _from_trajectory),
         statistics=_last_statistics(messages[topics.statistics]),
-        telemetry=_telemetry(messages[topics.telemetry]))
+        telemetry=telemetry_series(messages[topics.telemetry]))
 
 
 def read_free_motion(path, floating, topics=TOPICS):
     """The `FreeMotion` in a bag, of a machine whose base floats or stands."""
     messages = read_messages(path, (topics.states, topics.base_pose, topics.base_twist))
-    states = _joint_series(messages, topics.states, 'name', _from_joint_state)
+    states = joint_series(messages, topics.states)
     if not floating:
         return FreeMotion(states)
     base = np.full((states.stamps.size, 13), np.nan)
@@ -147,6 +147,11 @@ def read_messages(path, topics):
     except (ReaderError, OSError) as error:
         raise BagError(f'{path}: {error}') from error
     return messages
+
+
+def joint_series(messages, topic):
+    """The `Series` of the joint states of a topic; BagError where there are none."""
+    return _joint_series(messages, topic, 'name', _from_joint_state)
 
 
 def _joint_series(messages, topic, names_field, values_of):
@@ -192,7 +197,7 @@ def _from_trajectory(message):
     return {'position': point.positions, 'velocity': point.velocities, 'acceleration': point.accelerations}
 
 
-def _telemetry(messages):
+def telemetry_series(messages):
     """The `Series` of labelled arrays (cylinders, quantities), whose column `stamp` says when in s; None for none."""
     if not messages:
         return None

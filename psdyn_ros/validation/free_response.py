@@ -160,8 +160,8 @@ def write_report(folder, response, manipulator, urdf):
         'response.png': ('The coordinates', _coordinates(manipulator, response)),
         'energy.png': ('Energy', _energy(response)),
     }
-    return report.write_page(Path(folder), 'free_response.html.j2', figures, response=response,
-                             deviations=list(response.table()))
+    return report.write_page(Path(folder), 'free_response.html.j2', figures, response,
+                             f'{response.machine}: free response', deviations=list(response.table()))
 
 
 def _coordinates(manipulator, response):

@@ -120,12 +120,16 @@ def figures(summary, manipulator, urdf):
 
 def write_report(folder, summary, manipulator, urdf):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter."""
-    return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary=summary,
+    return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary,
+                      f'{summary.machine} under {summary.judged.law}', summary=summary,
                       tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
 
 
-def write_page(folder, template, figures, **values):
-    """Write {file name: (title, Figure)} as PNG files, and report.html with them and the values in it; its path."""
+def write_page(folder, template, figures, result, title, **values):
+    """Write {file name: (title, Figure)} as PNG files, and report.html with them and the values in it; its path.
+
+    result  with `reason`, `verdict` and `facts`, as a `Summary` has them
+    """
     folder = Path(folder)
     pictures = []
     for name, (title, figure) in figures.items():
@@ -135,7 +139,9 @@ def write_page(folder, template, figures, **values):
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
     path = folder / 'report.html'
-    path.write_text(environment.get_template(template).render(pictures=pictures, **values), encoding='utf-8')
+    path.write_text(environment.get_template(template).render(
+        pictures=pictures, title=title, verdict=result.verdict, reason=result.reason, facts=result.facts, **values),
+        encoding='utf-8')
     return path
 
 
