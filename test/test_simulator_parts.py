@@ -1,6 +1,7 @@
 """What the node `simulator` is made of, without processes: commands, clock, services, messages, snapshots."""
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import psdyn_ros
 
 rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
+from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
@@ -18,9 +20,11 @@ from psdyn_ros.nodes import parameters, plant_messages, simulation_services  # n
 from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
 from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.simulation_clock import SimulationClock  # noqa: E402
+from psdyn_ros.nodes.simulator import Simulator  # noqa: E402
 from psdyn_ros.simulation import snapshot  # noqa: E402
 from psdyn_ros.simulation.plant import FAULT, Plant  # noqa: E402
 
+CONFIG = Path(__file__).resolve().parents[1] / 'config'
 NAN, INF = float('nan'), float('inf')
 SECOND = 1_000_000_000
 ACTUATORS = ('slew', 'lift', 'tilt', 'telescope')
@@ -169,6 +173,41 @@ def test_as_fast_as_possible_steps_until_the_turn_is_over(monkeypatch):
 def test_clocks_that_contradict_each_other_are_refused(changed, sim_time, says):
     with pytest.raises(parameters.ParameterError, match=says):
         SimulationClock(Node(sim_time), settings(**changed))
+
+
+# what cannot be
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (['command_modes.lift_cylinder:=valves'], "did you mean 'valve'"),
+    (['command_modes.lift_cylinder:=velocity'], 'no pressure compensator'),
+    (['command_modes.slew:=valve'], 'command_modes.slew'),
+    (['ttl:=0.5'], 'ttl'),
+    (['seed:=-1'], 'seed'),
+    (['measured_joints:=slew, lift_boomm'], "measured_joints: 'lift_boomm'.*did you mean 'lift_boom'"),
+    (['tool_link:=tcpp'], "did you mean 'tcp'"),
+    (['real_time_factor:=2.0'], 'without publish_clock'),
+    (['publish_clock:=true', 'use_sim_time:=true'], 'use_sim_time'),
+    (['external_forces.a.type:=joint_spring'], 'not with hydraulics'),
+    (['hydraulics:=none.yaml'], 'none.yaml'),
+    (['sensors:=none.yaml'], 'none.yaml'),
+    ([f'sensors:={CONFIG / "hiab_xs031_sensors.yaml"}', 'sensor_set:=god'], "did you mean 'good'"),
+    (['faults:=none.yaml'], 'none.yaml'),
+    (['inject_fault:="{kind: nan, target: slew.speed}"'], "'slew.speed'"),
+])
+def test_a_simulator_that_cannot_run_says_why(arguments, says):
+    pairs = [f'robot_description:={URDF / "hiab_xs031.urdf"}', f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}',
+             *arguments]
+    context = rclpy.Context()
+    rclpy.init(args=['--ros-args', *(part for pair in pairs for part in ('-p', pair))], context=context,
+               signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node('simulator', context=context, automatically_declare_parameters_from_overrides=True)
+    try:
+        with pytest.raises(psdyn_ros.PsdynError, match=says):
+            Simulator(node)
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)
 
 
 # services

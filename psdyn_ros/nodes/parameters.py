@@ -67,6 +67,7 @@ SIMULATOR = MACHINE + (
               'without, command_timeout counts', 0.001, 0.2),
     Parameter('max_clock_skew', 0.005, 's that the stamp of a command may lie in the future', 0.0, 1.0),
     Parameter('sensors', '', 'YAML file of the noise, quantum, bias, delay and rate of sensors; empty: exact ones'),
+    Parameter('sensor_set', '', 'which of the sets of that file; empty: what stands at its top'),
     Parameter('measured_joints', '', 'names of the joints in joint_states; empty: all'),
     Parameter('seed', 0, 'of sensor noise and of faults: the same seed, the same run', 0, 2**31 - 1),
     Parameter('faults', '', 'YAML file of faults and when they happen; empty: none'),
@@ -189,6 +190,15 @@ def joint_positions(text, what):
         except ValueError:
             raise ParameterError(f"{what}: '{entry:.80}': expected JOINT=POSITION") from None
     return positions
+
+
+def joint_names(text, what, existing):
+    """Names of a text such as 'slew, telescope', each once; all that exist where it is empty."""
+    names = tuple(dict.fromkeys(text.replace(',', ' ').split()))
+    for name in names:
+        if name not in existing:
+            raise ParameterError(f"{what}: '{name:.80}': no such joint{did_you_mean(name, existing)}")
+    return names or tuple(existing)
 
 
 def _declare(node, parameter):

@@ -8,11 +8,8 @@ from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from ..api.environment import find_link
 from ..kernels.hydraulic_records import QUANTITIES
-from ..model.errors import did_you_mean
 from .conversions import SECOND, BaseWriter, JointStateWriter, LabelledArrayWriter
-from .parameters import ParameterError
 from .plant_messages import (
     DynamicStateWriter,
     DynamicsWriter,
@@ -30,18 +27,18 @@ PRESSURES = slice(0, 2)             # columns of telemetry that sensors measure
 class PlantOutputs:
     """Publishes a plant: joint_states always, details only while somebody listens, or always in lock-step.
 
-    node      to publish on
-    plant     the machine
-    sensors   `PlantSensors`
-    clock     `SimulationClock`
-    p         parameters of the simulator
+    node   to publish on
+    setup  `plant_setup.Setup`
+    clock  `SimulationClock`
+    p      parameters of the simulator
     """
 
-    def __init__(self, node, plant, sensors, clock, p):
+    def __init__(self, node, setup, clock, p):
+        plant, sensors = setup.plant, setup.sensors
         self._node, self._plant, self._sensors, self._clock = node, plant, sensors, clock
         self._machine = plant.manipulator
         self._joints = tuple(self._machine.joints)
-        self._measured = MeasuredJoints(plant, sensors.channels, p.measured_joints)
+        self._measured = MeasuredJoints(plant, sensors.channels, setup.measured)
         self._actuated = [self._joints.index(name) for name in self._machine.actuators]
         self._states = node.create_publisher(
             JointState, 'joint_states', STATES, qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -68,7 +65,6 @@ class PlantOutputs:
             # what the machine does to what carries it: minus what carries it does to the machine
             self._detail(WrenchStamped, 'base_wrench', lambda ns: self._wrench.fill(ns, -self._plant.base_wrench()))
         if p.tool_link:
-            find_link(m.machine, p.tool_link)
             pose, twist = LinkPoseWriter(m, p.tool_link), LinkTwistWriter(m, p.tool_link)
             self._detail(PoseStamped, 'tool_pose', lambda ns: pose.fill(ns, self._plant.x))
             self._detail(TwistStamped, 'tool_twist', lambda ns: twist.fill(ns, self._plant.x, self._plant.xd))
@@ -189,16 +185,10 @@ class MeasuredJoints:
 
     plant     the machine
     channels  of the sensors
-    text      names, separated by blanks or commas; empty: all joints
+    names     of the joints
     """
 
-    def __init__(self, plant, channels, text):
-        joints = plant.manipulator.joints
-        names = tuple(dict.fromkeys(text.replace(',', ' ').split())) or tuple(joints)
-        for name in names:
-            if name not in joints:
-                raise ParameterError(f"parameter measured_joints: '{name:.80}': no such joint"
-                                     f'{did_you_mean(name, joints)}')
+    def __init__(self, plant, channels, names):
         self.writer = JointStateWriter(names)
         index = {channel: row for row, channel in enumerate(channels)}
         self._position, self._velocity = (np.array([index[f'{name}.{what}'] for name in names], dtype=np.intp)

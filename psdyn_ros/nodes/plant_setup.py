@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..api.environment import find_link
 from ..model.faults import read_faults
 from ..model.sensors import read_sensors
 from ..model.xml_reader import read_text
@@ -32,6 +33,8 @@ class Setup(NamedTuple):
     """What the plant was made from."""
     forces: tuple
     """Names of external forces on it."""
+    measured: tuple
+    """Names of the joints in joint_states."""
 
 
 def build(node, p):
@@ -39,6 +42,10 @@ def build(node, p):
     description = find_description(node, p)
     urdf = description if description.lstrip().startswith('<') else read_text(description)
     m = load_machine(node, p, description)
+    # what names do not exist is said before anything is compiled
+    measured = parameters.joint_names(p.measured_joints, 'parameter measured_joints', m.joints)
+    if p.tool_link:
+        find_link(m.machine, p.tool_link)
     joints = parameters.declare_map(node, parameters.initial_positions(m))
     start = np.concatenate([m.initial_position[:m.nx - len(joints)], joints])
     given = parameters.below(node, 'external_forces')
@@ -46,13 +53,14 @@ def build(node, p):
                      p.allow_unphysical, read_text(p.hydraulics, MOST_HYDRAULICS) if p.hydraulics else '', given)
     make, modes, forces = _hydraulic(node, p, m, start, given) if p.hydraulics else _force_level(p, m, start, given)
     channels = channels_of(make())
-    settings = read_sensors(p.sensors, channels) if p.sensors else None
+    settings = read_sensors(p.sensors, channels, p.sensor_set) if p.sensors else None
     schedule = read_faults(p.faults) if p.faults else ()
     pacing.require_rate(p.rate * (p.real_time_factor or 1.0), _rehearsal(make(), modes, settings),
                         'one step of the plant')
     plant = make()
     sensors = PlantSensors(plant, settings, p.seed)
-    return Setup(plant, modes, sensors, FaultInjector(sensors.bank, plant, schedule, p.seed), source, forces)
+    return Setup(plant, modes, sensors, FaultInjector(sensors.bank, plant, schedule, p.seed), source, forces,
+                 measured)
 
 
 def _force_level(p, manipulator, start, given):

@@ -73,7 +73,7 @@ class Simulator:
             limits=(oldest, p.max_clock_skew), on_extra=self._warn_extra, on_command=self._on_command)
         self._surroundings = PlantSurroundings(
             node, self._plant, clock=self._clock, rejections=rejections, timeout=p.port_timeout, tool_link=p.tool_link)
-        self._outputs = PlantOutputs(node, self._plant, setup.sensors, self._clock, p)
+        self._outputs = PlantOutputs(node, setup, self._clock, p)
         self._report = PlantReport(node, setup, self._clock, self._inputs, self._surroundings, rejections,
                                    p.snapshot_folder)
         self._services = simulation_services.offer(node, self)
