@@ -43,6 +43,7 @@ setup(
             'psdyn = psdyn_ros.cli:main',
             'simulator = psdyn_ros.nodes.simulator:main',
             'controller = psdyn_ros.nodes.controller:main',
+            'rig = psdyn_ros.nodes.rig:main',
         ],
     },
 )

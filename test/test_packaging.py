@@ -20,6 +20,7 @@ EXECUTABLES = {
     'psdyn': 'psdyn_ros.cli',
     'simulator': 'psdyn_ros.nodes.simulator',
     'controller': 'psdyn_ros.nodes.controller',
+    'rig': 'psdyn_ros.nodes.rig',
 }
 # Module -> rosdep key, where they differ.
 KEYS = {

@@ -190,3 +190,24 @@ def test_a_measurement_after_a_long_time_without_any_gives_no_kick(crane, hydrau
         plant.measure_cylinder('lift_cylinder', force=force, stamp=plant.time - 0.005)
         plant.step(np.array([0.0, np.nan, 0.0, 0.0]), H)
     assert abs(plant.load_motion('lift_cylinder')[0] - start) < 2e-5
+
+
+@pytest.mark.parametrize('name, measured', [('lift_cylinder', 'force'), ('telescope', 'pressures')])
+def test_a_rig_that_falls_silent_in_full_motion_stops_its_rod(crane, hydraulics, name, measured):
+    plant, rig = HydraulicPlant(crane, hydraulics, period=H), CylinderRig(crane, hydraulics, name, period=H)
+    axis = crane.actuators.index(name)
+    rig.reset(plant.load_motion(name)[0], force=plant.force[axis])
+    others = np.zeros(4)
+    others[axis] = np.nan
+    for _ in range(800):
+        rig.impose(plant.time, *plant.load_motion(name))
+        rig.step(0.25)
+        plant.measure_cylinder(name, **{measured: getattr(rig, measured)}, stamp=rig.time)
+        plant.step(others, H)
+    where, speed, _ = plant.load_motion(name)
+    assert speed > 0.05
+    for _ in range(1500):
+        plant.step(others, H)
+    assert f'no measurement for {round(plant.ttl * 1e3) + 1}' in plant.frozen[name] and not plant.fault
+    stopped, speed, _ = plant.load_motion(name)
+    assert abs(speed) < 2e-3 and abs(stopped - where) < 0.02

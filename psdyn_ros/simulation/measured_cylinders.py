@@ -27,6 +27,8 @@ from ..kernels.hydraulic_records import (
 
 HISTORY = 256           # periods of load motion that are remembered
 SMOOTHING = 0.02        # s, time constant of the slope g
+FURTHEST = 0.02         # s that a force is carried on along g
+STOPPING = 0.1          # s, damping by stiffness of a frozen rod that has no brake
 FRICTION = QUANTITIES.index('friction_force')
 PROBATION = 1.0         # s of good measurements after which a frozen cylinder moves again
 EXCESS = 1.5            # times what pressure and area can give: what exceeds it is no measurement
@@ -144,7 +146,7 @@ class MeasuredCylinders:
         row, axis = plant.cylinders.index(name), plant.actuators.index(name)
         cylinder, record, x = plant.cylinder_records[row], plant.axes[axis], plant.actuator_motion()[0][axis]
         # to the middle of the step; its end is the time of the plant
-        force = rig.slope * (plant.time - 0.5 * plant.period - rig.instant)
+        force = rig.slope * min(plant.time - 0.5 * plant.period - rig.instant, FURTHEST)
         if rig.pressures is None:
             record['drive'] = FORCE
             force += rig.force + rig.friction
@@ -162,7 +164,13 @@ class MeasuredCylinders:
         if not rig.reason:
             axis = plant.actuators.index(name)
             record, declared = plant.axes[axis], plant.declared_axes[axis]
+            stiffness, damping = float(declared['brake_stiffness']), float(declared['brake_damping'])
+            if not stiffness:
+                # no brake: as if its oil were shut in
+                cylinder = plant.cylinder_records[plant.cylinders.index(name)]
+                stiffness = oil_stiffness(cylinder, plant.actuator_motion()[0][axis])
+                damping = STOPPING * stiffness
             record['drive'], record['effort'] = MEASURED_FORCE, 0.0
-            record['brake_stiffness'], record['brake_damping'] = declared['brake_stiffness'], declared['brake_damping']
+            record['brake_stiffness'], record['brake_damping'] = stiffness, damping
             plant.engage_brake(axis, plant.holding_efforts()[axis])
         rig.reason = reason
