@@ -48,6 +48,8 @@ RIG = parameters.MACHINE + (
                          'comes late chatters', choices=(FORCE, PRESSURES)),
     parameters.Parameter('rate', 500.0, 'Hz at which the rig steps and measures', 50.0, 5000.0),
     parameters.Parameter('substeps', 2, 'integration steps in one step of the rig', 1, 100),
+    parameters.Parameter('step_on_motion', False, 'lock-step: the rig goes to the instant of each motion and measures '
+                         'there'),
     parameters.Parameter('bandwidth', 200.0, 'rad/s with which the rod follows the load', 10.0, 2000.0),
     parameters.Parameter('initial_force', math.nan, 'N with which the cylinder begins; nan: what holds the machine at '
                          'its initial position'),
@@ -66,7 +68,7 @@ class Rig:
         rigs = [CylinderRig(machine, hydraulics, p.cylinder, period=1.0 / p.rate, substeps=p.substeps,
                             bandwidth=p.bandwidth) for _ in range(2)]
         pacing.require_rate(p.rate, rigs[0].step, 'one step of the rig')
-        self._rig, self._cylinder = rigs[1], p.cylinder
+        self._rig, self._cylinder, self._lock_step = rigs[1], p.cylinder, p.step_on_motion
         self._force = p.initial_force if math.isfinite(p.initial_force) else _holding_force(machine, p.cylinder)
         self._ttl = round(p.ttl * SECOND)
         self._offset = None             # ns on the clock of the motions at which the time of the rig is zero
@@ -87,7 +89,8 @@ class Rig:
             node.create_subscription(kind, f'~/{topic}', self._receiver(topic, read), NEWEST)
         node.create_service(Trigger, '~/reset', self._on_reset)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        node.create_timer(1.0 / p.rate, self._tick, clock=steady)
+        if not p.step_on_motion:
+            node.create_timer(1.0 / p.rate, self._tick, clock=steady)
         node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
         node.get_logger().info(f'{p.cylinder} on the rig, at {p.rate:g} Hz, {self._force:.6g} N at first')
 
@@ -116,6 +119,8 @@ class Rig:
         if abs(stamp - self._present()) > HORIZON * SECOND:
             self._offset += stamp - self._present()     # the other side lost time, or paused
         self._rig.impose((stamp - self._offset) / SECOND, position, velocity, acceleration)
+        if self._lock_step:
+            self._step(max(0, round((stamp - self._present()) / (self._rig.period * SECOND))))
 
     def _begin(self, stamp, position, velocity):
         self._rig.reset(position, velocity, self._force)
@@ -137,6 +142,7 @@ class Rig:
 
     def _on_reset(self, request, response):
         self._offset, self._fault = None, ''
+        self._commanded = 0
         response.success, response.message = True, 'begins at the next motion'
         return response
 
@@ -145,9 +151,11 @@ class Rig:
         if self._offset is None or self._fault:
             return
         periods = self._deadlines.due(now)
-        if not periods:
-            return
-        command = self._command if now - self._commanded <= self._ttl else 0.0
+        if periods:
+            self._step(periods)
+
+    def _step(self, periods):
+        command = self._command if time.monotonic_ns() - self._commanded <= self._ttl else 0.0
         try:
             for _ in range(periods):
                 self._rig.step(command)
