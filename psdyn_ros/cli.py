@@ -63,6 +63,7 @@ def _parser():
                       help='what the controller commands (default: valve where the machine has hydraulics)')
     demo.add_argument('--rig', metavar='CYLINDER',
                       help='put this cylinder on a test rig, a process of its own, and compare with the whole machine')
+    demo.add_argument('--real-time', action='store_true', help='of --rig: run on the clock rather than in lock-step')
     demo.add_argument('--config', metavar='FILE',
                       help='ROS parameter file of the nodes (default: that of the machine of the package)')
     demo.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
@@ -200,8 +201,8 @@ def _demo(options):
         print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
               file=sys.stderr)
         return 2
-    return run(options.machine, options.output, level=options.level, rig=options.rig, config=options.config,
-               assembly=options.initial, duration=options.duration)
+    return run(options.machine, options.output, level=options.level, rig=options.rig, real_time=options.real_time,
+               config=options.config, assembly=options.initial, duration=options.duration)
 
 
 if __name__ == '__main__':

@@ -82,8 +82,8 @@ class Setup(NamedTuple):
     travel: dict
 
 
-def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, config=None, assembly=None,
-        duration=None, bandwidth=None, baseline_bandwidth=None, rate=None):
+def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, real_time=False, config=None,
+        assembly=None, duration=None, bandwidth=None, baseline_bandwidth=None, rate=None):
     """Run the demonstration; returns the exit code of `psdyn demo`.
 
     A machine that cannot be controlled, for want of actuators, shows its free response. What is None is as the
@@ -93,6 +93,7 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     output_dir          folder for the bags, the figures and report.html
     level               what the controller commands: 'valve' or 'effort'; None: valves where the machine has hydraulics
     rig                 a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
+    real_time           whether machine and rig run on the clock rather than in lock-step
     config              ROS parameter file of both nodes, and of `demo`
     assembly            'JOINT=POSITION' texts that pick another assembly mode
     duration            s of motion
@@ -106,7 +107,7 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
         with terminable():
             setup = _setup(machine, VALVE if rig else level, config,
                            {name: value for name, value in given.items() if value is not None})
-            return _run(setup, Path(output_dir), rig)
+            return _run(setup, Path(output_dir), rig, real_time)
     except KeyboardInterrupt:
         print('\nstopped; the nodes have ended', file=sys.stderr)
         return INTERRUPTED
@@ -180,11 +181,11 @@ def _number(name, values):
         raise DemoError(f'{name} is {values[name]!r:.80}; expected a number') from None
 
 
-def _run(setup, output, rig):
+def _run(setup, output, rig, real_time):
     manipulator = load(setup.urdf, allow_unphysical=setup.simulator.get('allow_unphysical', False),
                        initial=joint_positions(setup.simulator.get('assembly', ''), 'assembly'))
     if rig:
-        result, path = rig_demo.run(setup, manipulator, output, rig, _computer())
+        result, path = rig_demo.run(setup, manipulator, output, rig, real_time, _computer())
         print(f'\n{report.as_text(result.table())}\n\n{result.verdict}\nreport: {path}')
         return FAILED if result.reason else SUCCESS
     obstacle = None
@@ -313,6 +314,7 @@ def main(args=None):
     parser.add_argument('--level', choices=(VALVE, EFFORT),
                         help='what the controller commands (default: valve where the machine has hydraulics)')
     parser.add_argument('--rig', metavar='CYLINDER', help='put this cylinder on a test rig, a process of its own')
+    parser.add_argument('--real-time', action='store_true', help='run machine and rig on the clock, not in lock-step')
     parser.add_argument('--config', metavar='FILE',
                         help='ROS parameter file of the nodes (default: that of the machine of the package)')
     parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
@@ -321,8 +323,8 @@ def main(args=None):
     parser.add_argument('--baseline-bandwidth', type=float, help='rad/s of PD with constant gravity')
     parser.add_argument('--rate', type=float, help='Hz of the plant and of the controller')
     options = parser.parse_args(args)
-    return run(options.machine, options.output, level=options.level, rig=options.rig, config=options.config,
-               assembly=options.initial, duration=options.duration, bandwidth=options.bandwidth,
+    return run(options.machine, options.output, level=options.level, rig=options.rig, real_time=options.real_time,
+               config=options.config, assembly=options.initial, duration=options.duration, bandwidth=options.bandwidth,
                baseline_bandwidth=options.baseline_bandwidth, rate=options.rate)
 
 

@@ -15,43 +15,48 @@ from ..model.hydraulics import read_hydraulics
 from ..simulation.plant import RUNNING
 from ..validation import split
 from ..validation.bags import TOPICS, joint_series, read_messages, telemetry_series
-from .conversions import stamp_to_ns
+from .conversions import ns_to_stamp, stamp_to_ns
 from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import REACTION, PlantState, Waiting, own_node, stop
+from .session import PlantState, Waiting, own_node, stop
 
 START_UP = 120.0        # s for the nodes to come up; a first run compiles
+PATIENCE = 60.0         # s for that, in lock-step on a busy computer
 SETTLE = 1.0            # s at neutral valves before the motion begins
 TTL = 0.2               # s; a busy computer may stall a process for a tenth of a second
 SHARE = 0.05            # of its range that a cylinder shall travel
 DROP = 3.5e6            # Pa across an open edge, as a rule
 MOST = 0.5              # spool
+SLACK = 100_000         # ns by which stamps of one instant may differ
 COMMANDS, TRUTH = '/demo/joint_commands', '/simulator/ground_truth'
 
 
-def run(setup, manipulator, output, cylinder, computer):
+def run(setup, manipulator, output, cylinder, real_time, computer):
     """Record and judge both machines; returns (`Split`, path of the report).
 
-    setup     `demo.Setup` at the level of valves
-    cylinder  the one on the rig
-    computer  facts about it
+    setup      `demo.Setup` at the level of valves
+    cylinder   the one on the rig
+    real_time  whether all processes run on the clock; else in lock-step, which gives the same on a busy computer
+    computer   facts about it
     """
     hydraulics = read_hydraulics(setup.simulator['hydraulics'], manipulator.actuators)
     if cylinder not in hydraulics.cylinders:
         raise ModelError(f"cylinder '{cylinder}': no such cylinder{did_you_mean(cylinder, hydraulics.cylinders)}")
     commands = _Commands(manipulator, hydraulics, setup.duration)
     output.mkdir(parents=True, exist_ok=True)
-    recordings = [_record(output / name, setup, commands, on_rig)
+    recordings = [_record(output / name, setup, commands, on_rig, real_time)
                   for name, on_rig in (('whole', None), ('split', cylinder))]
     facts = {
         'machine': f'{setup.machine}, {setup.simulator["hydraulics"]}',
         'commands': f'sines of {setup.duration / 2.0:g} s on all valves, no feedback of position',
-        'processes': 'simulator and rig, each a process of its own, over DDS, in real time',
+        'processes': 'simulator and rig, each a process of its own, over DDS, '
+                     + ('in real time' if real_time else 'in lock-step'),
         'rate': f"{setup.simulator['rate']:g} Hz",
         **computer,
         'recordings': ', '.join(str(output / name) for name in ('whole', 'split')) + ' (MCAP)',
     }
-    result = split.compare(manipulator, cylinder, *recordings, setup.duration, facts)
+    bounds = split.REAL_TIME if real_time else split.LOCK_STEP
+    result = split.compare(manipulator, cylinder, *recordings, setup.duration, bounds, facts)
     return result, split.write_report(output, result)
 
 
@@ -86,7 +91,7 @@ class _Commands:
         return self.message
 
 
-def _record(bag, setup, commands, on_rig):
+def _record(bag, setup, commands, on_rig, real_time):
     """Let a machine run under the commands, whole or with a cylinder on a rig; returns a `SplitRecording`."""
     logs = bag.parent / 'log' / bag.name
     logs.mkdir(parents=True, exist_ok=True)
@@ -94,14 +99,17 @@ def _record(bag, setup, commands, on_rig):
     common = {'robot_description': setup.urdf, 'hydraulics': setup.simulator['hydraulics'], 'ttl': TTL,
               'rate': setup.simulator['rate'], 'report_rate': 5.0}
     simulator = {key: value for key, value in {**setup.simulator, **common}.items() if key != 'sensors'}
+    if not real_time:
+        simulator['step_on_command'] = True
     parameters.write_text(yaml.safe_dump({
-        'simulator': {'ros__parameters': simulator}, 'rig': {'ros__parameters': {**common, 'cylinder': on_rig or ''}}}))
+        'simulator': {'ros__parameters': simulator}, 'rig': {'ros__parameters': {
+            **common, 'cylinder': on_rig or '', 'step_on_motion': not real_time}}}))
     measured = f'/simulator/measured/{on_rig}'
     topics = {TRUTH: JointState, TOPICS.telemetry: Float64MultiArray} | ({measured: JointState} if on_rig else {})
     domain = free_domain()
     with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
         recorder, plant = Recorder(node, topics), PlantState(node)
-        driver = _Driver(node, commands)
+        driver = _Driver(node, commands, measured if on_rig and not real_time else None)
         arguments = '--ros-args', '--params-file', str(parameters)
         nodes.start('simulator', 'psdyn_ros.nodes.simulator', *arguments, '-r', f'~/joint_commands:={COMMANDS}')
         if on_rig:
@@ -111,7 +119,7 @@ def _record(bag, setup, commands, on_rig):
         what = f'{on_rig} on the rig' if on_rig else 'the whole machine'
         wait.until(lambda: recorder.heard(*topics) and plant.summary == RUNNING, START_UP, f'{what}: starting')
         settled = driver.now + SETTLE
-        wait.until(lambda: driver.now >= settled, SETTLE + REACTION, f'{what}: at rest')
+        wait.until(lambda: driver.now >= settled, PATIENCE, f'{what}: at rest')
         recorder.clear()
         driver.begin()
         wait.through(lambda: driver.elapsed, setup.duration, what)
@@ -126,14 +134,24 @@ def _record(bag, setup, commands, on_rig):
 
 
 class _Driver:
-    """Answers every state with the commands of its instant, so that both machines get the same at the same time."""
+    """Answers every state with the commands of its instant, so that both machines get the same at the same time.
 
-    def __init__(self, node, commands):
-        self._commands = commands
-        self.now = 0.0          # s, stamp of the last state
-        self.began = None       # ns, stamp of the state with which the motion begins
+    measured  topic of a rig in lock-step, whose answer to the same instant is waited for; None: none is
+    """
+
+    def __init__(self, node, commands, measured):
+        self._commands, self._waits = commands, measured is not None
+        self._stamp = self._answered = self._sent = -1      # ns, of the last state, measurement, command
+        self.began = None                                   # ns, stamp of the state with which the motion begins
         self._publisher = node.create_publisher(JointState, COMMANDS, 1)
-        node.create_subscription(JointState, TRUTH, self._answer, 1)
+        node.create_subscription(JointState, TOPICS.states, self._on_state, 10)
+        if self._waits:
+            node.create_subscription(JointState, measured, self._on_measured, 10)
+
+    @property
+    def now(self):
+        """s, stamp of the last state."""
+        return 1e-9 * self._stamp
 
     def begin(self):
         """Let the motion begin at the last state."""
@@ -144,9 +162,22 @@ class _Driver:
         """s of the machine's time since the motion began."""
         return 1e-9 * (self._stamp - self.began)
 
-    def _answer(self, msg):
-        self._stamp = stamp_to_ns(msg.header.stamp)
-        self.now = 1e-9 * self._stamp
+    def _on_state(self, msg):
+        stamp = stamp_to_ns(msg.header.stamp)
+        if stamp == self._sent:     # the simulator says it again: no command reached it
+            self._sent = -1
+        self._stamp = stamp
+        self._answer()
+
+    def _on_measured(self, msg):
+        self._answered = stamp_to_ns(msg.header.stamp)
+        self._answer()
+
+    def _answer(self):
+        late = self._waits and 0 <= self._answered < self._stamp - SLACK
+        if self._stamp in (-1, self._sent) or late:
+            return
         message = self._commands.at(-1.0 if self.began is None else self.elapsed)
-        message.header.stamp = msg.header.stamp
+        ns_to_stamp(self._stamp, message.header.stamp)
+        self._sent = self._stamp
         self._publisher.publish(message)
