@@ -21,6 +21,8 @@ pytestmark = pytest.mark.dds
 
 ROOT = Path(__file__).resolve().parents[1]
 CRANE = URDF / 'hiab_xs031.urdf'
+VALVES = URDF / 'ros2_control' / 'hiab_xs031_valves.urdf'
+HYDRAULICS = ROOT / 'config' / 'hiab_xs031_hydraulics.yaml'
 CONTROLLERS = ROOT / 'config' / 'ros2_control' / 'hiab_xs031_controllers.yaml'
 MACHINE = ('-p', f'robot_description:={CRANE}')
 PERIOD = 2_000_000      # ns
@@ -46,7 +48,10 @@ def manage(g, active='', urdf=CRANE, fill='false'):
 
 
 def simulate(g, *arguments):
-    """Start the simulator on the topics of launch/ros2_control.launch.py; the list of its states."""
+    """Start the simulator on the topics of launch/ros2_control.launch.py; the list of its states.
+
+    Of a parameter given twice the last counts.
+    """
     states = g.listen(JointState, 'joint_states', qos=1000)
     g.start('simulator', *MACHINE, *arguments, '-r', '~/joint_commands:=/hiab_xs031/joint_commands',
             '-r', '~/valve_commands:=/hiab_xs031/valve_commands')
@@ -108,6 +113,42 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     assert_complete(states, crane.joints)
     assert_on_grid(states)
     assert world.processes.stop() == {'manager': 0, 'controller': 0, 'simulator': 0}
+
+
+@pytest.mark.parametrize('fill', ['false', 'true'])
+def test_forwarded_spool_positions_move_the_crane_on_its_oil_and_neutral_holds_it(world, crane, fill):
+    states = simulate(world, '-p', f'hydraulics:={HYDRAULICS}', '-p', 'ttl:=0.2', '-p', f'robot_description:={VALVES}')
+    valves, slew = (world.node.create_publisher(Float64MultiArray, f'/{name}/commands', 1)
+                    for name in ('valve_controller', 'slew_controller'))
+    manage(world, 'valve_controller slew_controller', VALVES, fill)
+    sent = {topic: world.listen(JointState, topic) for topic in ('joint_commands', 'valve_commands')}
+    world.until(lambda: states and all(len(messages) > 100 for messages in sent.values()), START_UP)
+
+    def stroke(name='lift_cylinder'):
+        return dict(zip(states[-1].name, states[-1].position))[name]
+
+    start = stroke()
+    assert start == pytest.approx(crane.initial_position[1], abs=1e-4)
+    assert np.isnan([msg.position for msg in sent['valve_commands']]).all()
+    assert list(sent['valve_commands'][-1].name) == ['lift_cylinder', 'tilt_cylinder', 'telescope']
+    assert list(sent['joint_commands'][-1].name) == ['slew']
+
+    def command(lift):
+        valves.publish(Float64MultiArray(data=[lift, 0.0, 0.0]))
+        slew.publish(Float64MultiArray(data=[0.0]))
+
+    world.until(lambda: world.report('simulator: plant')[1] == 'running', 20.0, lambda: command(0.0))
+    world.until(lambda: stroke() > start + 0.03, 20.0, lambda: command(0.2))
+    world.until(lambda: max(map(abs, states[-1].velocity)) < 1e-3, 20.0, lambda: command(0.0))
+    there = stroke()
+    world.through(0.5)
+    # it swings on its oil, and does not sink
+    assert stroke() == pytest.approx(there, abs=2e-3)
+    # another joint from its own message
+    world.until(lambda: abs(stroke('slew')) > 0.01, 20.0, lambda: slew.publish(Float64MultiArray(data=[2000.0])))
+    assert_complete(states, crane.joints)
+    assert_on_grid(states)
+    assert world.processes.stop() == {'manager': 0, 'simulator': 0}
 
 
 def test_arrays_of_a_block_with_joints_that_nothing_drives_are_refused(world, crane, tmp_path):
