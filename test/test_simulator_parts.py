@@ -16,13 +16,16 @@ from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
+from psdyn_ros.api.environment import BaseMotion  # noqa: E402
 from psdyn_ros.nodes import parameters, plant_messages, simulation_services  # noqa: E402
 from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
 from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.plant_outputs import PlantOutputs  # noqa: E402
 from psdyn_ros.nodes.simulation_clock import SimulationClock  # noqa: E402
 from psdyn_ros.nodes.simulator import Simulator  # noqa: E402
 from psdyn_ros.simulation import snapshot  # noqa: E402
 from psdyn_ros.simulation.plant import FAULT, Plant  # noqa: E402
+from psdyn_ros.simulation.plant_sensors import PlantSensors  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'
 NAN, INF = float('nan'), float('inf')
@@ -113,7 +116,7 @@ class Node:
     def get_parameter(self, name):
         return SimpleNamespace(value=self._use_sim_time)
 
-    def create_publisher(self, kind, topic, qos):
+    def create_publisher(self, kind, topic, qos, **options):
         self.topics[topic] = kind, []
         return SimpleNamespace(publish=self.topics[topic][1].append, get_subscription_count=lambda: 0)
 
@@ -138,6 +141,19 @@ def test_stamps_keep_to_the_grid_until_somebody_sets_the_clock(monkeypatch):
     clock.advance()
     assert clock.stamp == now and clock.clock_jumps == 1
     assert clock.steps == 3 and clock.age_clock() is not None
+
+
+def test_single_steps_never_stamp_backwards_and_are_no_jumps(monkeypatch):
+    clock = SimulationClock(Node(), settings())
+    now = 10**18
+    monkeypatch.setattr(clock, '_ros', lambda: now)
+    stamps = []
+    for wait in (0, 0, 0, 10 * SECOND, 0):
+        now += wait
+        clock.advance(single=True)
+        stamps.append(clock.stamp)
+    assert (np.diff(stamps) > 0).all() and clock.clock_jumps == 0
+    assert stamps[3] == now
 
 
 def test_simulated_time_goes_on_by_periods_and_never_is_zero():
@@ -323,6 +339,59 @@ def test_hydraulic_states_name_each_quantity_of_each_cylinder():
     assert msg.interface_values[1].interface_names == ['pressure_a', 'pressure_b']
 
 
+@pytest.fixture(scope='module')
+def crane():
+    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
+
+
+def hydraulic_plant(crane, **options):
+    from psdyn_ros.model.hydraulics import read_hydraulics
+    from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+    hydraulics = read_hydraulics(CONFIG / 'hiab_xs031_hydraulics.yaml', crane.actuators)
+    return HydraulicPlant(crane, hydraulics, period=0.002, ttl=0.2, **options)
+
+
+def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
+    """With control_msgs, as if it were installed."""
+    class Value:
+        def __init__(self, interface_names):
+            self.interface_names, self.values = interface_names, None
+
+    class State:
+        def __init__(self, joint_names, interface_values):
+            self.joint_names, self.interface_values = joint_names, interface_values
+            self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
+
+    package = ModuleType('control_msgs')
+    package.msg = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
+    monkeypatch.setitem(sys.modules, 'control_msgs', package)
+    plant, node = hydraulic_plant(crane), Node()
+    setup = SimpleNamespace(plant=plant, sensors=PlantSensors(plant, None, 0), measured=crane.joints)
+    p = settings(step_on_command=True, publish_fluid_pressure=True, tool_link='tcp')
+    outputs = PlantOutputs(node, setup, SimulationClock(node, p), p)
+    outputs.publish_details()
+    assert set(node.topics) == {
+        'joint_states', *(f'~/{topic}' for topic in (
+            'ground_truth', 'dynamics', 'base_wrench', 'tool_pose', 'tool_twist', 'hydraulic_telemetry',
+            'ground_truth/hydraulic_telemetry', 'hydraulic_states')),
+        *(f'~/load_motion/{name}' for name in plant.cylinders),
+        *(f'~/pressure/{name}/{port}' for name in plant.cylinders for port in 'ab')}
+    assert all(len(messages) == 1 for topic, (_, messages) in node.topics.items() if topic != 'joint_states')
+    states = node.topics['~/hydraulic_states'][1][0]
+    assert states.joint_names == list(plant.cylinders)
+    assert [list(value.values) for value in states.interface_values] == plant.telemetry.tolist()
+
+
+def test_details_come_as_often_as_they_are_asked_for(crane):
+    plant, node = Plant(crane, period=0.002), Node()
+    setup = SimpleNamespace(plant=plant, sensors=PlantSensors(plant, None, 0), measured=crane.joints)
+    p = settings(step_on_command=True, details_divider=5)
+    outputs = PlantOutputs(node, setup, SimulationClock(node, p), p)
+    for _ in range(11):
+        outputs.publish_details()
+    assert len(node.topics['~/ground_truth'][1]) == 3
+
+
 def test_pressures_of_ports_are_absolute():
     msg = plant_messages.PortPressureWriter('lift').fill(SECOND, 1e6)
     assert msg.fluid_pressure == 1101325.0 and msg.header.frame_id == 'lift'
@@ -359,6 +428,36 @@ def test_the_step_that_failed_fails_again_from_its_file(five_bar, tmp_path, caps
     assert snapshot.main([str(path)]) == 0
     assert 'again: the motion cannot be integrated' in capsys.readouterr().out
     assert [p.name for p in tmp_path.iterdir()] == ['fault.npz']
+
+
+def test_a_hydraulic_plant_goes_on_from_its_file_to_the_bit_and_fails_again(crane, tmp_path):
+    plant = hydraulic_plant(crane, modes={'tilt_cylinder': 'effort'}, seed=9)
+    command = np.array([500.0, 0.2, float(plant.force[2]), -0.1])
+    plant.disturb('oil', 'temperature', 10.0)
+    around = {'base': BaseMotion(twist=(0.0, 0.0, 0.0, 0.05, 0.0, 0.0)),
+              'wrenches': {'tcp': ((10.0, 0.0, -300.0), (0.0, 5.0, 0.0))}}
+    plant.set_environment(**around)
+    for _ in range(50):
+        plant.step(command, 0.002)
+    machine = snapshot.Machine((URDF / 'hiab_xs031.urdf').read_text(),
+                               hydraulics=(CONFIG / 'hiab_xs031_hydraulics.yaml').read_text())
+    path = tmp_path / 'healthy.npz'
+    snapshot.write_snapshot(path, plant, machine, **around)
+    again = snapshot.replay(path, 20)
+    for _ in range(20):
+        plant.step(None, 0.002)
+    assert again.x.tolist() == plant.x.tolist() and again.fluid.tolist() == plant.fluid.tolist()
+    assert again.time == plant.time
+    wrenches = {'tcp': ((1e12, 0.0, 1e12), (0.0, 0.0, 0.0))}
+    plant.set_environment(wrenches=wrenches)
+    for _ in range(100):
+        x = plant.x.copy()
+        plant.step(command, 0.002)
+        if plant.fault:
+            break
+    assert plant.state == FAULT and np.isfinite(plant.x).all() and plant.x.tolist() == x.tolist()
+    snapshot.write_snapshot(path, plant, machine, wrenches=wrenches)
+    assert snapshot.replay(path).fault == plant.fault
 
 
 def test_a_file_that_is_no_snapshot_is_named(tmp_path, capsys):

@@ -37,7 +37,8 @@ class PlantInputs:
         self._oldest, self._skew = (round(seconds * SECOND) for seconds in limits)
         self._pending = np.full(len(modes), np.nan)
         self._stamps = {}               # topic -> ns of the last message taken
-        self.rivals = {}                # topic -> publishers, where there are more than one
+        self.publishers = {}            # topic -> how many publish on it
+        self.rivals = {}                # of them those with more than one
         hydraulic = bool(plant.cylinders)
         reader = CommandReader(plant.actuators, modes, on_extra, partial=hydraulic)
         topics = {'joint_commands': (JointState, reader.named), 'commands': (Float64MultiArray, reader.ordered)}
@@ -106,6 +107,6 @@ class PlantInputs:
 
     def count_publishers(self):
         """Look who publishes commands; to be called once a second."""
-        counts = {topic: self._node.count_publishers(subscription.topic_name)
-                  for topic, subscription in self._subscriptions.items()}
-        self.rivals = {topic: count for topic, count in counts.items() if count > 1}
+        self.publishers = {topic: self._node.count_publishers(subscription.topic_name)
+                           for topic, subscription in self._subscriptions.items()}
+        self.rivals = {topic: count for topic, count in self.publishers.items() if count > 1}

@@ -101,6 +101,7 @@ class PlantReport:
             'at safe output': ', '.join(plant.held),
             'active faults': ', '.join(self._setup.faults.active),
             'saturated commands': plant.saturations,
+            **{f'publishers of {topic}': count for topic, count in self._inputs.publishers.items()},
             'rejected messages': rejected.total,
             **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}
         if self._snapshot:

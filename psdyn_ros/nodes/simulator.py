@@ -115,15 +115,15 @@ class Simulator:
             self._waiting = False
             self._run(1)
 
-    def _run(self, periods):
-        """Do so many periods under the commands that came, and tell about the last one."""
+    def _run(self, periods, single=False):
+        """Do so many periods under the commands that came, and tell about the last one; single: while paused."""
         began = time.monotonic_ns()
         command = self._inputs.take()
         for _ in range(periods):
             if not self._step(command):
                 return
             command = None
-        self._clock.advance(periods)
+        self._clock.advance(periods, single)
         self._publish()
         self._report.took(time.monotonic_ns() - began)
 
@@ -179,7 +179,7 @@ class Simulator:
         for _ in range(periods):
             if self._plant.state == FAULT:
                 return f'FAULT: {self._plant.fault}'
-            self._run(1)
+            self._run(1, single=True)
         return ''
 
     def reset(self, *, state, time):

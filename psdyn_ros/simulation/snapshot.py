@@ -89,8 +89,9 @@ def restore(path):
         machine = Machine(**about['machine'])
         plant = _plant(machine, state)
         base = None if about['base'] is None else BaseMotion(*map(tuple, about['base']))
-        plant.set_environment(base, {link: tuple(wrench) for link, wrench in about['wrenches'].items()} or None)
+        # first the state: no plant needs to stand at its start under what acted on it later
         plant.restore(state)
+        plant.set_environment(base, {link: tuple(wrench) for link, wrench in about['wrenches'].items()} or None)
     except (KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"snapshot '{path}' is not whole: {error!r}") from error
     return plant
