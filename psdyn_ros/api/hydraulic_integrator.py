@@ -1,18 +1,19 @@
 """A hydraulic machine in time: mechanism, cylinders, valves, friction and supply advance together."""
 import numpy as np
 
-from ..kernels import coupled_entry as kernels
+from ..kernels import coupled_entry, coupled_general
 from ..kernels.coupled import EMPTY, OPPOSING, Coupled
 from ..kernels.elimination import SLOPES
 from ..kernels.entry import NON_FINITE
 from ..kernels.hydraulic_records import AXIS, CYLINDER, FLUID, QUANTITIES, SUPPLY
 from ..kernels.hydraulics import volumes
 from ..kernels.records import WORK
-from ..model.errors import NonFiniteError, ShapeError, StateError
+from ..model.errors import ActuationError, NonFiniteError, ShapeError, StateError
 from .arguments import vector
-from .failures import state_error
-from .integrator import checked_settings
-from .warm_up import HYDRAULIC, Compilation
+from .failures import general_error, state_error
+from .general import fresh
+from .integrator import checked_environment, checked_settings
+from .warm_up import HYDRAULIC, HYDRAULIC_GENERAL, Compilation
 
 
 class HydraulicIntegrator:
@@ -25,7 +26,8 @@ class HydraulicIntegrator:
     period        [s], in `substeps` steps of the method (see `kernels.coupled`)
 
     The records are kept by reference: what is written into them counts from the next step on.  One instance serves
-    one thread at a time.
+    one thread at a time.  Stops of joints that are neither actuated nor tied to actuators are not modelled.
+    Raises ActuationError where the base floats, ShapeError for records that do not fit, StateError for settings.
     """
 
     def __init__(self, manipulator, axes, cylinders, supply, period, substeps=2):
@@ -37,20 +39,28 @@ class HydraulicIntegrator:
                         'xdd': (n,), 'force': (m,), 'telemetry': (c, len(QUANTITIES))}
         self._step_shapes = tuple(self._shapes.values())[:6]
         self.state_size = 2 * n + FLUID * c + m + 1
-        self._coupled = Coupled(
+        self.coupled = Coupled(
             axes, cylinders, supply, np.zeros(m, OPPOSING), np.zeros(c, SLOPES), np.zeros((5, self.state_size)),
-            np.zeros((6, m)), np.zeros((2, n)), np.zeros((2, n, n)))
-        self._machine = self._mechanism()
+            np.zeros((7, m)), np.zeros((2, n)), np.zeros((2, n, n)))
+        self._general = manipulator.machine.general
+        mods = manipulator.records.mods
+        self._machine = mods, np.zeros(len(mods), WORK)
+        self._kernels = (coupled_entry.step_coupled, coupled_entry.rates_coupled, coupled_entry.observe_coupled)
+        # what follows env: zeros of a base at rest, scratch
+        self._beside = np.zeros((2, 6)), np.zeros((3, n))
+        if self._general:
+            self._kernels = (coupled_general.step_general, coupled_general.rates_general,
+                             coupled_general.observe_general)
+            self._beside = (np.zeros((2, 6)), fresh(manipulator.loops), np.zeros((2, 6)), np.zeros(len(mods)),
+                            np.zeros((3, n)), np.zeros((m, n)))
         self.set_environment(manipulator.records.env)
-        compilation = Compilation(HYDRAULIC)
-        compilation.finish(self)
-
-    def _mechanism(self):
-        mods = self.manipulator.records.mods
-        return mods, np.zeros(len(mods), WORK)
+        Compilation(HYDRAULIC_GENERAL if self._general else HYDRAULIC).finish(self)
 
     def _check_records(self):
         names = self.manipulator.actuators
+        if self.manipulator.floating:
+            raise ActuationError(f"'{self.manipulator.name}' has a floating base; a hydraulic machine stands on a base "
+                                 'that rests, or moves as `set_environment` says')
         for what, records, dtype, count in (('axes', self.axes, AXIS, len(names)),
                                             ('cylinders', self.cylinders, CYLINDER, None),
                                             ('supply', self.supply, SUPPLY, 1)):
@@ -69,13 +79,10 @@ class HydraulicIntegrator:
         As `kernels.forward.forward` takes them: twist and spatial acceleration of the base, then wrenches on the
         bodies in their kernel frames.
         """
-        rows = len(self._machine[0])
-        env = np.array(env, dtype=float)
-        if env.shape not in ((2, 6), (2 + 3 * rows, 6)):
-            raise ShapeError(f'env has shape {env.shape}; expected (2, 6) or {(2 + 3 * rows, 6)}')
+        env = checked_environment(env, len(self._machine[0]))
         if not np.isfinite(env).all():
             raise NonFiniteError('env is not finite')
-        self.arguments = (*self._machine, env, np.zeros((2, 6)), np.zeros((3, self.manipulator.dof)), self._coupled)
+        self.arguments = (*self._machine, env, *self._beside, self.coupled)
 
     def step(self, x, xd, fluid, bristles, supply_pressure, xdd):
         """Advance a state in place by one period; return a status: 0, or what `error` tells of.
@@ -87,8 +94,8 @@ class HydraulicIntegrator:
         try:
             if (x.shape, xd.shape, fluid.shape, bristles.shape, supply_pressure.shape, xdd.shape) \
                     == self._step_shapes:
-                return kernels.step_coupled(*self.arguments, x, xd, fluid, bristles, supply_pressure, xdd,
-                                            self.step_size / self.substeps, self.substeps)
+                return self._kernels[0](*self.arguments, x, xd, fluid, bristles, supply_pressure, xdd,
+                                        self.step_size / self.substeps, self.substeps)
         except (AttributeError, TypeError):
             pass        # no arrays, or such as the compiled signature does not take
         raise self._shape_error()
@@ -103,8 +110,8 @@ class HydraulicIntegrator:
         shapes = tuple(np.shape(a) for a in (x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry))
         if shapes == tuple(self._shapes.values()):
             try:
-                return kernels.observe_coupled(*self.arguments, x, xd, fluid, bristles, supply_pressure, xdd, force,
-                                               telemetry)
+                return self._kernels[2](*self.arguments, x, xd, fluid, bristles, supply_pressure, xdd, force,
+                                        telemetry)
             except TypeError:
                 pass
         raise self._shape_error()
@@ -126,7 +133,7 @@ class HydraulicIntegrator:
         """Return d/dt of a state row (see `pack`); raise what `error` returns where there is none."""
         state = vector('state', state, self.state_size).copy()
         out = np.zeros(self.state_size)
-        status = kernels.rates_coupled(*self.arguments, self.manipulator.dof, state, out)
+        status = self._kernels[1](*self.arguments, self.manipulator.dof, state, out)
         if status != 0:
             raise self.error(status, state[:self.manipulator.dof])
         return out
@@ -142,13 +149,13 @@ class HydraulicIntegrator:
                                       f"{position:.6g} m of its stroke of {c['stroke']:.6g} m")
         if status == NON_FINITE or status == EMPTY:
             return NonFiniteError(f"'{m.name}': rates, pressures or forces are not finite, or too large")
-        return self._mechanism_error(status, x)
+        if self._general:
+            return general_error(m, status, {'x': x})
+        return state_error(m.machine, status, x, {'x': x})
 
     def _actuator_positions(self, x):
-        return x
-
-    def _mechanism_error(self, status, x):
-        return state_error(self.manipulator.machine, status, x, {'x': x})
+        names, position, *_ = self.manipulator.joint_state(x)
+        return [position[names.index(name)] for name in self.manipulator.actuators]
 
     def _shape_error(self):
         return ShapeError(f'expected writeable, contiguous float64 arrays of the shapes {self._shapes}')

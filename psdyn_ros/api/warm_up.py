@@ -9,6 +9,7 @@ from ..kernels import (
     closure,
     compiler,
     coupled_entry,
+    coupled_general,
     entry,
     general_entry,
     inverse,
@@ -19,7 +20,7 @@ from ..kernels import (
 from ..kernels.hydraulic_records import FLUID, QUANTITIES
 
 # groups of kernels, by the kind of machine that needs them
-CLOSED_FORM, GENERAL, HYDRAULIC = 'closed_form', 'general', 'hydraulic'
+CLOSED_FORM, GENERAL, HYDRAULIC, HYDRAULIC_GENERAL = 'closed_form', 'general', 'hydraulic', 'hydraulic_general'
 
 _ENTRIES = {
     CLOSED_FORM: (
@@ -32,7 +33,9 @@ _ENTRIES = {
         general_entry.energy_general, general_entry.runge_kutta_general, general_entry.inverse_general_rows,
         general_entry.forward_general_rows, quantities.joint_states, quantities.coordinates, inverse.base_reaction,
         allocation.allocate),
-    HYDRAULIC: (coupled_entry.step_coupled, coupled_entry.rates_coupled, coupled_entry.observe_coupled)}
+    HYDRAULIC: (coupled_entry.step_coupled, coupled_entry.rates_coupled, coupled_entry.observe_coupled),
+    HYDRAULIC_GENERAL: (
+        coupled_general.step_general, coupled_general.rates_general, coupled_general.observe_general)}
 _ready = set()
 
 
@@ -118,10 +121,12 @@ def _call_hydraulic(integrator):
     n, m, c = integrator.manipulator.dof, len(integrator.axes), len(integrator.cylinders)
     state = (integrator.manipulator.initial_position, np.zeros(n), np.zeros((c, FLUID)), np.zeros(m), np.zeros(1))
     row = integrator.pack(*state)
-    coupled_entry.rates_coupled(*integrator.arguments, n, row, row.copy())
+    rates = coupled_general.rates_general if integrator.manipulator.machine.general else coupled_entry.rates_coupled
+    rates(*integrator.arguments, n, row, row.copy())
     integrator.observe(*state, np.zeros(n), np.zeros(m), np.zeros((c, len(QUANTITIES))))
     integrator.step(*state, np.zeros(n))
 
 
 # each with what the first machine of the group brings: the manipulator, or its `HydraulicIntegrator`
-_CALLS = {CLOSED_FORM: _call_closed_form, GENERAL: _call_general, HYDRAULIC: _call_hydraulic}
+_CALLS = {CLOSED_FORM: _call_closed_form, GENERAL: _call_general, HYDRAULIC: _call_hydraulic,
+          HYDRAULIC_GENERAL: _call_hydraulic}

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiler import kernel
+from .compiler import entry, kernel
 from .elimination import (
     eliminate_chambers,
     fluid_increments,
@@ -30,13 +30,14 @@ from .elimination import (
     taken_by_line,
 )
 from .entry import NON_FINITE
-from .friction import friction_of, friction_slopes, holding_force, holding_slopes
+from .friction import friction_of, friction_slopes, holding_force, holding_slopes, slides, sliding_friction
 from .hydraulic_records import FLUID, FORCE, MEASURED_FORCE, PRESSURE_A, PRESSURE_B, VALVE
 from .hydraulics import cylinder_rates, pump_flow, volumes
 from .linear import cholesky, solve_lower, solve_upper
 
 EMPTY = -3                          # status: a chamber has no volume left
 GAMMA = 1.0 - math.sqrt(0.5)
+SMALL_CHANGE = 0.01                 # of friction in a predictor step, against its Coulomb level
 OPPOSING = np.dtype([               # what opposes the motion of an axis, see `friction_slopes` and `holding_slopes`
     ('k', 'f8'), ('d', 'f8'), ('rho', 'f8'), ('theta', 'f8'), ('sigma', 'f8'),
 ], align=True)
@@ -51,7 +52,7 @@ class Coupled(NamedTuple):
     opposing: np.ndarray        # OPPOSING, one an axis
     slopes: np.ndarray          # SLOPES, one a cylinder
     states: np.ndarray          # (5, state)
-    actuators: np.ndarray       # (6, actuators) position, rate, force, and scratch
+    actuators: np.ndarray       # (7, actuators) position, rate, force, and scratch
     dofs: np.ndarray            # (2, dof)
     inertia: np.ndarray         # (2, dof, dof) M, Cholesky factor of the stages
 
@@ -72,7 +73,7 @@ def drive_force(b, cylinders, fluid):
     return c['area_a'] * p[PRESSURE_A] - c['area_b'] * p[PRESSURE_B]
 
 
-@kernel
+@entry
 def rates(place, accelerate, machine, s, n, U, F):
     """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
     q, qd, force = s.actuators[0], s.actuators[1], s.actuators[2]
@@ -107,7 +108,46 @@ def rates(place, accelerate, machine, s, n, U, F):
 
 
 @kernel
-def prepare(along, laden, machine, s, n, h, U, F):
+def factorise(s, n):
+    """Factorise M into the place of the stages' factor."""
+    copy_inertia(s, n)
+    cholesky(s.inertia[1], n)
+
+
+@kernel
+def copy_inertia(s, n):
+    M, L = s.inertia[0], s.inertia[1]
+    for i in range(n):
+        for j in range(i + 1):
+            L[i, j] = M[i, j]
+
+
+@kernel
+def far_accelerations(along, onto, machine, s, n, h, F):
+    """Set actuators[6]: accelerations of the actuators where friction is that of the velocities v + h a."""
+    qd, ahead, change, far, column = s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[6], s.dofs[0]
+    changes = False
+    for i in range(s.axes.shape[0]):
+        b = s.axes[i]
+        far[i], change[i] = ahead[i], 0.0
+        if slides(b):
+            change[i] = sliding_friction(b, qd[i]) - sliding_friction(b, qd[i] + h * ahead[i])
+            changes = changes or abs(change[i]) > SMALL_CHANGE * b['coulomb']
+    if not changes:
+        return
+    factorise(s, n)
+    for i in range(n):
+        column[i] = 0.0
+    onto(machine, change, column)
+    solve_lower(s.inertia[1], n, column)
+    solve_upper(s.inertia[1], n, column)
+    along(machine, column, far)
+    for i in range(s.axes.shape[0]):
+        far[i] += ahead[i]
+
+
+@entry
+def prepare(along, onto, laden, machine, s, n, h, U, F):
     """Set all slopes at U on the way to U + h F and factorise M + A' E A; return the system's border of the supply.
 
     The border's column (M + A' E A)^-1 (...) comes into dofs[1].
@@ -115,11 +155,13 @@ def prepare(along, laden, machine, s, n, h, U, F):
     gh = GAMMA * h
     q, qd, ahead, added, border = s.actuators[0], s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[5]
     along(machine, F[n:2 * n], ahead)
+    far_accelerations(along, onto, machine, s, n, h, F)
+    far = s.actuators[6]
     last = 2 * n + FLUID * s.cylinders.shape[0]
     for i in range(s.axes.shape[0]):
         b, o = s.axes[i], s.opposing[i]
         v_ahead = qd[i] + h * ahead[i]
-        d, o['rho'], o['theta'], o['sigma'] = friction_slopes(b, qd[i], v_ahead, U[last + i])
+        d, o['rho'], o['theta'], o['sigma'] = friction_slopes(b, qd[i], h, ahead[i], far[i], U[last + i])
         o['k'], hold = holding_slopes(b, q[i], qd[i], q[i] + 0.5 * h * (qd[i] + v_ahead), v_ahead)
         o['d'] = d + hold
         added[i] = gh * o['d'] + gh * gh * (o['k'] + o['sigma'] * o['theta'] / (1.0 + gh * o['rho']))
@@ -134,12 +176,9 @@ def prepare(along, laden, machine, s, n, h, U, F):
         set_slopes(c, w, h, q[i], fluid, rate, line, line_rate, supply['return_pressure'])
         added[i] += eliminate_chambers(c, w, h, gh, fluid, rate, supply['return_pressure'])
         border[i] += gh * (c['area_a'] * w['P2'][0] - c['area_b'] * w['P2'][1])
-    M, L = s.inertia[0], s.inertia[1]
-    for i in range(n):
-        for j in range(i + 1):
-            L[i, j] = M[i, j]
-    laden(machine, added, L)
-    cholesky(L, n)
+    copy_inertia(s, n)
+    laden(machine, added, s.inertia[1])
+    cholesky(s.inertia[1], n)
 
 
 @kernel
@@ -162,7 +201,7 @@ def prepare_supply(along, onto, machine, s, n, h, line, line_rate):
     return scale, 1.0 + scale * slope
 
 
-@kernel
+@entry
 def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
     """Write the increments K of a stage for its right-hand side R; scale, schur: of `prepare_supply`, 0 without."""
     q_part, force, rhs = s.actuators[3], s.actuators[4], s.dofs[0]
@@ -233,7 +272,7 @@ def advance(place, accelerate, inertia, along, onto, laden, machine, s, n, h, su
                 status = inertia(machine, U[:n], s.inertia[0])
                 if status != 0:
                     return status, done
-                prepare(along, laden, machine, s, n, h, U, F)
+                prepare(along, onto, laden, machine, s, n, h, U, F)
                 if s.supply[0]['limited']:
                     scale, schur = prepare_supply(along, onto, machine, s, n, h, U[count - 1], F[count - 1])
             else:

@@ -6,7 +6,7 @@ with k the stage increment of (I - g h J) k = r.  Slopes in J are the steepest t
 """
 import numpy as np
 
-from .compiler import kernel
+from .compiler import entry, kernel
 from .friction import nearest_zero
 from .hydraulic_records import HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 from .hydraulics import (
@@ -82,7 +82,7 @@ def holding_slopes(c, w, port, h, o, tank, fluid, rate):
     w['pilot'][port] = w['demand'][port] * c['holding_ratio'] * share
 
 
-@kernel
+@entry
 def set_slopes(c, w, h, x, fluid, rate, line, line_rate, tank):
     """Set the slopes of a cylinder at x, fluid (6,) on the way to fluid + h rate."""
     s, r = fluid[SPOOL], fluid[SPOOL_RATE]

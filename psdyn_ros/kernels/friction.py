@@ -85,21 +85,47 @@ def holding_force(b, q, v):
 
 
 @kernel
-def friction_slopes(b, v, ahead, z):
-    """Return (d, rho, theta, sigma) between the velocities v and `ahead`: what opposes a change of velocity.
+def slides(b):
+    """Return whether an axis has regularised friction of its own."""
+    return b['bristle'] == 0.0 and b['drive'] != MEASURED_FORCE
+
+
+@kernel
+def sliding_slope(b, v, h, a, a_far):
+    """Return the slope of regularised friction for a step h from v with acceleration a.
+
+    a_far: what is left of the acceleration where friction is that of v + h a.  If the motion then goes on, the slope is
+    the chord to where it ends.  If not, friction catches it on the way: the steepest slope that is crossed, but no
+    more than stops the motion at zero, lest one far from it is frozen.
+    """
+    ahead = v + h * a
+    if a * a_far > 0.0:
+        end = a_far * (h + v / a) if v * ahead < 0.0 else ahead
+        if end != v:
+            return max(0.0, (sliding_friction(b, end) - sliding_friction(b, v)) / (end - v))
+    steepest = sliding_friction_slope(b, nearest_zero(v, ahead))
+    if abs(v) > b['slip']:
+        stopping = (b['coulomb'] + b['stribeck'] + abs(sliding_friction(b, v))) / abs(v)
+        steepest = min(steepest, stopping)
+    return max(0.0, steepest)
+
+
+@kernel
+def friction_slopes(b, v, h, a, a_far, z):
+    """Return (d, rho, theta, sigma) for a step h from velocity v, bristle z: what opposes a change of velocity.
 
     d is the slope of friction by v; of LuGre friction z' = theta dv - rho dz and sigma dz comes on top.
     """
+    if slides(b):
+        return sliding_slope(b, v, h, a, a_far), 0.0, 0.0, 0.0
     if b['drive'] == MEASURED_FORCE:
         return 0.0, 0.0, 0.0, 0.0
-    if b['bristle'] > 0.0:
-        rho, damping = bristle_terms(b, v)
-        # a bristle that is bent as far as it goes follows no further, until the motion turns round
-        theta = 1.0
-        if v * ahead > 0.0:
-            theta = min(1.0, max(0.0, 1.0 - rho * z / v))
-        return damping * theta + b['viscous'], rho, theta, max(0.0, b['bristle'] - damping * rho)
-    return max(0.0, sliding_friction_slope(b, nearest_zero(v, ahead))), 0.0, 0.0, 0.0
+    rho, damping = bristle_terms(b, v)
+    # a bristle that is bent as far as it goes follows no further, until the motion turns round
+    theta = 1.0
+    if v * (v + h * a) > 0.0:
+        theta = min(1.0, max(0.0, 1.0 - rho * z / v))
+    return damping * theta + b['viscous'], rho, theta, max(0.0, b['bristle'] - damping * rho)
 
 
 @kernel

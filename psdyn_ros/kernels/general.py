@@ -151,13 +151,19 @@ def general_inverse(mods, work, env, loops, x, xd, xdd, f_y):
 @kernel
 def project(work, loops, f_y):
     """Write f_y = G' tau from the efforts z[3] of all modules, less the friction of closing pins."""
-    z = loops.z
     if loops.base:
         for i in range(6):
             f_y[i] = work[0]['root'][i]
     for j in range(loops.tied.shape[0]):
         loops.work[j]['tau'] = 0.0
     pin_losses(loops)
+    project_joints(loops, f_y)
+
+
+@kernel
+def project_joints(loops, f_y):
+    """Write G' (z[3] - tau): the efforts of all modules, less those that are in the work of clusters."""
+    z = loops.z
     for k in range(loops.own.shape[0]):
         if loops.own[k] >= 0:
             f_y[loops.own[k]] = z[3, k]
@@ -181,8 +187,14 @@ def general_forward(mods, work, env, loops, base, x, xd, f, passive, stiffness, 
     stiffness, damping: of the stops of joints at their limits, see `runge_kutta`.
     """
     status = spread(loops, env, x, xd)
-    if status != 0:
-        return status
+    if status == 0:
+        status = forward_closed(mods, work, env, loops, base, f, passive, stiffness, damping, xdd)
+    return status
+
+
+@entry
+def forward_closed(mods, work, env, loops, base, f, passive, stiffness, damping, xdd):
+    """Do `general_forward` of a machine that `spread` has closed at its state."""
     z = loops.z
     status = outward_velocities(mods, work, env, z[0], z[1])
     if status != 0:

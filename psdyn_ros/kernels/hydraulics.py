@@ -12,7 +12,7 @@ let oil in past both.
 """
 import math
 
-from .compiler import kernel
+from .compiler import entry, kernel
 from .hydraulic_records import AT, HOLDING_A, HOLDING_B, PA, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 
 ATMOSPHERE = 101325.0       # Pa
@@ -180,7 +180,7 @@ def holding_demand(c, port, p, other, tank, share):
     return (1.0, 0.0) if wanted >= 1.0 else (wanted, 1.0 / c['holding_range'])
 
 
-@kernel
+@entry
 def chamber_flows(c, x, fluid, line, tank):
     """Return (Q_a, Q_b, flow taken from the supply) through the ports of a cylinder; fluid (6,)."""
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
@@ -193,7 +193,7 @@ def chamber_flows(c, x, fluid, line, tank):
     return q_a + guard_flow(c, p_a, tank), q_b + guard_flow(c, p_b, tank), taken
 
 
-@kernel
+@entry
 def cylinder_rates(c, x, v, fluid, line, tank, rate):
     """Write the rates of a cylinder's fluid (6,); return the flow that it takes from the supply."""
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
