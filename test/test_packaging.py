@@ -37,7 +37,7 @@ KEYS = {
 # No key resolves to Numba on Ubuntu 24.04 (package.xml says so); xacro is used where it is installed.
 NO_KEY = {'numba', 'xacro'}
 # Come with a full ROS 2 only; what imports them does so where they are needed, and does without or says so.
-NOT_ON_PYPI = {'launch', 'launch_ros', 'tf_transformations', 'xacro'}
+NOT_ON_PYPI = {'control_msgs', 'launch', 'launch_ros', 'simulation_interfaces', 'tf_transformations', 'xacro'}
 
 
 @pytest.fixture(scope='module')
