@@ -1,6 +1,7 @@
 """What the README says of commands, parameters and files is so."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,8 @@ def test_names_of_the_api_exist():
     section = README.split('## API')[1].split('## Maths')[0]
     for name in re.findall(r'^\| `([a-z_]+)\(', section, re.MULTILINE):
         assert hasattr(psdyn_ros, name) or hasattr(psdyn_ros.Manipulator, name), name
+
+
+def test_the_page_of_parameters_is_what_its_script_writes():
+    script = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))
+    assert script['page']() == script['PAGE'].read_text()
