@@ -1,4 +1,4 @@
-"""What the node `simulator` is made of, without processes: commands, clock, services, messages, snapshots."""
+"""What the node `simulator` is made of, without processes: commands, clock, messages."""
 
 import sys
 from pathlib import Path
@@ -16,15 +16,15 @@ from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
-from psdyn_ros.api.environment import BaseMotion  # noqa: E402
-from psdyn_ros.nodes import parameters, plant_messages, simulation_services  # noqa: E402
+from psdyn_ros.model.hydraulics import read_hydraulics  # noqa: E402
+from psdyn_ros.nodes import parameters, plant_messages  # noqa: E402
 from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
 from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.plant_outputs import PlantOutputs  # noqa: E402
 from psdyn_ros.nodes.simulation_clock import SimulationClock  # noqa: E402
 from psdyn_ros.nodes.simulator import Simulator  # noqa: E402
-from psdyn_ros.simulation import snapshot  # noqa: E402
-from psdyn_ros.simulation.plant import FAULT, Plant  # noqa: E402
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant  # noqa: E402
+from psdyn_ros.simulation.plant import Plant  # noqa: E402
 from psdyn_ros.simulation.plant_sensors import PlantSensors  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'
@@ -111,7 +111,7 @@ class Node:
     """As much of a node as the parts ask for."""
 
     def __init__(self, use_sim_time=False):
-        self.services, self.topics, self._use_sim_time = {}, {}, use_sim_time
+        self.topics, self._use_sim_time = {}, use_sim_time
 
     def get_parameter(self, name):
         return SimpleNamespace(value=self._use_sim_time)
@@ -119,9 +119,6 @@ class Node:
     def create_publisher(self, kind, topic, qos, **options):
         self.topics[topic] = kind, []
         return SimpleNamespace(publish=self.topics[topic][1].append, get_subscription_count=lambda: 0)
-
-    def create_service(self, kind, name, answer):
-        self.services[name] = kind, answer
 
 
 def settings(**changed):
@@ -194,6 +191,7 @@ def test_clocks_that_contradict_each_other_are_refused(changed, sim_time, says):
 # what cannot be
 
 
+@pytest.mark.jit        # without, no rate can be held, and that is said first
 @pytest.mark.parametrize('arguments, says', [
     (['command_modes.lift_cylinder:=valves'], "did you mean 'valve'"),
     (['command_modes.lift_cylinder:=velocity'], 'no pressure compensator'),
@@ -226,98 +224,6 @@ def test_a_simulator_that_cannot_run_says_why(arguments, says):
         rclpy.try_shutdown(context=context)
 
 
-# services
-
-
-class Simulation:
-    """Writes down what services ask for."""
-
-    def __init__(self):
-        self.paused, self.asked, self.problem = False, [], ''
-
-    def pause(self, paused):
-        self.paused = paused
-        self.asked.append(('pause', paused))
-
-    def step(self, periods):
-        self.asked.append(('step', periods))
-        return self.problem
-
-    def reset(self, *, state, time):
-        self.asked.append(('reset', state, time))
-
-    def clear_faults(self):
-        self.asked.append(('clear',))
-
-
-def constants(**values):
-    return type('Constants', (), values)
-
-
-def interfaces():
-    """Stand-ins for the modules msg and srv of simulation_interfaces, with its constants (2.1.0)."""
-    result = constants(RESULT_FEATURE_UNSUPPORTED=0, RESULT_OK=1, RESULT_NOT_FOUND=2, RESULT_INCORRECT_STATE=3,
-                       RESULT_OPERATION_FAILED=4)
-    state = constants(STATE_STOPPED=0, STATE_PLAYING=1, STATE_PAUSED=2, STATE_QUITTING=3)
-    features = constants(SIMULATION_RESET=20, SIMULATION_RESET_TIME=21, SIMULATION_RESET_STATE=22,
-                         SIMULATION_STATE_GETTING=24, SIMULATION_STATE_SETTING=25, SIMULATION_STATE_PAUSE=26,
-                         STEP_SIMULATION_SINGLE=31, STEP_SIMULATION_MULTIPLE=32)
-    srv = SimpleNamespace(
-        ResetSimulation=SimpleNamespace(Request=constants(SCOPE_DEFAULT=0, SCOPE_TIME=1, SCOPE_STATE=2,
-                                                          SCOPE_SPAWNED=4, SCOPE_ALL=255)),
-        SetSimulationState=SimpleNamespace(Response=constants(ALREADY_IN_TARGET_STATE=101)),
-        GetSimulatorFeatures=object(), GetSimulationState=object(), StepSimulation=object())
-    return srv, SimpleNamespace(Result=result, SimulationState=state, SimulatorFeatures=features)
-
-
-@pytest.fixture
-def standard(monkeypatch):
-    """(simulation, call) with the standard services offered, as if the package were installed."""
-    package = ModuleType('simulation_interfaces')
-    package.srv, package.msg = interfaces()
-    monkeypatch.setitem(sys.modules, 'simulation_interfaces', package)
-    node, simulation = Node(), Simulation()
-    offered = simulation_services.offer(node, simulation)
-    assert len(offered) == 2
-
-    def call(name, **request):
-        response = SimpleNamespace(result=SimpleNamespace(result=None, error_message=''),
-                                   state=SimpleNamespace(state=None), features=SimpleNamespace(features=None))
-        return node.services[f'~/{name}'][1](SimpleNamespace(**request), response)
-    return simulation, call
-
-
-def test_the_standard_services_tell_what_they_can_and_do_it(standard):
-    simulation, call = standard
-    assert call('get_simulator_features').features.features == [20, 21, 22, 24, 25, 26, 31, 32]
-    assert call('get_simulation_state').state.state == 1
-
-    def state(wanted):
-        return call('set_simulation_state', state=SimpleNamespace(state=wanted)).result.result
-
-    assert state(2) == 1 and call('get_simulation_state').state.state == 2
-    assert state(2) == 101
-    assert state(0) == 1 and simulation.asked[-1] == ('reset', True, True)
-    assert call('get_simulation_state').state.state == 0
-    assert state(1) == 1 and call('get_simulation_state').state.state == 1
-    assert state(3) == 0 and state(7) == 0
-    assert [call('reset_simulation', scope=scope).result.result for scope in (0, 1, 2, 255, 4)] == [1, 1, 1, 1, 0]
-    assert simulation.asked[-4:] == [('reset', True, True), ('reset', False, True), ('reset', True, False),
-                                     ('reset', True, True)]
-    assert call('step_simulation', steps=5).result.result == 1 and simulation.asked[-1] == ('step', 5)
-    assert call('step_simulation', steps=10**9).result.result == 4
-    simulation.problem = 'not paused'
-    response = call('step_simulation', steps=1)
-    assert response.result.result == 4 and response.result.error_message == 'not paused'
-
-
-def test_without_that_package_there_are_the_plain_services(monkeypatch):
-    monkeypatch.setitem(sys.modules, 'simulation_interfaces', None)
-    node = Node()
-    assert len(simulation_services.offer(node, Simulation())) == 1
-    assert set(node.services) == {'~/pause', '~/step', '~/reset', '~/clear_faults'}
-
-
 # messages
 
 
@@ -344,13 +250,6 @@ def crane():
     return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
-def hydraulic_plant(crane, **options):
-    from psdyn_ros.model.hydraulics import read_hydraulics
-    from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
-    hydraulics = read_hydraulics(CONFIG / 'hiab_xs031_hydraulics.yaml', crane.actuators)
-    return HydraulicPlant(crane, hydraulics, period=0.002, ttl=0.2, **options)
-
-
 def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     """With control_msgs, as if it were installed."""
     class Value:
@@ -365,7 +264,8 @@ def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     package = ModuleType('control_msgs')
     package.msg = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
     monkeypatch.setitem(sys.modules, 'control_msgs', package)
-    plant, node = hydraulic_plant(crane), Node()
+    hydraulics = read_hydraulics(CONFIG / 'hiab_xs031_hydraulics.yaml', crane.actuators)
+    plant, node = HydraulicPlant(crane, hydraulics, period=0.002), Node()
     setup = SimpleNamespace(plant=plant, sensors=PlantSensors(plant, None, 0), measured=crane.joints)
     p = settings(step_on_command=True, publish_fluid_pressure=True, tool_link='tcp')
     outputs = PlantOutputs(node, setup, SimulationClock(node, p), p)
@@ -395,85 +295,3 @@ def test_details_come_as_often_as_they_are_asked_for(crane):
 def test_pressures_of_ports_are_absolute():
     msg = plant_messages.PortPressureWriter('lift').fill(SECOND, 1e6)
     assert msg.fluid_pressure == 1101325.0 and msg.header.frame_id == 'lift'
-
-
-# snapshots
-
-
-@pytest.fixture(scope='module')
-def five_bar():
-    return psdyn_ros.load(URDF / 'five_bar.urdf')
-
-
-def broken(five_bar):
-    """A plant that was driven through the stretched pose of its loop, where it cannot go on."""
-    plant = Plant(five_bar, period=0.002, substeps=1, command_timeout=10.0)
-    plant.set_environment(wrenches={five_bar.links[-1]: ((0.0, 0.0, -1.0), (0.0, 0.0, 0.0))})
-    for _ in range(20_000):
-        plant.step(np.array([40.0, -40.0]), 0.002)
-        if plant.fault:
-            return plant
-    raise AssertionError('the five-bar went on')
-
-
-def test_the_step_that_failed_fails_again_from_its_file(five_bar, tmp_path, capsys):
-    plant = broken(five_bar)
-    path = tmp_path / 'fault.npz'
-    machine = snapshot.Machine((URDF / 'five_bar.urdf').read_text())
-    snapshot.write_snapshot(path, plant, machine, wrenches={five_bar.links[-1]: ((0.0, 0.0, -1.0), (0.0, 0.0, 0.0))},
-                            seed=5, notes={'faults': 'none'})
-    before = snapshot.restore(path)
-    assert before.x.tolist() == plant.x.tolist() and before.state != FAULT
-    assert snapshot.replay(path).fault.split(':')[1] == plant.fault.split(':')[1]
-    assert snapshot.main([str(path)]) == 0
-    assert 'again: the motion cannot be integrated' in capsys.readouterr().out
-    assert [p.name for p in tmp_path.iterdir()] == ['fault.npz']
-
-
-def test_a_hydraulic_plant_goes_on_from_its_file_to_the_bit_and_fails_again(crane, tmp_path):
-    plant = hydraulic_plant(crane, modes={'tilt_cylinder': 'effort'}, seed=9)
-    command = np.array([500.0, 0.2, float(plant.force[2]), -0.1])
-    plant.disturb('oil', 'temperature', 10.0)
-    around = {'base': BaseMotion(twist=(0.0, 0.0, 0.0, 0.05, 0.0, 0.0)),
-              'wrenches': {'tcp': ((10.0, 0.0, -300.0), (0.0, 5.0, 0.0))}}
-    plant.set_environment(**around)
-    for _ in range(50):
-        plant.step(command, 0.002)
-    machine = snapshot.Machine((URDF / 'hiab_xs031.urdf').read_text(),
-                               hydraulics=(CONFIG / 'hiab_xs031_hydraulics.yaml').read_text())
-    path = tmp_path / 'healthy.npz'
-    snapshot.write_snapshot(path, plant, machine, **around)
-    again = snapshot.replay(path, 20)
-    for _ in range(20):
-        plant.step(None, 0.002)
-    assert again.x.tolist() == plant.x.tolist() and again.fluid.tolist() == plant.fluid.tolist()
-    assert again.time == plant.time
-    wrenches = {'tcp': ((1e12, 0.0, 1e12), (0.0, 0.0, 0.0))}
-    plant.set_environment(wrenches=wrenches)
-    for _ in range(100):
-        x = plant.x.copy()
-        plant.step(command, 0.002)
-        if plant.fault:
-            break
-    assert plant.state == FAULT and np.isfinite(plant.x).all() and plant.x.tolist() == x.tolist()
-    snapshot.write_snapshot(path, plant, machine, wrenches=wrenches)
-    assert snapshot.replay(path).fault == plant.fault
-
-
-def test_a_file_that_is_no_snapshot_is_named(tmp_path, capsys):
-    odd = tmp_path / 'odd.npz'
-    for contents in (b'', b'nothing', b'PK\x03\x04broken'):
-        odd.write_bytes(contents)
-        with pytest.raises(psdyn_ros.ModelError, match='odd.npz'):
-            snapshot.restore(odd)
-    np.savez(odd, about=np.array('{"format": "other", "state": {}}'))
-    with pytest.raises(psdyn_ros.ModelError, match="'other'"):
-        snapshot.restore(odd)
-    np.savez(odd, about=np.array(['x'], dtype=object))
-    with pytest.raises(psdyn_ros.ModelError, match='odd.npz'):
-        snapshot.restore(odd)
-    np.savez(odd, about=np.array('{"format": "psdyn_ros plant snapshot 1", "state": {}, "machine": {}}'))
-    with pytest.raises(psdyn_ros.ModelError, match='not whole'):
-        snapshot.restore(odd)
-    assert snapshot.main([str(tmp_path / 'none.npz')]) == 2
-    assert 'none.npz' in capsys.readouterr().err

@@ -93,7 +93,7 @@ class PlantSurroundings:
         self._set(self._base.motion() if turned else None, self._wrenches.copy() or None)
 
     def _set(self, base, wrenches):
-        if base is None and wrenches is None and self.base is None and self.wrenches is None:
+        if base == self.base and wrenches is None and self.wrenches is None:
             return
         self.base, self.wrenches = base, wrenches
         self._plant.set_environment(base, wrenches)

@@ -12,7 +12,7 @@ class SimulationServices:
         paused              whether time stands still
         pause(paused)       stop time, or let it go on
         step(periods)       why that could not be, or ''; only while paused
-        reset(state, time)  back to the start: the machine, simulated time
+        reset(state, time)  back to the start: the machine, simulated time; why that failed, or ''
         clear_faults()
     """
 
@@ -33,8 +33,8 @@ class SimulationServices:
         return response
 
     def _reset(self, request, response):
-        self._simulation.reset(state=True, time=False)
-        response.success, response.message = True, 'at the start, held until the next command'
+        problem = self._simulation.reset(state=True, time=False)
+        response.success, response.message = not problem, problem or 'at the start, held until the next command'
         return response
 
     def _clear_faults(self, request, response):
@@ -69,6 +69,10 @@ class SimulationInterfaces:
         response.result.result, response.result.error_message = result, text
         return response
 
+    def _outcome(self, response, problem):
+        return self._answer(response, self._result.RESULT_OPERATION_FAILED if problem else self._result.RESULT_OK,
+                            problem)
+
     def _on_features(self, request, response):
         f = self._features
         response.features.features = [
@@ -95,17 +99,16 @@ class SimulationInterfaces:
             return self._answer(response, self._refused.ALREADY_IN_TARGET_STATE, 'it is so already')
         self._simulation.pause(wanted != s.STATE_PLAYING)
         self._stopped = wanted == s.STATE_STOPPED
-        if self._stopped:
-            self._simulation.reset(state=True, time=True)
-        return self._answer(response, self._result.RESULT_OK)
+        problem = self._simulation.reset(state=True, time=True) if self._stopped else ''
+        return self._outcome(response, problem)
 
     def _on_reset(self, request, response):
         scope = request.scope or self._scopes.SCOPE_ALL
         if not scope & (self._scopes.SCOPE_TIME | self._scopes.SCOPE_STATE):
             return self._answer(response, self._result.RESULT_FEATURE_UNSUPPORTED,
                                 f'scope {scope}: expected time, state or all')
-        self._simulation.reset(state=bool(scope & self._scopes.SCOPE_STATE), time=bool(scope & self._scopes.SCOPE_TIME))
-        return self._answer(response, self._result.RESULT_OK)
+        return self._outcome(response, self._simulation.reset(
+            state=bool(scope & self._scopes.SCOPE_STATE), time=bool(scope & self._scopes.SCOPE_TIME)))
 
     def _on_step(self, request, response):
         if request.steps > MOST_STEPS:
@@ -114,8 +117,7 @@ class SimulationInterfaces:
         problem = self._simulation.step(request.steps)
         if not problem:
             self._stopped = False
-        return self._answer(response, self._result.RESULT_OPERATION_FAILED if problem else self._result.RESULT_OK,
-                            problem)
+        return self._outcome(response, problem)
 
 
 def offer(node, simulation):

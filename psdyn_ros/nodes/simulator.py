@@ -183,7 +183,7 @@ class Simulator:
         return ''
 
     def reset(self, *, state, time):
-        """Go back to the start: the machine with its sensors and faults, simulated time."""
+        """Go back to the start: the machine with its sensors and faults, simulated time; why that failed, or ''."""
         if time:
             self._clock.back_to_start()
         elif state and self._clock.simulated:
@@ -197,6 +197,7 @@ class Simulator:
             self._clock.restart()
         self._inputs.clear()
         self._waiting, self._states = True, []
+        return self._plant.fault
 
     def clear_faults(self):
         """End all faults, also those of the schedule that did not begin yet."""
