@@ -24,8 +24,8 @@ import psdyn_ros
 from psdyn_ros.control.trajectory import Waypoints
 from psdyn_ros.nodes import conversions, executor
 from psdyn_ros.nodes.controller import COMMANDS, SENSOR_DATA
+from psdyn_ros.nodes.plant_outputs import STATES
 from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free_domain
-from psdyn_ros.nodes.simulator import STATES
 
 URDF = Path(__file__).parents[1] / 'urdf' / 'hiab_xs031.urdf'
 RATE = 500.0            # Hz of messages, to both nodes together

@@ -22,8 +22,8 @@ PARTS = (
 def page():
     """Return the text of the page."""
     lines = ['# Parameters of YAML files', '',
-             'Written by `scripts/parameter_tables.py` from the declarations. SI units, pressures gauge; unknown keys are '
-             'refused with the nearest known one.', '']
+             'Written by `scripts/parameter_tables.py` from the declarations. SI units, pressures gauge; unknown keys '
+             'are refused with the nearest known one.', '']
     for title, name, module, what in PARTS:
         said = io.StringIO()
         with contextlib.redirect_stdout(said):

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from machines import URDF
 
@@ -42,20 +43,33 @@ def children_of(pid):
     return found
 
 
-def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path):
-    process = start('--duration', '3', '--output', str(tmp_path))
-    said, _ = process.communicate(timeout=200)
+@pytest.mark.parametrize('level, laws, title, better', [
+    ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0),
+    ('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0),
+])
+def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better):
+    process = start('--duration', '3', '--output', str(tmp_path), *(('--level', level) if level != 'valve' else ()))
+    said, _ = process.communicate(timeout=250)
     assert process.returncode == 0, said
     assert 'PASS' in said and re.search(r'telescope +mm +0\.\d{3} +0\.500', said)
-    assert re.search(r'computed torque +\d+ +\d+ +\d+', said)
+    assert re.search(title + r' +\d+ +\d+ +\d+', said)
     page = (tmp_path / 'report.html').read_text()
     assert 'PASS' in page and '://' not in page
     crane = psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-    judged, baseline = (track(read_bag(tmp_path / law), units(crane)) for law in ('computed_torque', 'pd_gravity'))
+    recordings = [read_bag(tmp_path / law, demo.JUDGED_TOPICS) for law in laws]
+    judged, baseline = (track(recording, units(crane)) for recording in recordings)
     assert judged.passed
-    assert all(weak.rms > 5.0 * good.rms for weak, good in zip(baseline.errors, judged.errors))
-    for name in ('motion.png', 'tracking.png', 'forces.png'):
+    assert all(weak.rms > better * good.rms for weak, good in zip(baseline.errors[1:], judged.errors[1:]))
+    pictures = ['motion.png', 'tracking.png', 'forces.png'] + ['pressures.png'] * (level == 'valve')
+    for name in pictures:
         assert (tmp_path / name).stat().st_size > 10_000
+    assert sorted(path.name for path in tmp_path.glob('*.png')) == sorted(pictures)
+    telemetry = recordings[0].telemetry
+    if level == 'effort':
+        assert telemetry is None
+    else:
+        assert telemetry.names == crane.actuators[1:] and np.isfinite(telemetry['pressure_a']).all()
+        assert np.ptp(telemetry['pressure_a'], axis=0).min() > 1e5      # the oil does the work
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])

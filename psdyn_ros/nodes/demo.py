@@ -208,8 +208,9 @@ def _track(setup, manipulator, output):
     """Let both laws follow the demonstration; returns (report.Summary, path of the report)."""
     waypoints = demonstration(manipulator, setup.duration, setup.travel)
     output.mkdir(parents=True, exist_ok=True)
+    laws = ', '.join(NAMES[law] for law in setup.bandwidths)
     print(f'{manipulator.name}: {len(manipulator.actuators)} actuators, {manipulator.total_mass:.2f} kg; '
-          f'{setup.duration:g} s of motion under each of {", ".join(NAMES.values())}', flush=True)
+          f'{setup.duration:g} s of motion under each of {laws}', flush=True)
     runs = []
     for law in setup.bandwidths:
         bag = output / law

@@ -26,7 +26,7 @@ SETTLE = 1.0            # s at neutral valves before the motion begins
 TTL = 0.2               # s; a busy computer may stall a process for a tenth of a second
 SHARE = 0.05            # of its range that a cylinder shall travel
 DROP = 3.5e6            # Pa across an open edge, as a rule
-MOST = 0.5              # spool
+MOST = 0.2              # spool
 SLACK = 100_000         # ns by which stamps of one instant may differ
 COMMANDS, TRUTH = '/demo/joint_commands', '/simulator/ground_truth'
 
