@@ -327,3 +327,30 @@ def test_whatever_comes_the_state_stays_finite(crane, hydraulics, story):
         plant.step(None if what == 'nothing' else command, 1e-3 * random.integers(1, 20))
     for array in (plant.x, plant.xd, plant.fluid, plant.force, plant.telemetry):
         assert np.isfinite(array).all()
+
+
+def test_a_reset_without_supply_holds_the_load_by_closed_valves(plant):
+    plant.disturb('supply', 'pressure', 0.0)
+    plant.reset()
+    assert plant.state == 'held' and plant.supply_pressure[0] == 0.0
+    start = plant.x.copy()
+    fed(plant, 0.5)
+    assert abs(plant.x - start).max() < 1e-4
+
+
+def test_a_load_beyond_the_machine_is_a_fault_at_reset_and_goes_with_the_load(plant):
+    plant.disturb('payload', 'tcp', (5e4, 0.0, 0.0, 0.0))
+    plant.reset()
+    assert plant.state == 'fault' and 'cannot stand still at its start' in plant.fault
+    assert np.isfinite(plant.x).all()
+    plant.step(only(plant, lift_cylinder=0.1), 1e-2)
+    plant.undisturb('payload', 'tcp')
+    plant.reset()
+    assert plant.state == 'held'
+
+
+def test_a_start_that_the_supply_cannot_hold_is_refused(crane):
+    text = open(find_config('hiab_xs031_hydraulics.yaml'), encoding='utf-8').read()
+    weak = read_hydraulics(text.replace('pressure: 19.0e6', 'pressure: 9.0e6'), crane.actuators)
+    with pytest.raises(PsdynError, match='lift_cylinder.*needs'):
+        HydraulicPlant(crane, weak, period=1e-3)

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from ..api.environment import base_rows, wrench_rows
 from ..api.hydraulic_integrator import HydraulicIntegrator
 from ..api.hydraulics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
 from ..kernels.hydraulic_records import (
@@ -23,7 +22,7 @@ from ..kernels.hydraulic_records import (
     VALVE,
 )
 from ..kernels.valve_inversion import pressure_command, velocity_command
-from ..model.errors import ModelError, PsdynError, did_you_mean
+from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
 from .plant import FAULT, HELD, RUNNING
@@ -56,7 +55,7 @@ class HydraulicPlant:
         self.axes, self.cylinder_records, self.supply = hydraulic_records(manipulator, hydraulics)
         self.cylinders = tuple(self.actuators[axis] for axis in self.cylinder_records['axis'])
         self._rows = {name: row for row, name in enumerate(self.cylinders)}
-        self.declared_axes = self.axes.copy()
+        self.declared_axes, self._declared_supply = self.axes.copy(), self.supply.copy()
         self._base, self._wrenches = None, None
         self._start = np.array(manipulator.initial_position if position is None else position, dtype=float)
         self.x = self._start.copy()
@@ -77,6 +76,8 @@ class HydraulicPlant:
         self._bounds = np.array([most.get(mode, effort) for mode, effort in
                                  zip(self.modes, manipulator.limits.effort)])
         self.reset()
+        if self.fault:
+            raise StateError(f"'{manipulator.name}': {self.fault}")
 
     def _checked_modes(self, given):
         modes = dict(self.hydraulics.command_modes)
@@ -112,7 +113,10 @@ class HydraulicPlant:
         return self._integrators[periods]
 
     def reset(self):
-        """Back to the start: static equilibrium, every actuator at its safe output; disturbances stay."""
+        """Back to the start: static equilibrium, every actuator at its safe output; disturbances stay.
+
+        The pressures are those of the supply as it was declared.  What it cannot hold is a fault.
+        """
         self.steps, self.fault, self._last = 0, '', 0
         self._watchdog.reset()
         self._measured.reset()
@@ -125,9 +129,14 @@ class HydraulicPlant:
         self.cylinder_records['command'] = 0.0
         self.safe[:] = True
         self._set_environment()
-        self.fluid[:], self.bristles[:], self.supply_pressure[:] = equilibrium_state(
-            self._mechanism, self.hydraulics, self.axes, self.cylinder_records, self.supply, self.x,
-            base=self._base, wrenches=self._wrenches)
+        try:
+            self.fluid[:], self.bristles[:], _ = equilibrium_state(
+                self._mechanism, self.hydraulics, self.axes, self.cylinder_records, self._declared_supply, self.x,
+                base=self._base, wrenches=self._wrenches)
+        except StateError as error:
+            self.fault = f'it cannot stand still at its start: {error}'
+            return
+        self.supply_pressure[:] = self.supply['pressure']
         self._observe()
 
     @property
@@ -156,11 +165,7 @@ class HydraulicPlant:
         self._set_environment()
 
     def _set_environment(self):
-        env = base_rows(self.manipulator.gravity, self._base)
-        if self._wrenches:
-            bodies, _ = wrench_rows(self.manipulator.machine, self.x, self._wrenches)
-            env = np.vstack((env, bodies))
-        self._env = np.ascontiguousarray(env)
+        self._env = self.manipulator.environment(self.x, base=self._base, wrenches=self._wrenches)
         for integrator in self._integrators.values():
             integrator.set_environment(self._env)
 
