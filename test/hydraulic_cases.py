@@ -7,7 +7,9 @@ from machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.hydraulic_integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics import hydraulic_records
 from psdyn_ros.kernels.hydraulic_records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
+from psdyn_ros.model.hydraulics import read_hydraulics
 
 BAR = 1e5
 # joint: bore, rod, stroke [m], dead volume [m^3], flow at 70 bar [l/min], mechanical stops [m]
@@ -15,6 +17,7 @@ CRANE = {'lift_cylinder': (0.080, 0.045, 0.59, 3e-3, 100.0, (0.0, 0.50)),
          'tilt_cylinder': (0.080, 0.045, 0.59, 4e-3, 100.0, (0.03, 0.58)),
          'telescope': (0.050, 0.030, 1.10, 5e-3, 40.0, (0.0, 1.10))}
 START = (0.0, 0.20, 0.20, 0.20)
+CONFIG = URDF.parent / 'config'
 
 
 def frictionless(manipulator):
@@ -38,7 +41,7 @@ def plain_axes(count):
 
 def plain_cylinder(axis, bore, rod, stroke, dead, litres):
     """A cylinder with a symmetric servo valve of `litres`/min at 70 bar an edge."""
-    c = np.zeros(1, CYLINDER)[0]
+    c = np.zeros((), CYLINDER)
     c['axis'], c['stroke'] = axis, stroke
     c['area_a'], c['area_b'] = pi / 4.0 * bore**2, pi / 4.0 * (bore**2 - rod**2)
     c['dead_a'] = c['dead_b'] = dead
@@ -77,7 +80,7 @@ class Rig:
 
     def balance(self):
         """Set pressures that carry the machine at rest: a quarter of the supply in B, A from the force."""
-        force = self.manipulator.inverse_dynamics(self.x, 0.0 * self.xd, 0.0 * self.xd)
+        force = self.manipulator.gravity_forces(self.x)
         tank, pump = self.supply['return_pressure'][0], self.supply['pressure'][0]
         for c, fluid in zip(self.cylinders, self.fluid):
             i = c['axis']
@@ -117,8 +120,8 @@ class Rig:
         return self.xdd, self.force, self.telemetry
 
 
-def crane(x=START, period=1e-3, substeps=2):
-    """The HIAB XS 031 with its slew held by a stiff brake."""
+def crane(x=START, period=1e-3, substeps=2, change=None):
+    """The HIAB XS 031 with its slew held by a stiff brake; change(rig) is called before it is balanced."""
     manipulator = frictionless(psdyn_ros.load(str(URDF / 'hiab_xs031.urdf')))
     axes = plain_axes(4)
     axes['braked'][0], axes['brake_stiffness'][0], axes['brake_damping'][0] = 1, 1e7, 1e6
@@ -129,4 +132,21 @@ def crane(x=START, period=1e-3, substeps=2):
         axes[i]['cylinder'], axes[i]['drive'] = k, VALVE
         axes[i]['coulomb'], axes[i]['viscous'] = 4000.0, 3000.0
         axes[i]['lower'], axes[i]['upper'] = stops
-    return Rig(manipulator, axes, cylinders, plain_supply(), x, period, substeps)
+    rig = Rig(manipulator, axes, cylinders, plain_supply(), x, period, substeps)
+    if change is not None:
+        change(rig)
+        rig.balance()
+    return rig
+
+
+def excavator(period=1e-3, substeps=2, change=None):
+    """The excavator with its declared hydraulics, in equilibrium, its swing braked."""
+    manipulator = psdyn_ros.load(URDF / 'excavator.urdf')
+    hydraulics = read_hydraulics(CONFIG / 'excavator_hydraulics.yaml', manipulator.actuators)
+    axes, cylinders, supply = hydraulic_records(manipulator, hydraulics)
+    axes['braked'][0], axes['brake_stiffness'][0], axes['brake_damping'][0] = 1, 1e9, 1e8
+    rig = Rig(manipulator, axes, cylinders, supply, manipulator.initial_position, period, substeps)
+    if change is not None:
+        change(rig)
+        rig.balance()
+    return rig
