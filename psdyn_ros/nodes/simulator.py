@@ -144,15 +144,19 @@ class Simulator:
 
     def _publish(self):
         self._clock.publish()
-        self._states = [message for message in self._faults.message(self._outputs.measured()) if message is not None]
+        self._keep(self._faults.message(self._outputs.measured()))
         self._unanswerable = not self._states
         self._outputs.publish_states(self._states)
         self._outputs.publish_details()
 
+    def _keep(self, messages):
+        """Keep messages of joint states; None stands for a period in which nothing was measured."""
+        self._states = [message for message in messages if message is not None]
+
     def _repeat(self):
         if self._waiting and not self.paused and self._plant.state != FAULT:
             if not self._states:
-                self._states = [self._outputs.measured()]
+                self._keep([self._outputs.measured()])
             self._clock.publish()
             self._outputs.publish_states(self._states)
 
@@ -177,10 +181,9 @@ class Simulator:
         if not self.paused:
             return 'not paused'
         for _ in range(periods):
-            if self._plant.state == FAULT:
-                return f'FAULT: {self._plant.fault}'
-            self._run(1, single=True)
-        return ''
+            if self._plant.state != FAULT:
+                self._run(1, single=True)
+        return f'FAULT: {self._plant.fault}' if self._plant.fault else ''
 
     def reset(self, *, state, time):
         """Go back to the start: the machine with its sensors and faults, simulated time; why that failed, or ''."""
