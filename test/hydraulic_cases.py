@@ -41,7 +41,7 @@ def plain_axes(count):
 
 def plain_cylinder(axis, bore, rod, stroke, dead, litres):
     """A cylinder with a symmetric servo valve of `litres`/min at 70 bar an edge."""
-    c = np.zeros((), CYLINDER)
+    c = np.zeros(1, CYLINDER)[0]
     c['axis'], c['stroke'] = axis, stroke
     c['area_a'], c['area_b'] = pi / 4.0 * bore**2, pi / 4.0 * (bore**2 - rod**2)
     c['dead_a'] = c['dead_b'] = dead
