@@ -12,7 +12,7 @@ README = (ROOT / 'README.md').read_text()
 
 def test_parameter_tables_are_those_of_the_nodes():
     parameters = pytest.importorskip('psdyn_ros.nodes.parameters')
-    for table in (parameters.SIMULATOR, parameters.CONTROLLER):
+    for _, table in parameters.TABLES:
         for line in parameters._markdown('', table):
             assert line in README or not line.startswith('|')
 

@@ -3,6 +3,7 @@
 `python3 -m psdyn_ros.nodes.parameters` prints the tables.
 """
 
+import math
 import sys
 from dataclasses import dataclass, fields, replace
 from types import SimpleNamespace
@@ -44,6 +45,8 @@ class Parameter:
 
 
 MODES = ('valve', 'pressure', 'velocity', 'effort')     # of commands of actuators that a cylinder drives
+
+FORCE, PRESSURES = 'force', 'pressures'      # what a rig measures
 
 MACHINE = (
     Parameter('robot_description', '',
@@ -113,6 +116,23 @@ CONTROLLER = MACHINE + (
               1e-4, 10.0),
     Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
 )
+
+RIG = MACHINE + (
+    Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply of the machine'),
+    Parameter('cylinder', '', 'the cylinder that is on the rig'),
+    Parameter('measures', FORCE, 'what is measured; of light loads rather pressures, since friction that '
+                         'comes late chatters', choices=(FORCE, PRESSURES)),
+    Parameter('rate', 500.0, 'Hz at which the rig steps and measures', 50.0, 5000.0),
+    Parameter('substeps', 2, 'integration steps in one step of the rig', 1, 100),
+    Parameter('step_on_motion', False, 'lock-step: the rig goes to the instant of each motion and measures '
+                         'there'),
+    Parameter('bandwidth', 200.0, 'rad/s with which the rod follows the load', 10.0, 2000.0),
+    Parameter('initial_force', math.nan, 'N with which the cylinder begins; nan: what holds the machine at '
+                         'its initial position'),
+    Parameter('ttl', 0.02, 's without a command after which the spool goes to neutral', 0.001, 10.0),
+)
+
+TABLES = ('simulator', SIMULATOR), ('controller', CONTROLLER), ('rig', RIG)
 
 
 def command_modes(hydraulics):
@@ -229,7 +249,7 @@ def _markdown(title, table):
 
 def main():
     """Print the tables as Markdown."""
-    for title, table in (('simulator', SIMULATOR), ('controller', CONTROLLER)):
+    for title, table in TABLES:
         print('\n'.join(_markdown(title, table)))
     return 0
 

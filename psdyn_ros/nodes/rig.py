@@ -39,22 +39,6 @@ from .robot_description import load_machine
 NEWEST = QoSProfile(depth=1)
 STATES = QoSProfile(depth=10)
 JUMP = 0.01             # m between rod and load beyond which the load was put elsewhere
-FORCE, PRESSURES = 'force', 'pressures'
-
-RIG = parameters.MACHINE + (
-    parameters.Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply of the machine'),
-    parameters.Parameter('cylinder', '', 'the cylinder that is on the rig'),
-    parameters.Parameter('measures', FORCE, 'what is measured; of light loads rather pressures, since friction that '
-                         'comes late chatters', choices=(FORCE, PRESSURES)),
-    parameters.Parameter('rate', 500.0, 'Hz at which the rig steps and measures', 50.0, 5000.0),
-    parameters.Parameter('substeps', 2, 'integration steps in one step of the rig', 1, 100),
-    parameters.Parameter('step_on_motion', False, 'lock-step: the rig goes to the instant of each motion and measures '
-                         'there'),
-    parameters.Parameter('bandwidth', 200.0, 'rad/s with which the rod follows the load', 10.0, 2000.0),
-    parameters.Parameter('initial_force', math.nan, 'N with which the cylinder begins; nan: what holds the machine at '
-                         'its initial position'),
-    parameters.Parameter('ttl', 0.02, 's without a command after which the spool goes to neutral', 0.001, 10.0),
-)
 
 
 class Rig:
@@ -62,7 +46,7 @@ class Rig:
 
     def __init__(self, node):
         self._node = node
-        p = parameters.declare(node, RIG)
+        p = parameters.declare(node, parameters.RIG)
         machine = load_machine(node, p)
         hydraulics = read_hydraulics(p.hydraulics, machine.actuators)
         rigs = [CylinderRig(machine, hydraulics, p.cylinder, period=1.0 / p.rate, substeps=p.substeps,
@@ -76,7 +60,7 @@ class Rig:
         self._fault = ''
         self._deadlines = pacing.Deadlines(round(SECOND / p.rate), 0.05 * SECOND)
         self._rejections = Rejections(node.get_logger().warning)
-        if p.measures == FORCE:
+        if p.measures == parameters.FORCE:
             self._force_writer = conversions.JointStateWriter((p.cylinder,))
             self._publisher, self._fill = node.create_publisher(JointState, '~/measured', STATES), self._fill_force
         else:

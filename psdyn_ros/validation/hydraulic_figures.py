@@ -24,7 +24,7 @@ def pressures(telemetry, start, until, title):
                                    ('supply_pressure', 'supply', BLACK)):
             left.plot(time[shown], BAR * telemetry[label][shown, i], color=color, linewidth=1.2, label=text)
         left.set_ylabel(f'{name} [bar]')
-        left.set_ylim(bottom=0.0)
+        left.set_ylim(0.0, 1.3 * left.dataLim.ymax)     # room for the legend
         right.plot(time[shown], telemetry['valve_command'][shown, i], color=BLACK, linewidth=2.5, alpha=0.3,
                    label='command')
         right.plot(time[shown], telemetry['spool_position'][shown, i], color=BLUE, linewidth=1.2, label='spool')
@@ -35,7 +35,7 @@ def pressures(telemetry, start, until, title):
         right.set_ylabel('spool [1]')
         flow.set_ylabel('flow [l/min]')
         if i == 0:
-            left.legend(fontsize=9, ncols=3)
+            left.legend(fontsize=9, ncols=3, loc='upper left')
             lines = [*right.get_lines(), *flow.get_lines()]
             right.legend(lines, [line.get_label() for line in lines], fontsize=9, ncols=3)
     grid[0][0].set_title(f'pressures, {title}')
