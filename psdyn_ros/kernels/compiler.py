@@ -111,6 +111,19 @@ def entry(function):
     return _compile(function, FLAGS | {'nogil': False})
 
 
+def generic(function):
+    """Compile `function`, some of whose arguments are kernels, for calls from kernels that know which.
+
+    Cached with its callers only: Numba's index cannot keep the types of functions for certain.
+    """
+    return _compile(function, FLAGS | {'nogil': False, 'cache': False})
+
+
+def generic_kernel(function):
+    """The same, into its callers, as `kernel`."""
+    return _compile(function, FLAGS | {'forceinline': True, 'cache': False})
+
+
 FLAGS['cache'] = CACHE_FOLDER is not None
 if compiled and _supports_no_nrt():
     FLAGS['_nrt'] = False

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiler import entry, kernel
+from .compiler import generic, generic_kernel, kernel
 from .elimination import (
     eliminate_chambers,
     fluid_increments,
@@ -73,7 +73,7 @@ def drive_force(b, cylinders, fluid):
     return c['area_a'] * p[PRESSURE_A] - c['area_b'] * p[PRESSURE_B]
 
 
-@entry
+@generic
 def rates(place, accelerate, machine, s, n, U, F):
     """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
     q, qd, force = s.actuators[0], s.actuators[1], s.actuators[2]
@@ -122,7 +122,7 @@ def copy_inertia(s, n):
             L[i, j] = M[i, j]
 
 
-@kernel
+@generic_kernel
 def far_accelerations(along, onto, machine, s, n, h, F):
     """Set actuators[6]: accelerations of the actuators where friction is that of the velocities v + h a."""
     qd, ahead, change, far, column = s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[6], s.dofs[0]
@@ -146,7 +146,7 @@ def far_accelerations(along, onto, machine, s, n, h, F):
         far[i] += ahead[i]
 
 
-@entry
+@generic
 def prepare(along, onto, laden, machine, s, n, h, U, F):
     """Set all slopes at U on the way to U + h F and factorise M + A' E A; return the system's border of the supply.
 
@@ -181,7 +181,7 @@ def prepare(along, onto, laden, machine, s, n, h, U, F):
     cholesky(s.inertia[1], n)
 
 
-@kernel
+@generic_kernel
 def prepare_supply(along, onto, machine, s, n, h, line, line_rate):
     """Set the border's column in dofs[1]; return gh / capacity and the Schur complement of the supply's pressure."""
     supply, column, reach, border = s.supply[0], s.dofs[1], s.actuators[3], s.actuators[5]
@@ -201,7 +201,7 @@ def prepare_supply(along, onto, machine, s, n, h, line, line_rate):
     return scale, 1.0 + scale * slope
 
 
-@entry
+@generic
 def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
     """Write the increments K of a stage for its right-hand side R; scale, schur: of `prepare_supply`, 0 without."""
     q_part, force, rhs = s.actuators[3], s.actuators[4], s.dofs[0]
@@ -255,7 +255,7 @@ def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
     K[K.shape[0] - 1] = ks
 
 
-@kernel
+@generic_kernel
 def advance(place, accelerate, inertia, along, onto, laden, machine, s, n, h, substeps):
     """Advance states[0] by `substeps` of h [s]; return (status, sub-steps done), the last good state kept."""
     U, F, K1, K2, stage = s.states[0], s.states[1], s.states[2], s.states[3], s.states[4]
