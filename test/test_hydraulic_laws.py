@@ -3,6 +3,7 @@ import os
 
 import numpy as np
 import pytest
+import scipy.linalg
 import urdf_text as urdf
 from hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
 
@@ -104,8 +105,9 @@ def lossless(rig):
     rig.cylinders['holding'] = 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('machine, seconds, fall', [
-    (crane, 2.0, (60 * BAR, 40 * BAR, 30 * BAR)), pytest.param(excavator, 0.5, 30 * BAR, marks=pytest.mark.slow)])
+    (crane, 2.0, (60 * BAR, 40 * BAR, 30 * BAR)), (excavator, 0.5, 30 * BAR)])
 def test_closed_and_lossless_it_keeps_its_energy_to_second_order(machine, seconds, fall):
     drift = []
     for substeps in (1, 2, 4):
@@ -116,6 +118,30 @@ def test_closed_and_lossless_it_keeps_its_energy_to_second_order(machine, second
         drift.append(abs(parts.sum(axis=1) - parts[0].sum()).max() / exchanged)
     assert drift[1] < 1e-3
     assert drift[0] / drift[1] > 3.0 and drift[1] / drift[2] > 3.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('mode', [0, 1, 2])
+def test_closed_cylinders_ring_at_the_frequencies_of_the_coupled_eigenproblem(mode):
+    rig = crane(change=lossless)
+    c, x, moved = rig.cylinders, rig.x, slice(1, None)
+    v_a, v_b = c['dead_a'] + c['area_a'] * x[moved], c['dead_b'] + c['area_b'] * (c['stroke'] - x[moved])
+    gravity = [(rig.manipulator.gravity_forces(x + dx) - rig.manipulator.gravity_forces(x - dx)) / 2e-6
+               for dx in 1e-6 * np.eye(4)]
+    K = np.diag(c['bulk'] * (c['area_a']**2 / v_a + c['area_b']**2 / v_b)) + np.transpose(gravity)[moved, moved]
+    M = rig.manipulator.mass_matrix(x)[moved, moved]
+    squares, shapes = scipy.linalg.eigh(K, M)
+    frequency = np.sqrt(squares[mode]) / (2 * np.pi)
+    assert (1.3, 3.8, 19.0)[mode] < frequency < (2.0, 4.5, 22.0)[mode]
+    push = 1e-5 * shapes[:, mode] / abs(shapes[:, mode]).max()
+    x[moved] += push
+    rig.fluid[:, 0] -= c['bulk'] * c['area_a'] / v_a * push
+    rig.fluid[:, 1] += c['bulk'] * c['area_b'] / v_b * push
+    rows = rig.run(round(4000 / frequency))
+    swing = (rows[:, moved.start:4] - rows[:, moved.start:4].mean(axis=0)) @ M @ shapes[:, mode]
+    k = np.flatnonzero((swing[1:] > 0) & (swing[:-1] <= 0))
+    crossings = 1e-3 * (k - swing[k] / (swing[k + 1] - swing[k]))
+    assert np.diff(crossings).mean() == pytest.approx(1.0 / frequency, rel=0.01)
 
 
 def test_stored_energy_grows_no_faster_than_ports_feed_it():
@@ -195,6 +221,7 @@ def test_a_load_holding_valve_holds_though_the_spool_is_stuck_open(valve):
         assert rows[-1, 1] - rig.run(1000)[-1, 1] > 0.02
 
 
+@pytest.mark.slow
 def test_bristles_give_way_elastically_below_the_breakaway_force_and_slide_above_it():
     rig = crane()
     axis, sigma = 3, 8e6
