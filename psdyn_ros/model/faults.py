@@ -10,7 +10,6 @@ Faults of sensors, messages and the machine, and YAML schedules of them.
 `python3 -m psdyn_ros.model.faults` prints the table of kinds.
 """
 import math
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ import yaml
 
 from .errors import ModelError, UnknownNameError, did_you_mean, shorten
 from .parameter_blocks import check_untagged
-from .parameter_file import NUMBER, Parameter, ParameterFile, checked_number, plain
+from .parameter_file import NUMBER, Parameter, ParameterFile, checked_number, open_parameters, plain
 
 SENSOR, MESSAGE, CYLINDER, SUPPLY, OIL, PAYLOAD, MODEL = (
     'sensor', 'message', 'cylinder', 'supply', 'oil', 'payload', 'model')
@@ -126,12 +125,7 @@ def read_faults(source):
     Targets are checked by `placed`, once the machine is known.  Raises ModelError, UnknownNameError or
     DuplicateNameError that name the file, its line and the key.
     """
-    if isinstance(source, str) and '\n' in source:
-        file = ParameterFile('faults file', 'text', _short(source))
-    elif isinstance(source, (str, os.PathLike)):
-        file = ParameterFile('faults file', source, most=MOST_TEXT)
-    else:
-        raise ModelError(f'faults {source!r:.80}: expected a YAML file or YAML text')
+    file = open_parameters('faults', source, MOST_TEXT)
     node = file.section(SECTION)
     check_untagged(file, node, SECTION)
     if not isinstance(node, yaml.SequenceNode):

@@ -19,7 +19,6 @@ SI units; pressures are gauge.  Chamber A is the piston side, which extends the 
 stands in exactly one of `cylinders` and `axes`.  `python3 -m psdyn_ros.model.hydraulics` prints all parameters.
 """
 import math
-import os
 import sys
 from dataclasses import dataclass, field
 
@@ -37,7 +36,7 @@ from .parameter_blocks import (
     numbers,
     read_block,
 )
-from .parameter_file import ParameterFile
+from .parameter_file import open_parameters
 
 MOST_TEXT = 256 * 1024
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
@@ -252,7 +251,7 @@ def read_hydraulics(source, actuators):
     actuators: names of the machine's actuators, of which each must be there once.  Raises ModelError, UnknownNameError,
     DuplicateNameError or ActuationError that name the file, its line, the joint and the parameter.
     """
-    file = _open(source)
+    file = open_parameters('hydraulics', source, MOST_TEXT)
     nodes = {}
     for key, node in file.mapping(file.root):
         if key.value not in SECTIONS:
@@ -281,16 +280,6 @@ def read_hydraulics(source, actuators):
     return Hydraulics(supply=supply, oil=oil, where=f"{file.kind} '{file.path}'",
                       **{name: {joint: found[joint][0] for joint in actuators if joint in found}
                          for name, found in (('cylinders', cylinders), ('axes', axes))})
-
-
-def _open(source):
-    if isinstance(source, str) and '\n' in source:
-        if len(source) > MOST_TEXT:
-            raise ModelError(f'the hydraulics have {len(source)} characters; at most {MOST_TEXT} are read')
-        return ParameterFile('hydraulics file', 'text', source)
-    if not isinstance(source, (str, os.PathLike)):
-        raise ModelError(f'hydraulics {source!r:.80}: expected a YAML file or YAML text')
-    return ParameterFile('hydraulics file', source, most=MOST_TEXT)
 
 
 def _read_joints(file, nodes, section, actuators):

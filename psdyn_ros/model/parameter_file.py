@@ -1,5 +1,6 @@
 """Described, ranged parameters, and YAML files of them of which every key knows its line."""
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -61,6 +62,20 @@ def checked_number(parameter, where, value):
         raise ModelError(f'{where} is {number:g}; expected {parameter.low:g} to {parameter.high:g} '
                          f'({parameter.description})')
     return number
+
+
+def open_parameters(what, source, most):
+    """Return the `ParameterFile` of a YAML file, or of YAML text, which has more than one line.
+
+    what  it declares, 'sensors'; most: bytes or characters that are read
+    """
+    if isinstance(source, str) and '\n' in source:
+        if len(source) > most:
+            raise ModelError(f'the {what} have {len(source)} characters; at most {most} are read')
+        return ParameterFile(f'{what} file', 'text', source)
+    if not isinstance(source, (str, os.PathLike)):
+        raise ModelError(f'{what} {source!r:.80}: expected a YAML file or YAML text')
+    return ParameterFile(f'{what} file', source, most=most)
 
 
 class ParameterFile:

@@ -13,13 +13,12 @@ What the sensors of a machine do to what they measure, from YAML.
 Channels are named `<joint>.<kind>`: position, velocity, effort, and pressure_a and pressure_b, which are of the kind
 pressure.  `python3 -m psdyn_ros.model.sensors` prints the table of parameters.
 """
-import os
 import sys
 from dataclasses import dataclass, field, replace
 
 from .errors import ModelError, UnknownNameError, did_you_mean, shorten
 from .parameter_blocks import check_untagged, markdown, number, read_block
-from .parameter_file import ParameterFile
+from .parameter_file import open_parameters
 
 KINDS = {'position': 'm or rad', 'velocity': 'm/s or rad/s', 'effort': 'N or N m', 'pressure': 'Pa'}
 KIND_OF = {'position': 'position', 'velocity': 'velocity', 'effort': 'effort', 'pressure_a': 'pressure',
@@ -70,7 +69,7 @@ def read_sensors(source, channels, chosen=''):
     """
     kinds = {channel: kind_of(channel) for channel in channels}
     joints = {channel.rpartition('.')[0] for channel in kinds}
-    file = _open(source)
+    file = open_parameters('sensors', source, MOST_TEXT)
     top = _known(file, file.root, (DEFAULT, JOINTS, SETS), 'section')
     sets = {'': _read_set(file, top, joints)}
     if SETS in top:
@@ -83,16 +82,6 @@ def read_sensors(source, channels, chosen=''):
     return SensorSettings({channel: replace(default.get(kind, Sensor()),
                                             **own.get((channel.rpartition('.')[0], kind), {}))
                            for channel, kind in kinds.items()})
-
-
-def _open(source):
-    if isinstance(source, str) and '\n' in source:
-        if len(source) > MOST_TEXT:
-            raise ModelError(f'the sensors have {len(source)} characters; at most {MOST_TEXT} are read')
-        return ParameterFile('sensors file', 'text', source)
-    if not isinstance(source, (str, os.PathLike)):
-        raise ModelError(f'sensors {source!r:.80}: expected a YAML file or YAML text')
-    return ParameterFile('sensors file', source, most=MOST_TEXT)
 
 
 def _known(file, node, names, what):
