@@ -56,7 +56,7 @@ REST = 0.3                  # s that are recorded after the motion
 JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
 RECORDED = {TOPICS.states: JointState, JUDGED_TOPICS.states: JointState, TOPICS.commands: JointState,
             TOPICS.reference: JointTrajectory, TOPICS.statistics: Float64MultiArray}
-SETTINGS = ('duration', 'bandwidth', 'baseline_bandwidth', 'travel')    # of `demo` in a configuration
+SETTINGS = ('level', 'duration', 'bandwidth', 'baseline_bandwidth', 'travel')    # of `demo` in a configuration
 
 
 class Setup(NamedTuple):
@@ -91,7 +91,8 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
 
     machine             URDF file, or the name of a machine of the package, which brings its configuration
     output_dir          folder for the bags, the figures and report.html
-    level               what the controller commands: 'valve' or 'effort'; None: valves where the machine has hydraulics
+    level               what the controller commands: 'valve' or 'effort'; None: as the
+                        configuration says, else valves where the machine has hydraulics
     rig                 a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
     real_time           whether machine and rig run on the clock rather than in lock-step
     config              ROS parameter file of both nodes, and of `demo`
@@ -136,7 +137,7 @@ def _setup(machine, level, config, given):
         configured[node] = {'rate': RATE, **configured[node], **{name: given[name] for name in ('rate', 'assembly')
                                                                  if name in given}}
         configured[node]['rate'] = _number('rate', configured[node])
-    level = _set_level(level, machine if of_package else None, configured)
+    level = _set_level(level or configured['demo'].get('level'), machine if of_package else None, configured)
     duration, travel = _number('duration', settings), settings.get('travel', {})
     if not 0.5 <= duration <= 600.0:
         raise DemoError(f'duration {duration:g} s: expected 0.5 to 600')
