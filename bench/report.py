@@ -126,13 +126,22 @@ def _startup(records):
         for r in records])
 
 
+def _hydraulics(record):
+    return '\n\n'.join((
+        _text(('part', 'median us', 'best us'), [
+            (r['part'], _us(r['median_us']), _us(r['best_us'])) for r in record['cost']]),
+        _text(('method', 'settings', 'seconds for 3', 'times real time', 'strokes mm', 'pressures %'), [
+            (r['method'], r['settings'], f'{r["s"]:.3g}', f'{r["faster"]:.3g}', f'{r["strokes_mm"]:.1e}',
+             f'{r["pressures_percent"]:.1e}') for r in record['cycle']])))
+
+
 def _closure(record):
     return f'{record["strokes"]} strokes: a rod eye is at most {record["largest_m"]:.1e} m from its pin'
 
 
 _TABLES = {'crane': _engines, 'chains': _chains, 'batch': _batch, 'cost': _cost, 'general': _general,
-           'modules': _modules, 'jacobians': _jacobians, 'derivatives': _derivatives, 'startup': _startup,
-           'closure': _closure}
+           'modules': _modules, 'jacobians': _jacobians, 'derivatives': _derivatives, 'hydraulics': _hydraulics,
+           'startup': _startup, 'closure': _closure}
 
 
 def targets(results):
@@ -171,6 +180,7 @@ def targets(results):
             per_module = cost[task, 128]['us_per_module']
             target(f'{task}: us per loop module, n = 128', per_module, 0.2, form='{:.3f}')
     _general_targets(results, target)
+    _hydraulic_targets(results.get('hydraulics'), target)
     for (group, state), r in startup.items():
         seconds = {('closed form', 'cold'): 40.0, ('closed form', 'warm'): 2.0}.get((group, state))
         if seconds:
@@ -200,6 +210,21 @@ def _general_targets(results, target):
             if r['machine'] == 'crane':
                 target('crane: derivatives of forward dynamics, best us', r['best_us'], 3.0)
             target(f'{r["machine"]}: error of our derivatives against differences', r['error'], 1e-8, form='{:.1e}')
+
+
+def _hydraulic_targets(record, target):
+    """A step of the crane on valves in real time with room to spare, as accurate as it must be."""
+    if record is None:
+        return
+    steps = {r['substeps']: r['best_us'] for r in record['cost'] if r['mode'] == 'native'}
+    for substeps, bound in ((2, 15.0), (4, 25.0)):
+        target(f'crane on valves: step of 1 ms, {substeps} sub-steps, best us', steps[substeps], bound)
+    ours = record['cycle'][0]
+    target('crane on valves: offline, times real time', ours['faster'], 50.0, at_least=True, form='{:.0f}')
+    target('crane on valves: strokes against Radau [mm]', ours['strokes_mm'], 0.02, form='{:.1e}')
+    target('crane on valves: pressures against Radau [% of supply]', ours['pressures_percent'], 0.1, form='{:.1e}')
+    for peer in record['cycle'][2:]:
+        target(f'{peer["method"]}, as accurate / ours, time', peer['s'] / ours['s'], 1, at_least=True, form='{:.1f}')
 
 
 def targets_table(records):

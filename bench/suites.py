@@ -10,6 +10,7 @@ import numpy as np
 
 from bench import derivatives as own_derivatives
 from bench import general as general_loops
+from bench import hydraulics as hydraulic_crane
 from bench import jacobians as peer_jacobians
 from bench import machines, ours
 from bench.comparison import compare
@@ -158,6 +159,12 @@ def _first_calls(environment):
     return records
 
 
+def hydraulics(effort):
+    """The crane on valves: cost of a step of 1 ms and of its parts, and a work cycle against scipy and Runge-Kutta."""
+    return {'cost': hydraulic_crane.cost(effort.rounds, effort.slot),
+            'cycle': hydraulic_crane.cycle(5 if effort.cold else 1)}
+
+
 def closure(effort):
     """Closing error of the crane's pins over the stroke: our joint positions, Pinocchio's kinematics."""
     machine = machines.crane()
@@ -169,7 +176,7 @@ def closure(effort):
 
 
 SUITES = {suite.__name__: suite for suite in (
-    crane, chains, batch, cost, general, modules, jacobians, derivatives, startup, closure)}
+    crane, chains, batch, cost, general, modules, jacobians, derivatives, hydraulics, startup, closure)}
 
 
 def _fewer(effort):
