@@ -7,10 +7,12 @@ import traceback
 from importlib.metadata import PackageNotFoundError, version
 
 from .api.check import check_report
+from .api.hydraulic_report import hydraulic_report
 from .api.load import load
 from .formulations.adapters import Mechanism, call_witnesses
 from .model.errors import ModelError, PsdynError
-from .model.locate import find_machine, machine_names
+from .model.hydraulics import read_hydraulics
+from .model.locate import find_config, find_machine, machine_names
 from .papers import SECTIONS
 from .validation.witness import compare, witness_report
 
@@ -48,6 +50,8 @@ def _parser():
     check.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
     check.add_argument('--actuated', nargs='+', metavar='JOINT', help='actuated joints, overrules <ros2_control>')
     check.add_argument('--loops-file', metavar='YAML', help='further loop closures')
+    check.add_argument('--hydraulics', metavar='FILE',
+                       help='cylinders, valves and supply to print too (default: those of the machine of the package)')
     check.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
     check.add_argument('--witness', action='store_true',
                        help='compare the dynamics with every other formulation that applies, on random states')
@@ -142,6 +146,11 @@ def _check(options):
     if options.witness:
         return _witness(manipulator, options.states, options.seed)
     print(check_report(manipulator))
+    hydraulics = options.hydraulics
+    if hydraulics is None and not os.path.isfile(options.file):
+        hydraulics = find_config(f'{options.file}_hydraulics.yaml')
+    if hydraulics:
+        print('\n' + hydraulic_report(manipulator, read_hydraulics(hydraulics, manipulator.actuators)))
     return 0
 
 

@@ -12,7 +12,7 @@ from one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import cli
-from psdyn_ros.model.locate import find_machine, machine_names
+from psdyn_ros.model.locate import find_config, find_machine, machine_names
 
 ROOT = Path(__file__).resolve().parent.parent
 URDF = ROOT / 'urdf'
@@ -75,7 +75,9 @@ def test_the_lift_of_the_crane(psdyn):
 
 
 def test_machines_of_the_package_by_name(psdyn):
-    assert psdyn('check', 'hiab_xs031') == psdyn('check', URDF / 'hiab_xs031.urdf')
+    by_name, by_file = psdyn('check', 'hiab_xs031'), psdyn('check', URDF / 'hiab_xs031.urdf')
+    assert by_name[0] == by_file[0] == 0
+    assert by_name[1].startswith(by_file[1]) and 'hydraulics file' in by_name[1]
     code, _, errors = psdyn('check', 'hiab_xs31')
     assert code == 2
     assert "psdyn: ModelError: 'hiab_xs31': no such file or machine; did you mean 'hiab_xs031'" in errors
@@ -257,3 +259,28 @@ def test_a_reader_that_goes_away():
     done = subprocess.run(['bash', '-o', 'pipefail', '-c', command], cwd=ROOT, capture_output=True, text=True,
                           timeout=120, env={**os.environ, 'NUMBA_DISABLE_JIT': '0'})
     assert done.returncode == 0 and done.stdout == 'hiab_xs031: 4 DoF, 4' and done.stderr == ''
+
+
+def test_check_prints_the_hydraulics_of_a_machine(capsys):
+    assert cli.main(['check', 'hiab_xs031']) == 0
+    said = capsys.readouterr().out
+    assert '3 cylinders, 190 bar over 10 bar' in said
+    assert 'lift_cylinder: pushes 92.1 kN, pulls 60.3 kN' in said and 'slew: no cylinder, safe output brake' in said
+    assert 'toggle point at 0.553229 m' in said
+    frequencies = [float(f) for f in said.split('on closed valves: ')[1].split(' Hz')[0].split(', ')]
+    assert 1.4 < frequencies[0] < 1.8 and 4.0 < frequencies[1] < 4.4 and 20.0 < frequencies[2] < 21.5
+
+
+def test_check_says_where_the_supply_cannot_hold_the_machine(tmp_path, capsys):
+    weak = tmp_path / 'weak.yaml'
+    text = open(find_config('hiab_xs031_hydraulics.yaml'), encoding='utf-8').read()
+    weak.write_text(text.replace('pressure: 19.0e6', 'pressure: 9.0e6'))
+    assert cli.main(['check', 'hiab_xs031', '--hydraulics', str(weak)]) == 0
+    assert 'lift_cylinder' in capsys.readouterr().out.split('2 warning(s)')[1]
+
+
+def test_check_refuses_hydraulics_that_do_not_fit(tmp_path, capsys):
+    wrong = tmp_path / 'wrong.yaml'
+    wrong.write_text('supply: {pressure: 1.0e7}\noil: {bulk_modulus: 8.0e8}\ncylinders: {}\naxes: {}\n')
+    assert cli.main(['check', 'hiab_xs031', '--hydraulics', str(wrong)]) == 2
+    assert 'nothing for slew' in capsys.readouterr().err

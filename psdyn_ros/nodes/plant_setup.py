@@ -74,11 +74,14 @@ def _force_level(p, manipulator, start, given):
 
 def _hydraulic(node, p, manipulator, start, given):
     # without hydraulics nobody waits for its kernels
+    from ..api.hydraulic_checks import check_hydraulics
     from ..model.hydraulics import read_hydraulics
     from ..simulation.hydraulic_plant import HydraulicPlant
     if given:
         raise ParameterError('parameters external_forces: not with hydraulics; wrenches come on ~/tool_wrench')
     hydraulics = read_hydraulics(p.hydraulics, manipulator.actuators)
+    for warning in check_hydraulics(manipulator, hydraulics):
+        node.get_logger().warning(warning)
     table = parameters.command_modes(hydraulics)
     modes = dict(zip(hydraulics.command_modes, parameters.declare_map(node, table)))
 
