@@ -46,8 +46,9 @@ def hydraulic_report(manipulator, hydraulics):
                f'{BAR * fluid[row, PRESSURE_B]:.1f} bar; ')
             + f'{1e-6 * oil_stiffness(c, stroke):.2f} MN/m of oil']
     lines += [f'  {name}: no cylinder, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
-    frequencies = natural_frequencies(mechanism, hydraulics, *records, x)
-    lines.append('  natural frequencies on closed valves: ' + ', '.join(f'{f:.2f}' for f in frequencies) + ' Hz')
+    if fluid is not None:
+        frequencies = natural_frequencies(mechanism, hydraulics, *records, x, fluid=fluid)
+        lines.append('  natural frequencies on closed valves: ' + ', '.join(f'{f:.2f}' for f in frequencies) + ' Hz')
     warnings = (*warnings, held) if held else warnings
     lines.append(f'  {len(warnings)} warning(s)' + (':' if warnings else ''))
     return '\n'.join([*lines, *(f'    {warning}' for warning in warnings)])
