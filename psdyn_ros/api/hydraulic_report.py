@@ -41,10 +41,8 @@ def hydraulic_report(manipulator, hydraulics):
             f'  {name}: pushes {1e-3 * push:.1f} kN, pulls {1e-3 * pull:.1f} kN; '
             f'{LITRES_PER_MINUTE * c["gain"][PA] * np.sqrt(high - low):.0f} l/min of free flow, '
             f'safe output {hydraulics.safe_outputs[name]}, commands: {hydraulics.command_modes[name]}',
-            f'    at rest {1e-3 * force:.1f} kN, {100.0 * share:.0f} % of what it can; '
-            + ('' if fluid is None else f'pressures {BAR * fluid[row, PRESSURE_A]:.1f} and '
-               f'{BAR * fluid[row, PRESSURE_B]:.1f} bar; ')
-            + f'{1e-6 * oil_stiffness(c, stroke):.2f} MN/m of oil']
+            f'    at rest {1e-3 * force:.1f} kN, {100.0 * share:.0f} % of what it can'
+            + ('' if fluid is None else _at_rest(c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
     lines += [f'  {name}: no cylinder, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
     if fluid is not None:
         frequencies = natural_frequencies(mechanism, hydraulics, *records, x, fluid=fluid)
@@ -52,3 +50,8 @@ def hydraulic_report(manipulator, hydraulics):
     warnings = (*warnings, held) if held else warnings
     lines.append(f'  {len(warnings)} warning(s)' + (':' if warnings else ''))
     return '\n'.join([*lines, *(f'    {warning}' for warning in warnings)])
+
+
+def _at_rest(cylinder, stroke, pressure_a, pressure_b):
+    stiffness = oil_stiffness(cylinder, stroke, pressure_a, pressure_b)
+    return f'; pressures {BAR * pressure_a:.1f} and {BAR * pressure_b:.1f} bar; {1e-6 * stiffness:.2f} MN/m of oil'
