@@ -306,6 +306,24 @@ def test_a_stale_measurement_freezes_and_good_ones_release_after_probation(plant
     assert not plant.frozen
 
 
+def test_commands_that_come_and_go_do_not_loosen_a_frozen_cylinder(plant):
+    hold = plant.force[1]
+    plant.measure_cylinder('lift_cylinder', force=hold)
+    plant.step(only(plant, lift_cylinder=0.0), 1e-3)
+    plant.measure_cylinder('lift_cylinder', force=float('nan'))
+    where = plant.x[1]
+    for _ in range(3):
+        fed(plant, 0.1)                         # beyond ttl
+        assert 'lift_cylinder' in plant.held and plant.frozen
+        fed(plant, 0.1, lift_cylinder=0.5)
+        assert 'lift_cylinder' not in plant.held and plant.frozen
+        assert abs(plant.x[1] - where) < 1e-3
+    plant.reset()
+    assert not plant.frozen
+    fed(plant, 0.3, lift_cylinder=0.3)
+    assert plant.x[1] > where + 2e-3            # its model moves it again
+
+
 def test_an_unknown_cylinder_is_named(plant):
     with pytest.raises(PsdynError, match="cylinder 'lift': no such cylinder"):
         plant.measure_cylinder('lift', force=0.0)

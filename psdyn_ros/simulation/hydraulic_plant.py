@@ -151,7 +151,7 @@ class HydraulicPlant:
 
     @property
     def held(self):
-        """Names of the actuators at their safe outputs, and of cylinders under test that are frozen."""
+        """Names of the actuators at their safe outputs."""
         return tuple(name for name, safe in zip(self.actuators, self.safe) if safe)
 
     @property
@@ -209,6 +209,8 @@ class HydraulicPlant:
     def _release(self, axis):
         """Obey commands from here on."""
         self.safe[axis] = False
+        if self._measured.drives(axis):
+            return
         record = self.axes[axis]
         record['braked'] = 0
         if self.modes[axis] == 'effort':
@@ -217,6 +219,8 @@ class HydraulicPlant:
     def _make_safe(self, axis, hold):
         """Take the declared safe output; hold (actuators,) are efforts that keep the machine at rest."""
         self.safe[axis] = True
+        if self._measured.drives(axis):     # a real cylinder's valve is its own
+            return
         name, record = self.actuators[axis], self.axes[axis]
         row = self._rows.get(name)
         if row is not None:

@@ -94,7 +94,7 @@ class MeasuredCylinders:
         rig.position, rig.friction = self._state_at(axis, row, instant)
         force = rig.force + rig.friction if rig.pressures is None else (
             cylinder['area_a'] * rig.pressures[0] - cylinder['area_b'] * rig.pressures[1])
-        free = force + oil_stiffness(cylinder, rig.position) * rig.position
+        free = force + self._stiffness(cylinder, rig.position, rig) * rig.position
         passed = instant - rig.instant
         if passed > 0.0:
             rig.slope += min(1.0, passed / SMOOTHING) * ((free - rig.free) / passed - rig.slope)
@@ -156,7 +156,12 @@ class MeasuredCylinders:
         # the law of a brake is that of the stiffness to be carried on along, and implicit in the solver
         record['effort'], record['braked'] = 0.0, 1
         record['brake_position'], record['brake_force'] = rig.position, force
-        record['brake_stiffness'], record['brake_damping'] = oil_stiffness(cylinder, x), 0.0
+        record['brake_stiffness'], record['brake_damping'] = self._stiffness(cylinder, x, rig), 0.0
+
+    def _stiffness(self, cylinder, position, rig):
+        """N/m; where there is air in the oil its pressures matter, and those unknown are taken as half the supply's."""
+        half = 0.5 * float(self._plant.supply['pressure'][0])
+        return oil_stiffness(cylinder, position, *(rig.pressures or (half, half)))
 
     def _freeze(self, name, rig, reason):
         """Hold the rod where it is, with the force that keeps the machine at rest."""
@@ -168,7 +173,7 @@ class MeasuredCylinders:
             if not stiffness:
                 # no brake: as if its oil were shut in
                 cylinder = plant.cylinder_records[plant.cylinders.index(name)]
-                stiffness = oil_stiffness(cylinder, plant.actuator_motion()[0][axis])
+                stiffness = self._stiffness(cylinder, plant.actuator_motion()[0][axis], rig)
                 damping = STOPPING * stiffness
             record['drive'], record['effort'] = MEASURED_FORCE, 0.0
             record['brake_stiffness'], record['brake_damping'] = stiffness, damping
