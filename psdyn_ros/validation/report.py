@@ -132,10 +132,10 @@ def write_page(folder, template, figures, result, title, **values):
     """
     folder = Path(folder)
     pictures = []
-    for name, (title, figure) in figures.items():
+    for name, (caption, figure) in figures.items():
         data = _png(figure)
         (folder / name).write_bytes(data)
-        pictures.append((title, base64.b64encode(data).decode()))
+        pictures.append((caption, base64.b64encode(data).decode()))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
     path = folder / 'report.html'
