@@ -51,6 +51,7 @@ BANDWIDTH = 15.0            # rad/s, of computed torque, so too
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
 START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
 STATE_TIMEOUT = 0.2         # s; a busy computer may stall a process for a tenth of a second
+TTL = 0.1                   # s, of commands, for the same reason
 REST = 0.3                  # s that are recorded after the motion
 # what is judged is where the machine is, not what its sensors say
 JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
@@ -170,6 +171,7 @@ def _set_level(level, name, configured):
         return EFFORT
     for node in nodes:
         node['hydraulics'] = found['hydraulics']
+    configured['simulator'].setdefault('ttl', TTL)
     if found['sensors']:
         configured['simulator']['sensors'] = found['sensors']
     return VALVE
