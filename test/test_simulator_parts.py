@@ -140,6 +140,21 @@ def test_stamps_keep_to_the_grid_until_somebody_sets_the_clock(monkeypatch):
     assert clock.steps == 3 and clock.age_clock() is not None
 
 
+def test_after_a_stall_stamps_are_neither_ahead_of_the_clock_nor_behind(monkeypatch):
+    clock = SimulationClock(Node(), settings())
+    instant, period = 10**12, clock.period
+    monkeypatch.setattr('psdyn_ros.nodes.simulation_clock.time.monotonic_ns', lambda: instant)
+    monkeypatch.setattr(clock, '_ros', lambda: 10**18 + instant)
+    for wait, work in [(0, 0), (period, 0), (SECOND, 30_000_000), *[(period, 100_000)] * 40, (70_000_000, 0),
+                       *[(period, 100_000)] * 40]:
+        instant += wait
+        for periods in clock.due(instant):
+            instant += work
+            clock.advance(periods)
+            assert -period <= clock.stamp - (10**18 + instant) + work <= period // 2
+    assert clock.slipped > 0.9 * SECOND and clock.clock_jumps == 2
+
+
 def test_single_steps_never_stamp_backwards_and_are_no_jumps(monkeypatch):
     clock = SimulationClock(Node(), settings())
     now = 10**18

@@ -35,6 +35,10 @@ class Deadlines:
         """Begin anew at the next call: after a pause there is nothing to make up."""
         self._next = None
 
+    def lateness(self, now):
+        """ns by which now is past the instant at which the last period reported became due; 0 after a restart."""
+        return 0 if self._next is None else now - (self._next - self.period)
+
     def due(self, now):
         """How many periods have become due by now (ns) and were not reported yet; one at the first call.
 

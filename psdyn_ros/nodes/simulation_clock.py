@@ -13,7 +13,7 @@ from . import pacing
 from .conversions import SECOND, ns_to_stamp
 from .parameters import ParameterError
 
-CLOCK_JUMP = 50_000_000     # ns between simulated and ROS time beyond which the clock was set
+CLOCK_JUMP = 5_000_000      # ns between simulated and ROS time beyond which time was lost, or the clock set
 TURN = 0.001                # s between two turns of a simulation that goes as fast as it can
 SHARE = 0.8                 # of a turn that it steps; the rest is for what others say
 
@@ -78,13 +78,14 @@ class SimulationClock:
     def advance(self, periods=1, single=False):
         """Let so many periods go by; single: by somebody who steps while time stands still.
 
-        In real time stamps keep to the grid of periods, as long as nobody sets the clock and no time was lost.
+        In real time stamps keep to the grid of periods, as long as nobody sets the clock and no time was lost.  They
+        say when a period was due, not when it was done: late stamps would stay ahead of the clock for good.
         """
         self.steps += periods
         if self.simulated:
             self.stamp += periods * self.period
             return
-        now = self._ros()
+        now = self._ros() - self._deadlines.lateness(time.monotonic_ns())
         stamp = now if self.stamp is None else self.stamp + periods * self.period
         if single:
             stamp = max(now, stamp)
