@@ -176,6 +176,7 @@ def test_no_state_no_command_and_it_says_so(controlled):
     g = controlled.graph
     controlled.answered()
     g.until(lambda: g.report('controller: control')[:2] == (ERROR, 'no state'))
+    g.through(0.3)      # answers to the last states may still be under way
     del controlled.commands[:]
     msg = JointTrajectory(joint_names=['slew'], points=[JointTrajectoryPoint(positions=[0.0])])
     before = rejected(g, 'controller: control', 'joint_trajectory')
