@@ -40,7 +40,7 @@ from .parameter_file import open_parameters
 
 MOST_TEXT = 256 * 1024
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
-VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'
+MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
 STRIBECK, LUGRE = 'stribeck', 'lugre'
 NOTHING = ('zero', 'zero_effort', 'zero_force', 'none', 'off', 'free', 'float')
 
@@ -194,7 +194,7 @@ class Cylinder:
     end_stop: EndStop = block(EndStop, 'stops at the limits of the joint', STOP)
     brake: Brake | None = block(Brake, 'a brake on the rod', None)
     safe_output: str = _safe_output((VALVE_NEUTRAL, BRAKE))
-    command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or N', (VALVE, PRESSURE, VELOCITY, EFFORT), VALVE)
+    command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or N', MODES, VALVE)
     where: str = field(default='', compare=False)
 
     @property

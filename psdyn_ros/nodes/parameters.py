@@ -14,6 +14,7 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from ..control.computed_torque import LAWS
 from ..control.valve_gains import ALL, EFFORTS, VALVES
 from ..model.errors import PsdynError, did_you_mean
+from ..model.hydraulics import MODES
 
 
 class ParameterError(PsdynError):
@@ -43,8 +44,6 @@ class Parameter:
             descriptor.integer_range = [IntegerRange(from_value=self.low, to_value=self.high)]
         return descriptor
 
-
-MODES = ('valve', 'pressure', 'velocity', 'effort')     # of commands of actuators that a cylinder drives
 
 FORCE, PRESSURES = 'force', 'pressures'      # what a rig measures
 

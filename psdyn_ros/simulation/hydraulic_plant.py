@@ -23,14 +23,13 @@ from ..kernels.hydraulic_records import (
 )
 from ..kernels.valve_inversion import pressure_command, velocity_command
 from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
+from ..model.hydraulics import BRAKE, MODES
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
 from .plant import FAULT, HELD, RUNNING
 from .watchdog import Watchdog
 
 SECOND = 1_000_000_000      # ns
-BRAKE = 'brake'             # a safe output
-MODES = ('valve', 'pressure', 'velocity', 'effort')
 PRESSURE_BANDWIDTH = 60.0   # rad/s of the pressure loop in a valve's own electronics
 
 
