@@ -24,11 +24,11 @@ demo:  ## run the main job: a machine simulated and controlled by two processes 
 
 test:  ## run the tests (ARGS="-k name" and other options of pytest)
 	@$(bootstrap) dev
-	@$(bin)/python -m pytest $(ARGS)
+	@$(bin)/python scripts/run_tests.py $(ARGS)
 
 test-oldest:  ## run the tests on the oldest supported versions, in .venv-oldest
 	@$(bootstrap) oldest
-	@.venv-oldest/bin/python -m pytest $(ARGS)
+	@.venv-oldest/bin/python scripts/run_tests.py $(ARGS)
 
 coverage:  ## line and branch coverage of kernels and API, which run as plain Python for it
 	@$(bootstrap) dev

@@ -44,6 +44,7 @@ os.environ.update(
     ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
     ROS_DOMAIN_ID=str(DOMAIN),
     ROS_LOG_DIR=LOG_DIR,
+    PSDYN_SEED=str(SEED),  # workers that run tests side by side have the same
     ROS_PYTHON_CHECK_FIELDS='1',  # jazzy accepts a wrong field of a message in silence otherwise
     MPLBACKEND='Agg',
 )
