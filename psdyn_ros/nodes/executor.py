@@ -28,20 +28,27 @@ def make_executor(context=None):
     return EventsExecutor(context=context)
 
 
-def spin(node, stopped):
-    """Serve the node until `stopped()` or until its context is shut down."""
+def spin(node, stopped, turn=None):
+    """Serve the node until `stopped()` or until its context is shut down.
+
+    turn  called between callbacks; the seconds within which it wants to be called again
+    """
     executor = make_executor()
     executor.add_node(node)
     try:
         while rclpy.ok() and not stopped():
-            executor.spin_once(timeout_sec=WAKE_UP)
+            executor.spin_once(timeout_sec=WAKE_UP if turn is None else min(turn(), WAKE_UP))
     finally:
         executor.remove_node(node)
         executor.shutdown()
 
 
-def run(name, build, args=None):
-    """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process."""
+def run(name, build, args=None, make=rclpy.create_node):
+    """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process.
+
+    The work may have a `turn`, as `spin` takes it, and an `end(failure)`, which is called when the node is not served
+    any more: by then failure is the exception that ended it, or None. `make` is rclpy.create_node or the like.
+    """
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     except Exception as error:      # what rclpy raises for arguments that it cannot read has no public name
@@ -51,12 +58,12 @@ def run(name, build, args=None):
     node = None
     try:
         # also parameters whose names come with the machine, such as those of external forces
-        node = rclpy.create_node(name, automatically_declare_parameters_from_overrides=True)
+        node = make(name, automatically_declare_parameters_from_overrides=True)
         work = build(node)      # held here: the node itself keeps callbacks only
         signals.gentle = True
         gc.collect()
         gc.freeze()             # what lives as long as the process is no longer searched for garbage
-        spin(node, lambda: signals.received)
+        _serve(node, work, lambda: signals.received)
         del work
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
@@ -71,6 +78,17 @@ def run(name, build, args=None):
             node.destroy_node()
         rclpy.try_shutdown()
     return SUCCESS
+
+
+def _serve(node, work, stopped):
+    """Serve the node, and let its work come to an orderly end, whatever ends it."""
+    end = getattr(work, 'end', lambda failure: None)
+    try:
+        spin(node, stopped, getattr(work, 'turn', None))
+    except Exception as failure:
+        end(failure)
+        raise
+    end(None)
 
 
 class _Signals:

@@ -2,15 +2,16 @@
 
 import time
 
-import rclpy
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from ..api.load import load
 from ..model.errors import ModelError
 from .parameters import joint_positions
+from .polling import newest
 
 TOPIC = '/robot_description'
+POLL = 0.02             # s between two looks at the topic
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -27,13 +28,19 @@ def load_machine(node, parameters, description=None):
 
 
 def _from_topic(node, timeout):
-    texts = []
-    subscription = node.create_subscription(String, TOPIC, lambda msg: texts.append(msg.data), LATCHED)
+    # by hand: this may be in a callback of the executor that serves the node
+    subscription = node.create_subscription(String, TOPIC, _nothing, LATCHED)
     deadline = time.monotonic() + timeout
-    while not texts and time.monotonic() < deadline:
-        rclpy.spin_once(node, timeout_sec=0.1)
-    node.destroy_subscription(subscription)
-    if not texts:
+    try:
+        while (taken := newest(subscription)) is None and time.monotonic() < deadline:
+            time.sleep(POLL)
+    finally:
+        node.destroy_subscription(subscription)
+    if taken is None:
         raise ModelError(f'no machine: the parameter robot_description is empty and nothing came on {TOPIC} '
                          f'within {timeout:g} s')
-    return texts[0]
+    return taken[0].data
+
+
+def _nothing(msg):
+    pass
