@@ -1,0 +1,175 @@
+"""Whether a measured state can be true, per coordinate: its step, its rate, its standing still; and how far it may go.
+
+A state that is accepted is kept in `channels` (dof,) and in a ring of the last ones; `memory` (1,) has the limits of
+the checks, and the state of the ring.  Times are ns.
+"""
+import numpy as np
+
+from .compiler import entry
+
+CHANNEL = np.dtype([
+    ('lower', 'f8'),            # m, rad
+    ('upper', 'f8'),
+    ('margin', 'f8'),           # m, rad from the limits where the end stop begins
+    ('speed', 'f8'),            # rated [m/s, rad/s]
+    ('x', 'f8'),                # last accepted
+    ('xd', 'f8'),
+    ('travel', 'f8'),           # integral of the velocities [m, rad]
+    ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
+    ('changed', 'i8'),          # stamp of the last position that was another one
+    ('driven', 'i8'),           # stamp since which the reference moves; 0: it does not
+], align=True)
+
+MEMORY = np.dtype([
+    ('jump', 'f8'),             # m, rad: how far a position may be from the one expected
+    ('rise', 'f8'),             # s in which no actuator gets to its rated speed
+    ('freeze_time', 'i8'),
+    ('freeze_speed', 'f8'),     # m/s, rad/s of the reference
+    ('window', 'i8'),
+    ('disagreement', 'f8'),     # m/s, rad/s allowed
+    ('stamp', 'i8'),            # last accepted; 0: none
+    ('first', 'i8'),            # place of the oldest state in the window, in the ring
+    ('last', 'i8'),             # place of the newest
+], align=True)
+
+SENSOR = np.dtype([
+    ('module', 'i8'),           # sensors of one module measure the same motion
+    ('x', 'f8'),                # m, rad
+    ('changed', 'i8'),          # stamp of the last value that was another one; 0: none yet
+], align=True)
+
+NON_FINITE, ACCEPTED, JUMPED = -2, 0, 1
+FROZEN, WARNED, DISAGREES, AT_STOP = 1, 2, 4, 8     # bits
+
+FASTEST = 2.0       # times its rated speed, beyond which no actuator goes
+
+
+@entry
+def judge_state(channels, memory, ring_stamps, ring, x, xd, stamp, desired_rate):
+    """Return (ACCEPTED, bits, channel) and keep the state, or return (JUMPED or NON_FINITE, 0, channel).
+
+    x, xd, desired_rate  (dof,); the last one is the velocity of the reference
+    stamp                later than the one before; after memory['stamp'] = 0 anything finite is accepted
+    ring_stamps (N,), ring (N, 2, dof)  x and travel of the last states, N of them
+    channel: the first with one of the bits, or the one that jumped.
+    """
+    m = memory[0]
+    n = channels.shape[0]
+    for i in range(n):
+        if 0.0 * float(x[i]) + 0.0 * float(xd[i]) != 0.0:
+            return NON_FINITE, 0, i
+    known = m['stamp'] != 0
+    dt = 1e-9 * float(stamp - m['stamp'])
+    if known:
+        for i in range(n):
+            c = channels[i]
+            step = abs(x[i] - c['x'])
+            off = abs(x[i] - c['x'] - dt * c['xd'])
+            fastest = FASTEST * c['speed']
+            if (not step <= fastest * dt + m['jump'] or not abs(xd[i]) <= fastest
+                    or not off <= m['jump'] + c['speed'] * dt * dt / m['rise']
+                    or not abs(xd[i] - c['xd']) <= c['speed'] * (1.0 + dt / m['rise'])):
+                return JUMPED, 0, i
+    count = ring_stamps.shape[0]
+    if known:
+        last = (m['last'] + 1) % count
+        if last == m['first']:
+            m['first'] = (last + 1) % count
+    else:
+        last = m['first'] = 0
+    m['last'], m['stamp'] = last, stamp
+    ring_stamps[last] = stamp
+    first = m['first']
+    while first != last and ring_stamps[(first + 1) % count] <= stamp - m['window']:
+        first = (first + 1) % count
+    m['first'] = first
+    span = 1e-9 * float(m['window'])
+    bits, channel = 0, -1
+    for i in range(n):
+        c = channels[i]
+        if known:
+            c['travel'] += 0.5 * dt * (c['xd'] + xd[i])
+        else:
+            c['travel'] = 0.0
+        if not known or x[i] != c['x']:
+            c['changed'] = stamp
+        if not abs(desired_rate[i]) > m['freeze_speed']:
+            c['driven'] = 0
+        elif c['driven'] == 0:
+            c['driven'] = stamp
+        c['x'], c['xd'] = x[i], xd[i]
+        ring[last, 0, i], ring[last, 1, i] = x[i], c['travel']
+        c['disagreement'] = abs(x[i] - ring[first, 0, i] - c['travel'] + ring[first, 1, i]) / span
+        found = 0
+        if c['driven'] != 0 and stamp - max(c['changed'], c['driven']) >= m['freeze_time']:
+            found |= FROZEN
+        if c['disagreement'] > m['disagreement']:
+            found |= DISAGREES
+        elif c['disagreement'] > 0.5 * m['disagreement']:
+            found |= WARNED
+        if x[i] < c['lower'] + c['margin'] or x[i] > c['upper'] - c['margin']:
+            found |= AT_STOP
+        if found != 0 and channel < 0:
+            channel = i
+        bits |= found
+    return ACCEPTED, bits, channel
+
+
+@entry
+def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
+    """Return the first of the redundant sensors (m,) that stands still while another one of its module moves; -1: none.
+
+    seen (m, m): row i has what all sensors said when sensor i last changed; it is kept up to date here.
+    position (m,), finite; travel [m, rad]: by how much the other one moved meanwhile.
+    """
+    m = sensors.shape[0]
+    stuck = -1
+    for i in range(m):
+        s = sensors[i]
+        if s['changed'] == 0 or position[i] != s['x']:
+            s['x'], s['changed'] = position[i], stamp
+            for j in range(m):
+                seen[i, j] = position[j]
+        elif stamp - s['changed'] >= freeze_time:
+            for j in range(m):
+                if sensors[j]['module'] == s['module'] and abs(position[j] - seen[i, j]) > travel and stuck < 0:
+                    stuck = i
+    return stuck
+
+
+@entry
+def worst_share(x, x_ref, tolerance):
+    """Return (largest |x_ref - x| / tolerance, where), inf where it is not finite; all (n,)."""
+    worst, where = 0.0, 0
+    for i in range(x.shape[0]):
+        share = abs(x_ref[i] - x[i]) / tolerance[i]
+        if not share <= worst:
+            if not share < np.inf:
+                return np.inf, i
+            worst, where = share, i
+    return worst, where
+
+
+@entry
+def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
+    """Let go of what of a command pushes further out near an end stop; return how many actuators that concerned.
+
+    Beyond `rest`, the command that holds the load, goes no more than `most` times the share of the margin that is left.
+    inside: set to 1 for each actuator within the margin, else 0.  All (actuators,), the position limits may be inf.
+    """
+    clamped = 0
+    for i in range(command.shape[0]):
+        inside[i] = 0
+        if x[i] > upper[i] - margin[i]:
+            inside[i] = 1
+            most_out = rest[i] + most[i] * max(0.0, (upper[i] - x[i]) / margin[i])
+            if command[i] > most_out:
+                command[i] = most_out
+                clamped += 1
+        if x[i] < lower[i] + margin[i]:
+            inside[i] = 1
+            most_in = rest[i] - most[i] * max(0.0, (x[i] - lower[i]) / margin[i])
+            if command[i] < most_in:
+                command[i] = most_in
+                clamped += 1
+    return clamped
