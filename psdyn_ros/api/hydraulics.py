@@ -122,14 +122,14 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
         record['cushion_gain'] = cylinder.cushion.gain
 
 
-def frictionless(manipulator, hydraulics):
+def frictionless(manipulator, hydraulics=None):
     """Return a new Manipulator without friction on the joints that `hydraulics` moves: theirs is in the records.
 
-    Pins and other joints keep theirs.
+    Pins and other joints keep theirs.  hydraulics None: on all actuators.
     """
     description = manipulator.machine.description
     joints = dict(description.joints)
-    for name in (*hydraulics.cylinders, *hydraulics.axes):
+    for name in manipulator.actuators if hydraulics is None else (*hydraulics.cylinders, *hydraulics.axes):
         joints[name] = replace(joints[name], damping=0.0, friction=0.0)
     return manipulator._rebuilt(replace(description, joints=joints))
 

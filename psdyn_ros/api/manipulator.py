@@ -325,16 +325,7 @@ class Manipulator:
 
         com (3,) in link axes from the link origin [m]; inertia (3, 3) about the payload's centre of mass, link axes.
         """
-        find_link(self._machine, link)
-        where = f"payload on '{link}'"
-        mass, com = float(vector(f'{where}: mass', [mass], 1)[0]), vector(f'{where}: com', com, 3)
-        inertia = vector(f'{where}: inertia', inertia, (3, 3))
-        if np.abs(inertia - inertia.T).max() > 1e-6 * np.abs(inertia).max():
-            raise InertiaError(f'{where}: the inertia is not symmetric')
-        payload = Inertial(mass, com, 0.5 * (inertia + inertia.T))
-        problem = inertia_problem(payload) if mass >= 0.0 else f'mass {mass:g} kg is negative'
-        if problem:
-            raise InertiaError(f'{where}: {problem}')
+        payload = checked_payload(self._machine, link, mass, com, inertia)
         links = dict(self._machine.description.links)
         links[link] = replace(links[link], inertial=combine(links[link].inertial, payload))
         return self._rebuilt(replace(self._machine.description, links=links))
@@ -352,6 +343,24 @@ class Manipulator:
     def __repr__(self):
         loops = int((self._mods['kind'] == LOOP).sum())
         return f"<Manipulator '{self.name}': {self.dof} DoF, {loops} loops, {self.total_mass:.2f} kg>"
+
+
+def checked_payload(machine, link, mass, com, inertia):
+    """Return the `Inertial` of a payload on a link, arguments as `Manipulator.with_payload`.
+
+    Raises UnknownNameError, InertiaError.
+    """
+    find_link(machine, link)
+    where = f"payload on '{link}'"
+    mass, com = float(vector(f'{where}: mass', [mass], 1)[0]), vector(f'{where}: com', com, 3)
+    inertia = vector(f'{where}: inertia', inertia, (3, 3))
+    if np.abs(inertia - inertia.T).max() > 1e-6 * np.abs(inertia).max():
+        raise InertiaError(f'{where}: the inertia is not symmetric')
+    payload = Inertial(mass, com, 0.5 * (inertia + inertia.T))
+    problem = inertia_problem(payload) if mass >= 0.0 else f'mass {mass:g} kg is negative'
+    if problem:
+        raise InertiaError(f'{where}: {problem}')
+    return payload
 
 
 def combine(first, second):

@@ -1,126 +1,204 @@
-"""Control laws at force level: measured state of the coordinates in, actuator forces out.
+"""Control laws at force level: measured state of the coordinates in, actuator forces (or load pressures) out.
 
-    computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e)
-    PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed)      with x0 the position held first
+    computed torque        f = ID(x, xd, xdd_ref + Kd ed + Kp e + Ki int e) + friction(xd_ref)
+    PD, constant gravity   f = f_g(x0) + diag(M(x0)) (Kp e + Kd ed) + friction(xd_ref)
 
-e = x_ref - x and ed = xd_ref - xd. With an exact model the first makes the error of every coordinate a
-decoupled second-order system; the second is the baseline it is compared with, and a weak one: the diagonal of
-M overstates the mass that a coupled actuator feels. Where there are more actuators than coordinates, the efforts
-are those of least norm among the ones that do the same to the coordinates.
+with x0 the position held first; e = x_ref - x and ed = xd_ref - xd, of the coordinates or of the joints that the loops
+move. With an exact model the first makes every error a decoupled second-order system; the second is the baseline it is
+compared with, and a weak one: the diagonal of M overstates the mass that a coupled actuator feels. Where there are more
+actuators than coordinates, the efforts are those of least norm among the ones that do the same to the coordinates.
+
+What the model does not know is left to the integral. On the crane at w = 20 rad/s (Kp = w^2, Kd = 2 w), inertia and
+friction off by a tenth, it takes 14 mm rms of the telescope down to 2.4, and costs nothing where the model is exact; a
+disturbance observer would have to differentiate the measured rate, and H^-1 makes 90 mm/s^2 of 1 kN and a few
+millimetres per second of noise there. Ki = w^3 / 4 is an eighth of what would be unstable. It does not grow while the
+force of an actuator is clipped, unless it then shrinks, and not while it is told to stand still (`freeze`).
+
+Friction follows the rate of the reference: that of a late and noisy measurement around rest is a limit cycle.
 """
 
 import numpy as np
 
 from ..api.allocation import Allocation
 from ..kernels import control
-from ..model.errors import ActuationError, NonFiniteError
-from .reference import ReferenceMotion
+from ..model.errors import ModelError, NonFiniteError
+from .law import EFFORT, PRESSURE, ControlLaw, check_actuation
+
+__all__ = ['LAWS', 'ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
+
+PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
+LONGEST_STEP = 2.0              # periods between two updates that count for an integral
 
 
-class ControlLaw:
-    """What both laws share: the reference, the gains, and the limits of the actuators.
+class ForceLaw(ControlLaw):
+    """What both laws share: gains, integral and limits; further arguments as `ControlLaw`.
 
-    manipulator   with at least as many actuators as coordinates; ActuationError where it has fewer
     stiffness     (dof,) Kp, 1/s^2
     damping       (dof,) Kd, 1/s
+    integral      (dof,) Ki, 1/s^3; None: none
+    delay         s from a command to the actuator that obeys it
+    pressure_lag  s of the electronics of valves that are told a load pressure
     """
 
-    def __init__(self, manipulator, stiffness, damping):
-        check_actuation(manipulator)
-        self.manipulator = manipulator
-        self.reference = ReferenceMotion(manipulator)
-        self.desired = None         # (x, xd, xdd) of the reference at the last update
-        # (actuators,) cycles in which a force was clamped
-        self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
-        self.set_gains(stiffness, damping)
-        self._limit = np.array(manipulator.limits.effort, dtype=float)
-        self._records = manipulator.records
-        self._general = manipulator.machine.general
+    allowed = (EFFORT, PRESSURE)
+
+    def __init__(self, manipulator, stiffness, damping, integral=None, *, hydraulics=None, period=None, delay=0.0,
+                 pressure_lag=PRESSURE_LAG, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
+        m = manipulator
+        self._sum, self._clipped = np.zeros(m.dof), np.zeros(m.dof)
+        self._frozen = np.zeros(m.dof, dtype=bool)
+        self._last = None           # time of the last update
+        self.set_gains(stiffness, damping, integral)
+        self._lead = delay + 0.5 * (period or 0.0) + (pressure_lag if PRESSURE in self.tiers else 0.0)
+        self._limit = np.minimum(self._effort_limit, self._area * self._highest_pressure())
+        self._predicted = np.zeros(len(m.actuators))
         self._sharing = None        # of the load among redundant actuators of which one is at its limit
-        if len(manipulator.actuators) > manipulator.dof:
-            self._sharing = Allocation(manipulator.actuators, dict(zip(manipulator.actuators, self._limit)),
-                                       dict(zip(manipulator.actuators, manipulator.allocation.weights)))
+        if len(m.actuators) > m.dof:
+            self._sharing = Allocation(m.actuators, dict(zip(m.actuators, self._limit)),
+                                       dict(zip(m.actuators, m.allocation.weights)))
 
-    def hold(self, x):
-        """Hold the position x (dof,) from here on and forget every trajectory."""
-        self.reference.hold(x)
+    def _highest_pressure(self):
+        return np.inf if self.hydraulics is None else np.where(np.array(self.tiers) == PRESSURE,
+                                                               self.supply['pressure'][0], np.inf)
 
-    def set_gains(self, stiffness, damping):
-        """Kp (dof,) and Kd (dof,) from the next update on."""
-        self._kp, self._kd = np.array(stiffness, dtype=float), np.array(damping, dtype=float)
+    def set_gains(self, stiffness, damping, integral=None):
+        """Kp, Kd, Ki (dof,), each finite and not negative, from the next update on; None: no integral.
 
-    def update(self, t, x, xd):
-        """Forces f (actuators,) for the state x (dof,), xd (dof,) measured at time t.
-
-        Without a reference the first position measured is held. Forces are clamped to the limits of the actuators.
+        Raises ModelError.
         """
-        if not self.reference.started:
-            self.reference.hold(x)
-        self.desired = self.reference.sample(t)
-        return self._force(x, xd, *self.desired)
+        gains = [np.zeros(self.manipulator.dof) if gain is None else np.array(gain, dtype=float)
+                 for gain in (stiffness, damping, integral)]
+        for name, gain in zip(('stiffness', 'damping', 'integral'), gains):
+            if gain.shape != (self.manipulator.dof,) or not (np.isfinite(gain) & (gain >= 0.0)).all():
+                raise ModelError(f'gains {name} = {gain.tolist()!s:.120}: expected {self.manipulator.dof} finite '
+                                 'numbers, none of them negative')
+        self._kp, self._kd, self._ki = gains
 
-    def _force(self, x, xd, x_ref, xd_ref, xdd_ref):
-        """Forces (actuators,), clamped."""
+    def _forget(self):
+        self._sum[:], self._clipped[:], self._last = 0.0, 0.0, None
+
+    def freeze(self, mask):
+        """As `ControlLaw.freeze`; coordinates stand still that a masked actuator drives."""
+        mask = np.broadcast_to(np.asarray(mask, dtype=bool), (len(self.manipulator.actuators),))
+        self._frozen[:] = self._of_coordinates(mask) != 0.0
+
+    def _of_coordinates(self, flags):
+        """(dof,) how much actuators that are flagged (actuators,) have a part in the coordinates."""
+        if not self._general or not np.any(flags):
+            return np.array(flags, dtype=float)
+        return np.abs(self.manipulator.actuator_map(self._held())).T @ np.abs(np.asarray(flags, dtype=float))
+
+    def _held(self):
+        return self.manipulator.initial_position if self.desired is None else self.desired[0]
+
+    def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
+        """As `ControlLaw.update`; neither pressures nor the supply are looked at."""
+        if not self.reference.started:
+            self.hold(x)
+        dt = 0.0 if self._last is None else min(max(t - self._last, 0.0), LONGEST_STEP * (self.period or np.inf))
+        self.load.advance(dt)
+        desired = np.empty((3, self.manipulator.dof))
+        desired[:] = self.reference.sample(t)
+        scale = self.feedforward_scale
+        ahead = np.empty((2, self.manipulator.dof))     # rate and acceleration where the command will act
+        ahead[:] = self.reference.ahead(t + age + self._lead)[1:]
+        ahead *= scale
+        error = self._error(x, desired)
+        force = self._force(x, xd, desired, ahead, error)
+        force += self._friction(desired[0], ahead[0])
+        self.desired = desired
+        self._predicted[:] = force
+        command = self._within_limits(x, force) / self._area
+        free = ~self._frozen & ~(self._clipped * error > 0.0)
+        self._sum[free] += error[free] * dt
+        self._last = t
+        return command
+
+    def _error(self, x, desired):
+        """Position error (dof,) in the space of the law."""
+        if self._space is None:
+            return desired[0] - x
+        return self._space.motion(desired[0], desired[1])[0] - self._space.motion(x, desired[1])[0]
+
+    def _feedback(self, x, xd, desired, error):
+        """(dof,) of what the gains make of the errors, in the space of the law."""
+        if self._space is None:
+            rate = desired[1] - xd
+        else:
+            rate = self._space.motion(desired[0], desired[1])[1] - self._space.motion(x, xd)[1]
+        return self._kp * error + self._kd * rate + self._ki * self._sum
+
+    def _friction(self, x, rate):
+        """Friction (actuators,) of the actuators for the rate (dof,) of the reference at x."""
+        a = self.axes
+        if not (a['coulomb'].any() or a['viscous'].any()):
+            return 0.0
+        v = rate if not self._general else self.manipulator.actuator_map(x) @ rate
+        fading = np.exp(-(v / np.where(a['stribeck_velocity'] > 0.0, a['stribeck_velocity'], np.inf))**2)
+        return (a['coulomb'] + a['stribeck'] * fading) * np.tanh(v / a['slip']) + a['viscous'] * v
+
+    def _force(self, x, xd, desired, ahead, error):
+        """Forces (actuators,) of the load, not clamped."""
         raise NotImplementedError
 
     def _within_limits(self, x, force):
         """The force (actuators,), or what within the limits comes nearest to doing the same to the coordinates."""
-        if self._sharing and np.isfinite(force).all() and (np.abs(force) > self._limit).any():
+        self._clipped[:] = 0.0
+        if not np.isfinite(force).all():
+            raise NonFiniteError(f'the control law gives forces that are not finite: {force.tolist()}')
+        beyond = np.abs(force) > self._limit
+        if not beyond.any():
+            return force
+        self._clipped[:] = np.sign(self._of_coordinates(beyond)) * np.sign(self._coordinate_force(x, force))
+        if self._sharing:
             A = self.manipulator.actuator_map(x)
             shared = self._sharing.share(A, A.T @ force)
             self.saturations += [name in shared.at_limit for name in self.manipulator.actuators]
             return shared.efforts
-        if control.clamp(force, self._limit, self.saturations) != 0:
-            raise NonFiniteError(f'the control law gives forces that are not finite: {force.tolist()}')
+        control.clamp(force, self._limit, self.saturations)
         return force
 
+    def _coordinate_force(self, x, force):
+        return self.manipulator.actuator_map(x).T @ force if self._general else force
 
-class ComputedTorque(ControlLaw):
+    @property
+    def predicted_efforts(self):
+        """Efforts (actuators,) [N, N m] asked for at the last update, before they were clamped."""
+        return self._predicted.copy()
+
+
+class ComputedTorque(ForceLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
 
-    def _force(self, x, xd, x_ref, xd_ref, xdd_ref):
-        if self._general:
-            wanted = xdd_ref + self._kd * (xd_ref - xd) + self._kp * (x_ref - x)
-            return self._within_limits(x, self.manipulator.inverse_dynamics(x, xd, wanted))
-        xdd, force = np.empty(x.size), np.empty(x.size)
-        status = control.computed_torque(*self._records, x, xd, x_ref, xd_ref, xdd_ref, self._kp, self._kd,
-                                         self._limit, self.saturations, xdd, force)
-        if status != 0:
-            self.manipulator.inverse_dynamics(x, xd, xdd)       # raises, and says why
-            raise NonFiniteError(f'computed torque gives forces that are not finite: {force.tolist()}')
-        return force
+    def _force(self, x, xd, desired, ahead, error):
+        feedback = self._feedback(x, xd, desired, error)
+        if self._space is None:
+            return self.load.inverse_dynamics(x, xd, ahead[1] + feedback)
+        wanted = self._space.motion(desired[0], desired[1], ahead[1])[2] + feedback
+        return self.load.inverse_dynamics(x, xd, self._space.accelerations(x, xd, wanted))
 
 
-class PdGravity(ControlLaw):
+class PdGravity(ForceLaw):
     """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""
 
-    def __init__(self, manipulator, stiffness, damping):
-        super().__init__(manipulator, stiffness, damping)
-        self._gravity = self._mass = None
+    def __init__(self, manipulator, stiffness, damping, integral=None, **options):
+        super().__init__(manipulator, stiffness, damping, integral, **options)
+        if self._space is not None:
+            raise ModelError("space 'joint': PD with constant gravity has its gains on the coordinates; expected "
+                             "'actuator', or the law computed_torque")
+        self._first = self._mass = None
 
-    def _force(self, x, xd, x_ref, xd_ref, xdd_ref):
-        if self._gravity is None:
-            still = np.zeros(x.size)
-            self._gravity = self.manipulator.generalized_forces(x, still, still)
+    def _force(self, x, xd, desired, ahead, error):
+        still = np.zeros(x.size)
+        if self._first is None:
+            self._first = np.array(x, dtype=float)
             self._mass = np.diag(self.manipulator.mass_matrix(x)).copy()
-        force = self._gravity + self._mass * (self._kp * (x_ref - x) + self._kd * (xd_ref - xd))
+        force = (self.load.generalized_forces(self._first, still, still)
+                 + self._mass * self._feedback(x, xd, desired, error))
         if self._general:
             force = self.manipulator.allocation.share(self.manipulator.actuator_map(x), force).efforts
-        return self._within_limits(x, force)
+        return force
 
 
 LAWS = {'computed_torque': ComputedTorque, 'pd_gravity': PdGravity}
-
-
-def check_actuation(manipulator):
-    """Raise ActuationError where some coordinate of a machine is beyond its actuators."""
-    m = manipulator
-    if m.floating:
-        raise ActuationError(f"'{m.name}' cannot be controlled: its base floats and nothing drives it; expected a "
-                             'machine that stands on its root link')
-    if len(m.actuators) < m.dof:
-        raise ActuationError(
-            f"'{m.name}' cannot be controlled: it has {len(m.actuators)} actuators "
-            f"({', '.join(m.actuators) or 'none'}) "
-            f"for {m.dof} degrees of freedom ({', '.join(m.coordinates)}); expected at least {m.dof}, joints with a "
-            'command interface in <ros2_control>')

@@ -16,6 +16,8 @@ BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared 
 class ValveControl(ValveLaw):
     """Computed torque with valve inversion; arguments as `ValveLaw`, bandwidth w that of the force loop."""
 
+    needs_pressures = True
+
     def __init__(self, manipulator, hydraulics, period, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         self._bias_samples = round(BIAS_TIME / period)

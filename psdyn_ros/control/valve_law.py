@@ -6,46 +6,34 @@ the time of their measurement. Axes without a cylinder get computed torque.
 
 import numpy as np
 
-from ..api.hydraulics import frictionless, hydraulic_records
 from ..kernels import valve_control as kernels
 from ..kernels.entry import inverse_batch
 from ..model.errors import ActuationError, NonFiniteError, ShapeError
-from .computed_torque import check_actuation
-from .reference import ReferenceMotion
+from .law import ControlLaw
 from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
 
 MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
 
 
-class ValveLaw:
-    """The reference, the records, the errors, and the model on the reference.
+class ValveLaw(ControlLaw):
+    """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
 
-    manipulator  with at least as many actuators as coordinates; ActuationError where it has fewer
-    hydraulics   `Hydraulics` of this machine
-    period       s, between updates
     delay        s from a command to the valve that obeys it
     bandwidth    rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
-    effort_bandwidth  rad/s of axes without a cylinder
+    effort_bandwidth  rad/s of axes at force level
 
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
     """
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
-                 effort_bandwidth=EFFORT_BANDWIDTH):
-        check_actuation(manipulator)
-        self.manipulator, self.hydraulics = manipulator, hydraulics
-        self.reference = ReferenceMotion(manipulator)
-        self.axes, self.cylinders, self.supply = hydraulic_records(manipulator, hydraulics)
-        self.desired = None         # (3, dof): x, xd, xdd of the reference at the last update; valid until the next
+                 effort_bandwidth=EFFORT_BANDWIDTH, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
         count, n = len(manipulator.actuators), manipulator.dof
-        # (actuators,) cycles in which a command was clipped
-        self.saturations = np.zeros(count, dtype=np.int64)
         self.lag = float((2.0 * self.cylinders['zeta'] / self.cylinders['omega']).max(initial=0.0))   # s, of the spools
         self._lead = self.lag + 0.5 * period + delay
         self._spacing = period
-        self._mechanism = frictionless(manipulator, hydraulics)
-        self._records = self._mechanism.records
-        self._general = manipulator.machine.general
+        self._mechanism = self.load.mechanism
+        self._records = self.load.records
         self._cylinder_of = self.axes['cylinder'].astype(np.int64)
         self._law = np.zeros(count, kernels.AXIS_LAW)
         self._last = None           # time of the last update
@@ -54,7 +42,8 @@ class ValveLaw:
         self._pressures = np.zeros((len(self.cylinders), 2))
         self._force = np.zeros((3, count))
         self._feedback = np.zeros(count)
-        self._limit = np.array(manipulator.limits.effort, dtype=float)
+        self._frozen = np.zeros(count, dtype=bool)
+        self._limit = self._effort_limit
         self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
         self._spread = self._spread_of_feedback()
         self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
@@ -73,12 +62,19 @@ class ValveLaw:
             spread[m.coordinates.index(name), row] = 1.0
         return spread
 
-    def hold(self, x):
-        """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
-        self.reference.hold(x)
+    def _forget(self):
         self._last = None
         for name in ('slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples'):
             self._law[name] = 0
+
+    def freeze(self, mask):
+        """As `ControlLaw.freeze`."""
+        self._frozen[:] = mask
+
+    @property
+    def predicted_efforts(self):
+        """As `ControlLaw.predicted_efforts`."""
+        return 0.5 * (self._force[BEFORE] + self._force[AFTER])
 
     def set_gains(self, gains):
         """Use these gains from the next update on: a dataclass of (actuators,) like `gains`."""
@@ -93,7 +89,7 @@ class ValveLaw:
         """The gains of this machine."""
         raise NotImplementedError
 
-    def update(self, t, x, xd, pressures, age=0.0, supply_pressure=None):
+    def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """Commands (actuators,): -1 to 1 of valves, N and N m of axes without a cylinder.
 
         t                s, when x (dof,), xd (dof,) were measured
@@ -122,6 +118,8 @@ class ValveLaw:
 
     def _take(self, x, xd, pressures):
         """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""
+        if pressures is None and not self.needs_pressures:
+            pressures = self._pressures
         x, xd, pressures = np.asarray(x, float), np.asarray(xd, float), np.asarray(pressures, float)
         n, count = self.manipulator.dof, len(self.cylinders)
         if x.shape != (n,) or xd.shape != (n,) or pressures.shape != (count, 2):
