@@ -1,0 +1,170 @@
+"""When control cycles happen: at absolute deadlines of the steady clock, or on request; the rest in between.
+
+A loop shares its thread with the callbacks of the node. Whoever spins the executor calls `turn` between two callbacks
+and waits for the next one no longer than the seconds that it returns:
+
+    loop = ControlLoop(period, cycle)
+    while running:
+        executor.spin_once(timeout_sec=loop.turn())
+
+so that at most one callback stands between a deadline and its cycle. Everything that is not control (diagnostics,
+statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than it may take.
+"""
+
+import time
+from collections import deque
+
+from .cycle_records import UNKNOWN, CycleRecords
+
+RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
+LONGEST_RESERVE = 200_000       # ns
+SILENCE = 1.5                   # periods after which a cycle comes without a request
+CALLBACKS = 64                  # between two cycles
+PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
+MARGIN = 2.0                    # times what a chore took at most, that must be left before the next cycle
+FIRST = 500_000                 # ns that a chore is thought to take before it was done once
+WAITING = 64                    # lines that a log keeps
+SECOND = 1_000_000_000
+
+
+class SteadyClock:
+    """The clock of loops; those of tests are made of numbers."""
+
+    now = staticmethod(time.monotonic_ns)
+
+    @staticmethod
+    def sleep_until(deadline):
+        """Sleep until the clock shows so many ns; an absolute deadline, as far as Python has one."""
+        left = deadline - time.monotonic_ns()
+        if left > 0:
+            time.sleep(left * 1e-9)
+
+
+class Chore:
+    """Something to do between cycles, once in a period [ns]; 0: whenever there is room."""
+
+    def __init__(self, work, period, now):
+        self._work, self.period = work, period
+        self.due = now + period
+        self.longest = FIRST        # ns, of the last times, slowly forgotten
+        self.forced = 0             # times it was done without room
+
+    def done(self, clock):
+        """Do it and learn how long it takes."""
+        began = clock.now()
+        self._work()
+        now = clock.now()
+        self.longest = max(now - began, self.longest - self.longest // 64)
+        self.due = max(self.due + self.period, now)
+
+
+class ControlLoop:
+    """Calls `cycle(now, dt)` when it is due: now in ns of the steady clock, dt in s since the last cycle.
+
+    period   ns
+    trigger  'timer': at absolute deadlines, a period apart; missed ones are skipped, the phase stays. 'state': as soon
+             as a callback has called `request`, and without one after 1.5 periods
+    callbacks  at most, between two cycles: a flood of messages finds the loop on time
+    """
+
+    def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock):
+        self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
+        self._timer = trigger == 'timer'
+        self._reserve = min(round(RESERVE * period), LONGEST_RESERVE)
+        self.records = CycleRecords(period)
+        self._chores = []
+        self._due = self._last = self._requested = self._answered = None
+        self._served = 0            # callbacks since the last cycle
+        self.crowded = 0            # times that the callbacks were as many as are allowed
+        self._age = self._publishing = self._mathematics = UNKNOWN
+
+    def chore(self, work, seconds):
+        """Call `work()` about every so many seconds, between cycles."""
+        self._chores.append(Chore(work, round(seconds * SECOND), self._clock.now()))
+
+    @property
+    def forced_chores(self):
+        """Chores that were done though there was no room for them, since they had waited too long."""
+        return sum(chore.forced for chore in self._chores)
+
+    def request(self, began):
+        """With the trigger 'state': let a cycle follow as soon as the callback returns, which began at so many ns."""
+        self._requested = began
+
+    def published(self, age=UNKNOWN, publishing=UNKNOWN, mathematics=UNKNOWN):
+        """To be called within a cycle: what its record shall hold, in ns, see `CycleRecords.add`."""
+        self._age, self._publishing, self._mathematics = age, publishing, mathematics
+
+    def restart(self):
+        """Begin anew at the next turn: after a pause nothing was missed."""
+        self._due = self._last = self._requested = self._answered = None
+
+    def turn(self):
+        """Do what is due; the seconds that may be waited for a callback."""
+        clock = self._clock
+        now = clock.now()
+        if self._due is None:
+            self._due = now + (0 if self._timer else round(SILENCE * self.period))
+        self._served += 1
+        crowded = self._served >= self._callbacks
+        if self._requested is not None:
+            began, answered = self._requested, self._answered
+            self._requested, self._answered = None, began
+            missed = 0 if answered is None else (began - answered - self.period // 2) // self.period
+            self._run(began, UNKNOWN, max(missed, 0))
+        elif not self._timer:
+            if now >= self._due:
+                self._run(now, UNKNOWN, 0)
+        elif now >= self._due - self._reserve or crowded:
+            self.crowded += crowded
+            clock.sleep_until(self._due)
+            now = clock.now()
+            lateness = max(now - self._due, 0)
+            missed = lateness // self.period
+            self._due += missed * self.period
+            self._run(now, lateness, missed)
+        self._do_chores()
+        return max(self._due - self._reserve - clock.now(), 0) / SECOND
+
+    def _run(self, began, lateness, missed):
+        self._served = 0
+        self._age = self._publishing = self._mathematics = UNKNOWN
+        dt = self.period if self._last is None else began - self._last
+        self._last = began
+        self._cycle(began, dt / SECOND)
+        end = self._clock.now()
+        self.records.add(end - began, lateness, missed, self._age, self._publishing, self._mathematics)
+        self._due = self._due + self.period if self._timer else end + round(SILENCE * self.period)
+
+    def _do_chores(self):
+        """At most one, if there is room for it before the next cycle."""
+        now = self._clock.now()
+        following = self._due if self._timer or self._last is None else self._last + self.period
+        for chore in self._chores:
+            if chore.due <= now:
+                forced = now - chore.due > PATIENCE
+                if forced or following - self._reserve - now > MARGIN * chore.longest:
+                    chore.forced += forced
+                    chore.done(self._clock)
+                    return
+
+
+class DeferredLog:
+    """Lines that are logged between cycles: a call costs an append; beyond WAITING of them the oldest are lost.
+
+    write  function of the log, such as those of `node.get_logger()`: takes one line
+    """
+
+    def __init__(self, write):
+        self._write, self._lines = write, deque(maxlen=WAITING)
+        self.lost = 0
+
+    def __call__(self, line):
+        """Keep a line."""
+        self.lost += len(self._lines) == WAITING
+        self._lines.append(line)
+
+    def flush(self):
+        """Write the oldest line; to be a chore."""
+        if self._lines:
+            self._write(self._lines.popleft())
