@@ -131,7 +131,50 @@ RIG = MACHINE + (
     Parameter('ttl', 0.02, 's without a command after which the spool goes to neutral', 0.001, 10.0),
 )
 
-TABLES = ('simulator', SIMULATOR), ('controller', CONTROLLER), ('rig', RIG)
+LOOP_STATE = MACHINE + (
+    Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
+    Parameter('state_timeout', 0.1, 's without a state that can be used after which diagnostics are an error', 0.001,
+              10.0),
+    Parameter('effort_source', 'message', 'efforts of cylinders: those of the message, or the force of their '
+              'pressures, friction of the seals not taken off', choices=('message', 'pressures')),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, for efforts from pressures'),
+    Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
+              choices=('telemetry', 'ports')),
+    Parameter('pressure_topic', '', 'topic of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b; empty: '
+              'simulator/hydraulic_telemetry, simulator/pressure'),
+    Parameter('toggle_warning', 0.15, 'distance to toggle, 0 to 1, below which diagnostics warn', 0.0, 1.0),
+    Parameter('margin_warning', 0.0, 'm or rad between an actuator and its limit below which diagnostics warn', -1.0,
+              10.0),
+)
+
+EFFORTS_OF = (
+    Parameter('friction_scale', 1.0, 'share of the modelled friction that is compensated', 0.0, 1.0, live=True),
+    Parameter('state_timeout', 0.1, 's after which what came last is stale', 0.001, 10.0),
+    Parameter('closure_tolerance', 0.005, 'm or rad by which redundant joints may differ', 1e-9, 1.0),
+)
+
+SOURCES = ('reference', 'controller_state', 'joint_states')
+
+FEEDFORWARD = MACHINE + EFFORTS_OF + (
+    Parameter('joints', '', 'names of the joints of ~/feedforward and ~/commands, in their order: all actuators, or as '
+              'many independent joints as degrees of freedom; empty: the actuators'),
+    Parameter('source', 'auto', 'what is answered; auto: the first of these that is connected and has spoken',
+              choices=('auto', *SOURCES)),
+    Parameter('scale', 1.0, 'share of all efforts that is published', 0.0, 1.0, live=True),
+    Parameter('publish_terms', False, 'whether ~/terms tells inertia, Coriolis, gravity and friction apart'),
+)
+
+ANNOTATOR = MACHINE + EFFORTS_OF + (
+    Parameter('max_dt', 0.02, 's from one point to the next at most', 1e-4, 10.0),
+    Parameter('clamp', False, 'whether efforts beyond the limits of actuators are clamped; otherwise the trajectory is '
+              'refused'),
+    Parameter('from_state', True, 'whether a trajectory that begins later than at time 0 gets a first point where the '
+              'machine rests'),
+    Parameter('max_speed', 0.01, 'm/s or rad/s up to which a machine counts as resting', 1e-6, 1.0),
+)
+
+TABLES = (('simulator', SIMULATOR), ('controller', CONTROLLER), ('rig', RIG), ('loop_state', LOOP_STATE),
+          ('feedforward', FEEDFORWARD), ('annotator', ANNOTATOR))
 
 
 def command_modes(hydraulics):
