@@ -16,7 +16,7 @@ import yaml
 from .errors import ModelError, did_you_mean, shorten
 from .parameter_file import CHOICE, FLAG, NUMBER, Parameter, checked, checked_number, plain
 
-INTEGER, NUMBERS, BLOCK = 'integer', 'numbers', 'block'
+INTEGER, NUMBERS, BLOCK, WORD_OR_NUMBER = 'integer', 'numbers', 'block', 'word or number'
 PLAIN = {f'tag:yaml.org,2002:{kind}' for kind in ('str', 'int', 'float', 'bool', 'null', 'timestamp', 'map', 'seq',
                                                   'value', 'merge')}
 
@@ -57,6 +57,11 @@ def flag(description, default):
 def choice(description, choices, default=MISSING):
     """Declare one word of several."""
     return _field(Declared('', CHOICE, description, default, choices=choices), default)
+
+
+def word_or_number(description, choices, default=MISSING, *, low, high):
+    """Declare one word of several, or a finite number."""
+    return _field(Declared('', WORD_OR_NUMBER, description, default, low, high, choices=choices), default)
 
 
 def block(cls, description, default=MISSING):
@@ -125,7 +130,20 @@ def _value(parameter, place, value):
             raise ModelError(f"{place}: '{parameter.name}' is {found:g}; expected a whole number "
                              f'({parameter.description})')
         return int(found)
+    if parameter.kind == WORD_OR_NUMBER:
+        return _word_or_number(parameter, place, value)
     return checked(parameter, place, value)
+
+
+def _word_or_number(parameter, place, value):
+    if value in parameter.choices:
+        return value
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{place}: '{parameter.name}' is {value!r:.80}; expected {', '.join(parameter.choices)} or a "
+                         f'number ({parameter.description}){did_you_mean(str(value), parameter.choices)}') from None
+    return checked_number(parameter, f"{place}: '{parameter.name}'", value)
 
 
 def markdown(title, cls):
@@ -136,7 +154,8 @@ def markdown(title, cls):
     inner = []
     for name, p in declared(cls).items():
         kind = f'{p.kind} ({p.count}, or one)' if p.kind == NUMBERS else p.kind
-        allowed = ', '.join(p.choices) if p.choices else f'{p.low:g} to {p.high:g}' if p.high < math.inf else ''
+        ranged = [f'{p.low:g} to {p.high:g}'] if p.high < math.inf else []
+        allowed = ', '.join([*p.choices, *ranged])
         yield f'| `{name}` | {kind} | {_default(p)} | {allowed} | {p.description} |'
         if p.kind == BLOCK:
             inner.append((f'{title}: {name}', p.block))

@@ -1,0 +1,94 @@
+"""The last word before an actuator: a command is finite, in range, in rate and of this cycle, or it does not leave."""
+import math
+
+import numpy as np
+
+from ..model.errors import PsdynError, shorten
+from ..model.safety import EFFORT, GRAVITY, VELOCITY
+
+LEFT_OUT = math.nan
+SHORTEST, LONGEST = 0.5, 2.0    # periods, of the time over which a rate is judged
+
+
+class GateError(PsdynError):
+    """A command that must not leave; the answer is SAFE in the same cycle."""
+
+
+class OutputGate:
+    """Judges each command against the declaration, and knows the safe output.
+
+    declaration  `SafetyDeclaration`
+    limits       `Limits` of the actuators: no command is beyond them, whatever the declaration says
+    period       s, of the control cycle
+    """
+
+    def __init__(self, declaration, limits, period):
+        self.actuators = declaration.actuators
+        most = {EFFORT: limits.effort, VELOCITY: limits.velocity}
+        self._limit = [min(float(limit), float(most[tier][i])) if tier in most else float(limit)
+                       for i, (tier, limit) in enumerate(zip(declaration.tiers, declaration.command_limit))]
+        self._rate = declaration.command_rate.tolist()
+        self._shape = (len(self.actuators),)
+        self._shortest, self._longest = SHORTEST * period, LONGEST * period
+        self._safe = declaration.safe_value.tolist()
+        self._gravity = [kind == GRAVITY for kind in declaration.safe_kind]
+        self._last = [LEFT_OUT] * len(self.actuators)
+        self.range_clamps = [0] * len(self.actuators)
+        """How often each command was beyond its limit."""
+        self.rate_clamps = [0] * len(self.actuators)
+        """How often each command changed faster than declared."""
+
+    @property
+    def last(self):
+        """Output (actuators,) before; NaN: left out."""
+        return np.array(self._last)
+
+    def pass_(self, command, stamp, now, dt):
+        """Return the output (actuators,): the command, clamped to its limits and to its rate.
+
+        command (actuators,) of float64, in the unit of each tier.  stamp: ns, of the cycle that it was computed for;
+        now: ns, of this cycle, on the same clock.  dt: s since the last output, taken as 0.5 to 2 periods.
+        After an output in which an actuator was left out its first command may be any within its limits.
+        Raises GateError.
+        """
+        if stamp != now:
+            raise GateError(f'the command is of the cycle at {stamp!r:.40} ns; expected this one, {now!r:.40} ns')
+        if type(command) is not np.ndarray or command.shape != self._shape or command.dtype != np.float64:
+            raise GateError(f'the command is {shorten(repr(command))}; expected a float64 array of {self._shape[0]}')
+        if not math.isfinite(dt):
+            raise GateError(f'the command comes {dt} s after the one before; expected a finite time')
+        dt = min(max(dt, self._shortest), self._longest)
+        out = command.tolist()
+        for i, value in enumerate(out):
+            if not math.isfinite(value):
+                raise GateError(f"the command of '{self.actuators[i]}' is {value}; expected a finite one")
+        for i, value in enumerate(out):
+            limit = self._limit[i]
+            if not -limit <= value <= limit:
+                self.range_clamps[i] += 1
+                value = limit if value > 0.0 else -limit
+            last, step = self._last[i], self._rate[i] * dt
+            if value > last + step:
+                self.rate_clamps[i] += 1
+                value = last + step
+            elif value < last - step:
+                self.rate_clamps[i] += 1
+                value = last - step
+            out[i] = value
+        self._last = out
+        return np.array(out)
+
+    def safe(self, holding=None):
+        """Return the declared safe output (actuators,), NaN where an actuator is left out.
+
+        holding (actuators,): commands that held the load at the last trusted position; without them actuators of
+        which gravity is the safe output are left out.  Never raises.
+        """
+        out = list(self._safe)
+        if True in self._gravity:
+            known = type(holding) is np.ndarray and holding.shape == self._shape and holding.dtype == np.float64
+            for i, gravity in enumerate(self._gravity):
+                if gravity and known and math.isfinite(holding[i]):
+                    out[i] = min(max(float(holding[i]), -self._limit[i]), self._limit[i])
+        self._last = out
+        return np.array(out)
