@@ -21,6 +21,7 @@ LAYERS = {
     'control': ({'api', 'kernels', 'model'}, None),
     'validation': ({'api', 'kernels', 'simulation', 'model'}, None),
     'formulations': ({'model'}, {'numpy'}),
+    'campaign': ({'api', 'kernels', 'model', 'simulation', 'control', 'validation'}, None),
     'papers': ({'api', 'kernels', 'model', 'formulations', 'simulation', 'control', 'validation'}, None),
 }
 EVERYTHING = {'nodes', 'cli', '__init__'}
