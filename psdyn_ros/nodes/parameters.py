@@ -15,6 +15,7 @@ from ..control.computed_torque import LAWS
 from ..control.valve_gains import ALL, EFFORTS, VALVES
 from ..model.errors import PsdynError, did_you_mean
 from ..model.hydraulics import MODES
+from . import realtime
 
 
 class ParameterError(PsdynError):
@@ -114,6 +115,14 @@ CONTROLLER = MACHINE + (
     Parameter('max_jump', 0.02, 'm or rad that a state may be away from the last one carried on at its velocity',
               1e-4, 10.0),
     Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
+)
+
+REALTIME = (
+    Parameter('realtime', 'off', 'real-time conditions: none, those that can be had, or none missing',
+              choices=realtime.LEVELS),
+    Parameter('priority', realtime.PRIORITY, 'of the control loop under SCHED_FIFO; other threads of the process come '
+              f'{realtime.BELOW} below', *realtime.PRIORITIES),
+    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any'),
 )
 
 RIG = MACHINE + (

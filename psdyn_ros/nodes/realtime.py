@@ -14,6 +14,7 @@ import gc
 import os
 import resource
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from ..model.errors import PsdynError
 OFF, TRY, ENFORCE = LEVELS = 'off', 'try', 'enforce'
 PRIORITY = 45               # of the control loop; interrupt threads of PREEMPT_RT have 50
 BELOW = 5                   # by which other threads of the process come after it
+PRIORITIES = 1 + BELOW, 99
 CURRENT, FUTURE = 1, 2      # flags of mlockall
 TIMER_SLACK = 29            # PR_SET_TIMERSLACK
 ARENA_TRIM, ARENA_MMAP = -1, -4     # M_TRIM_THRESHOLD, M_MMAP_MAX of mallopt
@@ -58,7 +60,7 @@ def achieve(level, priority=PRIORITY, cpus=()):
 
     level     one of LEVELS
     priority  1 to 99, of SCHED_FIFO
-    cpus      numbers of the processors that the calling thread may run on; empty: those it has
+    cpus      numbers of the processors that the calling thread may run on, or a text such as '2,3'; empty: those it has
 
     Raises RealTimeError, with ENFORCE, that names what is missing and the remedy of each.
     """
@@ -67,7 +69,7 @@ def achieve(level, priority=PRIORITY, cpus=()):
     measures = [fine_timers(), one_thread_for_algebra(), collect_garbage(disable=level != OFF)]
     if level != OFF:
         if cpus:
-            measures.append(pin(cpus))
+            measures.append(pin(_numbers(cpus)))
         measures += [lock_memory(), schedule(priority)]
     missing = [measure for measure in measures if not measure.achieved]
     if level == ENFORCE and missing:
@@ -151,10 +153,9 @@ def lock_memory():
 
 def schedule(priority):
     """SCHED_FIFO for the calling thread, and BELOW for the other threads that the process has."""
-    name, me = 'scheduling', _thread()
-    low, high = 1 + BELOW, 99
-    if not low <= priority <= high:
-        raise RealTimeError(f'realtime: priority {priority}: expected {low} to {high}')
+    name, me = 'scheduling', threading.get_native_id()
+    if not PRIORITIES[0] <= priority <= PRIORITIES[1]:
+        raise RealTimeError(f'realtime: priority {priority}: expected {PRIORITIES[0]} to {PRIORITIES[1]}')
     try:
         others = [int(task) for task in os.listdir('/proc/self/task') if int(task) != me]
         for task in others:
@@ -189,6 +190,15 @@ def resident_memory():
         return 0
 
 
+def _numbers(cpus):
+    if not isinstance(cpus, str):
+        return cpus
+    try:
+        return [int(word) for word in cpus.replace(',', ' ').split()]
+    except ValueError:
+        raise RealTimeError(f"realtime: cpus '{cpus:.80}': expected numbers such as 2,3") from None
+
+
 def _set_fifo(task, priority):
     try:
         os.sched_setscheduler(task, os.SCHED_FIFO, os.sched_param(priority))
@@ -198,11 +208,6 @@ def _set_fifo(task, priority):
 
 def _libc():
     return ctypes.CDLL(None, use_errno=True)
-
-
-def _thread():
-    import threading
-    return threading.get_native_id()
 
 
 def _loaded_libraries(names):
