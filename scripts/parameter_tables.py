@@ -6,13 +6,14 @@ import io
 import sys
 from pathlib import Path
 
-from psdyn_ros.model import external_forces, faults, hydraulics, sensors
+from psdyn_ros.model import external_forces, faults, hydraulics, safety, sensors
 
 PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'parameters.md'
 PARTS = (
     ('Hydraulics', 'hydraulics', hydraulics,
      'of a machine: `config/*_hydraulics.yaml`, parameter `hydraulics` of the nodes'),
     ('Sensors', 'sensors', sensors, 'of a machine: `config/*_sensors.yaml`, parameter `sensors` of the simulator'),
+    ('Safety', 'safety', safety, 'of a machine: `config/*_safety.yaml`, parameter `safety` of the controller'),
     ('Faults', 'faults', faults, 'by schedule or at run time: parameters `faults` and `inject_fault` of the simulator'),
     ('External forces', 'external_forces', external_forces,
      'at force level: parameters `external_forces.<name>.<parameter>` of the simulator'),
