@@ -1,32 +1,61 @@
-"""The reference that a control law follows: a position to hold, or a trajectory mapped to the coordinates."""
+"""The reference that a control law follows: a position to hold, a trajectory, streamed points, or a stop."""
+
+from math import inf, sqrt
 
 import numpy as np
 
-from .trajectory import TrajectoryError, cubic_curve, quintic_curve, smooth_accelerations
+from ..model.errors import PsdynError
+from .candidate import Candidate
+from .motions import EASE, SAME, Follow, Free, Halt, Hold, Path, axes_curve, bridge, stopping_phases
+from .path_time import PathTime
+from .reference_limits import DECELERATION, ReferenceChecks, ReferenceLimits
+from .stream import Stream, streamed_point
+from .trajectory import TrajectoryError
 
-CHECKS = 2000               # samples of an accepted trajectory: some 10 ms, what the control process may lose on it
-CHECKS_PER_SEGMENT = 8
-GENERAL_CHECKS = 120        # where loops are closed by iteration, which takes longer
-SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes
-POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
+SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a state
+SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
+HALT_RATE = 20.0            # 1/s, the same when it stops
+GENTLER = (1.0, 0.75, 0.5)  # shares of the deceleration with which a stop on the path is tried
+ON_PATH_MARGIN = 1.02       # what a stop may exceed the deceleration by
+REFINEMENTS = 4             # of a stop whose actuators are not the axes
+LOOKS = 12                  # samples of a stop or a bridge
+BRIDGES = 8                 # times that the length of a bridge is doubled
+SHORTEST_BRIDGE = 0.02      # s
+COMMANDED = 1e-3            # s; a first point this near to the start says where the start is meant to be
 
 
 class ReferenceMotion:
     """Reference position, velocity and acceleration of the coordinates as functions of time.
 
-    It knows nothing until `hold` is called. A trajectory starts from the reference of that moment, whatever
+    It knows nothing until `hold` is called. A trajectory starts from the reference of its start, whatever
     it is, so that position and velocity never jump; its points at or before its start are passed over. After
     its end the last position is held. A trajectory that starts later waits, and the present motion goes on
     until then.
 
+    A trajectory runs in path time, whose speed `set_speed` changes; streamed points and stops run by the clock.
+
     Times are seconds on any one clock.
     """
 
-    def __init__(self, manipulator):
+    def __init__(self, manipulator, limits=None):
         self._manipulator = manipulator
-        self._motion = None         # _Hold or _Follow in progress
-        self._next = None           # the _Follow that takes over at its start
+        self._motion = None         # Hold, Follow, Halt, Free or Stream in progress
+        self._next = None           # the Follow that takes over at its start
+        self._pace = PathTime()
+        self._speed = 1.0           # that is asked for
         self._maps = {}             # joints of a trajectory -> JointMap
+        self.abandoned = ''         # why the last trajectory that waited did not begin
+        self.limits = limits or ReferenceLimits()
+
+    @property
+    def limits(self):
+        """`ReferenceLimits`, for everything that is accepted from then on."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits):
+        self._checks = ReferenceChecks(self._manipulator, limits)
+        self._limits = limits
 
     @property
     def started(self):
@@ -35,61 +64,342 @@ class ReferenceMotion:
 
     def hold(self, x):
         """Hold the position x (dof,) from now on and forget every trajectory."""
-        self._motion = _Hold(x)
-        self._next = None
+        self._motion, self._next = Hold(x), None
+
+    # trajectories
 
     def follow(self, waypoints, now, start=None):
         """Follow the waypoints, their times counted from `start` (now, where it is None).
 
         Raises a PsdynError and changes nothing when they cannot be followed.
         """
+        candidate = self.consider(waypoints, now, start)
+        candidate.advance()
+        self.accept(candidate, now)
+
+    def consider(self, waypoints, now, start=None, replace=True, state=None):
+        """`Candidate` of these waypoints, to be checked by its `advance`; nothing changes until `accept`.
+
+        start    time that the times of the waypoints count from; None: now, or when it is accepted if at rest then
+        replace  whether it may take the place of a trajectory that is in progress
+        state    x (dof,) measured; it must lie within the start tolerance of where the reference is
+        """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
+        if not replace and self.moving(now):
+            raise TrajectoryError('another motion is in progress, and this trajectory is not to replace it')
         if set(waypoints.joints) == set(self._manipulator.coordinates):
             waypoints = waypoints.ordered(self._manipulator.coordinates)
         origin = now if start is None else start
-        motion = self._through(waypoints, max(now, origin), origin + waypoints.times)
-        self._check(motion)
+        begin = max(now, origin)
+        times = (origin - begin) + waypoints.times
+        first = int(np.searchsorted(times, 0.0, side='right'))
+        if first == times.size:
+            raise TrajectoryError(f'the trajectory is over: its last point lies {-times[-1]:.3g} s in the past, '
+                                  'or is no later than its start', times.size - 1)
+        joint_map = self._map(waypoints.joints)
+        entry = self._in_joints(waypoints.joints, self._in_path_time(begin))
+        self._check_start(waypoints, times, first, entry[0], now, state)
+        return Candidate(self._checks, waypoints, joint_map, begin, start is None, (first, times[first:]), entry)
+
+    def accept(self, candidate, now):
+        """Let a candidate that passed its checks begin, at its start or now.
+
+        Where the reference is no more what the candidate was made to start from, a bridge leads over to it. Raises
+        TrajectoryError, and changes nothing, where its checks are not over, it is over itself, or no bridge keeps the
+        limits.
+        """
+        if not candidate.advance(0.0):
+            raise TrajectoryError('the checks of this trajectory have not come to their end')
+        if not self.started:
+            raise TrajectoryError('there is no reference to start from')
         self.sample(now)            # a trajectory that was due until now is the one in progress
-        self._next = motion
+        start = candidate.start
+        if now > start and candidate.at_once and self.at_rest(now):
+            start = now
+        follow = Follow(candidate.path, self._pace, start)
+        follow.peaks = candidate.peaks
+        if now >= start:
+            follow = self._entering(follow, now)
+        self._next, self.abandoned = follow, ''
+        if now >= start:
+            self._begin(follow, now)
+
+    def _entering(self, follow, t):
+        """The same, with a bridge where the reference at time t is elsewhere; raises TrajectoryError."""
+        path, joints = follow.path, follow.path.joints
+        at = follow.path_time(t)
+        if at >= path.curve.end:
+            raise TrajectoryError('the trajectory is over: it ended while it was looked at')
+        here = self._in_joints(joints, self._in_path_time(t))
+        there = path.curve.sample(at).copy()
+        gap = (here - there)[:2]        # a spline through positions alone starts with an acceleration of its own
+        if (np.abs(gap) <= SAME_STATE * (1.0 + np.abs(here[:2]))).all():
+            return follow
+        tolerance = self._limits.start_tolerance
+        if np.abs(gap[0]).max() > tolerance:
+            worst = int(np.abs(gap[0]).argmax())
+            raise TrajectoryError(f'{joints[worst]} has moved {abs(gap[0, worst]):.3g} away from the trajectory while '
+                                  f'it was looked at, start tolerance {tolerance:.3g}')
+        room = 0.5 * float(min(self._checks.deceleration.min(), DECELERATION))
+        seconds = max(SHORTEST_BRIDGE, sqrt(6.0 * np.abs(gap[0]).max() / room), 4.0 * np.abs(gap[1]).max() / room)
+        left = path.curve.end - at
+        for _ in range(BRIDGES):
+            seconds = min(seconds, left)
+            end = path.curve.end if seconds == left else at + seconds
+            entry = Path(bridge(at, end, here, path.curve.sample(end).copy()), path.map, joints)
+            fault = self._fault(entry)
+            if not fault:
+                entered = Follow(path, self._pace, t, entry)
+                entered.bind(self._pace, t, at)
+                entered.peaks = follow.peaks
+                return entered
+            if seconds == left:
+                break
+            seconds *= 2.0
+        raise TrajectoryError(f'no way from the present motion over to the trajectory keeps the limits: it {fault}')
+
+    def _fault(self, path):
+        """What limit a path of one segment breaks, as the end of a sentence; empty where it breaks none."""
+        shares = np.arange(1, LOOKS + 1) / LOOKS
+        x, xd, xdd = path.rows(np.zeros(LOOKS, dtype=int), shares)
+        found = self._checks.fault(x, self._checks.columns(x, xd, xdd))
+        return '' if found is None else found[1]
+
+    def _begin(self, follow, t):
+        """Make the waiting motion that of the present; t at or after its start."""
+        if not isinstance(self._motion, Follow) or isinstance(self._motion, Halt):
+            moves = np.abs(self._motion.sample(t)[1]).max() > SAME_STATE
+            path_time = follow.path_time(t)
+            self._pace.restart(1.0 if moves else self._speed, t)
+            follow.bind(self._pace, t, path_time)
+        self._motion, self._next = follow, None
+        self._aim(t)
+
+    def _take_over(self, t):
+        """Let the waiting motion begin, late or not, if it still can."""
+        follow, self._next = self._next, None
+        follow.bind(self._pace, follow.start, follow.path.curve.start)
+        try:
+            self._begin(self._entering(follow, follow.start), follow.start)
+        except TrajectoryError as error:
+            self.abandoned = str(error)
+            self.stop(t)
+
+    # samples
 
     def sample(self, t):
         """(x, xd, xdd) of the reference at time t, each (dof,); valid until the next call."""
         if self._next is not None and t >= self._next.start:
-            self._motion, self._next = self._next, None
+            self._take_over(t)
         return self._motion.sample(t)
 
-    def moving(self, t):
-        """Whether a trajectory is in progress or waiting at time t."""
-        return self._next is not None or (self.started and t < self._motion.end)
-
     def ahead(self, t):
-        """As `sample`, for a time to come: a trajectory that starts until then is looked at, but does not begin."""
+        """As `sample`, for a time to come: a trajectory that starts until then is looked at, but does not begin.
+
+        What is to come of a change of the speed under way is in it.
+        """
         motion = self._next if self._next is not None and t >= self._next.start else self._motion
         return motion.sample(t)
 
-    def _through(self, waypoints, start, times):
-        """The `_Follow` that leaves the reference of time `start` and passes the waypoints later than that."""
-        ahead = times > start
-        if not ahead.any():
-            raise TrajectoryError(f'the trajectory is over: its last point lies {start - times[-1]:.3g} s in the past, '
-                                  'or is no later than its start')
-        joint_map = self._map(waypoints.joints)
-        p0, v0, a0 = self._in_joints(waypoints.joints, self.ahead(start))
-        knots = np.concatenate([[start], times[ahead]])
-        positions = np.vstack([p0, waypoints.positions[ahead]])
-        if waypoints.velocities is None:
-            return _Follow(cubic_curve(knots, positions, v0), joint_map)
-        velocities = np.vstack([v0, waypoints.velocities[ahead]])
-        if waypoints.accelerations is None:
-            accelerations = smooth_accelerations(knots, positions, velocities, a0)
+    def moving(self, t):
+        """Whether a motion is in progress or waiting at time t."""
+        return self._next is not None or (self.started and t < self._motion.end)
+
+    def at_rest(self, t):
+        """Whether the reference stands still at time t, and nothing in progress will move it."""
+        return self.started and t >= self._motion.end
+
+    @property
+    def end(self):
+        """Time at which the motion in progress ends at the speed that is asked for; -inf: it has none, inf: never."""
+        return self._motion.end if self.started else -inf
+
+    def progress(self, t):
+        """Share, 0 to 1, of the motion in progress that is over at time t; 1 where there is none."""
+        return self._motion.progress(t) if self.started else 1.0
+
+    # speed
+
+    @property
+    def speed_target(self):
+        """The speed that was asked for."""
+        return self._speed
+
+    def speed(self, t):
+        """Seconds of path time in a second of the clock at time t."""
+        return self._pace.at(t)[1]
+
+    def set_speed(self, scale, t):
+        """Let the present and every later trajectory run at this speed, 0 to 1, from time t on.
+
+        The speed changes smoothly: by as much a second as adds at most half of the declared decelerations to the
+        accelerations of the path, and no more than their limits leave. Stops and streamed points keep to the clock.
+        """
+        if not 0.0 <= scale <= 1.0:
+            raise TrajectoryError(f'speed {scale!r} of the path: expected 0 to 1')
+        if scale == self._speed:
+            return
+        self._speed = scale
+        if isinstance(self._motion, Follow) and not isinstance(self._motion, Halt):
+            self._aim(t)
         else:
-            accelerations = np.vstack([a0, waypoints.accelerations[ahead]])
-        return _Follow(quintic_curve(knots, positions, velocities, accelerations), joint_map)
+            self._pace.restart(scale, t)
+        if self._next is not None:
+            self._next.bind(self._pace, self._next.start, self._next.path.curve.start)
+
+    def _aim(self, t):
+        if self._pace.target != self._speed:
+            rate = SPEED_RATE
+            peaks = self._motion.peaks
+            if peaks is not None:
+                room = self._checks.headroom(peaks[1])
+                rate = min(rate, float(np.min(room / np.maximum(peaks[0], 1e-9))))
+            self._pace.aim(self._speed, t, rate, rate / EASE)
+
+    # stops
+
+    def stop(self, t, deceleration=None):
+        """Bring the reference to rest from where it is at time t, and forget every trajectory.
+
+        It stays on its path, on which all axes come to rest together, where that needs no more than the deceleration;
+        else, and where points were streamed, each axis slows down by itself. A stop in progress goes on as it is.
+
+        deceleration  number or (actuators,) m/s^2 or rad/s^2; by default the declared one
+        """
+        self._next = None
+        motion = self._motion
+        if motion is None or self.at_rest(t) or isinstance(motion, (Halt, Free)):
+            return
+        limit = self._deceleration(deceleration)
+        state = np.array(motion.sample(t))
+        halted = self._halted(t, state, limit) if isinstance(motion, Follow) else None
+        self._motion = halted or Free(self._coming_to_rest(t, *state, limit))
+
+    def stop_from(self, t, x, xd, deceleration=None):
+        """Bring the reference to rest from a measured state x, xd (dof,), and forget everything else.
+
+        The reference steps to the measured position, by the tracking error and no more. Each axis slows down by
+        itself, so that each stops as soon as it can; where the deceleration allows, before its limits.
+        """
+        x, xd = np.array(x, dtype=float), np.array(xd, dtype=float)
+        if not (np.isfinite(x).all() and np.isfinite(xd).all()):
+            raise TrajectoryError(f'no stop starts from x = {x.tolist()}, xd = {xd.tolist()}')
+        self._next = None
+        self._motion = Free(self._coming_to_rest(t, x, xd, np.zeros_like(x), self._deceleration(deceleration)))
+
+    def _deceleration(self, declared):
+        """(columns,)"""
+        if declared is None:
+            return self._checks.deceleration
+        limit = self._checks.of_actuators('deceleration', declared, np.inf)
+        if not (limit > 0.0).all():
+            raise TrajectoryError(f'deceleration = {np.asarray(declared).tolist()}: expected positive numbers')
+        return limit
+
+    def _halted(self, t, state, limit):
+        """The `Halt` of the path in progress that keeps the deceleration `limit` (columns,); None: there is none."""
+        motion, checks = self._motion, self._checks
+        path_time, speed, _ = motion.pace.at(t)
+        if speed <= 0.0:
+            return Hold(state[0])
+        present = np.abs(checks.columns(*state)[2])
+        slopes = np.abs(checks.columns(*motion.at(motion.path_time(t)))[1])
+        fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
+        for share in GENTLER:
+            pace = motion.pace.copy()
+            pace.aim(0.0, t, share * fastest, share * fastest / EASE)
+            halt = Halt(motion, pace)
+            for instant in np.linspace(t, halt.end, LOOKS + 1)[1:]:
+                bound = limit if instant > t + EASE else np.maximum(limit, present)
+                if (np.abs(checks.columns(*halt.sample(instant))[2]) > ON_PATH_MARGIN * bound).any():
+                    break
+            else:
+                return halt
+        return None
+
+    def _coming_to_rest(self, t, x, xd, xdd, limit):
+        """`Curve` of axes that slow down by themselves; limit (columns,), for actuators that are no axes too."""
+        checks, n = self._checks, x.size
+        own, others = limit[:n], limit[n:]
+        rates = np.where(np.isfinite(own), own, DECELERATION)
+        lower, upper = checks.soft_lower, checks.soft_upper
+        for _ in range(REFINEMENTS):
+            curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], lower[i], upper[i])
+                                          for i in range(n)])
+            if not others.size:
+                break
+            try:
+                states = [checks.columns(*curve.sample(s)) for s in np.linspace(t, curve.end, LOOKS)]
+            except PsdynError:          # the loops do not close there: the axes are all that can be slowed down
+                break
+            excess = max(float((np.abs(state[2, n:]) / others).max()) for state in states)
+            if excess <= ON_PATH_MARGIN:
+                break
+            rates = rates / excess
+        return curve
+
+    # streamed points
+
+    def stream(self, t, x, xd=None, xdd=None, now=None):
+        """Take a streamed point: at time t the reference shall be at x, xd, xdd, each (dof,); None: zero.
+
+        The reference leads over to it without a jump in position, velocity or acceleration, and carries it on at its
+        velocity for the stream timeout at most, and not over a limit; then it stops. The first point has to lie within
+        the start tolerance. Raises TrajectoryError, and goes on as before, for a point that does not fit.
+
+        now  time at which it came, by default t
+        """
+        if not self.started:
+            raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
+        now = t if now is None else now
+        before = self.sample(now)
+        streaming = isinstance(self._motion, Stream)
+        point = streamed_point(self._manipulator, t, x, xd, xdd)
+        stream = Stream(point, np.array(before), now, self._motion if streaming else None, self._checks)
+        fault = stream.fault()
+        if fault:
+            raise TrajectoryError(f'streamed point: {fault}')
+        self._motion, self._next = stream, None
+
+    def stream_age(self, t):
+        """s at time t since a streamed point came last; inf where none is followed."""
+        return t - self._motion.arrival if isinstance(self._motion, Stream) else inf
+
+    # states
+
+    def _in_path_time(self, t):
+        """(3, dof) of the reference at time t, with its rates by path time where it runs by that."""
+        motion = self._next if self._next is not None and t >= self._next.start else self._motion
+        if isinstance(motion, Follow) and not isinstance(motion, Halt):
+            return np.array(motion.at(motion.path_time(t)))
+        return np.array(motion.sample(t))
+
+    def _check_start(self, waypoints, times, first, here, now, state):
+        """Raise TrajectoryError where a trajectory, or the machine, is not where the reference is."""
+        tolerance = self._limits.start_tolerance
+        if tolerance == inf:
+            return
+        if state is not None:
+            gap = np.abs(np.asarray(state, dtype=float) - self.ahead(now)[0])
+            if not gap.max() <= tolerance:
+                i = int(np.argmax(~(gap <= tolerance)))
+                raise TrajectoryError(f'{self._manipulator.coordinates[i]} is {gap[i]:.3g} away from its reference, '
+                                      f'start tolerance {tolerance:.3g}')
+        point = max(first - 1, 0)
+        if first == 0 and times[0] > COMMANDED:
+            return
+        # between two points nobody knows the way that the sender thinks of
+        reached = waypoints.positions[point:point + (2 if times[point] < -COMMANDED else 1)]
+        gap = np.maximum(reached.min(axis=0) - here, here - reached.max(axis=0))
+        if gap.max() > tolerance:
+            i = int(gap.argmax())
+            raise TrajectoryError(f'point {point} has {waypoints.joints[i]} {gap[i]:.3g} away from where it is at the '
+                                  f'start, start tolerance {tolerance:.3g}', point)
 
     def _map(self, joints):
         if joints == self._manipulator.coordinates:
-            return _AlreadyMapped
+            return SAME
         if joints not in self._maps:
             surplus = len(joints) - self._manipulator.dof
             if surplus > 0:
@@ -103,89 +413,3 @@ class ReferenceMotion:
         names, *values = self._manipulator.joint_state(*reference)
         columns = [names.index(name) for name in joints]
         return np.asarray(values)[:, columns]
-
-    def _check(self, motion):
-        """Raise TrajectoryError where the motion leaves the limits, or whatever the map raises where no loop closes."""
-        general = self._manipulator.machine.general
-        checked = _Checked(self._manipulator)
-        for segment, t in motion.check_times(GENERAL_CHECKS if general else CHECKS):
-            fault = checked.fault(*motion.sample(t)[:2])
-            if fault:
-                where = f'on the way to its point at {motion.knots[segment + 1] - motion.start:.3f} s the trajectory'
-                raise TrajectoryError(f'{where} {fault}')
-
-
-class _Checked:
-    """The joints whose limits count: the coordinates, and actuators that are none."""
-
-    def __init__(self, manipulator):
-        m = self._manipulator = manipulator
-        self._names, self._limits = m.coordinates, m.coordinate_limits
-        self._columns = None
-        others = [name for name in m.actuators if name not in m.coordinates]
-        if others:
-            self._names += tuple(others)
-            self._columns = [m.joints.index(name) for name in self._names]
-            rows = [m.actuators.index(name) for name in others]
-            self._limits = [np.append(of_coordinates, of_actuators[rows])
-                            for of_coordinates, of_actuators in zip(self._limits, m.limits)]
-
-    def fault(self, x, xd):
-        """What limit the state x, xd (dof,) breaks, as the end of a sentence; empty where it breaks none."""
-        if self._columns:
-            _, x, xd, _ = self._manipulator.joint_state(x, xd)
-            x, xd = x[self._columns], xd[self._columns]
-        elif self._manipulator.machine.general:
-            self._manipulator.joint_state(x, xd)        # raises where no loop closes
-        lower, upper, speed, _ = self._limits
-        outside = (x < lower - POSITION_MARGIN) | (x > upper + POSITION_MARGIN)
-        if outside.any():
-            i = int(np.argmax(outside))
-            return f'takes {self._names[i]} to {x[i]:.4g}, outside of [{lower[i]:.4g}, {upper[i]:.4g}]'
-        fast = np.abs(xd) > SPEED_MARGIN * speed
-        if fast.any():
-            i = int(np.argmax(fast))
-            return f'moves {self._names[i]} at {xd[i]:.3g} per second, limit {speed[i]:.3g}'
-        return ''
-
-
-class _Hold:
-    """Standing still at x (dof,)."""
-
-    start = end = -np.inf
-
-    def __init__(self, x):
-        self._rest = np.array(x, dtype=float), np.zeros(len(x)), np.zeros(len(x))
-
-    def sample(self, t):
-        return self._rest
-
-
-class _AlreadyMapped:
-    """In the place of a JointMap where the joints of a trajectory are the coordinates."""
-
-    @staticmethod
-    def motion(position, velocity, acceleration):
-        return position, velocity, acceleration
-
-
-class _Follow:
-    """A curve in the joints of a trajectory, mapped to the coordinates; at rest after its end."""
-
-    def __init__(self, curve, joint_map):
-        self._curve, self._map = curve, joint_map
-        self.knots, self.start, self.end = curve.knots, curve.start, curve.end
-        position = curve.sample(self.end)[0]
-        zero = np.zeros_like(position)
-        self._rest = _Hold(joint_map.motion(position, zero, zero)[0]).sample(self.end)
-
-    def sample(self, t):
-        return self._rest if t >= self.end else self._map.motion(*self._curve.sample(t))
-
-    def check_times(self, checks):
-        """Some `checks` (segment, time) pairs that cover the motion, at least the knots."""
-        segments = len(self.knots) - 1
-        steps = min(max(checks // segments, 1), CHECKS_PER_SEGMENT)
-        for k in range(segments):
-            for i in range(1, steps + 1):
-                yield k, self.knots[k] + (self.knots[k + 1] - self.knots[k]) * i / steps

@@ -18,7 +18,14 @@ MAX_WAYPOINTS = 10_000
 
 
 class TrajectoryError(PsdynError):
-    """A commanded motion that cannot be followed; the motion in progress is left untouched."""
+    """A commanded motion that cannot be followed; the motion in progress is left untouched.
+
+    point  index of the first waypoint at fault, on the way to which or at which it is; None where it is none of them
+    """
+
+    def __init__(self, message, point=None):
+        super().__init__(message)
+        self.point = point
 
 
 @dataclass(frozen=True)
@@ -78,15 +85,17 @@ class Waypoints:
             if values is None or np.isfinite(values).all():
                 continue
             point = int(np.argwhere(~np.isfinite(values))[0][0])
-            raise TrajectoryError(f'point {point} has {field} that are not finite')
+            raise TrajectoryError(f'point {point} has {field} that are not finite', point)
         if self.times[0] < 0.0:
-            raise TrajectoryError(f'point 0 lies {-self.times[0]:g} s before the start of the trajectory')
+            raise TrajectoryError(f'point 0 lies {-self.times[0]:g} s before the start of the trajectory', 0)
         late = np.flatnonzero(np.diff(self.times) <= 0.0)
         if late.size:
-            raise TrajectoryError(f'point {late[0] + 1} is not later than the point before it')
+            point = int(late[0]) + 1
+            raise TrajectoryError(f'point {point} is not later than the point before it', point)
         if self.velocities is not None and np.any(self.velocities[-1] != 0.0):
             joint = self.joints[int(np.flatnonzero(self.velocities[-1])[0])]
-            raise TrajectoryError(f'the trajectory ends with {joint} in motion: the last velocities must be zero')
+            raise TrajectoryError(f'the trajectory ends with {joint} in motion: the last velocities must be zero',
+                                  self.times.size - 1)
 
 
 class Curve:
@@ -98,15 +107,32 @@ class Curve:
     def __init__(self, knots, coefficients):
         self.knots = knots.tolist()
         self.start, self.end = self.knots[0], self.knots[-1]
-        self._coefficients = [np.ascontiguousarray(segment) for segment in coefficients]
+        self._coefficients = np.ascontiguousarray(coefficients)
         self._sample = np.empty((3, coefficients.shape[2]))
 
     def sample(self, t):
         """(position, velocity, acceleration) at time t, rows of one array that the next call overwrites."""
         t = min(max(t, self.start), self.end)
-        k = min(bisect_right(self.knots, t), len(self._coefficients)) - 1
+        k = min(bisect_right(self.knots, t), len(self.knots) - 1) - 1
         polynomials(self._coefficients[k], t - self.knots[k], self._sample)
         return self._sample
+
+    def rows(self, segments, shares):
+        """(3, M, n) positions, velocities and accelerations, each (M, n), at these shares (M,) of segments (M,)."""
+        knots = np.asarray(self.knots)
+        t = (shares * (knots[segments + 1] - knots[segments]))[:, None]
+        c = self._coefficients[segments]
+        value, rate, half = (np.zeros((len(segments), c.shape[2])) for _ in range(3))
+        for i in range(c.shape[1] - 1, -1, -1):
+            half = half * t + rate
+            rate = rate * t + value
+            value = value * t + c[:, i]
+        return np.stack([value, rate, 2.0 * half])
+
+    def then(self, other):
+        """This `Curve` followed by another that starts where it ends."""
+        return Curve(np.concatenate([self.knots, other.knots[1:]]),
+                     np.concatenate([self._coefficients, other._coefficients]))
 
 
 def cubic_curve(knots, positions, start_velocity):

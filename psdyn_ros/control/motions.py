@@ -1,0 +1,212 @@
+"""What a reference consists of: standing still, a path that is followed in path time, axes that come to rest."""
+
+from math import inf
+
+import numpy as np
+
+from .path_time import Phase, ramp
+from .trajectory import Curve, quintic_curve
+
+EASE = 0.05         # s in which a stop takes up its deceleration, and gives it up again
+
+
+class Hold:
+    """Standing still at x (dof,)."""
+
+    start = end = -inf
+
+    def __init__(self, x):
+        self.x = np.array(x, dtype=float)
+        self._rest = self.x, np.zeros(len(self.x)), np.zeros(len(self.x))
+
+    def sample(self, t):
+        """(x, xd, xdd), each (dof,)."""
+        return self._rest
+
+    def progress(self, t):
+        """Share of the motion that is over."""
+        return 1.0
+
+
+class Path:
+    """A curve in the joints of a trajectory, mapped to the coordinates; at rest after its end.
+
+    joint_map  with `motion(position, velocity, acceleration)`, a JointMap or `SAME`
+    joints     names of the columns of the curve
+    """
+
+    def __init__(self, curve, joint_map, joints):
+        self.curve, self.joints, self.map = curve, joints, joint_map
+        position = curve.sample(curve.end)[0]
+        zero = np.zeros_like(position)
+        self._rest = Hold(joint_map.motion(position, zero, zero)[0]).sample(curve.end)
+
+    def at(self, path, speed=1.0, rate=0.0):
+        """(x, xd, xdd) at this path time when it runs at `speed`, which changes at `rate`."""
+        if path >= self.curve.end:
+            return self._rest
+        q = self.curve.sample(path)
+        if speed != 1.0 or rate != 0.0:
+            q[2] = speed * speed * q[2] + rate * q[1]
+            q[1] *= speed
+        return self.map.motion(*q)
+
+    plain = property(lambda self: self.map is SAME, doc='Whether its joints are the coordinates.')
+
+    def rows(self, segments, shares):
+        """(x, xd, xdd), each (M, dof), at these shares (M,) of segments (M,) of the curve."""
+        joints = self.curve.rows(segments, shares)
+        if self.plain:
+            return joints
+        return np.array([self.map.motion(*joints[:, i]) for i in range(joints.shape[1])]).swapaxes(0, 1)
+
+
+class Same:
+    """In the place of a JointMap where the joints of a trajectory are the coordinates."""
+
+    @staticmethod
+    def motion(position, velocity, acceleration):
+        return position, velocity, acceleration
+
+
+SAME = Same()
+
+
+class Follow:
+    """A `Path` in progress.
+
+    pace    `PathTime` that it runs by
+    start   time of the clock at which the curve starts
+    entry   `Path` that leads into it, from before until it has come to the time of the curve where that ends; or None
+    """
+
+    def __init__(self, path, pace, start, entry=None):
+        self.path, self.entry, self.start = path, entry, start
+        self._joined = -inf if entry is None else entry.curve.end
+        self.peaks = None           # (columns,) largest speeds and accelerations of the path, where known
+        self.pace = pace
+        self._offset = path.curve.start - pace.at(start)[0]
+
+    def bind(self, pace, t, path_time):
+        """Run by `pace`, at this time of the path at time t of the clock."""
+        self.pace, self._offset = pace, path_time - pace.at(t)[0]
+
+    def path_time(self, t):
+        """That of the curve at time t of the clock."""
+        return self.pace.at(t)[0] + self._offset
+
+    def at(self, path_time, speed=1.0, rate=0.0):
+        """(x, xd, xdd) at a time of the path."""
+        part = self.entry if path_time < self._joined else self.path
+        return part.at(path_time, speed, rate)
+
+    def sample(self, t):
+        """(x, xd, xdd), each (dof,); valid until the next call."""
+        path_time, speed, rate = self.pace.at(t)
+        path_time += self._offset
+        return (self.entry if path_time < self._joined else self.path).at(path_time, speed, rate)
+
+    @property
+    def end(self):
+        """Time of the clock at which it ends if the speed stays what it is meant to be; inf where that is zero."""
+        return self.pace.when(self.path.curve.end - self._offset)
+
+    def progress(self, t):
+        """Share of the path that is over."""
+        curve = self.path.curve
+        return min(max((self.path_time(t) - curve.start) / (curve.end - curve.start), 0.0), 1.0)
+
+
+class Halt(Follow):
+    """A path on which path time comes to a stop: all axes come to rest together, and none leaves the path."""
+
+    def __init__(self, follow, pace):
+        super().__init__(follow.path, pace, follow.start, follow.entry)
+        self._offset = follow._offset
+
+    @property
+    def end(self):
+        return min(self.pace.settled, super().end)
+
+
+class Free:
+    """A curve of the coordinates themselves in the time of the clock, at rest after its end."""
+
+    def __init__(self, curve):
+        self._curve, self.start, self.end = curve, curve.start, curve.end
+        self._rest = Hold(curve.sample(curve.end)[0]).sample(curve.end)
+
+    def sample(self, t):
+        """(x, xd, xdd), each (dof,); valid until the next call."""
+        return self._rest if t >= self.end else self._curve.sample(t)
+
+    def progress(self, t):
+        """Share of the motion that is over."""
+        return min(max((t - self.start) / (self.end - self.start), 0.0), 1.0) if self.end > self.start else 1.0
+
+
+def braking(v, a, deceleration):
+    """`Phase`s that bring an axis from velocity v to rest; the acceleration a goes over into the deceleration."""
+    a = min(max(a, -deceleration), deceleration)
+    return ramp(v, a, 0.0, deceleration, deceleration / EASE)
+
+
+def braking_at_once(v, deceleration):
+    """The same with the whole deceleration from the first moment: the shortest way."""
+    return [Phase(abs(v) / deceleration, -deceleration if v > 0.0 else deceleration, 0.0)] if v != 0.0 else []
+
+
+def way(v, phases):
+    """How far an axis goes in these phases, from velocity v."""
+    x = 0.0
+    for duration, rate, bend in phases:
+        x += duration * (v + duration * (rate / 2.0 + duration * bend / 6.0))
+        v += duration * (rate + duration * bend / 2.0)
+    return x
+
+
+def stopping_phases(x, v, a, deceleration, lower, upper):
+    """The phases in which an axis at x, v, a comes to rest before its limits, where the deceleration allows.
+
+    It takes up the deceleration gently where there is room for that, and at once where there is not.
+    """
+    phases = braking(v, a, deceleration)
+    end = x + way(v, phases)
+    if lower <= end <= upper:
+        return phases
+    return min(phases, braking_at_once(v, deceleration), key=lambda some: abs(way(v, some)))
+
+
+def axes_curve(t, x, v, phases):
+    """`Curve` from time t on of axes at x, v (n,) that come to rest, each through `Phase`s of its own."""
+    edges = sorted({t}.union(*(_edges(t, axis) for axis in phases)))
+    if len(edges) == 1:
+        edges.append(t + EASE)
+    coefficients = np.zeros((len(edges) - 1, 6, len(x)))
+    for j, axis in enumerate(phases):
+        begin, position, velocity, k = t, float(x[j]), float(v[j]), 0
+        for duration, rate, bend in axis:
+            while edges[k] < begin + duration:
+                dt = edges[k] - begin
+                coefficients[k, :4, j] = (
+                    position + dt * (velocity + dt * (rate / 2.0 + dt * bend / 6.0)),
+                    velocity + dt * (rate + dt * bend / 2.0), 0.5 * (rate + dt * bend), bend / 6.0)
+                k += 1
+            position += duration * (velocity + duration * (rate / 2.0 + duration * bend / 6.0))
+            velocity += duration * (rate + duration * bend / 2.0)
+            begin += duration
+        coefficients[k:, 0, j] = position
+    return Curve(np.array(edges), coefficients)
+
+
+def _edges(t, phases):
+    edges = []
+    for phase in phases:
+        t += phase.duration
+        edges.append(t)
+    return edges
+
+
+def bridge(start, end, before, after):
+    """Quintic `Curve` of one segment between two states (3, n), times start and end."""
+    return quintic_curve(np.array([start, end]), *np.stack([before, after], axis=1))

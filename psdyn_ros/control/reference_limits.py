@@ -1,0 +1,145 @@
+"""What a reference may do, and the check of its samples against that."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.errors import ShapeError
+from .singularity import toggle_gauge
+
+SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
+POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
+DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
+RATED = ('per second', 'per second^2', 'per second^3')
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceLimits:
+    """Declared limits of a reference, beside the positions and speeds of the URDF.
+
+    Numbers, or (actuators,) in the order of `manipulator.actuators`; by default nothing is limited.
+
+    acceleration, jerk  m/s^2, m/s^3 or rad/s^2, rad/s^3
+    deceleration        m/s^2 or rad/s^2 of a stop
+    soft_margin         m or rad before the limits of the joints, where a stop shall have ended
+    start_tolerance     m or rad of the coordinates, between where the machine is and where a trajectory starts
+    sigma_stop          `toggle_measure` that a trajectory must stay above
+    stream_timeout      s that a streamed point is carried on at its velocity
+    """
+
+    acceleration: object = np.inf
+    jerk: object = np.inf
+    deceleration: object = DECELERATION
+    soft_margin: object = 0.0
+    start_tolerance: float = np.inf
+    sigma_stop: float = 0.0
+    stream_timeout: float = 0.1
+
+    @classmethod
+    def declared(cls, safety):
+        """Those of a `SafetyDeclaration`."""
+        return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
+                   safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream)
+
+
+class ReferenceChecks:
+    """The limits of the joints that have any: the coordinates, and actuators that are none.
+
+    Their columns are those of every array here.
+    """
+
+    def __init__(self, manipulator, limits):
+        m = self._manipulator = manipulator
+        self.limits, self.names = limits, m.coordinates
+        bounds = m.coordinate_limits
+        others = [name for name in m.actuators if name not in m.coordinates]
+        self._columns = None
+        if others:
+            self.names += tuple(others)
+            self._columns = [m.joints.index(name) for name in self.names]
+            rows = [m.actuators.index(name) for name in others]
+            bounds = [np.append(of_coordinates, of_actuators[rows])
+                      for of_coordinates, of_actuators in zip(bounds, m.limits)]
+        self.lower, self.upper, self._speed = (np.array(bound, dtype=float) for bound in bounds[:3])
+        self._acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
+        self._jerk = self.of_actuators('jerk', limits.jerk, np.inf)
+        self.deceleration = self.of_actuators('deceleration', limits.deceleration, np.inf)
+        margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
+        self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
+        self.has_jerk = bool(np.isfinite(self._jerk).any())
+        self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 else None
+        self.mapped = self._columns is not None
+        self.one_by_one = m.machine.general         # states are closed by iteration
+        self._bounds = (SPEED_MARGIN * self._speed, SPEED_MARGIN * self._acceleration)
+
+    def of_actuators(self, what, values, otherwise):
+        """A number, or (actuators,), as an array of our columns; coordinates that are no actuators get `otherwise`."""
+        actuators = self._manipulator.actuators
+        values = np.asarray(values, dtype=float)
+        if values.shape not in ((), (len(actuators),)):
+            raise ShapeError(f'{what} has shape {values.shape}; expected a number, or one for each of {actuators}')
+        if not (values >= 0.0).all():
+            raise ShapeError(f'{what} = {values.tolist()}: expected numbers that are not negative')
+        given = dict(zip(actuators, np.broadcast_to(values, len(actuators)).tolist()))
+        return np.array([given.get(name, otherwise) for name in self.names])
+
+    def columns(self, x, xd, xdd):
+        """(3, columns) or (3, N, columns) of states x, xd, xdd, each (dof,) or (N, dof).
+
+        Raises a PsdynError where no loop closes.
+        """
+        if self._columns is None and not self.one_by_one:
+            return np.array([x, xd, xdd])
+        if np.ndim(x) == 2:
+            return np.stack([self.columns(*state) for state in zip(x, xd, xdd)], axis=1)
+        _, *joints = self._manipulator.joint_state(x, xd, xdd)
+        return np.array([x, xd, xdd] if self._columns is None else [row[self._columns] for row in joints])
+
+    def fault(self, x, states, jerk=None):
+        """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.
+
+        x       (N, dof)
+        states  (3, N, columns) from `columns`
+        jerk    (N, columns), or None
+        """
+        position, velocity, acceleration = states
+        # a number that is none satisfies no comparison
+        broken = [~((position >= self.lower - POSITION_MARGIN) & (position <= self.upper + POSITION_MARGIN)
+                    & (np.abs(position) < np.inf)),
+                  ~(np.abs(velocity) <= self._bounds[0]), ~(np.abs(acceleration) <= self._bounds[1])]
+        if jerk is not None:
+            broken.append(~(np.abs(jerk) <= SPEED_MARGIN * self._jerk))
+        rows = [bad.any(axis=1) for bad in broken]
+        count = len(position)
+        first = [int(row.argmax()) if row.any() else count for row in rows]
+        row = min(first)
+        near = self._near(x[:row + 1]) if self._gauge is not None else None
+        if near is not None:
+            return near
+        if row == count:
+            return None
+        kind = first.index(row)
+        i = int(broken[kind][row].argmax())
+        name = self.names[i]
+        if kind == 0:
+            return row, (f'takes {name} to {position[row, i]:.4g}, outside of [{self.lower[i]:.4g}, '
+                         f'{self.upper[i]:.4g}]')
+        value = (None, velocity, acceleration, jerk)[kind][row, i]
+        limit = (None, self._speed, self._acceleration, self._jerk)[kind][i]
+        verb = ('moves', 'accelerates', 'jerks')[kind - 1]
+        return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
+
+    def _near(self, x):
+        measures, names = self._gauge.rows(x)
+        near = measures < self.limits.sigma_stop
+        if not near.any():
+            return None
+        row = int(near.argmax())
+        return row, (f'comes too near to a singularity of {names[row]}: {measures[row]:.3g} of its best transmission, '
+                     f'limit {self.limits.sigma_stop:.3g}')
+
+    def headroom(self, peak):
+        """(columns,) acceleration that is left to changes of speed beside the peaks (columns,) of a motion's own."""
+        declared = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
+        left = np.where(np.isfinite(self._acceleration), self._acceleration - peak, np.inf)
+        return np.clip(left, 0.1 * declared, 0.5 * declared)
