@@ -69,9 +69,9 @@ def _receiver(kind, effort, hydraulics, name, cylinder):
 def _time(declaration, i, velocity):
     """Yield reasons why an actuator cannot be stopped within the stop time."""
     box = declaration.stop_time * (1.0 + ROUNDING)
-    ramp = float(declaration.command_limit[i] / declaration.command_rate[i])
+    ramp = 2.0 * float(declaration.command_limit[i] / declaration.command_rate[i])
     if ramp > box:
-        yield (f"'command_rate' {declaration.command_rate[i]:g} is too slow: from its limit to zero takes {ramp:.3g} s "
+        yield (f"'command_rate' {declaration.command_rate[i]:g} is too slow: from limit to limit takes {ramp:.3g} s "
                f"of 'stop_time' {declaration.stop_time:g} s")
     slowing = velocity / float(declaration.deceleration[i])
     if np.isfinite(velocity) and slowing > box:

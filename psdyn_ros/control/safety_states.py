@@ -5,7 +5,7 @@ from .fault_table import CONDITIONS, ROWS, Demand, Result, State
 SECOND = 1_000_000_000      # ns
 NOTHING = Demand(State.RUN)
 # by the time since the last state, in this order; `SafetyStates.state_accepted` feeds them
-LADDER = MISSED, SILENT, LOST = 'state_missed', 'state_silent', 'state_lost'
+LADDER = 'state_missed', 'state_silent', 'state_lost'
 NO_STATE = 'F18: no state was accepted yet'
 
 
@@ -47,12 +47,12 @@ class SafetyStates:
 
     def __init__(self, declaration, period):
         timeouts = declaration.timeouts
-        self._ladder = ((MISSED, timeouts.degraded_misses * round(period * SECOND)), (SILENT, timeouts.stopping_ns + 1),
-                        (LOST, timeouts.safe_ns + 1))
         self._stopping = timeouts.stopping_ns
         self._stop_time = declaration.stop_time_ns
         self._probation = declaration.probation_ns
         self._conditions = {row.name: _Condition(row) for row in ROWS}
+        limits = timeouts.degraded_misses * round(period * SECOND), timeouts.stopping_ns + 1, timeouts.safe_ns + 1
+        self._ladder = tuple((self._conditions[name], limit) for name, limit in zip(LADDER, limits))
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
         self._arrival = None            # ns of the last accepted state
         self._started = 0               # ns at which the stop began
@@ -100,36 +100,31 @@ class SafetyStates:
         if one is None or name in LADDER:
             raise UnknownNameError(f"condition '{name}': none that is reported"
                                    f'{did_you_mean(name, CONDITIONS.keys() - set(LADDER))}')
-        if result == Result.PASS and not one.open:
-            one.result = Result.PASS
-            return
-        self._take(one, now, result, text, demand)
-
-    def _take(self, one, now, result, text, demand):
         one.result = result
-        if result == Result.PASS:
-            if one.good_since is None:
-                one.good_since = now
-            one.acknowledged = False
-            return
-        wanted = demand or one.row.demand or NOTHING
+        if result != Result.PASS:
+            self._fail(one, text, demand or one.row.demand or NOTHING)
+        elif one.open and one.good_since is None:
+            one.good_since = now
+
+    def _fail(self, one, text, demand):
         one.count += 1
+        if not (one.open or one.latched) or _severity(demand) > _severity(one.demand):
+            one.demand, one.text = demand, text
         if one.good_since is not None:
             one.acknowledged = False
-        if not one.open and not one.latched:
-            one.demand, one.text = wanted, text
-        elif _severity(wanted) > _severity(one.demand):
-            one.demand, one.text = wanted, text
         one.open, one.good_since = True, None
-        if one.demand.state >= State.STOPPING and (self.active or one.row.event):
+        state = one.demand.state
+        if state == State.SAFE and (self.active or one.row.event):
+            one.latched = True
+        elif state == State.STOPPING and (self.enabled or self.state == State.STOPPING):
             one.latched = True
         self._unsettled[one.row.name] = one
 
     def step(self, now):
         """Return the `State` of this cycle, after all reports."""
         self._climb(now)
-        stop = hold = degraded = blind = False
         worst = State.RUN
+        hold = degraded = blind = False
         for one in list(self._unsettled.values()):
             state = one.demand.state
             if one.latched:
@@ -213,22 +208,25 @@ class SafetyStates:
         if self._arrival is None:
             return
         age = now - self._arrival
-        for name, limit in self._ladder:
-            one = self._conditions[name]
+        for one, limit in self._ladder:
             if not 0 <= age < limit:
-                self._take(one, now, Result.STALE, f'the last state is {age / 1e6:.1f} ms old', None)
+                one.result = Result.STALE
+                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.row.demand)
             elif one.open:
-                self._take(one, now, Result.PASS, '', None)
+                one.result = Result.PASS
+                if one.good_since is None:
+                    one.good_since = now
 
     def _settle(self, one, now):
         """Close a condition that was good for its probation; an event is good from the step that saw it."""
-        if one.open and one.good_since is None:
-            if one.row.event:
+        if one.open:
+            if one.good_since is None:
+                one.good_since = now if one.row.event else None
+                return
+            if now < one.good_since:        # time went back
                 one.good_since = now
-            return
-        if one.open and now - one.good_since >= (self._probation if one.row.probation else 0):
-            one.open = False
-        if not one.open and not one.latched:
+            one.open = now - one.good_since < (self._probation if one.row.probation else 0)
+        if not (one.open or one.latched):
             del self._unsettled[one.row.name]
 
     def _stop(self, now, faulty, trusted):
