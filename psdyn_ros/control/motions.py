@@ -4,10 +4,7 @@ from math import inf
 
 import numpy as np
 
-from .path_time import Phase, ramp
-from .trajectory import Curve, quintic_curve
-
-EASE = 0.05         # s in which a stop takes up its deceleration, and gives it up again
+from .trajectory import quintic_curve
 
 
 class Hold:
@@ -143,68 +140,6 @@ class Free:
     def progress(self, t):
         """Share of the motion that is over."""
         return min(max((t - self.start) / (self.end - self.start), 0.0), 1.0) if self.end > self.start else 1.0
-
-
-def braking(v, a, deceleration):
-    """`Phase`s that bring an axis from velocity v to rest; the acceleration a goes over into the deceleration."""
-    a = min(max(a, -deceleration), deceleration)
-    return ramp(v, a, 0.0, deceleration, deceleration / EASE)
-
-
-def braking_at_once(v, deceleration):
-    """The same with the whole deceleration from the first moment: the shortest way."""
-    return [Phase(abs(v) / deceleration, -deceleration if v > 0.0 else deceleration, 0.0)] if v != 0.0 else []
-
-
-def way(v, phases):
-    """How far an axis goes in these phases, from velocity v."""
-    x = 0.0
-    for duration, rate, bend in phases:
-        x += duration * (v + duration * (rate / 2.0 + duration * bend / 6.0))
-        v += duration * (rate + duration * bend / 2.0)
-    return x
-
-
-def stopping_phases(x, v, a, deceleration, lower, upper):
-    """The phases in which an axis at x, v, a comes to rest before its limits, where the deceleration allows.
-
-    It takes up the deceleration gently where there is room for that, and at once where there is not.
-    """
-    phases = braking(v, a, deceleration)
-    end = x + way(v, phases)
-    if lower <= end <= upper:
-        return phases
-    return min(phases, braking_at_once(v, deceleration), key=lambda some: abs(way(v, some)))
-
-
-def axes_curve(t, x, v, phases):
-    """`Curve` from time t on of axes at x, v (n,) that come to rest, each through `Phase`s of its own."""
-    edges = sorted({t}.union(*(_edges(t, axis) for axis in phases)))
-    if len(edges) == 1:
-        edges.append(t + EASE)
-    coefficients = np.zeros((len(edges) - 1, 6, len(x)))
-    for j, axis in enumerate(phases):
-        begin, position, velocity, k = t, float(x[j]), float(v[j]), 0
-        for duration, rate, bend in axis:
-            while edges[k] < begin + duration:
-                dt = edges[k] - begin
-                coefficients[k, :4, j] = (
-                    position + dt * (velocity + dt * (rate / 2.0 + dt * bend / 6.0)),
-                    velocity + dt * (rate + dt * bend / 2.0), 0.5 * (rate + dt * bend), bend / 6.0)
-                k += 1
-            position += duration * (velocity + duration * (rate / 2.0 + duration * bend / 6.0))
-            velocity += duration * (rate + duration * bend / 2.0)
-            begin += duration
-        coefficients[k:, 0, j] = position
-    return Curve(np.array(edges), coefficients)
-
-
-def _edges(t, phases):
-    edges = []
-    for phase in phases:
-        t += phase.duration
-        edges.append(t)
-    return edges
 
 
 def bridge(start, end, before, after):

@@ -51,9 +51,9 @@ class PathTime:
         """(path time, speed, rate of the speed) at time t of the clock."""
         phase = self._phases[-1] if t >= self._begins else self._phase(t)
         begin, path, speed, rate, bend = phase
-        if bend == rate == 0.0:
-            return path + speed * (t - begin), speed, 0.0
-        dt = max(t - begin, 0.0)        # before the ramp nothing is known but its first speed
+        dt = t - begin
+        if bend == rate == 0.0 or dt < 0.0:         # before the ramp nothing is known but its first speed
+            return path + speed * dt, speed, 0.0
         return (path + dt * (speed + dt * (rate / 2.0 + dt * bend / 6.0)),
                 speed + dt * (rate + dt * bend / 2.0), rate + dt * bend)
 
@@ -91,10 +91,10 @@ class PathTime:
         begin, reached, speed, _, _ = self._phases[-1]
         if path >= reached:
             return begin + (path - reached) / speed if speed > 0.0 else begin if path == reached else inf
-        low, high = self._phases[0][0], begin
-        if path <= self._phases[0][1]:
-            speed = self._phases[0][2]
-            return low - (self._phases[0][1] - path) / speed if speed > 0.0 else low
+        low, first, speed, _, _ = self._phases[0]
+        high = begin
+        if path <= first:
+            return low - (first - path) / speed if speed > 0.0 else low
         for _ in range(60):             # path time never runs back
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.at(middle)[0] < path else (low, middle)

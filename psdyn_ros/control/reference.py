@@ -4,21 +4,17 @@ from math import inf, sqrt
 
 import numpy as np
 
-from ..model.errors import PsdynError
 from .candidate import Candidate
-from .motions import EASE, SAME, Follow, Free, Halt, Hold, Path, axes_curve, bridge, stopping_phases
+from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge
 from .path_time import PathTime
 from .reference_limits import DECELERATION, ReferenceChecks, ReferenceLimits
+from .stop_motion import EASE, coming_to_rest, halt
 from .stream import Stream, streamed_point
 from .trajectory import TrajectoryError
 
 SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a state
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
-HALT_RATE = 20.0            # 1/s, the same when it stops
-GENTLER = (1.0, 0.75, 0.5)  # shares of the deceleration with which a stop on the path is tried
-ON_PATH_MARGIN = 1.02       # what a stop may exceed the deceleration by
-REFINEMENTS = 4             # of a stop whose actuators are not the axes
-LOOKS = 12                  # samples of a stop or a bridge
+LOOKS = 12                  # samples of a bridge
 BRIDGES = 8                 # times that the length of a bridge is doubled
 SHORTEST_BRIDGE = 0.02      # s
 COMMANDED = 1e-3            # s; a first point this near to the start says where the start is meant to be
@@ -43,6 +39,7 @@ class ReferenceMotion:
         self._next = None           # the Follow that takes over at its start
         self._pace = PathTime()
         self._speed = 1.0           # that is asked for
+        self._now = None            # time of the last sample
         self._maps = {}             # joints of a trajectory -> JointMap
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
@@ -192,6 +189,7 @@ class ReferenceMotion:
         """(x, xd, xdd) of the reference at time t, each (dof,); valid until the next call."""
         if self._next is not None and t >= self._next.start:
             self._take_over(t)
+        self._now = t
         return self._motion.sample(t)
 
     def ahead(self, t):
@@ -230,18 +228,23 @@ class ReferenceMotion:
         """Seconds of path time in a second of the clock at time t."""
         return self._pace.at(t)[1]
 
-    def set_speed(self, scale, t):
-        """Let the present and every later trajectory run at this speed, 0 to 1, from time t on.
+    def set_speed(self, scale, t=None):
+        """Let the present and every later trajectory run at this speed, 0 to 1.
 
         The speed changes smoothly: by as much a second as adds at most half of the declared decelerations to the
         accelerations of the path, and no more than their limits leave. Stops and streamed points keep to the clock.
+
+        t  when it begins to change, by default at the last sample
         """
         if not 0.0 <= scale <= 1.0:
             raise TrajectoryError(f'speed {scale!r} of the path: expected 0 to 1')
         if scale == self._speed:
             return
         self._speed = scale
-        if isinstance(self._motion, Follow) and not isinstance(self._motion, Halt):
+        t = self._now if t is None else t
+        if t is None:
+            self._pace = PathTime(scale)
+        elif isinstance(self._motion, Follow) and not isinstance(self._motion, Halt):
             self._aim(t)
         else:
             self._pace.restart(scale, t)
@@ -273,8 +276,8 @@ class ReferenceMotion:
             return
         limit = self._deceleration(deceleration)
         state = np.array(motion.sample(t))
-        halted = self._halted(t, state, limit) if isinstance(motion, Follow) else None
-        self._motion = halted or Free(self._coming_to_rest(t, *state, limit))
+        halted = halt(motion, t, state, limit, self._checks) if isinstance(motion, Follow) else None
+        self._motion = halted or Free(coming_to_rest(t, *state, limit, self._checks))
 
     def stop_from(self, t, x, xd, deceleration=None):
         """Bring the reference to rest from a measured state x, xd (dof,), and forget everything else.
@@ -286,7 +289,7 @@ class ReferenceMotion:
         if not (np.isfinite(x).all() and np.isfinite(xd).all()):
             raise TrajectoryError(f'no stop starts from x = {x.tolist()}, xd = {xd.tolist()}')
         self._next = None
-        self._motion = Free(self._coming_to_rest(t, x, xd, np.zeros_like(x), self._deceleration(deceleration)))
+        self._motion = Free(coming_to_rest(t, x, xd, np.zeros_like(x), self._deceleration(deceleration), self._checks))
 
     def _deceleration(self, declared):
         """(columns,)"""
@@ -297,48 +300,6 @@ class ReferenceMotion:
             raise TrajectoryError(f'deceleration = {np.asarray(declared).tolist()}: expected positive numbers')
         return limit
 
-    def _halted(self, t, state, limit):
-        """The `Halt` of the path in progress that keeps the deceleration `limit` (columns,); None: there is none."""
-        motion, checks = self._motion, self._checks
-        path_time, speed, _ = motion.pace.at(t)
-        if speed <= 0.0:
-            return Hold(state[0])
-        present = np.abs(checks.columns(*state)[2])
-        slopes = np.abs(checks.columns(*motion.at(motion.path_time(t)))[1])
-        fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
-        for share in GENTLER:
-            pace = motion.pace.copy()
-            pace.aim(0.0, t, share * fastest, share * fastest / EASE)
-            halt = Halt(motion, pace)
-            for instant in np.linspace(t, halt.end, LOOKS + 1)[1:]:
-                bound = limit if instant > t + EASE else np.maximum(limit, present)
-                if (np.abs(checks.columns(*halt.sample(instant))[2]) > ON_PATH_MARGIN * bound).any():
-                    break
-            else:
-                return halt
-        return None
-
-    def _coming_to_rest(self, t, x, xd, xdd, limit):
-        """`Curve` of axes that slow down by themselves; limit (columns,), for actuators that are no axes too."""
-        checks, n = self._checks, x.size
-        own, others = limit[:n], limit[n:]
-        rates = np.where(np.isfinite(own), own, DECELERATION)
-        lower, upper = checks.soft_lower, checks.soft_upper
-        for _ in range(REFINEMENTS):
-            curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], lower[i], upper[i])
-                                          for i in range(n)])
-            if not others.size:
-                break
-            try:
-                states = [checks.columns(*curve.sample(s)) for s in np.linspace(t, curve.end, LOOKS)]
-            except PsdynError:          # the loops do not close there: the axes are all that can be slowed down
-                break
-            excess = max(float((np.abs(state[2, n:]) / others).max()) for state in states)
-            if excess <= ON_PATH_MARGIN:
-                break
-            rates = rates / excess
-        return curve
-
     # streamed points
 
     def stream(self, t, x, xd=None, xdd=None, now=None):
@@ -348,11 +309,11 @@ class ReferenceMotion:
         velocity for the stream timeout at most, and not over a limit; then it stops. The first point has to lie within
         the start tolerance. Raises TrajectoryError, and goes on as before, for a point that does not fit.
 
-        now  time at which it came, by default t
+        now  time at which it came, by default that of the last sample
         """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
-        now = t if now is None else now
+        now = (t if self._now is None else self._now) if now is None else now
         before = self.sample(now)
         streaming = isinstance(self._motion, Stream)
         point = streamed_point(self._manipulator, t, x, xd, xdd)

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from .motions import Free, axes_curve, bridge, stopping_phases, way
+from .motions import Free, bridge
 from .path_time import Phase
 from .reference_limits import DECELERATION
+from .stop_motion import axes_curve, stopping_phases, way
 from .trajectory import TrajectoryError
 
 FIRST_INTERVAL = 0.25       # of the stream timeout: in which the first point is led over to
