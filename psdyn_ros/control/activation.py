@@ -1,0 +1,31 @@
+"""What speaks against putting a machine under control."""
+
+import math
+
+CLOSE = 1e-9        # m or rad: a position at a limit is within it
+
+
+def against_control(manipulator, declaration, inputs):
+    """[why] a machine cannot be taken under the law where it is; empty where it can."""
+    found = inputs.missing()
+    x, checks = inputs.checks.x, inputs.checks
+    for name, lower, upper, speed, most in zip(
+            manipulator.actuators, *manipulator.limits[:3], declaration.command_limit):
+        if not (lower < upper and 0.0 < speed < math.inf and 0.0 < most < math.inf):
+            found.append(f"'{name}' lacks limits: position [{lower:g}, {upper:g}], velocity {speed:g}, command "
+                         f'{most:g}')
+    if x is None:
+        return found
+    limits = manipulator.coordinate_limits
+    for name, position, lower, upper in zip(manipulator.coordinates, x.tolist(), limits.lower, limits.upper):
+        if not lower - CLOSE <= position <= upper + CLOSE:
+            found.append(f"F14: '{name}' is at {position:.5g}, outside of [{lower:.5g}, {upper:.5g}]")
+    tolerance = declaration.plausibility.closure_tolerance
+    if not checks.residual <= tolerance:
+        found.append(f'F12: measured joints of a loop disagree by {checks.residual * 1e3:.3g} mm, at most '
+                     f'{tolerance * 1e3:g} mm')
+    share = checks.disagreement()
+    if share > 0.5:
+        found.append(f'F11: positions and velocities disagree by {100.0 * share:.0f} % of what is allowed; '
+                     'at most 50 % to begin with')
+    return found

@@ -1,0 +1,56 @@
+"""Whether the control cycles come in time."""
+
+from collections import deque
+
+SECOND = 1_000_000_000      # ns
+IN_A_ROW = 3                # slots without a cycle
+SHARE = 0.01                # of the slots of a second
+
+
+class CycleWatch:
+    """Slots of the period in which there was no cycle.
+
+    period  s
+    share   of the slots of a second that may be missed
+    """
+
+    def __init__(self, period, share=SHARE):
+        self._period = round(period * SECOND)
+        self._most = share / period
+        self._last = None
+        self._missed = deque()      # (ns, slots) of the last second
+        self.missed = 0             # in all
+        self.run = 0                # in a row, until the present cycle
+        self.recent = 0             # in the last second
+        self.gap = 0                # ns between the last two cycles
+
+    def forget(self):
+        """Start anew with the next cycle."""
+        self._last, self.gap, self.run, self.recent = None, 0, 0, 0
+        self._missed.clear()
+
+    def look(self, clock):
+        """Take note of a cycle at `clock` (ns); slots are missed where it came 3/4 of a period late, or more."""
+        last, self._last = self._last, clock
+        if last is None:
+            return
+        self.gap = gap = clock - last
+        slots = (gap + self._period // 4) // self._period - 1
+        if slots > 0:
+            self.run += slots
+            self.missed += slots
+            self.recent += slots
+            self._missed.append((clock, slots))
+        else:
+            self.run = 0
+        while self._missed and clock - self._missed[0][0] > SECOND:
+            self.recent -= self._missed.popleft()[1]
+
+    @property
+    def overrun(self):
+        """Why the cycles come too late; '' where they do not."""
+        if self.run >= IN_A_ROW:
+            return f'{self.run} cycles in a row came too late'
+        if self.recent > self._most:
+            return f'{self.recent} cycles of the last second came too late'
+        return ''

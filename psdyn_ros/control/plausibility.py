@@ -1,0 +1,189 @@
+"""Whether a measured state may be believed: its stamp, its age, its step, its rate, its standing still, its loops."""
+
+import math
+
+import numpy as np
+
+from ..kernels import state_checks as kernels
+from .measured_input import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
+
+RISE = 0.05             # s in which no actuator gets to its rated speed
+SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another one stands still
+WRONG_BRANCH = 0.1      # rad or m between a measured joint and that of the declared assembly mode
+
+# what is found: conditions of the fault table
+NOT_FINITE, JUMP, FROZEN, ORDERED = 'state_not_finite', 'state_jump', 'state_frozen', 'stamp_order'
+SUSPECT_VELOCITY, VELOCITY, SUSPECT_CLOSURE, CLOSURE, BRANCH = (
+    'velocity_suspect', 'velocity_residual', 'closure_suspect', 'closure_residual', 'branch_flip')
+OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future', ORDER: ORDERED}
+IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
+
+
+class StateChecks:
+    """The checks of one measured state after another, and the last one believed.
+
+    manipulator  whose base stands or is moved
+    declaration  `SafetyDeclaration`
+    period       s between states
+
+    `findings` has (condition, whether it is a fault, text) of what the last state gave away, also where it is used all
+    the same; what is no fault yet is told and counted.
+    """
+
+    def __init__(self, manipulator, declaration, period):
+        self._names = manipulator.coordinates
+        self._manipulator, self._declared = manipulator, declaration.plausibility
+        self.input = MeasuredInput('state', declaration.timeouts, declaration.plausibility.clock_skew_ns, period)
+        self._longest_gap = declaration.timeouts.safe_ns
+        self.x = self.xd = None         # (dof,) last believed
+        self.jumps = 0                  # in a row
+        self.rejected = 0
+        self.at_stop = False            # whether some coordinate is within the margin of an end stop
+        self.residual = 0.0             # m, of the loops at the last state
+        self.findings = []
+        self._channels, self._memory = _records(manipulator, declaration)
+        room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
+        self._ring_stamps = np.zeros(room, dtype=np.int64)
+        self._ring = np.zeros((room, 2, manipulator.dof))
+        self._sensors = None
+
+    def measure(self, joints):
+        """Say which joints (m,) the `positions` of `take` are of; those of one loop are held against each other."""
+        self._sensors = _Sensors(self._manipulator, tuple(joints), self._declared.freeze_ns)
+
+    def forget(self):
+        """Believe the next state wherever it is."""
+        self.x = self.xd = None
+        self.jumps = 0
+        self.at_stop = False
+        self._forget_motion()
+        self.input.forget()
+
+    def rebase(self, jump):
+        """The clock of the stamps jumped by so many ns."""
+        self.input.rebase(jump)
+        self._forget_motion()
+
+    def disagreement(self):
+        """Largest share of the allowed disagreement between positions and velocities, 1 at the limit."""
+        return float(self._channels['disagreement'].max()) / self._declared.velocity_residual
+
+    def take(self, stamp, ros_now, clock, x, xd, residual, desired_rate, trusting, positions=None):
+        """Take the state x (dof,), xd (dof,), which are kept; '' or why it is not used.
+
+        stamp, ros_now  ns on the clock of stamps
+        clock           ns on the clock of ages
+        residual        m, of loops in which more was measured than needed
+        desired_rate    (dof,) of the reference
+        trusting        whether a lasting step is where the machine is, as while nothing commands it
+        positions       (m,) of the joints given to `measure`
+        """
+        findings = self.findings
+        findings.clear()
+        refused = self.input.refuse(stamp, ros_now)
+        if refused:
+            kind, text = refused
+            return self._reject(OF_STAMPS[kind], kind != ORDER or self.input.in_disorder >= IN_A_ROW, text)
+        if stamp - self._memory['stamp'][0] > self._longest_gap:
+            self._forget_motion()
+        verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
+        if verdict == kernels.NON_FINITE:
+            return self._reject(NOT_FINITE, True, f'{self._names[i]} is not finite')
+        if verdict == kernels.JUMPED:
+            self.jumps += 1
+            if not trusting or self.jumps < IN_A_ROW:
+                c = self._channels[i]
+                return self._reject(JUMP, self.jumps >= IN_A_ROW, f'{self._names[i]} jumped from {c["x"]:.5g} to '
+                                    f'{x[i]:.5g} at {xd[i]:.3g} per second')
+            self._forget_motion()
+            verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
+        self.jumps = 0
+        self.x, self.xd = x, xd
+        self.input.accept(stamp, ros_now, clock)
+        self.at_stop = bits & kernels.AT_STOP != 0
+        if bits & ~kernels.AT_STOP:
+            self._describe(bits)
+        self.residual = residual
+        if not residual <= 0.5 * self._declared.closure_tolerance:
+            fault = not residual <= self._declared.closure_tolerance
+            findings.append((CLOSURE if fault else SUSPECT_CLOSURE, True,
+                             f'measured joints of a loop disagree by {residual * 1e3:.3g} mm'))
+        if positions is not None and self._sensors is not None:
+            findings.extend(self._sensors.findings(x, positions, stamp))
+        return ''
+
+    def _judge(self, x, xd, stamp, desired_rate):
+        return kernels.judge_state(self._channels, self._memory, self._ring_stamps, self._ring, x, xd, stamp,
+                                   desired_rate)
+
+    def _forget_motion(self):
+        self._memory['stamp'] = 0
+        if self._sensors:
+            self._sensors.forget()
+
+    def _reject(self, name, fault, text):
+        self.rejected += 1
+        self.findings.append((name, fault, text))
+        return text
+
+    def _describe(self, bits):
+        """Add what the bits of a believed state say."""
+        if bits & kernels.FROZEN:
+            c = self._channels
+            still = np.where(c['driven'] > 0, self._memory['stamp'] - np.maximum(c['changed'], c['driven']), 0)
+            i = int(np.argmax(still))
+            self.findings.append((FROZEN, True, f'{self._names[i]} says {c["x"][i]:.6g} for '
+                                  f'{still[i] / 1e6:.0f} ms while it should move'))
+        if bits & (kernels.DISAGREES | kernels.WARNED):
+            i = int(np.argmax(self._channels['disagreement']))
+            most = self._channels['disagreement'][i]
+            self.findings.append((VELOCITY if bits & kernels.DISAGREES else SUSPECT_VELOCITY, True,
+                                  f'positions and velocities of {self._names[i]} disagree by {most:.3g} per second'))
+
+
+class _Sensors:
+    """Measured joints, some of them redundant."""
+
+    def __init__(self, manipulator, joints, freeze_ns):
+        self._joints, self._manipulator, self._freeze = joints, manipulator, freeze_ns
+        self._columns = [manipulator.joints.index(name) for name in joints]
+        self._records = np.zeros(len(joints), kernels.SENSOR)
+        self._seen = np.zeros((len(joints), len(joints)))
+        self._records['module'] = np.arange(len(joints))
+        if not manipulator.machine.general:
+            places = manipulator.records.mods['joint']
+            self._records['module'] = [int(np.argwhere((places == column).any(axis=1))[0, 0])
+                                       for column in self._columns]
+
+    def forget(self):
+        self._records['changed'] = 0
+
+    def findings(self, x, positions, stamp):
+        """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
+        if not math.isfinite(math.fsum(positions)):
+            return [(NOT_FINITE, True, 'a measured joint is not finite')]
+        found = []
+        stuck = kernels.stuck_sensor(self._records, self._seen, positions, stamp, self._freeze, SENSOR_TRAVEL)
+        if stuck >= 0:
+            found.append((FROZEN, True, f'{self._joints[stuck]} says {positions[stuck]:.6g} while another joint of '
+                          'its loop moves'))
+        off = np.abs(self._manipulator.joint_state(x)[1][self._columns] - positions)
+        i = int(off.argmax())
+        if off[i] > WRONG_BRANCH:
+            found.append((BRANCH, True, f'{self._joints[i]} is {off[i]:.3g} away from where the declared assembly '
+                          'mode has it'))
+        return found
+
+
+def _records(manipulator, declaration):
+    """(channels, memory) of the kernels."""
+    limits, p = manipulator.coordinate_limits, declaration.plausibility
+    channels = np.zeros(manipulator.dof, kernels.CHANNEL)
+    channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
+    margins = dict(zip(declaration.actuators, declaration.soft_margin))
+    channels['margin'] = [margins.get(name, 0.0) for name in manipulator.coordinates]
+    memory = np.zeros(1, kernels.MEMORY)
+    memory['jump'], memory['rise'] = p.jump_margin, RISE
+    memory['freeze_time'], memory['freeze_speed'] = p.freeze_ns, p.freeze_speed
+    memory['window'], memory['disagreement'] = round(p.velocity_window * SECOND), p.velocity_residual
+    return channels, memory
