@@ -1,4 +1,4 @@
-"""The kernels of a control cycle: the law is an identity of the dynamics, the polynomials know their derivatives."""
+"""The kernels of a control cycle: clamps, distances, and polynomials that know their derivatives."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,6 @@ from machines import URDF
 import psdyn_ros
 from psdyn_ros.kernels import control
 from psdyn_ros.kernels.entry import NON_FINITE
-
-FREE = np.full(4, np.inf)        # no limits
 
 
 @pytest.fixture(scope='module')
@@ -19,38 +17,6 @@ def crane():
 @pytest.fixture
 def count():
     return np.zeros(4, dtype=np.int64)
-
-
-def test_computed_torque_gives_the_error_its_linear_dynamics(crane, rng, count):
-    for _ in range(20):
-        x = crane.initial_position + rng.uniform(-0.1, 0.1, crane.dof)
-        xd, x_ref, xd_ref, xdd_ref = rng.uniform(-0.5, 0.5, (4, crane.dof))
-        kp, kd = rng.uniform(1.0, 400.0, (2, crane.dof))
-        xdd, f = np.empty((2, crane.dof))
-        status = control.computed_torque(*crane.records, x, xd, x_ref, xd_ref, xdd_ref, kp, kd, FREE, count, xdd, f)
-        assert status == 0 and not count.any()
-        error = crane.forward_dynamics(x, xd, f) - (xdd_ref + kd * (xd_ref - xd) + kp * (x_ref - x))
-        assert np.abs(error).max() <= 1e-10 * (1.0 + np.abs(xdd).max())
-
-
-def test_computed_torque_passes_on_the_status_of_the_dynamics(crane, count):
-    zero, f = np.zeros(crane.dof), np.empty(crane.dof)
-
-    def status(x):
-        return control.computed_torque(*crane.records, x, *[zero] * 6, FREE, count, zero.copy(), f)
-
-    assert status(crane.initial_position) == 0
-    assert status(crane.initial_position + [np.nan, 0.0, 0.0, 0.0]) == NON_FINITE
-    assert status(crane.initial_position + [0.0, 5.0, 0.0, 0.0]) > 0        # no loop closes there
-
-
-def test_computed_torque_is_clamped_and_counted(crane, count):
-    zero, one, f = np.zeros(crane.dof), np.ones(crane.dof), np.empty(crane.dof)
-    status = control.computed_torque(*crane.records, crane.initial_position, zero, zero, zero, zero, zero, zero,
-                                     one, count, zero.copy(), f)
-    assert status == 0
-    assert f == pytest.approx(np.clip(crane.gravity_forces(crane.initial_position), -1.0, 1.0))
-    assert count.sum() == np.count_nonzero(np.abs(crane.gravity_forces(crane.initial_position)) > 1.0)
 
 
 def test_clamp_keeps_the_sign_and_counts(count):

@@ -5,12 +5,11 @@ import numpy as np
 from ..model.errors import ModelError, UnknownNameError, did_you_mean
 from .computed_torque import LAWS as FORCE_LAWS
 from .valve_control import ValveControl
-from .valve_gains import EFFORT_BANDWIDTH
+from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 from .valve_pid import ValvePid
 
 VALVE_LAWS = {'valve_computed_torque': ValveControl, 'valve_pid': ValvePid}
 LAWS = {**FORCE_LAWS, **VALVE_LAWS}
-INTEGRAL_SHARE = 0.25       # Ki = share w^3; with 2 the loop is at its limit
 
 
 def make_law(name, manipulator, hydraulics=None, tiers=None, period=None, **options):

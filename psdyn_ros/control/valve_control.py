@@ -6,26 +6,28 @@ stiff, if it is let: feedback acts on the flow as well as on the force (`kernels
 
 from dataclasses import fields
 
-from ..kernels import valve_control as kernels
+from .law import VALVE
 from .valve_gains import default_bandwidth, torque_gains
-from .valve_law import ValveLaw
+from .valve_law import BIAS_SAMPLES, ValveLaw
 
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
 
 
 class ValveControl(ValveLaw):
-    """Computed torque with valve inversion; arguments as `ValveLaw`, bandwidth w that of the force loop."""
+    """Computed torque with valve inversion; arguments as `ValveLaw`, bandwidth w that of the force loop.
 
-    needs_pressures = True
+    Pressures are needed where a valve is commanded; velocities do without, but then have no force loop.
+    """
 
     def __init__(self, manipulator, hydraulics, period, **options):
         super().__init__(manipulator, hydraulics, period, **options)
-        self._bias_samples = round(BIAS_TIME / period)
+        self._options[BIAS_SAMPLES] = round(BIAS_TIME / period)
+        self.needs_pressures = VALVE in self.tiers
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         if bandwidth is None:
             bandwidth = default_bandwidth(self._modes(), self.lag + period)
-        return torque_gains(self._mechanism, self.axes, bandwidth, effort_bandwidth)
+        return torque_gains(self.load.mechanism, self._law['tier'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Use these `ValveGains` from the next update on."""
@@ -37,10 +39,3 @@ class ValveControl(ValveLaw):
     def piston_forces(self):
         """(2, actuators): wanted and measured force of the pistons at the last update [N]; 0 of other axes."""
         return self._law['wanted'].copy(), self._law['force'].copy()
-
-    def _command(self, dt, position, supply_pressure, command):
-        supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
-        return kernels.torque_commands(
-            self.axes, self.cylinders, self.supply, supply, self._law, self._cylinder_of, dt, self._spacing,
-            self._bias_samples, position, self._pressures, self._velocities(), self._force, self._limit,
-            self.saturations, command)

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..api.hydraulics import natural_modes
+from ..kernels.valve_control import PRESSURE
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
 LOWEST = 1.0            # rad/s
 PID_SHARE = 0.15        # of an axis's own mode
 EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level
+INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 it would be at its limit of stability
 PRESSURE_FILTER = 1000.0        # rad/s
 ERROR_FILTER = 150.0            # rad/s
 BLEND = 0.002
@@ -35,15 +37,16 @@ class ValveGains:
         v_c = v_r + flow_stiffness e + flow_integral int e - flow_decoupling e'
         F' = model' + force_gain (F* - F)
 
-    Axes without a cylinder have stiffness and damping as at force level.  What flow_stiffness and flow_integral do is
-    what makes the machine stiff against all that the model does not know; flow_decoupling of 1 would take away the
-    spring that the oil is.  The force loop damps the lowest hydraulic mode and has to be fast enough for it.
+    Axes of which effort or pressure is commanded have stiffness, damping and integral as at force level.  What
+    flow_stiffness and flow_integral do is what makes the machine stiff against all that the model does not know;
+    flow_decoupling of 1 would take away the spring that the oil is.  The force loop damps the lowest hydraulic mode and
+    has to be fast enough for it.
     """
 
     inertia: np.ndarray = _gain('kg that force feedback is scaled with', high=1e9)
     stiffness: np.ndarray = _gain('1/s^2, force for an error', ALL, 1e5)
     damping: np.ndarray = _gain('1/s, force for the rate of an error', ALL)
-    integral: np.ndarray = _gain('1/s^3, force for the integral of an error', high=1e6)
+    integral: np.ndarray = _gain('1/s^3, force for the integral of an error', ALL, 1e6)
     flow_stiffness: np.ndarray = _gain('1/s, flow for an error')
     flow_integral: np.ndarray = _gain('1/s^2, flow for the integral of an error')
     flow_decoupling: np.ndarray = _gain('1, share of the measured rate in the flow', high=2.0)
@@ -57,7 +60,7 @@ class ValveGains:
 class PidGains:
     """Gains of `ValvePid`, each (actuators,):  v_c = v_r + proportional e + integral int e + derivative e'.
 
-    Stiffness and damping are of axes without a cylinder, as at force level.
+    Stiffness, damping and force_integral are of axes of which effort or pressure is commanded, as at force level.
     """
 
     proportional: np.ndarray = _gain('1/s, velocity for an error')
@@ -65,6 +68,7 @@ class PidGains:
     derivative: np.ndarray = _gain('1, velocity for the rate of an error', high=2.0)
     stiffness: np.ndarray = _gain('1/s^2, acceleration for an error', EFFORTS, 1e5)
     damping: np.ndarray = _gain('1/s, acceleration for the rate of an error', EFFORTS)
+    force_integral: np.ndarray = _gain('1/s^3, acceleration for the integral of an error', EFFORTS, 1e6)
     error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
     blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
 
@@ -96,18 +100,19 @@ def driven_inertia(manipulator):
     return inertia
 
 
-def torque_gains(manipulator, axes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
-    """Return the `ValveGains` of a bandwidth w [rad/s]; effort_bandwidth [rad/s] is that of axes without a cylinder.
+def torque_gains(manipulator, tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `ValveGains` of a bandwidth w [rad/s] for tiers (actuators,), those of `kernels/valve_control.py`.
 
-    Force loop at w, position in it at w / 2, flow feedback w / 2: for w = 10 those tried on the crane.
+    effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position in it at w / 2, flow feedback w / 2:
+    for w = 10 those tried on the crane.
     """
-    w, count = bandwidth, len(manipulator.actuators)
-    on_valve, full = axes['cylinder'] >= 0, np.ones(count)
+    w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
+    by_flow = np.asarray(tiers) > PRESSURE
     return ValveGains(
         inertia=driven_inertia(manipulator),
-        stiffness=np.where(on_valve, 0.25 * w**2, effort_bandwidth**2),
-        damping=np.where(on_valve, w, 2.0 * effort_bandwidth),
-        integral=0.01 * w**3 * full, flow_stiffness=0.5 * w * full, flow_integral=0.15 * w**2 * full,
+        stiffness=np.where(by_flow, 0.25 * w**2, v**2), damping=np.where(by_flow, w, 2.0 * v),
+        integral=np.where(by_flow, 0.01 * w**3, INTEGRAL_SHARE * v**3),
+        flow_stiffness=0.5 * w * full, flow_integral=0.15 * w**2 * full,
         flow_decoupling=0.3 * full, force_gain=w * full, error_filter=ERROR_FILTER * full,
         pressure_filter=PRESSURE_FILTER * full, blend=BLEND * full)
 
@@ -121,10 +126,11 @@ def pid_bandwidth(manipulator, modes, lag):
     return np.minimum(PID_SHARE * np.sqrt(modes.stiffness / driven_inertia(manipulator)), LAG_SHARE / lag)
 
 
-def pid_gains(axes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
-    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,), of cylinders and of the other axes."""
-    full, on_valve = np.ones(len(axes)), axes['cylinder'] >= 0
+def pid_gains(tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,); tiers, effort_bandwidth as `torque_gains`."""
+    v, full, by_flow = effort_bandwidth, np.ones(len(tiers)), np.asarray(tiers) > PRESSURE
     return PidGains(
         proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.2 * full,
-        stiffness=np.where(on_valve, 0.0, effort_bandwidth**2), damping=np.where(on_valve, 0.0, 2.0 * effort_bandwidth),
+        stiffness=np.where(by_flow, 0.0, v**2), damping=np.where(by_flow, 0.0, 2.0 * v),
+        force_integral=np.where(by_flow, 0.0, INTEGRAL_SHARE * v**3),
         error_filter=ERROR_FILTER * full, blend=BLEND * full)

@@ -1,80 +1,92 @@
-"""What the laws that command valves share: measured strokes and pressures in, commands of valves and efforts out.
+"""What the laws that command valves share: measured motion and pressures in, commands of valves and efforts out.
 
 A law for cylinders acts through the flow of oil, so that it looks ahead by the lag of the valve, and acts on errors at
-the time of their measurement. Axes without a cylinder get computed torque.
+the time of their measurement. Axes of which effort or pressure is commanded get computed torque.
 """
 
 import numpy as np
 
 from ..kernels import valve_control as kernels
-from ..kernels.entry import inverse_batch
-from ..model.errors import ActuationError, NonFiniteError, ShapeError
-from .law import ControlLaw
+from ..model.errors import ActuationError, ModelError, NonFiniteError, ShapeError
+from .law import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
+from .pump_flow import PumpFlow
 from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
 
 MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
+PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
+LONGEST_STEP = 2.0              # periods between two updates that count
+CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
+PID, OBSERVED, BIAS_SAMPLES, KNOWN = range(4)       # options of the kernel
+STATES = ('error', 'slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples')
 
 
 class ValveLaw(ControlLaw):
     """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
 
-    delay        s from a command to the valve that obeys it
-    bandwidth    rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
+    delay         s from a command to the valve that obeys it
+    bandwidth     rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
     effort_bandwidth  rad/s of axes at force level
+    pressure_lag  s of the electronics of valves that are told a load pressure
 
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
     """
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
-                 effort_bandwidth=EFFORT_BANDWIDTH, **options):
+                 effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         count, n = len(manipulator.actuators), manipulator.dof
-        self.lag = float((2.0 * self.cylinders['zeta'] / self.cylinders['omega']).max(initial=0.0))   # s, of the spools
-        self._lead = self.lag + 0.5 * period + delay
-        self._spacing = period
-        self._mechanism = self.load.mechanism
-        self._records = self.load.records
-        self._cylinder_of = self.axes['cylinder'].astype(np.int64)
+        self._row_of = self.axes['cylinder']
+        on_valve = np.isin(self.tiers, (VALVE, VELOCITY))
+        spools = self.cylinders[[row for row, valve in zip(self._row_of, on_valve) if valve]]
+        self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
+        self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._law = np.zeros(count, kernels.AXIS_LAW)
+        self._law['tier'] = [CODES[tier] for tier in self.tiers]
+        self._law['area'] = self._area
+        self._law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
+        self._limit = self._limits()
+        self._options = np.zeros(4, dtype=np.int64)
+        self._options[OBSERVED] = self._stepwise = self._general or self._space is not None
         self._last = None           # time of the last update
-        self._motion = np.zeros((3, 3, n))                  # x, xd, xdd of MEASURED, BEFORE, AFTER
-        self._position = self._motion[0, MEASURED]          # of the actuators, where they are the coordinates
-        self._pressures = np.zeros((len(self.cylinders), 2))
-        self._force = np.zeros((3, count))
+        self._motion = np.zeros((3, 3, n))      # reference at the time of the measurement, before, after: x, xd, xdd
+        self._measured = np.zeros((3, n))       # x, xd; the last row is room for the kernel
+        self._pressures = np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0]))
+        self._velocity, self._force = np.zeros((2, count)), np.zeros((3, count))
         self._feedback = np.zeros(count)
-        self._frozen = np.zeros(count, dtype=bool)
-        self._limit = self._effort_limit
         self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
         self._spread = self._spread_of_feedback()
+        self._pump = PumpFlow(self) if self.supply['limited'][0] else None
         self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
 
+    def _limits(self):
+        """(actuators,) largest command of each, in the unit of its tier."""
+        velocity = np.where(self.manipulator.limits.velocity > 0.0, self.manipulator.limits.velocity, np.inf)
+        pressure = np.minimum(self._effort_limit / self._area, self.supply['pressure'][0])
+        most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.tiers)), VELOCITY: velocity}
+        return np.array([most[tier][row] for row, tier in enumerate(self.tiers)])
+
     def _spread_of_feedback(self):
-        """(dof, actuators) matrix that gives the coordinates the feedback of actuators without cylinders; None: one."""
+        """(dof, actuators) matrix that gives the coordinates the feedback of axes at force level; None: one."""
         m = self.manipulator
         if m.actuators == m.coordinates:
             return None
         spread = np.zeros((m.dof, len(m.actuators)))
-        for row in np.flatnonzero(self._cylinder_of < 0):
+        for row in np.flatnonzero(self._law['tier'] <= kernels.PRESSURE):
             name = m.actuators[row]
             if name not in m.coordinates:
-                raise ActuationError(f"'{name}' has no cylinder and is no coordinate of '{m.name}': computed torque of "
-                                     f'it needs it among them ({", ".join(m.coordinates)})')
+                raise ActuationError(f"'{name}' is commanded {self.tiers[row]} and is no coordinate of '{m.name}': "
+                                     f'computed torque of it needs it among them ({", ".join(m.coordinates)})')
             spread[m.coordinates.index(name), row] = 1.0
         return spread
 
     def _forget(self):
         self._last = None
-        for name in ('slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples'):
+        for name in STATES:
             self._law[name] = 0
 
     def freeze(self, mask):
         """As `ControlLaw.freeze`."""
-        self._frozen[:] = mask
-
-    @property
-    def predicted_efforts(self):
-        """As `ControlLaw.predicted_efforts`."""
-        return 0.5 * (self._force[BEFORE] + self._force[AFTER])
+        self._law['frozen'] = np.asarray(mask, dtype=bool)
 
     def set_gains(self, gains):
         """Use these gains from the next update on: a dataclass of (actuators,) like `gains`."""
@@ -85,87 +97,112 @@ class ValveLaw(ControlLaw):
         """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
         return self._law['sum'].copy()
 
+    @property
+    def predicted_efforts(self):
+        """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
+        return self._law['predicted'].copy()
+
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         """The gains of this machine."""
         raise NotImplementedError
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
-        """Commands (actuators,): -1 to 1 of valves, N and N m of axes without a cylinder.
-
-        t                s, when x (dof,), xd (dof,) were measured
-        pressures        (cylinders, 2) of chambers A, B, the last ones measured [Pa gauge]
-        age              s from t to this command
-        supply_pressure  Pa gauge, measured; None: that of the record
-
-        Without a reference the first position measured is held. Raises ShapeError, NonFiniteError, and what the
-        inverse dynamics raise.
-        """
-        motion, position = self._motion, self._position
+        """As `ControlLaw.update`; `desired` is valid until the next."""
+        motion, measured, reference = self._motion, self._measured, self.reference
         self._take(x, xd, pressures)
-        if not self.reference.started:
-            self.hold(x)
-        self.desired = self._desired(t)
-        reference = self.desired[0]
-        if self._general:
-            position, reference = self._of_actuators(motion[0, MEASURED]), self._of_actuators(reference)
-        dt = -1.0 if self._last is None else t - self._last
-        self._refuse(kernels.observe(self._law, self._cylinder_of, dt, position, reference, self._feedback))
-        self._look_ahead(t + age + self._lead)
+        if not reference.started:
+            self.hold(measured[0])
+        dt = -1.0
+        if self._last is not None:
+            dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
+            self.load.advance(dt)
+        motion[0] = reference.sample(t)
+        aim, half = t + age + self._act + self.lag, 0.5 * self.period
+        motion[1] = reference.ahead(aim - half)
+        motion[2] = reference.ahead(aim + half)
+        self.desired = motion[0]
+        share = (age + self._act) / (age + self._act + self.lag)
+        position = measured[0]
+        if self._stepwise:
+            position = self._step_by_step(dt, share)
         command = np.empty(len(self._law))
-        self._refuse(self._command(dt, position, supply_pressure, command))
+        supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
+        status = kernels.cycle(
+            *self.load.records, self.axes, self.cylinders, self.supply, supply, self._law, self._options, dt,
+            self.period, share, self.feedforward_scale, motion, measured, position, self._pressures, self._velocity,
+            self._force, self._limit, self.saturations, command)
+        if status != 0:
+            self._refuse(status)
+        if self._pump:
+            self.flow_scale = self._pump.scale(t, max(dt, 0.0))
         self._last = t
         return command
 
     def _take(self, x, xd, pressures):
         """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""
-        if pressures is None and not self.needs_pressures:
-            pressures = self._pressures
-        x, xd, pressures = np.asarray(x, float), np.asarray(xd, float), np.asarray(pressures, float)
-        n, count = self.manipulator.dof, len(self.cylinders)
-        if x.shape != (n,) or xd.shape != (n,) or pressures.shape != (count, 2):
-            raise ShapeError(f'x {x.shape}, xd {xd.shape}, pressures {pressures.shape}: expected {(n,)}, {(n,)}, '
-                             f'{(count, 2)}')
-        self._motion[0, MEASURED], self._motion[1, MEASURED], self._pressures[:] = x, xd, pressures
+        try:
+            self._measured[0], self._measured[1] = x, xd
+            if pressures is not None:
+                self._pressures[:] = pressures
+        except (ValueError, TypeError):
+            self._refuse_shapes(x, xd, pressures)
+        if len(x) != self._measured.shape[1] or len(xd) != self._measured.shape[1]:
+            self._refuse_shapes(x, xd, pressures)       # NumPy would have repeated a single number
+        if pressures is None:
+            if self.needs_pressures:
+                raise ModelError('pressures are None: expected those of the chambers, as a valve is commanded')
+            self._options[KNOWN] = 0
+        else:
+            self._options[KNOWN] = 1
+
+    def _refuse_shapes(self, *given):
+        shapes = [np.shape(value) for value in given]
+        n = self._measured.shape[1]
+        raise ShapeError(f'x {shapes[0]}, xd {shapes[1]}, pressures {shapes[2]}: expected {(n,)}, {(n,)}, '
+                         f'{self._pressures.shape}') from None
 
     def _modes(self):
         """`NaturalModes` of the machine on its oil."""
-        return modes_at_start(self._mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
+        return modes_at_start(self.load.mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
 
-    def _command(self, dt, position, supply_pressure, command):
-        """Write the commands; a status."""
-        raise NotImplementedError
+    def _step_by_step(self, dt, share):
+        """Fill velocities and forces of the model where loops are closed by iteration, or errors are of joints.
 
-    def _desired(self, t):
-        desired = np.empty((3, self.manipulator.dof))
-        desired[:] = self.reference.sample(t)
-        return desired
-
-    def _look_ahead(self, t):
-        """Fill motions and forces of the model: at the measured state, and before and after time t."""
-        motion = self._motion
-        motion[2, MEASURED] = self.desired[2] + (self._feedback if self._spread is None
-                                                 else self._spread @ self._feedback)
-        motion[:, BEFORE] = self.reference.ahead(t - 0.5 * self._spacing)
-        motion[:, AFTER] = self.reference.ahead(t + 0.5 * self._spacing)
-        if self._general:
-            for row in range(3):
-                self._force[row] = self._mechanism.inverse_dynamics(*motion[:, row])
-            return
-        status, row = inverse_batch(*self._records, motion[0], motion[1], motion[2], self._force, 0, 3)
+        Returns the positions (actuators,).
+        """
+        motion, (x, xd, xdd) = self._motion, self._measured
+        self._check_finite()
+        position, reference = self._of_actuators(x), self._of_actuators(motion[0, 0])
+        if self._space is not None:
+            zero = np.zeros_like(x)
+            off = self._space.motion(motion[0, 0], zero)[0] - self._space.motion(x, zero)[0]
+            reference = position + self.actuator_rates(x, self._space.rates(x, off))
+        status = kernels.observe(self._law, dt, position, reference, self._feedback)
         if status != 0:
-            self._mechanism.inverse_dynamics(*motion[:, row])       # raises, and says why
+            self._refuse(status)
+        motion[1:, 1:] *= self.feedforward_scale
+        feedback = self._feedback if self._spread is None else self._spread @ self._feedback
+        xdd[:] = ((1.0 - share) * self.feedforward_scale * motion[0, 2] + share * 0.5 * (motion[1, 2] + motion[2, 2])
+                  + feedback)
+        self._force[MEASURED] = self.load.inverse_dynamics(x, xd, xdd)
+        for row in (BEFORE, AFTER):
+            self._force[row] = self.load.inverse_dynamics(*motion[row])
+            self._velocity[row - 1] = self.actuator_rates(motion[row, 0], motion[row, 1])
+        return position
 
-    def _velocities(self):
-        """(2, actuators) of the reference before and after the time aimed at."""
-        motion = self._motion
-        if not self._general:
-            return motion[1, BEFORE:]
-        joint_state = self._mechanism.joint_state
-        return np.array([joint_state(motion[0, row], motion[1, row])[2][self._columns] for row in (BEFORE, AFTER)])
+    def _check_finite(self):
+        if not (np.isfinite(self._measured[:2]).all() and np.isfinite(self._pressures).all()):
+            self._refuse(kernels.NON_FINITE)
 
     def _of_actuators(self, x):
-        return self._mechanism.joint_state(x)[1][self._columns]
+        return self.manipulator.joint_state(x)[1][self._columns] if self._general else x
+
+    def actuator_rates(self, x, xd):
+        """Rates (actuators,) for the motion x, xd (dof,) of the coordinates."""
+        return self.manipulator.joint_state(x, xd)[2][self._columns] if self._general else xd
 
     def _refuse(self, status):
-        if status != 0:
-            raise NonFiniteError('measured state, pressures or the commands that follow from them are not finite')
+        if status > 0:
+            for row in (self._measured, *self._motion[BEFORE:]):        # one of them raises, and says why
+                self.load.inverse_dynamics(row[0].copy(), row[1].copy(), row[2].copy())
+        raise NonFiniteError('measured state, pressures or the commands that follow from them are not finite')

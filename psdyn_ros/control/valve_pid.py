@@ -6,11 +6,9 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 
 import numpy as np
 
-from ..api.hydraulics import holding_efforts
-from ..kernels import valve_control as kernels
 from ..kernels.hydraulic_records import AT, BT, PA, PB
 from .valve_gains import pid_bandwidth, pid_gains
-from .valve_law import ValveLaw
+from .valve_law import PID, ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
 
@@ -20,25 +18,27 @@ class ValvePid(ValveLaw):
 
     def __init__(self, manipulator, hydraulics, period, **options):
         super().__init__(manipulator, hydraulics, period, **options)
-        self._speed = self._open_speeds()
+        self._options[PID] = 1
+        self._law['speed_out'], self._law['speed_in'] = self._open_speeds()
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         if bandwidth is None:
-            bandwidth = pid_bandwidth(self._mechanism, self._modes(), self.lag + period)
-        return pid_gains(self.axes, bandwidth, effort_bandwidth)
+            bandwidth = pid_bandwidth(self.load.mechanism, self._modes(), self.lag + period)
+        return pid_gains(self._law['tier'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Use these `PidGains` from the next update on."""
         self.gains, law = gains, self._law
         law['flow_stiffness'], law['flow_integral'] = gains.proportional, gains.integral
         law['flow_decoupling'] = -gains.derivative
+        law['integral'] = gains.force_integral
         for name in ('stiffness', 'damping', 'error_filter', 'blend'):
             law[name] = getattr(gains, name)
 
     def _open_speeds(self):
         """(2, actuators) m/s out and in that fully open valves give under the load at the initial position."""
         speed = np.ones((2, len(self._law)))
-        load = holding_efforts(self._mechanism, self.manipulator.initial_position)
+        load = self.load.holding_efforts(self.manipulator.initial_position)
         high, low = float(self.supply['pressure'][0]), float(self.supply['return_pressure'][0])
         for c in self.cylinders:
             i, a, b, gain = c['axis'], c['area_a'], c['area_b'], c['gain']
@@ -49,7 +49,3 @@ class ValvePid(ValveLaw):
                 most = np.sqrt(margin) * gain[feed] / fed
                 speed[row, i] = max(min(np.sqrt(max(square, 0.0)), most), LEAST_SPEED)
         return speed
-
-    def _command(self, dt, position, supply_pressure, command):
-        return kernels.pid_commands(self.cylinders, self._law, self._cylinder_of, self._speed, self._velocities(),
-                                    self._force, self._limit, self.saturations, command)

@@ -1,6 +1,6 @@
 """What a control cycle computes for one state; each call is one entry into compiled code."""
 from .compiler import entry
-from .entry import NON_FINITE, inverse_checked
+from .entry import NON_FINITE
 from .quantities import coordinates
 
 
@@ -22,18 +22,6 @@ def measured_state(mods, rows, q, qd, out, residual):
     for k in range(residual.shape[0]):
         largest = max(largest, residual[k])
     return status, largest
-
-
-@entry
-def computed_torque(mods, work, env, x, xd, x_ref, xd_ref, xdd_ref, kp, kd, limit, clamped, xdd, f):
-    """Write xdd = xdd_ref + Kd (xd_ref - xd) + Kp (x_ref - x) and f = ID(x, xd, xdd), clamped; all (dof,).
-
-    Returns a status as `inverse_checked`, or that of `clamp`.
-    """
-    for i in range(x.shape[0]):
-        xdd[i] = xdd_ref[i] + kd[i] * (xd_ref[i] - xd[i]) + kp[i] * (x_ref[i] - x[i])
-    status = inverse_checked(mods, work, env, x, xd, xdd, f)
-    return status if status != 0 else clamp(f, limit, clamped)
 
 
 @entry

@@ -1,11 +1,13 @@
-"""Computed torque on valves, per actuator: force loop, flow reference, and the valve inversion behind them.
+"""Laws of machines on valves, per actuator: force loop, flow reference, and the inverse of what its command does.
 
     F* = F_m + friction(v_r) + m (kp e + kd e') + m ki int e + bias
     v_c = v_r + kf e + ks int e - kv e'
-    u from F' = F_m' + kF (F* - F)  with the rod at v_c
+    F' = F_m' + kF (F* - F)
 
 F_m: the machine's model on the reference, ahead in time by the valve's lag; F: the piston's force, from filtered
 pressures; e: reference at the time of the measurement minus measurement; e' and the filter of e: critically damped.
+A valve gets the opening that gives F' with the rod at v_c; one that is told a velocity v_c and the flow that F' takes.
+Where effort or pressure is commanded, it is F = ID(x, x', x_r'' + kp e + kd e' + ki int e) + friction(v_r).
 """
 import math
 
@@ -14,12 +16,21 @@ import numpy as np
 from .compiler import entry, kernel
 from .entry import NON_FINITE, finite
 from .friction import sliding_friction
-from .valve_inversion import command_for, opening_for
+from .inverse import inverse
+from .valve_inversion import command_for, force_gains, opening_for
 
-# One for each actuator; gains first, then the state of the law.
+EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # tiers: what a command is
+
+# One for each actuator; what it is and its gains first, then the state of the law.
 AXIS_LAW = np.dtype([
+    ('tier', 'i8'),
+    ('area', 'f8'),             # m^2 of the piston where pressure is commanded, else 1
+    ('lag', 'f8'),              # s of the electronics that are told a pressure
+    ('speed_out', 'f8'),        # m/s of the rod at full opening, for PID
+    ('speed_in', 'f8'),
+    ('frozen', 'i8'),           # 1: int e stands still
     ('inertia', 'f8'),          # m [kg]
-    ('stiffness', 'f8'),        # kp [1/s^2]; kp and kd are also those of an axis at force level
+    ('stiffness', 'f8'),        # kp [1/s^2]; kp, kd and ki are also those of an axis at force level
     ('damping', 'f8'),          # kd [1/s]
     ('integral', 'f8'),         # ki [1/s^3]
     ('flow_stiffness', 'f8'),   # kf [1/s]
@@ -40,12 +51,13 @@ AXIS_LAW = np.dtype([
     ('samples', 'i8'),          # that the bias is the mean of
     ('wanted', 'f8'),           # F* [N]
     ('force', 'f8'),            # F [N]
+    ('predicted', 'f8'),        # effort of the model on the reference, with friction [N, N m]
 ], align=True)
 
 
 @kernel
 def track_error(a, e, dt):
-    """Take the next error of an axis: filter it, and sum it up unless the command is clipped that way."""
+    """Take the next error of an axis: filter it, and sum it up unless it is frozen or the command clipped that way."""
     a['error'] = e
     if dt < 0.0:
         a['slow'], a['error_rate'] = e, 0.0
@@ -56,91 +68,118 @@ def track_error(a, e, dt):
     slope = a['error_rate'] + w * off
     a['slow'] = e + (off + slope * dt) * decay
     a['error_rate'] = (a['error_rate'] - w * slope * dt) * decay
-    if not a['saturated'] * e > 0.0:
+    if a['frozen'] == 0 and not a['saturated'] * e > 0.0:
         a['sum'] += e * dt
 
 
-@entry
-def observe(law, cylinder_of, dt, position, reference, feedback):
-    """Take the errors of all actuators; write feedback (actuators,), kp e + kd e' of axes at force level, else 0.
+@kernel
+def acceleration_feedback(a):
+    """Return kp e + kd e' + ki int e of an axis at force level, 0 of others."""
+    if a['tier'] > PRESSURE:
+        return 0.0
+    return a['stiffness'] * a['error'] + a['damping'] * a['error_rate'] + a['integral'] * a['sum']
 
-    law (actuators,) AXIS_LAW; cylinder_of (actuators,): row of its cylinder, -1 for axes at force level; dt [s] since
-    the last sample, negative for the first; position, reference (actuators,).
+
+@entry
+def observe(law, dt, position, reference, feedback):
+    """Take the errors of all actuators; write feedback (actuators,), the accelerations of axes at force level, else 0.
+
+    law (actuators,) AXIS_LAW; dt [s] since the last sample, negative for the first; position, reference (actuators,).
     Returns 0, or NON_FINITE and changes nothing.
     """
     total = 0.0 * dt
     for i in range(law.shape[0]):
-        total += 0.0 * position[i] + 0.0 * reference[i]
+        total += 0.0 * float(position[i]) + 0.0 * float(reference[i])
     if total != 0.0:
         return NON_FINITE
     for i in range(law.shape[0]):
         track_error(law[i], reference[i] - position[i], dt)
-        feedback[i] = 0.0
-        if cylinder_of[i] < 0:
-            feedback[i] = law[i]['stiffness'] * law[i]['error'] + law[i]['damping'] * law[i]['error_rate']
+        feedback[i] = acceleration_feedback(law[i])
     return 0
 
 
 @entry
-def torque_commands(axes, cylinders, supply, supply_pressure, law, cylinder_of, dt, spacing, bias_samples, position,
-                    pressures, velocity, force, limit, clipped, u):
-    """Write the commands u (actuators,) of computed torque: of valves for cylinders, efforts [N, N m] else.
+def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, options, dt, spacing, share, scale, motion,
+          measured, position, pressures, velocity, force, limit, clipped, u):
+    """Write the commands u (actuators,), each in the unit of its tier.
 
-    axes, cylinders, supply  the records
-    supply_pressure  Pa gauge
-    law, cylinder_of, dt     as `observe`
-    spacing          s between the rows of velocity and the last two of force: before and after the time aimed at
-    bias_samples     of which the bias is the mean, as long as the reference rests
-    position         (actuators,) measured [m]
-    pressures        (cylinders, 2) measured [Pa gauge]
-    velocity         (2, actuators) of the reference [m/s]
-    force            (3, actuators) of the model: at the measured state, for axes at force level; then of the reference
-    limit, clipped   (actuators,) largest efforts; count of commands that were clipped
-    Returns 0, or NON_FINITE: then u is not to be used.
+    mods, work, env  of the machine without friction of its actuators
+    axes, cylinders, supply  the records; supply_pressure  Pa gauge
+    law      (actuators,) AXIS_LAW
+    options  (4,): 1 for PID; 1 where errors were observed, and `velocity` and `force` are given; of how many samples
+             the bias is the mean, as long as the reference rests; 1 where pressures are measured
+    dt       s since the last sample, negative for the first
+    spacing  s between the samples of the reference before and after the time aimed at
+    share    of the way from the first sample to that time at which commands of effort act
+    scale    of rate and acceleration of the reference that is fed forward
+    motion   (3, 3, dof) x, x', x'' of the reference: at the time of the measurement, before, after
+    measured (3, dof) x, x', and room for x''
+    position (actuators,) measured; the first row of `measured` where errors were not observed
+    pressures  (cylinders, 2) measured [Pa gauge]
+    velocity (2, actuators) of the reference, before and after
+    force    (3, actuators) of the model: at the measured state; then of the reference
+    limit, clipped  (actuators,) largest commands; count of commands that were clipped
+
+    Returns 0, NON_FINITE, or 1 + the module that does not close: then u is not to be used.
     """
-    status = inputs_finite(supply_pressure, position, pressures, velocity, force)
-    if status != 0:
-        return status
+    total = 0.0 * float(supply_pressure) + 0.0 * float(dt)
+    for i in range(measured.shape[1]):
+        for row in range(2):
+            total += 0.0 * float(measured[row, i])
+        for sample in range(3):
+            for row in range(3):
+                total += 0.0 * float(motion[sample, row, i])
+    for k in range(pressures.shape[0]):
+        total += 0.0 * float(pressures[k, 0]) + 0.0 * float(pressures[k, 1])
+    if total != 0.0:
+        return NON_FINITE
+    if options[1] == 0:
+        for i in range(law.shape[0]):
+            track_error(law[i], motion[0, 0, i] - position[i], dt)
+            for sample in range(1, 3):
+                velocity[sample - 1, i] = motion[sample, 1, i] = scale * motion[sample, 1, i]
+                motion[sample, 2, i] *= scale
+            aimed = 0.5 * (motion[1, 2, i] + motion[2, 2, i])
+            measured[2, i] = (scale * (1.0 - share) * motion[0, 2, i] + share * aimed
+                              + acceleration_feedback(law[i]))
+        status = inverse(mods, work, env, measured[0], measured[1], measured[2], force[0])
+        for sample in range(1, 3):
+            if status == 0:
+                status = inverse(mods, work, env, motion[sample, 0], motion[sample, 1], motion[sample, 2],
+                                 force[sample])
+        if status != 0:
+            return status
     for i in range(law.shape[0]):
-        wish = force[0, i]
-        if cylinder_of[i] >= 0:
-            k = cylinder_of[i]
-            v0, v1 = velocity[0, i], velocity[1, i]
-            before, after = force[1, i] + sliding_friction(axes[i], v0), force[2, i] + sliding_friction(axes[i], v1)
-            wish = torque_on_valve(cylinders[k], supply_pressure, supply[0]['return_pressure'], law[i], dt,
-                                   bias_samples, v0 == 0.0 and v1 == 0.0, position[i], pressures[k], 0.5 * (v0 + v1),
-                                   0.5 * (before + after), (after - before) / spacing)
-        u[i] = bounded(law[i], wish, 1.0 if cylinder_of[i] >= 0 else limit[i], clipped, i)
-    return finite(u)
-
-
-@entry
-def pid_commands(cylinders, law, cylinder_of, speed, velocity, force, limit, clipped, u):
-    """Write the commands u (actuators,) of PID: the flow reference over the speed that a valve gives when it is open.
-
-    speed (2, actuators): of the rod at full opening, out and in, both positive [m/s]; the rest as `torque_commands`,
-    and of velocity the mean counts.
-    Returns 0, or NON_FINITE: then u is not to be used.
-    """
-    status = inputs_finite(0.0, speed[0], speed, velocity, force)
-    if status != 0:
-        return status
-    for i in range(law.shape[0]):
-        wish = force[0, i]
-        if cylinder_of[i] >= 0:
-            v = flow_reference(law[i], 0.5 * (velocity[0, i] + velocity[1, i]))
-            wish = command_for(cylinders[cylinder_of[i]], v / speed[0 if v > 0.0 else 1, i], law[i]['blend'])
-        u[i] = bounded(law[i], wish, 1.0 if cylinder_of[i] >= 0 else limit[i], clipped, i)
+        a, v0, v1 = law[i], velocity[0, i], velocity[1, i]
+        v = 0.5 * (v0 + v1)
+        before, after = force[1, i] + sliding_friction(axes[i], v0), force[2, i] + sliding_friction(axes[i], v1)
+        a['predicted'], rate = 0.5 * (before + after), (after - before) / spacing
+        if a['tier'] <= PRESSURE:
+            wish = (force[0, i] + sliding_friction(axes[i], v) + a['lag'] * rate) / a['area']
+        else:
+            k = axes[i]['cylinder']
+            c = cylinders[k]
+            if options[0] == 0:
+                wish = torque_command(c, supply_pressure, supply[0]['return_pressure'], a, dt, options[2],
+                                      v0 == 0.0 and v1 == 0.0, options[3], position[i], pressures[k], v, rate)
+            else:
+                wish = flow_reference(a, v)
+                if a['tier'] == VALVE:
+                    wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
+        u[i] = bounded(a, wish, limit[i], clipped, i)
     return finite(u)
 
 
 @kernel
-def torque_on_valve(c, supply, tank, a, dt, bias_samples, resting, stroke, pressures, velocity, model, model_rate):
-    """Return the command of a valve, not clipped: force loop and flow reference of the top of this file."""
+def torque_command(c, supply, tank, a, dt, bias_samples, resting, known, stroke, pressures, velocity, model_rate):
+    """Return the command of a valve or its velocity, not clipped, by force loop and flow reference.
+
+    known: 1 where pressures are measured; otherwise there is no force loop.
+    """
     share = 1.0 if dt < 0.0 else 1.0 - math.exp(-a['pressure_filter'] * dt)
     a['pressure_a'] += share * (pressures[0] - a['pressure_a'])
     a['pressure_b'] += share * (pressures[1] - a['pressure_b'])
-    pa, pb = a['pressure_a'], a['pressure_b']
+    pa, pb, model = a['pressure_a'], a['pressure_b'], a['predicted']
     force = pa * c['area_a'] - pb * c['area_b']
     if not resting:
         a['samples'] = bias_samples
@@ -150,9 +189,15 @@ def torque_on_valve(c, supply, tank, a, dt, bias_samples, resting, stroke, press
     wanted = model + a['bias'] + a['inertia'] * (a['stiffness'] * a['error'] + a['damping'] * a['error_rate']
                                                  + a['integral'] * a['sum'])
     a['force'], a['wanted'] = force, wanted
-    o = opening_for(c, supply, tank, pa, pb, stroke, flow_reference(a, velocity),
-                    model_rate + a['force_gain'] * (wanted - force))
-    return command_for(c, o, a['blend'])
+    rate = model_rate
+    if known != 0:
+        rate += a['force_gain'] * (wanted - force)
+    v = flow_reference(a, velocity)
+    if a['tier'] == VALVE:
+        return command_for(c, opening_for(c, supply, tank, pa, pb, stroke, v, rate), a['blend'])
+    # the compensator gives the flow that is asked for to the chamber that is fed; the other one drains as it can
+    ka, kb = force_gains(c, pa, pb, stroke)
+    return v + rate / (ka * c['area_a'] if v > 0.0 else kb * c['area_b'])
 
 
 @kernel
@@ -171,19 +216,3 @@ def bounded(a, wish, bound, clipped, i):
         clipped[i] += 1
         return bound * a['saturated']
     return wish
-
-
-@kernel
-def inputs_finite(supply_pressure, position, pressures, velocity, force):
-    """Return 0, or NON_FINITE."""
-    total = 0.0 * supply_pressure
-    for i in range(position.shape[0]):
-        total += 0.0 * position[i]
-        for row in range(velocity.shape[0]):
-            total += 0.0 * velocity[row, i]
-        for row in range(force.shape[0]):
-            total += 0.0 * force[row, i]
-    for k in range(pressures.shape[0]):
-        for side in range(pressures.shape[1]):
-            total += 0.0 * pressures[k, side]
-    return 0 if total == 0.0 else NON_FINITE
