@@ -10,7 +10,7 @@ import numpy as np
 
 from ..model.errors import PsdynError
 from .feedforward import Feedforward
-from .reference import POSITION_MARGIN, SPEED_MARGIN
+from .reference_limits import ReferenceChecks, ReferenceLimits
 from .trajectory import MAX_WAYPOINTS, TrajectoryError, Waypoints, cubic_curve, quintic_curve, smooth_accelerations
 
 
@@ -95,7 +95,7 @@ def _samples(waypoints, times):
         if accelerations is None:
             accelerations = smooth_accelerations(waypoints.times, positions, velocities, rest)
         curve = quintic_curve(waypoints.times, positions, velocities, accelerations)
-    samples = np.array([curve.sample(t) for t in times])
+    samples = np.array([curve.sample(t).copy() for t in times])
     samples[-1, :2] = positions[-1], rest       # the polynomial comes there within rounding only
     return samples
 
@@ -116,10 +116,7 @@ class _Motion:
         m = self._manipulator = feedforward.manipulator
         self._map = m.joint_map(joints)
         self._redundant = len(joints) > m.dof
-        self._names = tuple(dict.fromkeys((*m.coordinates, *m.actuators)))
-        self._columns = [m.joints.index(name) for name in self._names]
-        rows = [(*m.coordinates, *m.actuators).index(name) for name in self._names]
-        self._limits = [np.concatenate(pair)[rows] for pair in zip(m.coordinate_limits, m.limits)]
+        self._checks = ReferenceChecks(m, ReferenceLimits())
         self.clamped = 0
 
     def efforts(self, position, velocity, acceleration):
@@ -130,26 +127,15 @@ class _Motion:
             if residual > self._tolerance:
                 raise TrajectoryError(f'its joints contradict each other by {residual:.3g}, at most '
                                       f'{self._tolerance:g} allowed')
-        self._check(x, xd)
+        fault = self._checks.fault(x[None], self._checks.columns(x[None], xd[None], xdd[None]))
+        if fault:
+            raise TrajectoryError(f'it {fault[1]}')
         efforts = self._feedforward.of(x, xd, xdd)
         if efforts.beyond:
             if not self._clamp:
                 raise TrajectoryError(self._too_much(x, xd, xdd, efforts.beyond))
             self.clamped += 1
         return efforts.joints
-
-    def _check(self, x, xd):
-        lower, upper, speed, _ = self._limits
-        _, q, qd, _ = self._manipulator.joint_state(x, xd)
-        q, qd = q[self._columns], qd[self._columns]
-        outside = (q < lower - POSITION_MARGIN) | (q > upper + POSITION_MARGIN)
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise TrajectoryError(f'{self._names[i]} = {q[i]:.4g} is outside of [{lower[i]:.4g}, {upper[i]:.4g}]')
-        fast = np.abs(qd) > SPEED_MARGIN * speed
-        if fast.any():
-            i = int(np.argmax(fast))
-            raise TrajectoryError(f'{self._names[i]} moves at {qd[i]:.3g} per second, limit {speed[i]:.3g}')
 
     def _too_much(self, x, xd, xdd, beyond):
         m = self._manipulator

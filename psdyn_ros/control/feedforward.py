@@ -106,12 +106,15 @@ class Feedforward:
             needed = needed + self.friction_scale * self._friction(x, xd)
         return self._shared(x, needed)
 
-    def terms(self, x, xd, xdd):
-        """`Terms` of the motion x, xd, xdd, each (dof,)."""
+    def terms(self, x, xd, xdd=None):
+        """`Terms` of the motion x, xd, xdd, each (dof,); without xdd of `at`: gravity and friction only."""
         forces, still = self.manipulator.generalized_forces, np.zeros(self.manipulator.dof)
-        gravity, bias, back = forces(x, still, still), forces(x, xd, still), forces(x, -np.asarray(xd, float), still)
-        return Terms(forces(x, xd, xdd) - bias, 0.5 * (bias + back) - gravity, gravity,
-                     self.friction_scale * 0.5 * (bias - back))
+        gravity, friction = forces(x, still, still), self._friction(x, xd)
+        scaled = self.friction_scale * friction
+        if xdd is None:
+            return Terms(still, still, gravity, scaled)
+        bias = forces(x, xd, still)
+        return Terms(forces(x, xd, xdd) - bias, bias - friction - gravity, gravity, scaled)
 
     def _friction(self, x, xd):
         # of the terms of velocity, friction is odd in it and all else is even
