@@ -44,6 +44,9 @@ setup(
             'simulator = psdyn_ros.nodes.simulator:main',
             'controller = psdyn_ros.nodes.controller:main',
             'rig = psdyn_ros.nodes.rig:main',
+            'loop_state = psdyn_ros.nodes.loop_state:main',
+            'feedforward = psdyn_ros.nodes.feedforward:main',
+            'annotator = psdyn_ros.nodes.annotator:main',
         ],
     },
 )

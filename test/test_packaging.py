@@ -21,6 +21,9 @@ EXECUTABLES = {
     'simulator': 'psdyn_ros.nodes.simulator',
     'controller': 'psdyn_ros.nodes.controller',
     'rig': 'psdyn_ros.nodes.rig',
+    'loop_state': 'psdyn_ros.nodes.loop_state',
+    'feedforward': 'psdyn_ros.nodes.feedforward',
+    'annotator': 'psdyn_ros.nodes.annotator',
 }
 # Module -> rosdep key, where they differ.
 KEYS = {
