@@ -93,6 +93,21 @@ def _parser():
     simulate.add_argument('--seed', type=_at_least(0), default=0, metavar='S', help='of sensors and faults (0)')
     simulate.set_defaults(run=_simulate)
 
+    latency = commands.add_parser(
+        'latency', help='measure how punctual and quick a control cycle is here, beside loops that do nothing')
+    latency.add_argument('--seconds', type=float, default=60.0, metavar='S', help='of all turns together (60)')
+    latency.add_argument('--rate', type=float, nargs='+', default=[500.0, 1000.0], metavar='HZ', help='(500 1000)')
+    latency.add_argument('--trigger', choices=('timer', 'state', 'both'), default='both',
+                         help='what begins a cycle: a deadline, or the message of the state (both)')
+    latency.add_argument('--realtime', choices=('off', 'try', 'enforce'), default='try',
+                         help='real-time conditions that every loop asks for (try)')
+    latency.add_argument('--priority', type=int, default=45, metavar='N', help='of SCHED_FIFO (45)')
+    latency.add_argument('--cpus', default='', metavar='N,N', help='processors for the loops (any)')
+    latency.add_argument('--json', metavar='FILE', help='all records and conditions')
+    latency.add_argument('--picture', metavar='FILE', help='PNG: share of slots beyond a duration')
+    latency.add_argument('--report', metavar='FILE', help='Markdown: conditions, table and verdict')
+    latency.set_defaults(run=_latency)
+
     papers = commands.add_parser(
         'papers', help='recompute every example and figure of the four papers, beside their numbers')
     papers.add_argument('--output', default='papers_output', metavar='DIR', help='folder of papers.md and its pictures')
@@ -203,13 +218,32 @@ def _simulate(options):
     return 0
 
 
+def _latency(options):
+    for name, values in (('seconds', [options.seconds]), ('rate', options.rate)):
+        for value in values:
+            if not (value > 0.0 and math.isfinite(value)):
+                raise ModelError(f'--{name} {value:g}: expected a positive number')
+    try:
+        from .nodes import latency
+    except ImportError as error:
+        return _without_ros('latency', error)
+    triggers = latency.TRIGGERS if options.trigger == 'both' else (options.trigger,)
+    return latency.run(
+        latency.Options(options.seconds, tuple(dict.fromkeys(options.rate)), triggers, options.realtime,
+                        options.priority, options.cpus), options.json, options.picture, options.report)
+
+
+def _without_ros(command, error):
+    print(f'psdyn: {command} needs ROS 2: {error} (source a ROS 2 installation; `make demo` makes an environment '
+          'that has it)', file=sys.stderr)
+    return 2
+
+
 def _demo(options):
     try:
         from .nodes.demo import run
     except ImportError as error:
-        print(f'psdyn: the demo needs ROS 2: {error} (source a ROS 2 installation, or run `make demo`)',
-              file=sys.stderr)
-        return 2
+        return _without_ros('demo', error)
     return run(options.machine, options.output, level=options.level, rig=options.rig, real_time=options.real_time,
                config=options.config, assembly=options.initial, duration=options.duration)
 

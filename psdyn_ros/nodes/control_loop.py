@@ -24,6 +24,7 @@ PATIENCE = 2_000_000_000        # ns after which a chore is done though there is
 MARGIN = 2.0                    # times what a chore took at most, that must be left before the next cycle
 FIRST = 500_000                 # ns that a chore is thought to take before it was done once
 WAITING = 64                    # lines that a log keeps
+FOLDING = 0.1                   # s between two times that records are sorted in
 SECOND = 1_000_000_000
 
 
@@ -41,7 +42,7 @@ class SteadyClock:
 
 
 class Chore:
-    """Something to do between cycles, once in a period [ns]; 0: whenever there is room."""
+    """Something to do between cycles, once in a period [ns]."""
 
     def __init__(self, work, period, now):
         self._work, self.period = work, period
@@ -77,6 +78,7 @@ class ControlLoop:
         self._served = 0            # callbacks since the last cycle
         self.crowded = 0            # times that the callbacks were as many as are allowed
         self._age = self._publishing = self._mathematics = UNKNOWN
+        self.chore(lambda: self.records.fold(), FOLDING)
 
     def chore(self, work, seconds):
         """Call `work()` about every so many seconds, between cycles."""
@@ -91,9 +93,13 @@ class ControlLoop:
         """With the trigger 'state': let a cycle follow as soon as the callback returns, which began at so many ns."""
         self._requested = began
 
-    def published(self, age=UNKNOWN, publishing=UNKNOWN, mathematics=UNKNOWN):
-        """To be called within a cycle: what its record shall hold, in ns, see `CycleRecords.add`."""
-        self._age, self._publishing, self._mathematics = age, publishing, mathematics
+    def published(self, age=UNKNOWN, publishing=UNKNOWN):
+        """To be called within a cycle: ns that its record shall hold, see `CycleRecords.add`."""
+        self._age, self._publishing = age, publishing
+
+    def computed(self, ns):
+        """To be called within a cycle: so much of it was mathematics, see `CycleRecords.add`."""
+        self._mathematics = max(self._mathematics, 0) + ns
 
     def restart(self):
         """Begin anew at the next turn: after a pause nothing was missed."""

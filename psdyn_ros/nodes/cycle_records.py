@@ -111,18 +111,11 @@ class CycleRecords:
         self._ring = array('q', bytes(8 * len(QUANTITIES) * PENDING))       # quicker to write to than one of numpy
         self._waiting = np.frombuffer(self._ring, dtype=np.int64).reshape(PENDING, len(QUANTITIES))
         self._pending = 0           # of its records
-        self._recent = np.zeros(max(1, round(1e9 / period)), dtype=bool)     # which cycles of the last second overran
         self.cycles = 0
         self.missed = 0             # slots in which no cycle began
-        self.longest_missed = 0     # of them in a row
+        self.stalls = 0             # times that one or more of them were missed
+        self.longest_missed = 0     # in a row
         self.overruns = 0           # cycles that ended after the next one was due, or came after a missed slot
-        self.overruns_in_a_row = 0
-        self._overruns_of_second = 0
-
-    @property
-    def overrun_share(self):
-        """Of the cycles of the last second, how many overran."""
-        return self._overruns_of_second / self._recent.size
 
     def add(self, execution, lateness=UNKNOWN, missed=0, age=UNKNOWN, publishing=UNKNOWN, mathematics=UNKNOWN):
         """Record one cycle, durations in ns, UNKNOWN where one was not measured.
@@ -134,20 +127,12 @@ class CycleRecords:
         publishing   time within the calls that publish
         mathematics  time within the control law and the output gate
         """
-        overran = missed > 0 or execution + (lateness if lateness > 0 else 0) > self.period
-        position = self.cycles % self._recent.size
-        if overran or self._overruns_of_second:
-            self._overruns_of_second += int(overran) - int(self._recent[position])
-            self._recent[position] = overran
         self.cycles += 1
-        if overran:
+        if missed:
+            self._miss(lateness, missed)
+            lateness = lateness if lateness < 0 else lateness - missed * self.period
+        if missed or execution + (lateness if lateness > 0 else 0) > self.period:
             self.overruns += 1
-            self.overruns_in_a_row += 1
-            if missed:
-                self._miss(lateness, missed)
-                lateness = UNKNOWN if lateness < 0 else lateness - missed * self.period
-        else:
-            self.overruns_in_a_row = 0
         ring, place = self._ring, len(QUANTITIES) * self._pending
         ring[place] = execution
         ring[place + 1] = lateness
@@ -160,6 +145,7 @@ class CycleRecords:
 
     def _miss(self, lateness, missed):
         self.missed += missed
+        self.stalls += 1
         self.longest_missed = max(self.longest_missed, missed)
         if lateness >= 0:
             self.histograms['lateness'].add_ramp(lateness, self.period, missed)
@@ -186,5 +172,14 @@ class CycleRecords:
         """All of it as plain numbers and lists for JSON; of the histograms the buckets that are not empty."""
         self.fold()
         return {'period': self.period, 'cycles': self.cycles, 'missed': self.missed,
-                'longest_missed': self.longest_missed, 'overruns': self.overruns,
+                'stalls': self.stalls, 'longest_missed': self.longest_missed, 'overruns': self.overruns,
                 'histograms': {name: histogram.as_dict() for name, histogram in self.histograms.items()}}
+
+    def merge(self, contents):
+        """Add what `as_dict` of other records of the same loop told."""
+        self.fold()
+        for count in ('cycles', 'missed', 'stalls', 'overruns'):
+            setattr(self, count, getattr(self, count) + contents[count])
+        self.longest_missed = max(self.longest_missed, contents['longest_missed'])
+        for name, histogram in self.histograms.items():
+            histogram.merge(Histogram.from_dict(contents['histograms'][name]))

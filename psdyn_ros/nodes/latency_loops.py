@@ -1,0 +1,156 @@
+"""Loops whose time `psdyn latency` takes, each a process of its own: one that only sleeps, one that only echoes, ours.
+
+    python -m psdyn_ros.nodes.latency_loops null|echo|controller --ros-args ...
+
+All of them run a `ControlLoop` on the executor of nodes, under the same real-time conditions, and answer two services:
+
+    ~/run     std_srvs/SetBool   whether the loop runs; while it does not, it takes no processor time
+    ~/record  std_srvs/SetBool   true: forget what was recorded; false: the records as JSON
+
+`null` runs without the executor while it records, for the seconds of its parameter `slice`.
+"""
+
+import json
+import sys
+import time
+
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
+
+from . import conversions, executor, parameters, realtime
+from .control_loop import ControlLoop, SteadyClock
+from .conversions import SECOND
+from .cycle_records import CycleRecords
+from .parameters import Parameter
+
+IDLE = 0.2                      # s that a loop that does not run waits for a callback
+SETTLING = 20                   # cycles after a request to record that do not count: they still feel the request
+COMMANDS = QoSProfile(depth=1)
+SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+PARAMETERS = (
+    Parameter('rate', 500.0, 'Hz of the loop', 1.0, 5000.0),
+    Parameter('trigger', 'timer', 'as that of the controller', choices=('state', 'timer')),
+    Parameter('slice', 2.0, 's that the loop that only sleeps does so', 0.01, 3600.0),
+    Parameter('actuators', 'a, b, c, d', 'names in the messages of the loop that echoes'),
+    *parameters.REALTIME,
+)
+
+
+class Null:
+    """Sleeps from one deadline to the next."""
+
+    def __init__(self, node):
+        p = parameters.declare(node, PARAMETERS)
+        self.loop = ControlLoop(round(SECOND / p.rate), lambda now, dt: None)
+        self._slice = p.slice
+        self._done = None           # the records of the last slice
+        self.report = realtime.achieve(p.realtime, p.priority, p.cpus)
+
+    def turn(self):
+        """Do all of a slice, once for each of the records."""
+        if self._done is self.loop.records:
+            return IDLE
+        self._done = self.loop.records
+        self.loop.restart()
+        end = time.monotonic() + self._slice
+        while time.monotonic() < end:
+            SteadyClock.sleep_until(time.monotonic_ns() + round(self.loop.turn() * SECOND))
+        return IDLE
+
+
+class Echo:
+    """Answers the newest state, in each cycle, with commands made beforehand."""
+
+    def __init__(self, node):
+        p = parameters.declare(node, PARAMETERS)
+        names = [name.strip() for name in p.actuators.split(',')]
+        self.loop = ControlLoop(round(SECOND / p.rate), self._answer, p.trigger)
+        self._named = conversions.JointStateWriter(names, ('effort',)).message
+        self._ordered = conversions.LabelledArrayWriter(names).message
+        self._publish_named = node.create_publisher(JointState, '~/joint_commands', COMMANDS).publish
+        self._publish_ordered = node.create_publisher(Float64MultiArray, '~/commands', COMMANDS).publish
+        self._state, self._requests = None, p.trigger == 'state'
+        node.create_subscription(JointState, 'joint_states', self._take, SENSOR_DATA)
+        self.turn = self.loop.turn
+        self.report = realtime.achieve(p.realtime, p.priority, p.cpus)
+
+    def _take(self, msg):
+        began = time.monotonic_ns()
+        self._state = msg
+        if self._requests:
+            self.loop.request(began)
+
+    def _answer(self, now, dt):
+        if self._state is None:
+            return
+        stamp = self._state.header.stamp
+        self._named.header.stamp = stamp
+        before = time.monotonic_ns()
+        self._publish_named(self._named)
+        self._publish_ordered(self._ordered)
+        self.loop.published(age=time.time_ns() - conversions.stamp_to_ns(stamp),
+                            publishing=time.monotonic_ns() - before)
+
+
+class OnDemand:
+    """Lets the work of a node take its turns only while it is asked to, and tells what was recorded.
+
+    work    with `loop` (a ControlLoop), `turn`, and `report`, the real-time conditions achieved
+    """
+
+    def __init__(self, node, work):
+        self._work = work
+        self._running = False
+        self._settled = None        # number of cycles from which on they are recorded anew
+        node.create_service(SetBool, '~/run', self._run)
+        node.create_service(SetBool, '~/record', self._record)
+        node.get_logger().info('; '.join(map(str, work.report)))
+
+    def turn(self):
+        """That of the work, while it runs."""
+        if not self._running:
+            return IDLE
+        if self._settled is not None and self._work.loop.records.cycles >= self._settled:
+            self._begin()
+        return self._work.turn()
+
+    def _begin(self):
+        loop, self._settled = self._work.loop, None
+        loop.records = CycleRecords(loop.period)
+
+    def end(self, failure):
+        """As the work ends."""
+        end = getattr(self._work, 'end', None)
+        if end is not None:
+            end(failure)
+
+    def _run(self, request, response):
+        self._running = request.data
+        self._work.loop.restart()
+        response.success = True
+        return response
+
+    def _record(self, request, response):
+        loop = self._work.loop
+        if request.data and self._running:
+            self._settled = loop.records.cycles + SETTLING
+        elif request.data:
+            self._begin()
+        else:
+            response.message = json.dumps({**loop.records.as_dict(), 'forced_chores': loop.forced_chores,
+                                           'report': [measure._asdict() for measure in self._work.report]})
+        response.success = True
+        return response
+
+
+def main(args=None):
+    """Run the loop that is named first; the exit code of the process."""
+    arguments = sys.argv[1:] if args is None else args
+    kind, name = {'null': Null, 'echo': Echo}[arguments[0]], arguments[0]
+    return executor.run(name, lambda node: OnDemand(node, kind(node)), [sys.argv[0], *arguments[1:]])
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The machine that loops under measurement are told about: it stands still, and its states come at a steady rate."""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64MultiArray
+
+from ..api.hydraulics import equilibrium_state, hydraulic_records
+from ..api.manipulator import Manipulator
+from ..model.hydraulics import Hydraulics
+from . import conversions
+from .control_loop import ControlLoop
+from .conversions import SECOND
+from .plant_outputs import TELEMETRY
+
+NEWEST = 1              # depth of publishers and subscriptions
+STOP_PERIOD = 0.02      # s between two messages of the emergency stop
+
+
+class Machine(NamedTuple):
+    """What the states are of.
+
+    manipulator  it
+    hydraulics   that drive it
+    pressures    (cylinders, 2) Pa gauge that hold it where it is
+    """
+
+    manipulator: Manipulator
+    hydraulics: Hydraulics
+    pressures: np.ndarray
+
+
+class Source:
+    """Publishes states of a machine for one loop, and receives its commands without reading them.
+
+    name  of the node with the loop
+    """
+
+    def __init__(self, node, name, machine, rate):
+        m, cylinders = machine.manipulator, tuple(machine.hydraulics.cylinders)
+        joints, position, velocity, _ = m.joint_state(m.initial_position, np.zeros(m.dof))
+        self._state = conversions.JointStateWriter(joints)
+        self._state.position[:], self._state.velocity[:] = position, velocity
+        self._telemetry = conversions.LabelledArrayWriter(cylinders, TELEMETRY)
+        values = self._telemetry.values
+        values[:, [TELEMETRY.index('pressure_a'), TELEMETRY.index('pressure_b')]] = machine.pressures
+        values[:, TELEMETRY.index('supply_pressure')] = machine.hydraulics.supply.pressure
+        self._stamps = values[:, TELEMETRY.index('stamp')]
+        self._publish_state = node.create_publisher(JointState, f'/{name}/joint_states', NEWEST).publish
+        self._publish_pressures = node.create_publisher(Float64MultiArray, f'/{name}/pressures', NEWEST).publish
+        self._publish_stop = node.create_publisher(Bool, f'/{name}/emergency_stop', NEWEST).publish
+        self._stop, self._stopped = Bool(data=False), 0
+        self.sent = self.received = 0
+        for kind, topic in ((JointState, 'joint_commands'), (Float64MultiArray, 'commands')):
+            node.create_subscription(kind, f'/{name}/{topic}', self._count, NEWEST, raw=True)
+        self.loop = ControlLoop(round(SECOND / rate), self._send)
+
+    def _send(self, now, dt):
+        if now - self._stopped >= STOP_PERIOD * SECOND:
+            self._stopped = now
+            self._publish_stop(self._stop)
+        stamp = time.time_ns()
+        self._stamps[:] = stamp / SECOND
+        self._publish_pressures(self._telemetry.message)
+        self._publish_state(self._state.stamp(stamp))
+        self.sent += 1
+
+    def _count(self, raw):
+        self.received += 1
+
+
+def standing(manipulator, hydraulics):
+    """The `Machine`, held where it starts."""
+    fluid = equilibrium_state(manipulator, hydraulics, *hydraulic_records(manipulator, hydraulics),
+                              manipulator.initial_position)[0]
+    return Machine(manipulator, hydraulics, fluid[:, :2])
