@@ -2,12 +2,10 @@
 
 import math
 
-CLOSE = 1e-9        # m or rad: a position at a limit is within it
-
 
 def against_control(manipulator, declaration, inputs):
     """[why] a machine cannot be taken under the law where it is; empty where it can."""
-    found = inputs.missing()
+    found, believed = inputs.missing(), declaration.plausibility
     x, checks = inputs.checks.x, inputs.checks
     for name, lower, upper, speed, most in zip(
             manipulator.actuators, *manipulator.limits[:3], declaration.command_limit):
@@ -18,12 +16,11 @@ def against_control(manipulator, declaration, inputs):
         return found
     limits = manipulator.coordinate_limits
     for name, position, lower, upper in zip(manipulator.coordinates, x.tolist(), limits.lower, limits.upper):
-        if not lower - CLOSE <= position <= upper + CLOSE:
+        if not lower - believed.start_tolerance <= position <= upper + believed.start_tolerance:
             found.append(f"F14: '{name}' is at {position:.5g}, outside of [{lower:.5g}, {upper:.5g}]")
-    tolerance = declaration.plausibility.closure_tolerance
-    if not checks.residual <= tolerance:
+    if not checks.residual <= believed.closure_tolerance:
         found.append(f'F12: measured joints of a loop disagree by {checks.residual * 1e3:.3g} mm, at most '
-                     f'{tolerance * 1e3:g} mm')
+                     f'{believed.closure_tolerance * 1e3:g} mm')
     share = checks.disagreement()
     if share > 0.5:
         found.append(f'F11: positions and velocities disagree by {100.0 * share:.0f} % of what is allowed; '

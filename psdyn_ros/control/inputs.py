@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from ..model.errors import PsdynError
 from .clock_watch import ClockWatch
 from .fault_table import Demand, Result, State
@@ -120,7 +118,7 @@ class Inputs:
             else:
                 report(clock, 'stamp_order', FAIL, text, None if self.pressure_input.in_disorder >= IN_A_ROW else TOLD)
             return text
-        if not math.isfinite(float(np.sum(values)) + (0.0 if supply is None else supply)):
+        if not math.isfinite(float(values.sum()) + (0.0 if supply is None else supply)):
             report(clock, 'pressures_not_finite', FAIL, 'a pressure is not finite')
             return 'a pressure is not finite'
         self.pressure_input.accept(stamp, ros_now, clock)

@@ -62,7 +62,14 @@ class StateChecks:
     def rebase(self, jump):
         """The clock of the stamps jumped by so many ns."""
         self.input.rebase(jump)
-        self._forget_motion()
+        self._ring_stamps += jump
+        if self._memory['stamp'][0]:
+            self._memory['stamp'] += jump
+        for field in ('changed', 'driven'):
+            stamps = self._channels[field]
+            stamps[stamps != 0] += jump
+        if self._sensors:
+            self._sensors.forget()
 
     def disagreement(self):
         """Largest share of the allowed disagreement between positions and velocities, 1 at the limit."""

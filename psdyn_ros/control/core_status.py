@@ -1,0 +1,28 @@
+"""What a control core tells of itself, for diagnostics."""
+
+
+def status(core):
+    """{what: number or text} of a `ControlCore`, units in the names; every reason, and counts of what happened."""
+    inputs, states, drive, checks = core.inputs, core.states, core.drive, core.inputs.checks
+    found = {
+        'state': states.state.name,
+        'enabled': states.enabled,
+        'speed of the reference': drive.speed,
+        'feedforward': float(core.law.feedforward_scale),
+        'tracking error [share of its tolerance]': float(drive.watch.share),
+        'distance from a singularity': float(drive.watch.measure),
+        'residual of the loops [m]': float(checks.residual),
+        'disagreement of velocities [share of what is allowed]': checks.disagreement(),
+        'states missed': checks.input.missed,
+        'states rejected': checks.rejected,
+        'cycles missed': core.cycles.missed,
+        'commands clamped to their range': sum(drive.gate.range_clamps),
+        'commands clamped to their rate': sum(drive.gate.rate_clamps),
+        'commands clipped by the law': int(core.law.saturations.sum()),
+    }
+    for what, one in (('state', checks.input), ('pressures', inputs.pressure_input)):
+        age = one.age(inputs.clock)
+        if age is not None:
+            found[f'age of the {what} [ms]'] = age * 1e-6
+    found |= {f'reason: {name}': reason for name, reason in states.reasons.items()}
+    return found | {f'count: {name}': count for name, count in states.counts.items() if count}
