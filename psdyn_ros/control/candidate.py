@@ -32,7 +32,7 @@ class Candidate:
         self.first, times = ahead
         self.path = None
         self.done = False
-        self.peaks = None
+        self.speed_rate = inf           # 1/s, see `ReferenceChecks.speed_rate`
         self._checks, self._map, self._times = checks, joint_map, times
         self._entry = entry             # (3, n) of the joints at the start: position, velocity, acceleration
         self._error = None
@@ -93,7 +93,6 @@ class Candidate:
             most, size = CHECKS_MAPPED, SLICE_MAPPED
         steps = min(max(most // segments, 1), PER_SEGMENT)
         last = self._entry_state(path)
-        self.peaks = np.abs(last[1:])
         for k in range(0, segments * steps, size):
             place = np.arange(k, min(k + size, segments * steps))
             segment, share = place // steps, (place % steps + 1) / steps
@@ -103,7 +102,7 @@ class Candidate:
             if found is not None:
                 raise self._refusal(int(segment[found[0]]), found[1])
             last = states[:, -1]
-            self.peaks = np.maximum(self.peaks, np.abs(states[1:]).max(axis=1))
+            self.speed_rate = min(self.speed_rate, checks.speed_rate(states))
             yield
         if checks.has_jerk:
             found = checks.fault(x[-1:], states[:, -1:], -last[None, 2] / STEP_TIME)

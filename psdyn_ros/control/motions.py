@@ -80,7 +80,7 @@ class Follow:
     def __init__(self, path, pace, start, entry=None):
         self.path, self.entry, self.start = path, entry, start
         self._joined = -inf if entry is None else entry.curve.end
-        self.peaks = None           # (columns,) largest speeds and accelerations of the path, where known
+        self.speed_rate = inf       # 1/s that its speed may change by
         self.pace = pace
         self._offset = path.curve.start - pace.at(start)[0]
 

@@ -10,7 +10,7 @@ from .path_time import PathTime
 from .reference_limits import DECELERATION, ReferenceChecks, ReferenceLimits
 from .stop_motion import EASE, coming_to_rest, halt
 from .stream import Stream, streamed_point
-from .trajectory import TrajectoryError
+from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
 
 SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a state
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
@@ -92,8 +92,8 @@ class ReferenceMotion:
         times = (origin - begin) + waypoints.times
         first = int(np.searchsorted(times, 0.0, side='right'))
         if first == times.size:
-            raise TrajectoryError(f'the trajectory is over: its last point lies {-times[-1]:.3g} s in the past, '
-                                  'or is no later than its start', times.size - 1)
+            raise TrajectoryOverError(f'the trajectory is over: its last point lies {-times[-1]:.3g} s in the past, '
+                                      'or is no later than its start', times.size - 1)
         joint_map = self._map(waypoints.joints)
         entry = self._in_joints(waypoints.joints, self._in_path_time(begin))
         self._check_start(waypoints, times, first, entry[0], now, state)
@@ -115,7 +115,7 @@ class ReferenceMotion:
         if now > start and candidate.at_once and self.at_rest(now):
             start = now
         follow = Follow(candidate.path, self._pace, start)
-        follow.peaks = candidate.peaks
+        follow.speed_rate = candidate.speed_rate
         if now >= start:
             follow = self._entering(follow, now)
         self._next, self.abandoned = follow, ''
@@ -127,7 +127,7 @@ class ReferenceMotion:
         path, joints = follow.path, follow.path.joints
         at = follow.path_time(t)
         if at >= path.curve.end:
-            raise TrajectoryError('the trajectory is over: it ended while it was looked at')
+            raise TrajectoryOverError('the trajectory is over: it ended while it was looked at')
         here = self._in_joints(joints, self._in_path_time(t))
         there = path.curve.sample(at).copy()
         gap = (here - there)[:2]        # a spline through positions alone starts with an acceleration of its own
@@ -149,7 +149,7 @@ class ReferenceMotion:
             if not fault:
                 entered = Follow(path, self._pace, t, entry)
                 entered.bind(self._pace, t, at)
-                entered.peaks = follow.peaks
+                entered.speed_rate = follow.speed_rate
                 return entered
             if seconds == left:
                 break
@@ -253,11 +253,7 @@ class ReferenceMotion:
 
     def _aim(self, t):
         if self._pace.target != self._speed:
-            rate = SPEED_RATE
-            peaks = self._motion.peaks
-            if peaks is not None:
-                room = self._checks.headroom(peaks[1])
-                rate = min(rate, float(np.min(room / np.maximum(peaks[0], 1e-9))))
+            rate = min(SPEED_RATE, self._motion.speed_rate)
             self._pace.aim(self._speed, t, rate, rate / EASE)
 
     # stops
@@ -364,8 +360,9 @@ class ReferenceMotion:
         if joints not in self._maps:
             surplus = len(joints) - self._manipulator.dof
             if surplus > 0:
-                raise TrajectoryError(f'the trajectory names {len(joints)} joints, {surplus} more than this machine of '
-                                      f'{self._manipulator.dof} degrees of freedom can follow independently')
+                raise TrajectoryJointsError(
+                    f'the trajectory names {len(joints)} joints, {surplus} more than this machine of '
+                    f'{self._manipulator.dof} degrees of freedom can follow independently')
             self._maps[joints] = self._manipulator.joint_map(joints)
         return self._maps[joints]
 

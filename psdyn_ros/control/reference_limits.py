@@ -138,8 +138,13 @@ class ReferenceChecks:
         return row, (f'comes too near to a singularity of {names[row]}: {measures[row]:.3g} of its best transmission, '
                      f'limit {self.limits.sigma_stop:.3g}')
 
-    def headroom(self, peak):
-        """(columns,) acceleration that is left to changes of speed beside the peaks (columns,) of a motion's own."""
+    def speed_rate(self, states):
+        """How fast [1/s] the speed of a path may change at these states (3, N, columns), all of them.
+
+        What that adds to the accelerations is half of the deceleration at most, and what their limits leave, but a
+        tenth of the deceleration in any case.
+        """
         declared = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
-        left = np.where(np.isfinite(self._acceleration), self._acceleration - peak, np.inf)
-        return np.clip(left, 0.1 * declared, 0.5 * declared)
+        left = np.where(np.isfinite(self._acceleration), self._acceleration - np.abs(states[2]), np.inf)
+        room = np.clip(left, 0.1 * declared, 0.5 * declared)
+        return float((room / np.maximum(np.abs(states[1]), 1e-9)).min())

@@ -28,6 +28,14 @@ class TrajectoryError(PsdynError):
         self.point = point
 
 
+class TrajectoryOverError(TrajectoryError):
+    """One whose last point lies in the past."""
+
+
+class TrajectoryJointsError(TrajectoryError):
+    """One of joints that the machine cannot be led by."""
+
+
 @dataclass(frozen=True)
 class Waypoints:
     """N waypoints of n joints.
@@ -64,10 +72,10 @@ class Waypoints:
     def _check_sizes(self):
         joints, count = len(self.joints), self.times.size
         if joints == 0:
-            raise TrajectoryError('the trajectory names no joints')
+            raise TrajectoryJointsError('the trajectory names no joints')
         twice = sorted({name for name in self.joints if self.joints.count(name) > 1})
         if twice:
-            raise TrajectoryError(f'the trajectory names {", ".join(twice)} more than once')
+            raise TrajectoryJointsError(f'the trajectory names {", ".join(twice)} more than once')
         if count == 0:
             raise TrajectoryError('the trajectory has no points')
         if count > MAX_WAYPOINTS:
