@@ -23,7 +23,8 @@ from trajectory_msgs.msg import JointTrajectory
 import psdyn_ros
 from psdyn_ros.control.trajectory import Waypoints
 from psdyn_ros.nodes import conversions, executor
-from psdyn_ros.nodes.controller import COMMANDS, SENSOR_DATA
+from psdyn_ros.nodes.controller_inputs import SENSOR_DATA
+from psdyn_ros.nodes.controller_outputs import COMMANDS
 from psdyn_ros.nodes.plant_outputs import STATES
 from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free_domain
 

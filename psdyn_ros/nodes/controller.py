@@ -1,189 +1,322 @@
-"""The node `controller`: measured state and reference in, commands of the actuators out.
+"""The managed node `controller`: measured state and reference in, commands of the actuators out.
 
-    joint_states        sensor_msgs/JointState            in   any joints that fix every loop
-    pressures           see `pressures.py`                in   of all chambers, for laws on valves
-    ~/joint_trajectory  trajectory_msgs/JointTrajectory   in   in any joints that fix the others; stamp zero means now
-    ~/joint_commands    sensor_msgs/JointState            out  by name, stamped as the state they answer: efforts; of
-                                                               laws on valves -1 to 1 of cylinders, as positions
-    ~/commands          std_msgs/Float64MultiArray        out  the same in the order of the actuators
-    ~/reference         trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
-    ~/statistics        std_msgs/Float64MultiArray        out  now and then: `STATISTICS` of the last 16384 cycles
-    /diagnostics        diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
+docs/controller.md says what its states are, what it stops for, and how to commission it.
 
-When states or pressures stop coming, so do commands: what drives the actuators then has to hold the load, as the
-simulator does. When they come again the machine is held where it is, whatever the reference was before.
+    joint_states         sensor_msgs/JointState            in   any joints that fix every loop
+    pressures            see `pressures.py`                in   of all chambers, for laws on valves
+    ~/joint_trajectory   trajectory_msgs/JointTrajectory   in   in any joints that fix the others; stamp zero means now
+    ~/point              trajectory_msgs/JointTrajectory   in   its one point, streamed
+    ~/payload            geometry_msgs/InertiaStamped      in   on the link `frame_id`, in its axes; mass zero: none
+    ~/base_motion/twist, acceleration, imu                 in   TwistStamped, AccelStamped, Imu of the base, in its axes
+    ~/emergency_stop     std_msgs/Bool                     in   true stops; so does its absence, where it is required
+    ~/joint_commands     sensor_msgs/JointState            out  by name, stamped as the state they answer: effort or
+                                                                pressure in `effort`, velocity, valve in `position`
+    ~/commands           std_msgs/Float64MultiArray        out  the same in the order of the actuators
+    ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
+    ~/state              std_msgs/Float64MultiArray        out  `controller_outputs.STATE` of that cycle
+    ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_records.STATISTICS`
+    /diagnostics         diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
+    ~/enable             std_srvs/SetBool                  true: hold the machine where it is; false: stop, stand by
+    ~/reset              std_srvs/Trigger                  forget the faults that are gone
+    ~/follow_joint_trajectory  control_msgs/FollowJointTrajectory  action, where control_msgs is installed
 """
 
+import gc
 import sys
 import time
 
-from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.qos_overriding_options import QoSOverridingOptions
-from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
-from trajectory_msgs.msg import JointTrajectory
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.parameter_service import ParameterService
+from std_srvs.srv import SetBool, Trigger
 
-from ..control.computed_torque import check_actuation
-from ..control.state_monitor import StateMonitor, Verdict
-from ..control.trajectory import TrajectoryError
+from ..control.core_status import status
+from ..control.fault_table import Result
+from ..control.safety_states import SafetyError
 from ..model.errors import PsdynError
-from . import conversions, executor, pacing, parameters
-from .control_level import level_of
-from .pressures import PressureError
+from . import controller_setup, executor, pacing, parameters, realtime
+from .control_loop import ControlLoop
+from .controller_gains import Gains
+from .controller_inputs import ControllerInputs
+from .controller_outputs import ControllerDiagnostics, ControllerOutputs
+from .conversions import SECOND
+from .managed_node import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
+from .publishers import Publishers
 from .rejections import Rejections, brief
-from .robot_description import load_machine
+from .trajectory_checks import TrajectoryChecks
 
-SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
-COMMANDS = QoSProfile(depth=1)
-RELIABLE = QoSProfile(depth=10)
-STATISTICS = ('cycles', 'missed', 'p50', 'p99', 'p99.9')   # execution times in s
+POLL = SECOND               # ns between two looks at who else publishes
+PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
 
 
 class Controller:
-    """Puts a control law on a node: state and trajectory in, commands out."""
+    """Puts a control core on a managed node."""
 
     def __init__(self, node):
         self._node = node
-        p = parameters.declare(node, parameters.CONTROLLER)
-        machine = load_machine(node, p)
-        check_actuation(machine)
+        node.work = self
+        p = self._p = parameters.declare(node, parameters.CONTROLLER, fixed=False)
+        self._parameter_service = ParameterService(node) if p.parameter_services else None
         self._rejections = Rejections(node.get_logger().warning)
+        self._diagnostics = ControllerDiagnostics(node)
+        self._now = None                # function that gives ns on the clock of the stamps
+        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._services, self._measures = [], ()
+        self._polled = self._reported = -PATIENCE
+        self._autostart = Autostart(node, self._obstacles) if p.autostart else None
+        node.add_on_set_parameters_callback(self._judge)
+        node.add_post_set_parameters_callback(self._take)
+
+    # transitions of the managed node
+
+    def configure(self):
+        """Read machine, safety declaration and law; nothing is commanded yet."""
+        node = self._node
+        p = self._p = parameters.declared(node, parameters.CONTROLLER)
         self._now = pacing.clock_of(node)
-        self._level = level_of(node, machine, p, self._now, self._rejections)
-        self._law = self._level.law
-        self._reader = conversions.StateReader(machine, p.closure_tolerance, self._warn_extra)
-        pacing.require_rate(p.rate, self._level.rehearsal(self._reader), 'one control cycle')
-        self._monitor = StateMonitor(1.0 / p.rate, p.state_timeout, p.max_clock_skew, p.max_jump)
-        self._times = pacing.CycleTimes()
-        period = round(conversions.SECOND / p.rate)
-        self._slots = pacing.Deadlines(period, period)      # of the timer, where that is the trigger
-        self._epoch = None              # ns: stamp of the first state; the law counts seconds from it
-        self._state = None              # (stamp in ns, t in s, x, xd), the last one accepted; None while there is none
-
-        self._commands = conversions.LabelledArrayWriter(machine.actuators)
-        self._reference = conversions.ReferenceWriter(machine.coordinates)
-        self._statistics = conversions.LabelledArrayWriter(('control cycle',), STATISTICS)
-        self._connect(p)
-        node.add_post_set_parameters_callback(lambda _: self._level.take_gains())
-        node.get_logger().info(f'{machine.name}: {p.law} of {len(machine.actuators)} actuators, trigger: {p.trigger}')
-
-    def _connect(self, p):
-        node, steady = self._node, Clock(clock_type=ClockType.STEADY_TIME)
-        overrides = QoSOverridingOptions.with_default_policies()
-        self._publish_joint_commands = node.create_publisher(
-            JointState, '~/joint_commands', COMMANDS, qos_overriding_options=overrides).publish
-        self._publish_commands = node.create_publisher(Float64MultiArray, '~/commands', COMMANDS).publish
-        self._publish_reference = node.create_publisher(JointTrajectory, '~/reference', RELIABLE).publish
-        self._publish_statistics = node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE).publish
-        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
-        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._on_trajectory, RELIABLE)
-        on_state = self._on_state if p.trigger == 'state' else self._keep_state
-        node.create_subscription(JointState, 'joint_states', on_state, SENSOR_DATA, qos_overriding_options=overrides)
-        if p.trigger == 'timer':
-            node.create_timer(1.0 / p.rate, self._on_timer, clock=steady)
-        node.create_timer(0.5 * p.state_timeout, self._watch_state, clock=steady)
-        node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
-
-    def _on_state(self, msg):
-        began = time.perf_counter_ns()
-        if self._keep_state(msg):
-            self._cycle(began)
-
-    def _on_timer(self):
-        now = time.monotonic_ns()
-        if self._slots.due(now) and self._state is not None and not self._monitor.silent(now):
-            self._cycle(time.perf_counter_ns())
-
-    def _keep_state(self, msg):
-        """Take the state of a message for the next cycle; whether it can be acted upon."""
-        now = time.monotonic_ns()
         try:
-            x, xd = self._reader.read(msg)
-        except PsdynError as error:
-            self._rejections.add('joint_states', error, now)
-            return False
-        stamp = conversions.stamp_to_ns(msg.header.stamp)
-        verdict = self._monitor.judge(stamp, self._now(), now, x, xd)
-        if verdict is Verdict.RESTARTED:
-            self._restart(stamp, x)
-        elif verdict is not Verdict.ACCEPTED:
-            self._rejections.add('joint_states', verdict.value, now)
-            return False
-        self._state = stamp, (stamp - self._epoch) / conversions.SECOND, x, xd
-        return True
+            setup = self._setup = controller_setup.build(node, p)
+            law = setup.make_law(1.0 / p.rate)
+            self._gains = Gains(node, law, p.bandwidth)
+            pacing.require_rate(p.rate, controller_setup.Rehearsal(setup, p), 'one control cycle')
+            core = self._core = setup.make_core(p, law, node.get_parameter('use_sim_time').value, self._say)
+            self._outputs = ControllerOutputs(node, setup.machine, setup.declaration)
+            self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
+            self._inputs = ControllerInputs(
+                node, setup, core, p, now=self._now, rejections=self._rejections, on_state=self._on_state,
+                on_waypoints=self._checks.begin)
+            self._services = [node.create_service(SetBool, '~/enable', self._enable),
+                              node.create_service(Trigger, '~/reset', self._reset)]
+            self._rivals = Publishers(node, self._outputs.command_topics, ours=True)
+            self._sources = Publishers(node, self._inputs.state_topics, ours=False)
+            self._restart_loop()
+            gc.collect()
+            self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
+        except PsdynError:
+            self._release()
+            raise
+        if p.emergency_stop == 'none':
+            node.get_logger().warning("emergency_stop: 'none': nobody can stop the machine by ~/emergency_stop")
+        for measure in self._measures:
+            node.get_logger().info(f'realtime {p.realtime}: {measure}')
+        tiers = ', '.join(dict.fromkeys(setup.declaration.tiers))
+        node.get_logger().info(f'{setup.machine.name}: {p.law} of {len(setup.machine.actuators)} actuators, commands: '
+                               f'{tiers}, trigger: {p.trigger}')
 
-    def _restart(self, stamp, x):
-        """Hold the machine where it is; the reference of before means nothing any more."""
-        if self._epoch is None:
-            self._epoch = stamp
-        self._law.hold(x)
-        self._node.get_logger().info('states are coming: the machine is held where it is', throttle_duration_sec=1.0)
+    def activate(self):
+        """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
+        self._look_around(time.monotonic_ns())
+        self._core.activate(time.monotonic_ns(), self._inputs.ros_now())
+        self._restart_loop()
 
-    def _cycle(self, began):
-        """Answer the last state with a command."""
-        stamp, t, x, xd = self._state
-        try:
-            command, message = self._level.command(stamp, t, x, xd)
-        except PressureError as error:
-            self._rejections.add('control', error, time.monotonic_ns())
-            self._law.hold(x)
+    def deactivate(self):
+        """Stop the machine, give the safe output, then nothing."""
+        self._stop()
+
+    def cleanup(self):
+        """Forget everything that `configure` made."""
+        self._release()
+
+    def shutdown(self):
+        """Stop the machine if it is active, and forget everything."""
+        self._stop()
+        self._release()
+
+    def end(self, failure):
+        """The node is not served any more, because of a failure or since it was asked to end."""
+        node = self._node
+        if node.lifecycle == ACTIVE and node.context.ok():
+            if failure is not None:
+                self._core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
+            self._stop()
+
+    def _restart_loop(self):
+        p = self._p
+        self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
+
+    def _release(self):
+        node = self._node
+        for part in (self._inputs, self._outputs):
+            if part is not None:
+                part.destroy()
+        for service in self._services:
+            node.destroy_service(service)
+        if self._gains is not None:
+            self._gains.forget()
+        parameters.undeclare(node, 'output.')
+        self._services = []
+        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+
+    # control
+
+    def turn(self):
+        """Do what is due between two callbacks; the seconds within which it wants to be called again."""
+        if self._node.failure is not None:
+            raise self._node.failure
+        if self._autostart is not None:
+            self._autostart.turn()
+            if self._autostart.over:
+                self._autostart = None
+        seconds = executor.WAKE_UP if self._autostart is None else Autostart.PERIOD
+        if self._loop is None:
+            self._report_if_due(time.monotonic_ns())
+            return seconds
+        cycles = self._loop.records.cycles
+        seconds = min(seconds, self._loop.turn())
+        if self._loop.records.cycles != cycles:
+            now = time.monotonic_ns()
+            # one thing between two cycles
+            if self._checks.pending:
+                self._checks.advance(now)
+            elif now - self._polled > POLL:
+                self._look_around(now)
+            else:
+                self._report_if_due(now)
+        return seconds
+
+    def _on_state(self, began):
+        self._loop.request(began)
+
+    def _cycle(self, now, dt):
+        inputs = self._inputs
+        inputs.move_base(dt)
+        began = time.monotonic_ns()
+        output = self._core.cycle(time.monotonic_ns(), inputs.ros_now())
+        if output is None:
             return
-        except PsdynError as error:
-            self._rejections.add('control', error, time.monotonic_ns())
-            return
-        self._publish_joint_commands(message)
-        self._commands.values[:] = command
-        self._publish_commands(self._commands.message)
-        self._times.add(time.perf_counter_ns() - began)
-        self._publish_reference(self._reference.fill(stamp, *self._law.desired))
+        computed = time.monotonic_ns()
+        self._outputs.commands(output)
+        published = time.monotonic_ns()
+        self._loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
+        self._outputs.state(output, self._core)
 
-    def _on_trajectory(self, msg):
+    def _stop(self):
+        """Bring the machine to rest and give the safe output, in control of the thread until that is done.
+
+        Whoever called serves no other callback meanwhile; what was measured is taken by hand.
+        """
+        if self._node.lifecycle != ACTIVE:
+            return
+        core, loop = self._core, self._loop
+        now = time.monotonic_ns()
+        self._checks.forget()
+        core.deactivate(now)
+        last, most = now, now + self._setup.declaration.stop_time_ns + PATIENCE
+        while not core.finished and now < most:
+            time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
+            self._inputs.poll()
+            now = time.monotonic_ns()
+            self._cycle(now, (now - last) / SECOND)
+            last = now
+        if not core.finished:
+            self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
+        self._report(now)
+
+    def _look_around(self, now):
+        """See who else publishes; 0.1 ms for each topic."""
+        self._polled = now
+        for name, publishers in (('rival_commands', self._rivals), ('rival_states', self._sources)):
+            rivals = publishers.rivals()
+            self._core.report(now, name, Result.FAIL if rivals else Result.PASS, rivals)
+
+    # what others ask for
+
+    def _obstacles(self):
+        """Why the node cannot be activated, as far as is known without trying."""
+        return ''
+
+    def _enable(self, request, response):
         now = time.monotonic_ns()
         try:
-            waypoints, start = conversions.trajectory_from_msg(msg)
-            if self._state is None:
-                raise TrajectoryError('no state is coming in, so there is nowhere to start from')
-            start = None if start is None else (start - self._epoch) / conversions.SECOND
-            self._law.reference.follow(waypoints, self._state[1], start)
+            if self._node.lifecycle != ACTIVE:
+                raise SafetyError(f'the node is {self._node.lifecycle}; activate it first')
+            if request.data:
+                self._core.enable(now)
+            else:
+                self._checks.forget()
+                self._core.disable(now)
         except PsdynError as error:
-            self._rejections.add('joint_trajectory', error, now)
+            return self._answer(response, False, error)
+        return self._answer(response, True, 'enabled' if request.data else 'stops and stands by')
+
+    def _reset(self, request, response):
+        try:
+            self._core.reset(time.monotonic_ns())
+        except PsdynError as error:
+            return self._answer(response, False, error)
+        return self._answer(response, True, 'reset')
+
+    def _answer(self, response, success, message):
+        response.success, response.message = success, str(message)
+        self._say('info' if success else 'warning', response.message)
+        return response
+
+    def _refuse_trajectory(self, error):
+        self._inputs.reject('joint_trajectory', error, 'reference_rejected')
+
+    def _judge(self, given):
+        for parameter in given:
+            reason = self._against(parameter)
+            if reason:
+                break
         else:
-            self._node.get_logger().info(f'following {waypoints.times.size} points over {waypoints.times[-1]:.3g} s')
+            reason = self._gains.against({one.name: one.value for one in given}) if self._gains else ''
+        if reason and self._core is not None:
+            row = 'clock_parameter' if parameter.name == 'use_sim_time' else 'parameter_rejected'
+            self._core.report(time.monotonic_ns(), row, Result.FAIL, brief(reason))
+        return SetParametersResult(successful=not reason, reason=brief(reason))
 
-    def _warn_extra(self, names):
-        self._node.get_logger().warning(
-            f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
+    def _against(self, parameter):
+        """Why a parameter must not become this; '' where it may."""
+        tables = parameters.CONTROLLER + (self._gains.table if self._gains else ())
+        declared = {one.name: one for one in tables}.get(parameter.name)
+        if self._node.lifecycle != UNCONFIGURED and self._core is not None and not (declared and declared.live):
+            return f'{parameter.name}: may change only while the node is unconfigured; it is {self._node.lifecycle}'
+        try:
+            if declared is not None:
+                parameters.check_choice(declared, parameter.value)
+        except PsdynError as error:
+            return str(error)
+        return ''
 
-    def _watch_state(self):
-        if self._state is not None and self._monitor.silent(time.monotonic_ns()):
-            self._state = None
-            self._node.get_logger().error('no state that can be used any more: no commands until one comes')
+    def _take(self, given):
+        if self._gains is not None and any(parameter.name.startswith('gains.') for parameter in given):
+            self._gains.take()
 
-    def _report(self):
-        cycles, rejected, now = self._times, self._rejections, self._now()
-        percentiles = cycles.percentiles(50.0, 99.0, 99.9)
-        self._statistics.values[:] = cycles.count, self._monitor.missed + self._slots.missed, *percentiles
-        self._publish_statistics(self._statistics.message)
-        if self._state is None:
-            summary = 'no state'
+    # reports
+
+    def _report_if_due(self, now):
+        if now - self._reported > SECOND / self._p.report_rate:
+            self._report(now)
+
+    def _report(self, now):
+        self._reported = now
+        core, records = self._core, self._loop.records if self._loop is not None else None
+        values = {'lifecycle': self._node.lifecycle, 'rejected messages': self._rejections.total,
+                  **{f'rejected {topic}': count for topic, count in self._rejections.counts.items()},
+                  'resident memory [MiB]': realtime.resident_memory() / 2**20}
+        if core is not None:
+            records.fold()
+            statistics = records.statistics()
+            self._outputs.statistics(statistics)
+            values |= {'cycles': records.cycles, 'missed slots': records.missed, 'longest run missed':
+                       records.longest_missed, 'execution p99 [ms]': float(statistics[3] * 1e3), **status(core)}
+        self._diagnostics.publish(time.time_ns() if self._now is None else self._now(), self._node.lifecycle,
+                                  self._node.refusal, None if core is None else core.states, values)
+
+    def _say(self, level, text):
+        # rclpy wants one severity for each line of code that logs
+        log = self._node.get_logger()
+        if level == 'error':
+            log.error(text)
+        elif level == 'warning':
+            log.warning(text)
         else:
-            summary = 'moving' if self._law.reference.moving(self._state[1]) else 'holding'
-        self._publish_diagnostics(conversions.diagnostics_msg(
-            now, f'{self._node.get_name()}: control', 'error' if self._state is None else 'ok', summary, {
-                'cycles': cycles.count,
-                'missed states': self._monitor.missed,
-                'missed slots of the timer': self._slots.missed,
-                'execution p99 [ms]': float(percentiles[1] * 1e3),
-                'saturated cycles': int(self._law.saturations.max()),
-                'rejected messages': rejected.total,
-                **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
+            log.info(text)
 
 
 def main(args=None):
     """Run the node; returns the exit code of the process."""
-    return executor.run('controller', Controller, args)
+    return executor.run('controller', Controller, args, make=ManagedNode)
 
 
 if __name__ == '__main__':

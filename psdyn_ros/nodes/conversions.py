@@ -30,6 +30,10 @@ class MessageError(PsdynError):
     """A message that cannot be used; it is rejected whole."""
 
 
+class RepeatedNameError(MessageError):
+    """A message that names something more than once."""
+
+
 def stamp_to_ns(stamp):
     """Nanoseconds of a builtin_interfaces/Time or Duration."""
     return stamp.sec * SECOND + stamp.nanosec
@@ -60,7 +64,7 @@ class NameMaps:
         if made is None:
             twice = [name for name, count in Counter(key).items() if count > 1]
             if twice:
-                raise MessageError(f'{", ".join(twice)} named more than once')
+                raise RepeatedNameError(f'{", ".join(twice)} named more than once')
             made = self._make(key)
             if len(self._ready) == REMEMBERED:
                 self._ready.clear()
@@ -75,9 +79,12 @@ class StateReader:
     manipulator  the machine
     tolerance    m or rad: how far redundant measurements may contradict each other
     on_extra     called with the names that the machine does not have, once for each order of names
+
+    `residual` is how far they did at the last message.
     """
 
     def __init__(self, manipulator, tolerance, on_extra):
+        self.residual = 0.0
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
         self._general = manipulator.machine.general
         self._records = manipulator.records.mods
@@ -103,6 +110,7 @@ class StateReader:
         return state[0], state[1]
 
     def _check(self, residual):
+        self.residual = residual
         if not residual <= self._tolerance:
             raise MessageError(f'the joints contradict each other by {residual:.3g}, '
                                f'at most {self._tolerance:g} allowed')

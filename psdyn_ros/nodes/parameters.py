@@ -11,10 +11,10 @@ from types import SimpleNamespace
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 
-from ..control.computed_torque import LAWS
+from ..control.laws import INTEGRAL_SHARE, LAWS
 from ..control.valve_gains import ALL, EFFORTS, VALVES
 from ..model.errors import PsdynError, did_you_mean
-from ..model.hydraulics import MODES
+from ..model.hydraulics import EFFORT, MODES
 from . import realtime
 
 
@@ -34,9 +34,9 @@ class Parameter:
     choices: tuple = ()
     live: bool = False
 
-    def descriptor(self):
-        """As a ParameterDescriptor."""
-        descriptor = ParameterDescriptor(description=self.description, read_only=not self.live)
+    def descriptor(self, fixed=True):
+        """As a ParameterDescriptor; fixed: read-only unless it is live."""
+        descriptor = ParameterDescriptor(description=self.description, read_only=fixed and not self.live)
         if self.choices:
             descriptor.additional_constraints = 'one of ' + ', '.join(self.choices)
         if isinstance(self.default, float) and self.low is not None:
@@ -90,18 +90,27 @@ SIMULATOR = MACHINE + (
               'else that for temporary files'),
 )
 
-VALVE_LAWS = ('valve_computed_torque', 'valve_pid')
+REALTIME = (
+    Parameter('realtime', 'off', 'real-time conditions: none, those that can be had, or none missing',
+              choices=realtime.LEVELS),
+    Parameter('priority', realtime.PRIORITY, 'of the control loop under SCHED_FIFO; other threads of the process come '
+              f'{realtime.BELOW} below', *realtime.PRIORITIES),
+    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any'),
+)
 
-CONTROLLER = MACHINE + (
-    Parameter('law', 'computed_torque', 'control law; those on valves need hydraulics', choices=(*LAWS, *VALVE_LAWS)),
-    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth; of laws '
-              'on valves those of actuators without a cylinder', 0.1, 200.0),
-    Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply that drive the machine, for laws on '
-              'valves; empty: efforts are commanded'),
+CONTROLLER = MACHINE + REALTIME + (
+    Parameter('safety', '', 'YAML file of safe outputs, timeouts and limits of the machine; without it the node is not '
+              'configured'),
+    Parameter('law', 'computed_torque', 'control law; those on valves need hydraulics', choices=tuple(LAWS)),
+    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth, '
+              f'i = {INTEGRAL_SHARE:g} bandwidth^3; of laws on valves those of actuators without a cylinder',
+              0.1, 200.0),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply that drive the machine; empty: efforts '
+              'are commanded'),
     Parameter('valve_bandwidth', 0.0, 'rad/s from which the default gains on valves follow; 0: as far as the machine '
               'lets them go', 0.0, 200.0),
-    Parameter('command_delay', 0.0, 's from a command to the valve that obeys it; laws on valves look ahead by it',
-              0.0, 0.1),
+    Parameter('command_delay', 0.0, 's from a command to the valve that obeys it; laws look ahead by it', 0.0, 0.1),
+    Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),
     Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
               choices=('telemetry', 'ports')),
     Parameter('pressure_topic', '', 'topic of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b; empty: '
@@ -109,20 +118,13 @@ CONTROLLER = MACHINE + (
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
               choices=('state', 'timer')),
     Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
-    Parameter('state_timeout', 0.1, 's after which a state, or pressures, are stale; no commands are published '
-              'then', 0.001, 0.2),
-    Parameter('max_clock_skew', 0.005, 's that the stamp of a state may lie in the future', 0.0, 1.0),
-    Parameter('max_jump', 0.02, 'm or rad that a state may be away from the last one carried on at its velocity',
-              1e-4, 10.0),
-    Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
-)
-
-REALTIME = (
-    Parameter('realtime', 'off', 'real-time conditions: none, those that can be had, or none missing',
-              choices=realtime.LEVELS),
-    Parameter('priority', realtime.PRIORITY, 'of the control loop under SCHED_FIFO; other threads of the process come '
-              f'{realtime.BELOW} below', *realtime.PRIORITIES),
-    Parameter('cpus', '', 'numbers of the processors that the control loop may run on, such as 2,3; empty: any'),
+    Parameter('emergency_stop', 'required', 'whether `~/emergency_stop` must come; none: only where something else '
+              'stops the machine', choices=('required', 'none')),
+    Parameter('overrun_share', 0.01, 'of the cycles of a second that may come too late before the machine runs at '
+              'reduced speed', 0.0, 1.0),
+    Parameter('port_timeout', 0.1, 's after which a base motion that stopped coming counts as none', 0.001, 10.0),
+    Parameter('autostart', False, 'configure and activate without being told; enabling it remains to be done'),
+    Parameter('parameter_services', True, 'whether others may look at parameters and set live ones'),
 )
 
 RIG = MACHINE + (
@@ -203,12 +205,23 @@ def initial_positions(manipulator):
         for name, x, low, high in zip(m.coordinates, start, limits.lower, limits.upper, strict=True))
 
 
-def gains(manipulator, bandwidth):
-    """Parameters of the controller, two for each coordinate, live."""
+def outputs(actuators, cylinders):
+    """Parameters of the controller, one for each actuator: the tier of its command."""
+    return tuple(
+        Parameter(f'output.{name}', '', f'what is commanded of {name}; empty: as law and hydraulics say',
+                  choices=('', *MODES) if name in cylinders else ('', EFFORT))
+        for name in actuators)
+
+
+def gains(manipulator, bandwidth, integral=INTEGRAL_SHARE):
+    """Parameters of the controller, three for each coordinate, live; integral: share of bandwidth^3 by default."""
+    w = bandwidth
     return tuple(
         parameter for name in manipulator.coordinates for parameter in (
-            Parameter(f'gains.{name}.p', bandwidth**2, f'1/s^2, stiffness of {name}', 0.0, 1e5, live=True),
-            Parameter(f'gains.{name}.d', 2.0 * bandwidth, f'1/s, damping of {name}', 0.0, 1e3, live=True)))
+            Parameter(f'gains.{name}.p', w**2, f'1/s^2, stiffness of {name}', 0.0, 1e5, live=True),
+            Parameter(f'gains.{name}.d', 2.0 * w, f'1/s, damping of {name}', 0.0, 1e3, live=True),
+            Parameter(f'gains.{name}.i', integral * w**3, f'1/s^3, integral action on {name}; below p d, or unstable',
+                      0.0, 1e7, live=True)))
 
 
 def valve_gains(actuators, cylinders, gains):
@@ -236,14 +249,25 @@ def changed_gains(gains, actuators, table, values):
     return replace(gains, **changed)
 
 
-def declare(node, table):
-    """Declare the table on the node; the values as attributes."""
-    return SimpleNamespace(**{p.name: _declare(node, p) for p in table})
+def declare(node, table, fixed=True):
+    """Declare the table on the node; the values as attributes.  fixed: as in `Parameter.descriptor`."""
+    return SimpleNamespace(**{p.name: _declare(node, p, fixed) for p in table})
 
 
-def declare_map(node, table):
+def declare_map(node, table, fixed=True):
     """Declare the table, whose names have dots in them; the values in its order."""
-    return [_declare(node, p) for p in table]
+    return [_declare(node, p, fixed) for p in table]
+
+
+def declared(node, table):
+    """Present values of a table that was declared, as attributes."""
+    return SimpleNamespace(**{p.name: node.get_parameter(p.name).value for p in table})
+
+
+def undeclare(node, prefix):
+    """Undeclare the parameters whose names begin so."""
+    for name in node.get_parameters_by_prefix(prefix.removesuffix('.')):
+        node.undeclare_parameter(f'{prefix}{name}')
 
 
 def below(node, prefix):
@@ -272,17 +296,22 @@ def joint_names(text, what, existing):
     return names or tuple(existing)
 
 
-def _declare(node, parameter):
+def check_choice(parameter, value):
+    """Raise ParameterError where the value is not one of the choices."""
+    if parameter.choices and value not in parameter.choices:
+        raise ParameterError(f"parameter {parameter.name}: '{value}' is not a choice"
+                             f'{did_you_mean(value, parameter.choices)}')
+
+
+def _declare(node, parameter, fixed=True):
     if node.has_parameter(parameter.name):
         # as an override without a description; it still counts
         node.undeclare_parameter(parameter.name)
     try:
-        value = node.declare_parameter(parameter.name, parameter.default, parameter.descriptor()).value
+        value = node.declare_parameter(parameter.name, parameter.default, parameter.descriptor(fixed)).value
     except (InvalidParameterTypeException, InvalidParameterValueException) as error:
         raise ParameterError(f'parameter {parameter.name}: {error}') from error
-    if parameter.choices and value not in parameter.choices:
-        raise ParameterError(f"parameter {parameter.name}: '{value}' is not a choice"
-                             f'{did_you_mean(value, parameter.choices)}')
+    check_choice(parameter, value)
     return value
 
 

@@ -64,12 +64,63 @@ class TelemetryReader:
                 np.array([[columns.index(name) for name in WANTED]]), (len(rows), len(columns)))
 
 
-class Pressures:
-    """The last good pressures of all cylinders, from one telemetry topic or from one topic for each port.
+class PressureInputs:
+    """Pressures of all cylinders, from one telemetry topic or from one topic for each port.
 
-    cylinders   names, in the order of the rows of `values`
+    cylinders   names, in the order of the rows of the values
     source      TELEMETRY or PORTS
     topic       of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b
+    take        function of (stamp in ns, values (cylinders, 2), pressure of the supply or None), Pa gauge
+    reject      function of the error of a message that cannot be used
+    """
+
+    def __init__(self, node, cylinders, source, topic, *, take, reject):
+        self._take, self._reject = take, reject
+        topic = topic or TOPICS[source]
+        if source == TELEMETRY:
+            self._reader = TelemetryReader(cylinders)
+            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, NEWEST)
+            return
+        self._values = np.zeros((len(cylinders), 2))
+        self._stamps = np.zeros((len(cylinders), 2), dtype=np.int64)
+        self._told = 0                  # ns, stamp of the values taken last
+        for row, cylinder in enumerate(cylinders):
+            for column, port in enumerate('ab'):
+                node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}', self._on_port(row, column),
+                                         NEWEST)
+
+    def _on_telemetry(self, msg):
+        try:
+            stamp, values, supply = self._reader.read(msg)
+        except MessageError as error:
+            self._reject(error)
+        else:
+            self._take(stamp, values, supply)
+
+    def _on_port(self, row, column):
+        def take(msg):
+            gauge = np.array([msg.fluid_pressure - ATMOSPHERE])
+            try:
+                if not math.isfinite(gauge[0]):
+                    raise MessageError('the pressure is not finite')
+                _check_range(gauge)
+            except MessageError as error:
+                self._reject(error)
+                return
+            self._values[row, column], self._stamps[row, column] = gauge[0], stamp_to_ns(msg.header.stamp)
+            # together they are as old as the oldest of them, which is 0 until all have come
+            oldest = int(self._stamps.min())
+            if oldest > self._told:
+                self._told = oldest
+                self._take(oldest, self._values.copy(), None)
+        return take
+
+
+class Pressures:
+    """The last good pressures of all cylinders, and whether they are fresh.
+
+    Further arguments as `PressureInputs`.
+
     monitor     function that makes a `StateMonitor`
     clock       function that gives ns on the clock of the stamps
     steady      function that gives ns on a steady clock
@@ -79,57 +130,23 @@ class Pressures:
     def __init__(self, node, cylinders, source, topic, *, monitor, clock, steady, reject):
         self.values = np.zeros((len(cylinders), 2))     # Pa gauge
         self.supply = None                              # Pa gauge; None where nobody tells
-        self._clock, self._steady, self._reject = clock, steady, reject
-        topic = topic or TOPICS[source]
-        self._monitors = []
-        if source == TELEMETRY:
-            self._reader = TelemetryReader(cylinders)
-            self._monitors.append(monitor())
-            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, NEWEST)
-            return
-        for row, cylinder in enumerate(cylinders):
-            for column, port in enumerate('ab'):
-                self._monitors.append(monitor())
-                node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}',
-                                         self._on_port(self._monitors[-1], row, column), NEWEST)
+        self._clock, self._steady, self._reject, self._monitor = clock, steady, reject, monitor()
+        PressureInputs(node, cylinders, source, topic, take=self._take,
+                       reject=lambda error: reject('pressures', error, steady()))
 
     def fresh(self):
-        """`values`; PressureError where some are too old."""
-        now = self._steady()
-        if any(monitor.silent(now) for monitor in self._monitors):
+        """`values`; PressureError where they are too old."""
+        if self._monitor.silent(self._steady()):
             raise PressureError('no pressures, or none that are fresh')
         return self.values
 
-    def _on_telemetry(self, msg):
-        try:
-            stamp, values, supply = self._reader.read(msg)
-        except MessageError as error:
-            self._reject('pressures', error, self._steady())
-            return
-        if self._accepted(self._monitors[0], stamp, values.ravel()):
-            self.values, self.supply = values, supply
-
-    def _on_port(self, monitor, row, column):
-        def take(msg):
-            gauge = np.array([msg.fluid_pressure - ATMOSPHERE])
-            try:
-                if not math.isfinite(gauge[0]):
-                    raise MessageError('the pressure is not finite')
-                _check_range(gauge)
-            except MessageError as error:
-                self._reject('pressures', error, self._steady())
-                return
-            if self._accepted(monitor, stamp_to_ns(msg.header.stamp), gauge):
-                self.values[row, column] = gauge[0]
-        return take
-
-    def _accepted(self, monitor, stamp, values):
+    def _take(self, stamp, values, supply):
         now = self._steady()
-        verdict = monitor.judge(stamp, self._clock(), now, values, np.zeros(values.size))
+        verdict = self._monitor.judge(stamp, self._clock(), now, values.ravel(), np.zeros(values.size))
         if verdict in (Verdict.ACCEPTED, Verdict.RESTARTED):
-            return True
-        self._reject('pressures', verdict.value, now)
-        return False
+            self.values, self.supply = values, supply
+        else:
+            self._reject('pressures', verdict.value, now)
 
 
 def pressure_monitor(rate, timeout, skew):

@@ -1,0 +1,190 @@
+"""What a controller listens to: measured state, pressures, emergency stop, references, load, base, description."""
+
+import time
+
+import numpy as np
+from geometry_msgs.msg import InertiaStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, String
+from trajectory_msgs.msg import JointTrajectory
+
+from ..control.fault_table import Result
+from ..model.errors import NonFiniteError, PsdynError
+from . import conversions
+from .base_inputs import BaseInputs, three
+from .conversions import SECOND, MessageError, RepeatedNameError, stamp_to_ns
+from .point_reader import PointReader
+from .polling import newest
+from .pressures import PressureInputs
+from .rejections import brief
+from .robot_description import LATCHED, TOPIC
+
+SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
+RELIABLE = QoSProfile(depth=10)
+NEWEST = QoSProfile(depth=1)        # reliable, volatile
+MOST_JOINTS = 1000                  # in a message
+
+
+class ControllerInputs:
+    """Subscribes to all that a control core takes; a message that cannot be used is counted and named, never used.
+
+    node        to subscribe on
+    setup       `controller_setup.Setup`
+    core        `ControlCore`
+    p           parameters of the controller
+    now         function that gives ns on the clock of the stamps
+    rejections  where what is refused is counted
+    on_state    called with the ns at which a message with the state began to be read, once it was taken
+    on_waypoints  called with (Waypoints, start in ns or None)
+    """
+
+    def __init__(self, node, setup, core, p, *, now, rejections, on_state, on_waypoints):
+        self._node, self._core, self._now, self._rejections = node, core, now, rejections
+        self._on_state, self._on_waypoints = on_state, on_waypoints
+        self._simulated = node.get_parameter('use_sim_time').value
+        self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
+        self._points = PointReader(setup.machine)
+        # text of the last one heard on the topic, or used
+        self._heard = setup.description if setup.description.lstrip().startswith('<') else None
+        self._latest = 0                    # ns, stamp of the last state taken by hand
+        overrides = QoSOverridingOptions.with_default_policies()
+        before = list(node.subscriptions)
+        self._states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA,
+                                                qos_overriding_options=overrides)
+        self._emergency_stops = node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, NEWEST)
+        if setup.hydraulics is not None and setup.hydraulics.cylinders:
+            PressureInputs(node, tuple(setup.hydraulics.cylinders), p.pressure_source, p.pressure_topic,
+                           take=self._take_pressures, reject=self._reject_pressures)
+        self._measured = [one for one in node.subscriptions if one not in before]
+        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE)
+        node.create_subscription(JointTrajectory, '~/point', self._point, NEWEST)
+        node.create_subscription(InertiaStamped, '~/payload', self._payload, NEWEST)
+        node.create_subscription(String, TOPIC, self._description, LATCHED)
+        self._base = BaseInputs(node, setup.machine, now=now, age_clock=time.monotonic_ns,
+                                timeout=round(p.port_timeout * SECOND), reject=self._reject_load,
+                                check=core.set_base)
+        self._subscriptions = [one for one in node.subscriptions if one not in before]
+        self.state_topics = (self._states.topic_name,)
+
+    def destroy(self):
+        """Listen to nothing any more."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+
+    def poll(self):
+        """Take what was measured by hand, where no executor does."""
+        for subscription in self._measured:
+            taken = newest(subscription)
+            if taken is not None:
+                if self._simulated and subscription is self._states:
+                    self._latest = stamp_to_ns(taken[0].header.stamp)
+                subscription.callback(taken[0])
+
+    def ros_now(self):
+        """ns on the clock of the stamps; while no executor takes /clock, simulated time is that of the last state."""
+        return max(self._now(), self._latest) if self._simulated else self._now()
+
+    def move_base(self, seconds):
+        """Tell the law how the base moves, so many seconds after the last time."""
+        base = self._base.motion(seconds)
+        if base is not None:
+            self._core.set_base(base)
+
+    @property
+    def base_stale(self):
+        """Whether a motion of the base stopped coming."""
+        return self._base.stale
+
+    def reject(self, topic, error, row):
+        """Count a message that cannot be used, and tell the core of it."""
+        now = time.monotonic_ns()
+        self._rejections.add(topic, error, now)
+        self._core.report(now, row, Result.FAIL, brief(error))
+
+    # measured
+
+    def _state(self, msg):
+        began = time.monotonic_ns()
+        if len(msg.name) > MOST_JOINTS:
+            self._refuse_state(began, 'flood', f'{len(msg.name)} joints in a message, at most {MOST_JOINTS}')
+            return
+        try:
+            x, xd = self._reader.read(msg)
+        except RepeatedNameError as error:
+            self._refuse_state(began, 'state_duplicate', error)
+        except NonFiniteError as error:
+            self._refuse_state(began, 'state_not_finite', error)
+        except PsdynError as error:
+            self._refuse_state(began, 'state_malformed' if len(msg.velocity) else 'velocity_missing', error)
+        else:
+            # both clocks at one moment: what comes between them would look like a jump of one
+            refused = self._core.take_state(stamp_to_ns(msg.header.stamp), self.ros_now(), time.monotonic_ns(), x, xd,
+                                            self._reader.residual)
+            if refused:
+                self._rejections.add('joint_states', refused, began)
+            else:
+                self._on_state(began)
+
+    def _refuse_state(self, now, row, error):
+        self._rejections.add('joint_states', error, now)
+        self._core.reject_state(now, row, brief(error))
+
+    def _surplus(self, names):
+        self._core.report(time.monotonic_ns(), 'state_surplus', Result.FAIL, brief(', '.join(names)))
+        self._node.get_logger().warning(
+            f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
+
+    def _take_pressures(self, stamp, values, supply):
+        self._core.take_pressures(stamp, self.ros_now(), time.monotonic_ns(), values, supply)
+
+    def _reject_pressures(self, error):
+        self.reject('pressures', error, 'pressures_not_finite')
+
+    def _emergency_stop(self, msg):
+        self._core.take_emergency_stop(msg.data, time.monotonic_ns())
+
+    # references
+
+    def _trajectory(self, msg):
+        try:
+            waypoints, start = conversions.trajectory_from_msg(msg)
+        except PsdynError as error:
+            self.reject('joint_trajectory', error, 'reference_malformed')
+        else:
+            self._on_waypoints(waypoints, start)
+
+    def _point(self, msg):
+        now = time.monotonic_ns()
+        try:
+            self._core.take_point(stamp_to_ns(msg.header.stamp) or self._now(), now,
+                                  *self._points.read(msg))
+        except PsdynError as error:
+            self.reject('point', error, 'reference_rejected')
+
+    # load
+
+    def _payload(self, msg):
+        body = msg.inertia
+        inertia = [[body.ixx, body.ixy, body.ixz], [body.ixy, body.iyy, body.iyz], [body.ixz, body.iyz, body.izz]]
+        try:
+            if not msg.header.frame_id:
+                raise MessageError('frame_id is empty; expected the link that carries the payload')
+            self._core.set_payload(msg.header.frame_id, body.m, np.array(three(body.com)), np.array(inertia))
+        except PsdynError as error:
+            self._reject_load('payload', error)
+        else:
+            self._node.get_logger().info(f'{msg.header.frame_id} carries {body.m:g} kg')
+
+    def _reject_load(self, topic, error):
+        self.reject(topic, error, 'load_rejected')
+
+    # description
+
+    def _description(self, msg):
+        known, self._heard = self._heard, msg.data
+        if known is not None and known.strip() != msg.data.strip():
+            self._core.report(time.monotonic_ns(), 'description_changed', Result.FAIL, f'another one came on {TOPIC}')
+            self._node.get_logger().warning('another robot_description is passed over: it takes effect when the node '
+                                            'is cleaned up and configured')

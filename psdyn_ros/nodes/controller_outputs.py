@@ -1,0 +1,148 @@
+"""What a controller publishes: commands, the reference, its sub-state, statistics, diagnostics."""
+
+import math
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from ..control.fault_table import State
+from ..model.safety import BRAKE
+from .command_reader import FIELDS
+from .conversions import JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
+from .cycle_records import STATISTICS
+
+COMMANDS = QoSProfile(depth=1)          # reliable, volatile: stock controllers subscribe reliably
+RELIABLE = QoSProfile(depth=10)
+STATE = ('state', 'valid', 'enabled', 'feedforward', 'speed', 'cycle')
+LEVEL = {State.DEGRADED: 'warn', State.STOPPING: 'error', State.SAFE: 'error'}
+
+
+class ControllerOutputs:
+    """Publishes what the core puts out, each topic by one message that is filled again and again.
+
+    node         to publish on
+    machine      the Manipulator
+    declaration  `SafetyDeclaration`
+    """
+
+    def __init__(self, node, machine, declaration):
+        self._node = node
+        self._names, self._modes = declaration.actuators, declaration.tiers
+        # with a brake among the safe outputs an array, which cannot leave anything out, would release it
+        self._ordered = BRAKE not in declaration.safe_kind
+        self._commands = LabelledArrayWriter(self._names)
+        self._reference = ReferenceWriter(machine.coordinates)
+        self._state = LabelledArrayWriter(('control',), STATE)
+        self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
+        self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
+        overrides = QoSOverridingOptions.with_default_policies()
+        self._publishers = [
+            node.create_publisher(JointState, '~/joint_commands', COMMANDS, qos_overriding_options=overrides),
+            node.create_publisher(Float64MultiArray, '~/commands', COMMANDS),
+            node.create_publisher(JointTrajectory, '~/reference', RELIABLE),
+            node.create_publisher(Float64MultiArray, '~/state', RELIABLE),
+            node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE)]
+        (self._publish_joints, self._publish_commands, self._publish_reference, self._publish_state,
+         self._publish_statistics) = (publisher.publish for publisher in self._publishers)
+        self.command_topics = tuple(publisher.topic_name for publisher in self._publishers[:2])
+        self.cycles = 0
+
+    def destroy(self):
+        """Publish nothing any more."""
+        for publisher in self._publishers:
+            self._node.destroy_publisher(publisher)
+
+    def commands(self, output):
+        """Publish the commands of an `Output` of the core."""
+        command, stamp = output.command, output.stamp
+        given = command == command      # not NaN
+        key = given.tobytes()
+        writer = self._writers.get(key)
+        if writer is None:
+            writer = self._writers[key] = _CommandWriter(self._names, self._modes, given)
+        if writer.names:
+            self._publish_joints(writer.fill(command, stamp))
+        if self._ordered and given.all():
+            self._commands.values[:] = command
+            self._publish_commands(self._commands.message)
+
+    def state(self, output, core):
+        """Publish sub-state and reference that belong to an `Output` of the `ControlCore`."""
+        self.cycles += 1
+        self._state.values[0] = (output.state, output.valid, core.states.enabled, core.law.feedforward_scale,
+                                 core.drive.speed, self.cycles)
+        self._publish_state(self._state.message)
+        if output.desired is not None:
+            self._publish_reference(self._reference.fill(output.stamp, *output.desired))
+
+    def statistics(self, values):
+        """Publish values in the order of `STATISTICS`."""
+        self._statistics.values[:] = values
+        self._publish_statistics(self._statistics.message)
+
+
+class _CommandWriter:
+    """A JointState of those actuators that have a command, each in the field of its tier and NaN in other fields."""
+
+    def __init__(self, names, modes, given):
+        self.names = [name for name, has in zip(names, given) if has]
+        fields = [FIELDS[mode][0] for mode, has in zip(modes, given) if has]
+        self._writer = JointStateWriter(self.names, tuple(dict.fromkeys(fields)))
+        self._places = []               # (view of a field, its rows, their places in the command)
+        places = np.flatnonzero(given)
+        for field in dict.fromkeys(fields):
+            rows = [row for row, of_row in enumerate(fields) if of_row == field]
+            view = getattr(self._writer, field)
+            view[:] = math.nan
+            self._places.append((view, rows, places[rows]))
+
+    def fill(self, command, stamp):
+        """The message of a command (actuators,) with this stamp [ns]."""
+        for view, rows, places in self._places:
+            view[rows] = command[places]
+        return self._writer.stamp(stamp)
+
+
+class ControllerDiagnostics:
+    """Publishes `/diagnostics` about a controller, from before it is configured."""
+
+    def __init__(self, node):
+        self._node = node
+        self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        self._said = None
+
+    def publish(self, now, lifecycle, refusal, states, values):
+        """Tell everybody, and the log where it is another state than before.
+
+        now        ns, ROS
+        lifecycle  state of the managed node
+        refusal    why the last transition was refused, or ''
+        states     `SafetyStates`, None before there is one
+        values     {what: figure}
+        """
+        reasons = [] if states is None else list(states.reasons.values())
+        active = states is not None and states.active
+        summary = states.state.name if active else lifecycle
+        if not active:
+            reasons = [refusal] if refusal else []
+        level = LEVEL.get(states.state, 'warn' if reasons else 'ok') if active else 'warn' if reasons else 'ok'
+        text = '; '.join([summary, *reasons])
+        if text != self._said:
+            self._said = text
+            self._say(level, text)
+        self._publish(diagnostics_msg(now, f'{self._node.get_name()}: control', level, text, values))
+
+    def _say(self, level, text):
+        # rclpy wants one severity for each line of code that logs
+        log = self._node.get_logger()
+        if level == 'error':
+            log.error(text)
+        elif level == 'warn':
+            log.warning(text)
+        else:
+            log.info(text)
