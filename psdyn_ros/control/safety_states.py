@@ -126,6 +126,7 @@ class SafetyStates:
         worst = State.RUN
         hold = degraded = blind = False
         for one in list(self._unsettled.values()):
+            self._settle(one, now)
             state = one.demand.state
             if one.latched:
                 worst = max(worst, state)
@@ -133,8 +134,9 @@ class SafetyStates:
             elif state == State.HOLD:
                 hold = hold or (one.good_since is None and not one.acknowledged)
             elif state == State.DEGRADED:
-                degraded = True
-            self._settle(one, now)
+                degraded = degraded or one.open
+            if one.row.event and one.good_since is None:
+                one.good_since = now        # over once it was told
         stop = worst == State.STOPPING
         if worst == State.SAFE:
             self._end(State.SAFE)
@@ -218,13 +220,9 @@ class SafetyStates:
                     one.good_since = now
 
     def _settle(self, one, now):
-        """Close a condition that was good for its probation; an event is good from the step that saw it."""
-        if one.open:
-            if one.good_since is None:
-                one.good_since = now if one.row.event else None
-                return
-            if now < one.good_since:        # time went back
-                one.good_since = now
+        """Close a condition that was good for its probation."""
+        if one.open and one.good_since is not None:
+            one.good_since = min(one.good_since, now)
             one.open = now - one.good_since < (self._probation if one.row.probation else 0)
         if not (one.open or one.latched):
             del self._unsettled[one.row.name]
