@@ -64,20 +64,21 @@ class ControlLoop:
 
     period   ns
     trigger  'timer': at absolute deadlines, a period apart; missed ones are skipped, the phase stays. 'state': as soon
-             as a callback has called `request`, and without one after 1.5 periods
+             as a callback has called `request`, but half a period after the last one at the earliest, and without a
+             request after 1.5 periods
     callbacks  at most, between two cycles: a flood of messages finds the loop on time
     """
 
     def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer = trigger == 'timer'
-        self._reserve = min(round(RESERVE * period), LONGEST_RESERVE)
+        self._reserve = min(round(RESERVE * period), LONGEST_RESERVE) if self._timer else 0
         self.records = CycleRecords(period)
         self._chores = []
         self._due = self._last = self._requested = self._answered = None
         self._served = 0            # callbacks since the last cycle
         self.crowded = 0            # times that the callbacks were as many as are allowed
-        self._age = self._publishing = self._mathematics = UNKNOWN
+        self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
         self.chore(lambda: self.records.fold(), FOLDING)
 
     def chore(self, work, seconds):
@@ -93,13 +94,18 @@ class ControlLoop:
         """With the trigger 'state': let a cycle follow as soon as the callback returns, which began at so many ns."""
         self._requested = began
 
-    def published(self, age=UNKNOWN, publishing=UNKNOWN):
+    def published(self, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN):
         """To be called within a cycle: ns that its record shall hold, see `CycleRecords.add`."""
-        self._age, self._publishing = age, publishing
+        self._age, self._publishing, self._computation = age, publishing, computation
 
     def computed(self, ns):
         """To be called within a cycle: so much of it was mathematics, see `CycleRecords.add`."""
         self._mathematics = max(self._mathematics, 0) + ns
+
+    def has_room(self, ns):
+        """Whether so much time is left before the next cycle is due."""
+        following = self._due if self._timer or self._last is None else self._last + self.period
+        return following is None or following - self._reserve - self._clock.now() > ns
 
     def restart(self):
         """Begin anew at the next turn: after a pause nothing was missed."""
@@ -113,13 +119,14 @@ class ControlLoop:
             self._due = now + (0 if self._timer else round(SILENCE * self.period))
         self._served += 1
         crowded = self._served >= self._callbacks
-        if self._requested is not None:
-            began, answered = self._requested, self._answered
-            self._requested, self._answered = None, began
-            missed = 0 if answered is None else (began - answered - self.period // 2) // self.period
-            self._run(began, UNKNOWN, max(missed, 0))
-        elif not self._timer:
-            if now >= self._due:
+        if not self._timer:
+            early = 0 if self._requested is None or self._last is None else self._last + self.period // 2 - now
+            if early > 0:       # more messages than agreed: the newest one is answered, when it is time
+                self._requested = now + early
+                return early / SECOND
+            if self._requested is not None:
+                self._answer(min(self._requested, now))
+            elif now >= self._due:
                 self._run(now, UNKNOWN, 0)
         elif now >= self._due - self._reserve or crowded:
             self.crowded += crowded
@@ -132,24 +139,29 @@ class ControlLoop:
         self._do_chores()
         return max(self._due - self._reserve - clock.now(), 0) / SECOND
 
+    def _answer(self, began):
+        answered, self._requested, self._answered = self._answered, None, began
+        missed = 0 if answered is None else (began - answered - self.period // 2) // self.period
+        self._run(began, UNKNOWN, max(missed, 0))
+
     def _run(self, began, lateness, missed):
         self._served = 0
-        self._age = self._publishing = self._mathematics = UNKNOWN
+        self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
         dt = self.period if self._last is None else began - self._last
         self._last = began
         self._cycle(began, dt / SECOND)
         end = self._clock.now()
-        self.records.add(end - began, lateness, missed, self._age, self._publishing, self._mathematics)
+        self.records.add(end - began, lateness, missed, self._age, self._publishing, self._computation,
+                         self._mathematics)
         self._due = self._due + self.period if self._timer else end + round(SILENCE * self.period)
 
     def _do_chores(self):
         """At most one, if there is room for it before the next cycle."""
         now = self._clock.now()
-        following = self._due if self._timer or self._last is None else self._last + self.period
         for chore in self._chores:
             if chore.due <= now:
                 forced = now - chore.due > PATIENCE
-                if forced or following - self._reserve - now > MARGIN * chore.longest:
+                if forced or self.has_room(MARGIN * chore.longest):
                     chore.forced += forced
                     chore.done(self._clock)
                     return
