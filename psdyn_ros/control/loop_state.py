@@ -11,6 +11,7 @@ import numpy as np
 from ..model.errors import MeasurementError, PsdynError, ShapeError
 
 REMEMBERED = 32         # sets of measured joints kept ready; a sender that shuffles them must not fill the memory
+REGULAR = 1e-6          # smallest singular value with which rates count as fixed, of unit columns
 
 
 class Contradiction(MeasurementError):
@@ -128,14 +129,21 @@ class LoopState:
         return joint_map
 
     def _rates(self, x, rated, velocity):
-        """(xd, '') from the joints of which rates are measured, or (None, why not)."""
+        """(xd, '') of least squares from the joints of which rates are measured, or (None, why not)."""
+        m = self.manipulator
         if not rated.any():
             return None, 'no velocities are measured'
-        q = self.manipulator.joint_state(x)[1]
-        try:
-            return self._map(rated).state(q[rated], velocity[rated])[1], ''
-        except PsdynError as error:
-            return None, f'velocities: {error}'
+        first = m.dof - len(m.coordinates)      # a floating base is not in the joints: it counts as at rest
+        J = np.array([m.joint_state(x, unit)[2][rated] for unit in np.eye(m.dof)[first:]]).T
+        size = np.linalg.norm(J, axis=0)
+        _, values, directions = np.linalg.svd(J / np.where(size > 0.0, size, 1.0))
+        if len(values) < len(size) or values[-1] < REGULAR:
+            free = m.coordinates[int(np.abs(directions[-1]).argmax())]
+            names = [name for name, one in zip(self._joints, rated) if one]
+            return None, f"the velocities of {names} do not fix that of '{free}'"
+        xd = np.zeros(m.dof)
+        xd[first:] = np.linalg.lstsq(J, velocity[rated], rcond=None)[0]
+        return xd, ''
 
     def _members(self, loop):
         """Joints of a loop, by its name in `residuals`."""
