@@ -18,11 +18,13 @@ import numpy as np
 import yaml
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from ..api.load import load
 from ..control.computed_torque import check_actuation
 from ..control.demonstration import DURATION, demonstration
+from ..control.fault_table import State
 from ..kernels.compiler import compiled
 from ..model.errors import ActuationError, ModelError, PsdynError
 from ..model.locate import find_config, find_machine
@@ -34,11 +36,12 @@ from ..validation.tracking import track, units
 from . import free_response, rig_demo
 from .configuration import read_parameters
 from .conversions import stamp_to_ns, trajectory_to_msg
+from .demo_safety import safety_text
 from .executor import INTERNAL, SUCCESS, UNUSABLE
 from .parameters import joint_positions
 from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import REACTION, DemoError, PlantState, Waiting, own_node, stop, terminable
+from .session import REACTION, ControlState, DemoError, PlantState, Waiting, own_node, stop, terminable
 
 FAILED, INTERRUPTED = 1, 130
 VALVE, EFFORT = 'valve', 'effort'       # levels: what the controller commands
@@ -50,8 +53,9 @@ RATE = 500.0                # Hz, where the configuration of the machine says no
 BANDWIDTH = 15.0            # rad/s, of computed torque, so too
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
 START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
-STATE_TIMEOUT = 0.2         # s; a busy computer may stall a process for a tenth of a second
-TTL = 0.1                   # s, of commands, for the same reason
+TTL = 0.1                   # s, of commands; a busy computer may stall a process for some hundredths of a second
+OVERRUNS = 0.2              # of the cycles of a second that may come too late, for the same reason
+SLOWED = 60.0               # s more for a motion that was slowed down after all
 REST = 0.3                  # s that are recorded after the motion
 # what is judged is where the machine is, not what its sensors say
 JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
@@ -68,6 +72,7 @@ class Setup(NamedTuple):
     urdf        its text
     simulator   parameters of the node, without those that the demonstration adds
     controller  so too
+    safety      path of the safety declaration of the machine, or None
     duration    s of motion
     bandwidths  law -> rad/s
     travel      {coordinate: m or rad}, see `demonstration`
@@ -78,6 +83,7 @@ class Setup(NamedTuple):
     urdf: str
     simulator: dict
     controller: dict
+    safety: str | None
     duration: float
     bandwidths: dict
     travel: dict
@@ -139,12 +145,14 @@ def _setup(machine, level, config, given):
                                                                  if name in given}}
         configured[node]['rate'] = _number('rate', configured[node])
     level = _set_level(level or configured['demo'].get('level'), machine if of_package else None, configured)
+    safety = configured['controller'].pop('safety', None) or (find_config(f'{machine}_safety.yaml') if of_package
+                                                              else None)
     duration, travel = _number('duration', settings), settings.get('travel', {})
     if not 0.5 <= duration <= 600.0:
         raise DemoError(f'duration {duration:g} s: expected 0.5 to 600')
     if not isinstance(travel, dict):
         raise DemoError(f'travel is {travel!r:.80}; expected a mapping of coordinates to m or rad')
-    return Setup(level, path, read_text(path), configured['simulator'], configured['controller'], duration,
+    return Setup(level, path, read_text(path), configured['simulator'], configured['controller'], safety, duration,
                  {JUDGED[level]: _number('bandwidth', settings),
                   BASELINE[level]: _number('baseline_bandwidth', settings)},
                  {name: _number(name, travel) for name in travel})
@@ -217,7 +225,7 @@ def _track(setup, manipulator, output):
     runs = []
     for law in setup.bandwidths:
         bag = output / law
-        _record(bag, law, setup, waypoints)
+        _record(bag, law, setup, manipulator, waypoints)
         recording = read_bag(bag, JUDGED_TOPICS)
         runs.append(report.Run(NAMES[law], recording, track(recording, units(manipulator))))
     summary = report.Summary(manipulator.name, *runs, duration=_motion_time(waypoints),
@@ -225,14 +233,17 @@ def _track(setup, manipulator, output):
     return summary, report.write_report(output, summary, manipulator, setup.urdf)
 
 
-def _record(bag, law, setup, waypoints):
+def _record(bag, law, setup, manipulator, waypoints):
     """Let both nodes run the waypoints under one law, and write what they say into a bag."""
     logs = bag.parent / 'log' / law
     logs.mkdir(parents=True, exist_ok=True)
     parameters = logs / 'parameters.yaml'
-    controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'state_timeout': STATE_TIMEOUT,
-                  'bandwidth': setup.bandwidths[law]}
-    if law in BASELINE.values():
+    weak = law in BASELINE.values()
+    safety = logs / 'safety.yaml'
+    safety.write_text(safety_text(manipulator, setup.safety, weak=weak))
+    controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'bandwidth': setup.bandwidths[law],
+                  'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS}
+    if weak:
         controller.pop('gains', None)       # they are those of the other law
     parameters.write_text(yaml.safe_dump({
         'simulator': {'ros__parameters': {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': 5.0}},
@@ -240,15 +251,17 @@ def _record(bag, law, setup, waypoints):
     domain = free_domain()
     with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
         topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
-        recorder, plant = Recorder(node, topics), PlantState(node)
+        recorder, plant, control = Recorder(node, topics), PlantState(node), ControlState(node)
         reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         for name in ('simulator', 'controller'):
             nodes.start(name, f'psdyn_ros.nodes.{name}', '--ros-args', '--params-file', str(parameters),
                         '-r', '/simulator/joint_commands:=/controller/joint_commands')
         wait = Waiting(nodes, spin_once)
-        wait.until(lambda: recorder.heard(JUDGED_TOPICS.states, TOPICS.commands, TOPICS.reference)
-                   and reference.get_subscription_count() and plant.summary == RUNNING,
-                   START_UP, f'{NAMES[law]}: starting both nodes')
+        wait.until(lambda: recorder.heard(JUDGED_TOPICS.states) and control.active, START_UP,
+                   f'{NAMES[law]}: starting both nodes')
+        wait.granted(node, SetBool, '/controller/enable', SetBool.Request(data=True), f'{NAMES[law]}: enabling')
+        wait.until(lambda: recorder.heard(TOPICS.commands, TOPICS.reference) and reference.get_subscription_count()
+                   and plant.summary == RUNNING, REACTION, f'{NAMES[law]}: waiting for the machine to be held')
         recorder.clear()
         reference.publish(trajectory_to_msg(waypoints))
         wait.until(lambda: _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
@@ -256,6 +269,11 @@ def _record(bag, law, setup, waypoints):
         began = stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
         wait.through(lambda: (stamp_to_ns(recorder.last(TOPICS.reference).header.stamp) - began) * 1e-9,
                      _motion_time(waypoints) + REST, NAMES[law])
+        wait.until(lambda: control.state != State.DEGRADED and not _moves(recorder.last(TOPICS.reference)), SLOWED,
+                   f'{NAMES[law]}: waiting for the motion to end')
+        if control.state != State.HOLD:
+            raise DemoError(f'{NAMES[law]}: {control.reason or control.state.name} before the motion was over; '
+                            f'what the controller said is in {logs}')
         wait.until(lambda: recorder.heard(TOPICS.statistics), REACTION, f'{NAMES[law]}: waiting for the statistics')
         stop(nodes, logs)
     if bag.exists():

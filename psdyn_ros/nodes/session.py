@@ -8,8 +8,10 @@ from contextlib import contextmanager
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import Float64MultiArray
 from tqdm import tqdm
 
+from ..control.fault_table import State
 from ..model.errors import PsdynError
 from .executor import make_executor
 
@@ -32,6 +34,28 @@ class PlantState:
         for status in msg.status:
             if status.name == 'simulator: plant':
                 self.summary = status.message
+
+
+class ControlState:
+    """What the controller last said of itself."""
+
+    def __init__(self, node):
+        self.state, self.reason = None, ''
+        node.create_subscription(Float64MultiArray, '/controller/state', self._keep, 10)
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._keep_reason, 10)
+
+    @property
+    def active(self):
+        """Whether it gives outputs."""
+        return self.state is not None
+
+    def _keep(self, msg):
+        self.state = State(int(msg.data[0]))
+
+    def _keep_reason(self, msg):
+        for status in msg.status:
+            if status.name == 'controller: control':
+                self.reason = status.message
 
 
 class Waiting:
@@ -71,6 +95,15 @@ class Waiting:
         self._until(future.done, REACTION, what)
         node.destroy_client(client)
         return future.result()
+
+    def granted(self, node, kind, service, request, what):
+        """Call a service until it grants the request; DemoError with its last word when it does not for REACTION."""
+        print(what, flush=True)
+        deadline = time.monotonic() + REACTION
+        while not (response := self.called(node, kind, service, request, what)).success:
+            if time.monotonic() > deadline:
+                raise DemoError(f'{what}: {response.message}')
+            self._turn(what)
 
     def _turn(self, what):
         deadline = time.monotonic() + TURN

@@ -1,0 +1,53 @@
+"""The safety declaration under which a demonstration runs: that of the machine, for a busy computer; or one made up."""
+
+import copy
+import math
+
+import yaml
+
+from ..model.xml_reader import read_text
+
+# s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
+LADDER = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
+MOST_TEXT = 256 * 1024
+STOP = 0.5              # s in which a machine of somebody else stops from its rated speed
+FULL = 0.02             # s in which its commands go from nothing to all
+SHARE = 0.1             # of its range by which an actuator of it may be off its reference
+WIDEST = 0.9            # of its range, for a law that is meant to be weak
+MARGIN = 0.01           # of its range before its limits
+MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
+
+
+def safety_text(manipulator, declared=None, *, weak=False):
+    """YAML text of a declaration.
+
+    declared  path of that of the machine; None: nobody has declared anything, brakes hold what is not commanded
+    weak      whether the machine may be anywhere, since its law does not follow well
+    """
+    contents = yaml.safe_load(read_text(declared, MOST_TEXT)) if declared else _made_up(manipulator)
+    contents['timeouts'] = {**contents.get('timeouts', {}), **LADDER}
+    # what stood once, under an anchor, may become different things
+    actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
+    if weak:
+        for name, span in zip(manipulator.actuators, _spans(manipulator)):
+            actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
+    return yaml.safe_dump(contents)
+
+
+def _spans(manipulator):
+    return [min(float(upper - lower), 10.0) for lower, upper in zip(*manipulator.limits[:2])]
+
+
+def _made_up(manipulator):
+    actuators = {}
+    limits = manipulator.limits
+    for name, span, speed, effort in zip(manipulator.actuators, _spans(manipulator), limits.velocity, limits.effort):
+        effort = float(effort) if math.isfinite(effort) else MOST_EFFORT
+        speed = float(speed) if math.isfinite(speed) else 1.0
+        actuators[name] = {
+            'safe_output': {'valve': 'neutral', 'velocity': 'neutral', 'effort': 'brake', 'pressure': 'brake'},
+            'deceleration': speed / STOP, 'tracking_tolerance': min(SHARE * span, 1.0),
+            'command_rate': {'valve': 1.0 / FULL, 'velocity': speed / FULL, 'effort': effort / FULL,
+                             'pressure': 1e9},
+            'command_limit': {'effort': effort}, 'soft_margin': MARGIN * span}
+    return {'plausibility': {'start_tolerance': 0.02}, 'actuators': actuators}
