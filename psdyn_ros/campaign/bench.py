@@ -144,7 +144,9 @@ class Bench:
             self.turn()
 
     def _drive(self):
-        """The plant goes on under what was given last."""
+        """The plant goes on under what was given last, unless its time stands still."""
+        if self.clock_stands is not None:
+            return
         output = self.output
         command = None if output is None or np.isnan(output.command).all() else output.command
         if command is not None and self.machine.level == 'effort' and np.isnan(command).any():

@@ -15,7 +15,7 @@ MOVING = State.RUN, State.DEGRADED
 AT_SAFE_OUTPUT = State.STANDBY, State.SAFE
 ROUNDING = 1e-9             # relative
 STILL = 0.02                # share of the rated speed that counts as standing still
-FASTER = 1.5                # times its speed of before, beside STILL, that a machine may have once it is to stop
+FASTER = 1.5                # times its speed of before that a machine may have once it is to stop
 HOLDING = 0.1               # share of the limit by which a safe effort may be beside what holds the load
 
 
@@ -58,6 +58,8 @@ class Judge:
         self._entry_speed = np.zeros(len(declaration.actuators))    # fastest shortly before it began
         self._recent = []           # speeds of the last cycles
         self._active = self._enabled = self._referenced = self._reset = False
+        self.lied_to = False        # whether sensors or the law were spoilt so that the machine moves wrongly
+        self.fastest = 0.0          # share of the rated speed, the worst outside of RUN and DEGRADED
         self.cycles = 0
         self.findings = {}          # kind -> [texts]
         self.unsafe = 0             # outputs with at least one finding
@@ -174,16 +176,19 @@ class Judge:
                 self._find('wrong safe output', cycle, f'{name} is {value:.6g}, declared {kind}')
 
     def _judge_motion(self, cycle):
-        """The machine itself: it comes to rest in time, and no faster than it was before."""
+        """The machine itself comes to rest in time, and gets no faster; but where it is lied to, it believes that."""
         if cycle.state in MOVING or self._before is None:
             return
+        self.fastest = max(self.fastest, float(np.max(np.abs(cycle.speed) / self._rated)))
         still = STILL * self._rated
-        for i in np.flatnonzero(np.abs(cycle.speed) > FASTER * self._entry_speed + 2.0 * still):
-            self._find('speeds up', cycle, f'{self._declared.actuators[i]} at {cycle.speed[i]:.4g}, at most '
-                       f'{self._entry_speed[i]:.4g} before')
+        lie = self._declared.plausibility.velocity_residual if cycle.state == State.HOLD else 0.0
+        if not self.lied_to or cycle.state in AT_SAFE_OUTPUT:
+            for i in np.flatnonzero(np.abs(cycle.speed) > FASTER * self._entry_speed + 2.0 * still + lie):
+                self._find('speeds up', cycle, f'{self._declared.actuators[i]} at {cycle.speed[i]:.4g}, at most '
+                           f'{self._entry_speed[i]:.4g} before')
         # a moment more than the stop may take, in which what is elastic comes to rest
         if (cycle.now - self._since) * 1e-9 > self._declared.stop_time + 0.5:
-            for i in np.flatnonzero(np.abs(cycle.speed) > still):
+            for i in np.flatnonzero(np.abs(cycle.speed) > still + lie):
                 self._find('does not stand still', cycle, f'{self._declared.actuators[i]} at {cycle.speed[i]:.4g}')
 
     def summary(self):
