@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+from .realtime import ONE_THREAD
+
 DOMAINS = range(20, 101)            # clear of 0, and of the ports that Linux hands out by itself
 PATIENCE = 3.0                      # s for a process to end after each signal
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -68,7 +70,7 @@ class NodeProcesses:
             # A session of its own: Ctrl-C in the terminal reaches us only, and we end the nodes in order.
             self._processes[name] = subprocess.Popen(
                 [sys.executable, '-m', module, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, 'PYTHONPATH': path}, start_new_session=True)
+                env={**ONE_THREAD, **os.environ, 'PYTHONPATH': path}, start_new_session=True)
         return self._processes[name]
 
     def log(self, name):

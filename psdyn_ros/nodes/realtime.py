@@ -27,9 +27,15 @@ PRIORITIES = 1 + BELOW, 99
 CURRENT, FUTURE = 1, 2      # flags of mlockall
 TIMER_SLACK = 29            # PR_SET_TIMERSLACK
 ARENA_TRIM, ARENA_MMAP = -1, -4     # M_TRIM_THRESHOLD, M_MMAP_MAX of mallopt
-SET_THREADS = ('openblas_set_num_threads', 'openblas_set_num_threads64_', 'scipy_openblas_set_num_threads',
-               'scipy_openblas_set_num_threads64_', 'MKL_Set_Num_Threads', 'omp_set_num_threads')
-LIBRARIES = ('openblas', 'mkl_rt', 'gomp', 'libomp', 'iomp')       # in the names of files that have these
+# in the names of files of linear algebra libraries; their functions that set and tell the number of threads
+LIBRARIES = 'openblas', 'mkl_rt', 'gomp', 'libomp', 'iomp'
+THREADS = {'openblas_set_num_threads': 'openblas_get_num_threads',
+           'openblas_set_num_threads64_': 'openblas_get_num_threads64_',
+           'scipy_openblas_set_num_threads': 'scipy_openblas_get_num_threads',
+           'scipy_openblas_set_num_threads64_': 'scipy_openblas_get_num_threads64_',
+           'MKL_Set_Num_Threads': 'MKL_Get_Max_Threads', 'omp_set_num_threads': 'omp_get_max_threads'}
+# the same for libraries that are not loaded yet
+ONE_THREAD = {f'{name}_NUM_THREADS': '1' for name in ('OPENBLAS', 'OMP', 'MKL')}
 
 
 class RealTimeError(PsdynError):
@@ -62,7 +68,7 @@ def achieve(level, priority=PRIORITY, cpus=()):
     priority  1 to 99, of SCHED_FIFO
     cpus      numbers of the processors that the calling thread may run on, or a text such as '2,3'; empty: those it has
 
-    Raises RealTimeError, with ENFORCE, that names what is missing and the remedy of each.
+    Raises RealTimeError, with ENFORCE, that names what is missing and the remedy of each; what could be had stays.
     """
     if level not in LEVELS:
         raise RealTimeError(f"realtime: '{level}' is not a choice; expected one of {', '.join(LEVELS)}")
@@ -93,23 +99,20 @@ def fine_timers():
 def one_thread_for_algebra():
     """Let linear algebra libraries that are loaded work in the thread that calls them.
 
-    OPENBLAS_NUM_THREADS and the like count only when set before numpy is loaded, and also keep those threads from being
-    made; whoever starts control processes sets them (`processes.environment`). This holds in any case.
+    `ONE_THREAD` in the environment counts only when set before numpy is loaded, and then also keeps such threads from
+    being made; `NodeProcesses` and the launch files set it. This holds in any case.
     """
     found = {}
     for path in _loaded_libraries(LIBRARIES):
         library = ctypes.CDLL(path)
-        for symbol in SET_THREADS:
-            if hasattr(library, symbol):
-                getattr(library, symbol)(ctypes.c_int(1))
-                get = getattr(library, symbol.replace('set', 'get').replace('Set', 'Get').replace(
-                    'omp_get_num', 'omp_get_max').replace('MKL_Get_Num', 'MKL_Get_Max'), None)
-                found[Path(path).name] = get() if get else 1
-                break
-    many = [name for name, threads in found.items() if threads != 1]
+        for put, get in THREADS.items():
+            if hasattr(library, put):
+                getattr(library, put)(1)
+                found[Path(path).name] = getattr(library, get)()
+    many = any(threads != 1 for threads in found.values())
     return Measure('one thread for linear algebra', not many, ', '.join(
         f'{name}: {threads}' for name, threads in found.items()) or 'no such library is loaded',
-        'OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 in the environment' if many else '')
+        'in the environment ' + ' '.join(f'{name}={value}' for name, value in ONE_THREAD.items()) if many else '')
 
 
 def collect_garbage(disable):
@@ -128,8 +131,9 @@ def kind_of_garbage_collection():
 
 
 def collect_young():
-    """Collect the youngest objects only, a bounded piece of work; for a loop in STANDBY, as a chore."""
-    gc.collect(0)
+    """Collect the youngest objects, where garbage is not collected by itself: for a loop that is in STANDBY."""
+    if not gc.isenabled():
+        gc.collect(0)
 
 
 def lock_memory():
@@ -176,16 +180,19 @@ def pin(cpus):
         os.sched_setaffinity(0, cpus)
         has = os.sched_getaffinity(0)
     except (OSError, ValueError, AttributeError) as error:
-        return Measure(name, False, f'{sorted(cpus)}: {error}', f'some of {_processors()}')
+        return Measure(name, False, f'{sorted(cpus)}: {error}', _processors())
     if has != cpus:
-        return Measure(name, False, f'{sorted(has)} of {sorted(cpus)}', f'some of {_processors()}')
+        return Measure(name, False, f'{sorted(has)} of {sorted(cpus)}', _processors())
     return Measure(name, True, f'{sorted(has)}')
 
 
-def resident_memory():
-    """Memory of this process that is in RAM, bytes; 0 where the system does not tell."""
+def resident_memory(process='self'):
+    """Memory of a process that is in RAM, bytes; 0 where the system does not tell.
+
+    process  its number, or 'self'
+    """
     try:
-        return int(Path('/proc/self/statm').read_text().split()[1]) * resource.getpagesize()
+        return int(Path(f'/proc/{process}/statm').read_text().split()[1]) * resource.getpagesize()
     except OSError:
         return 0
 
@@ -249,4 +256,4 @@ def _schedule_remedy(error):
 
 
 def _processors():
-    return sorted(os.sched_getaffinity(os.getppid()))
+    return f'some of 0 to {os.cpu_count() - 1}, as far as the container or cgroup allows them'
