@@ -269,7 +269,7 @@ def _record(bag, law, setup, manipulator, waypoints):
         began = stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
         wait.through(lambda: (stamp_to_ns(recorder.last(TOPICS.reference).header.stamp) - began) * 1e-9,
                      _motion_time(waypoints) + REST, NAMES[law])
-        wait.until(lambda: control.state != State.DEGRADED and not _moves(recorder.last(TOPICS.reference)), SLOWED,
+        wait.until(lambda: control.state not in (State.RUN, State.DEGRADED), SLOWED,
                    f'{NAMES[law]}: waiting for the motion to end')
         if control.state != State.HOLD:
             raise DemoError(f'{NAMES[law]}: {control.reason or control.state.name} before the motion was over; '
