@@ -70,6 +70,7 @@ class ControlCore:
         self.inputs = Inputs(manipulator, declaration, self.states, period, needs_pressures=law.needs_pressures,
                              emergency_stop=emergency_stop, simulated_time=simulated_time, on_jump=self._rebase)
         self.drive = Drive(manipulator, declaration, law, self.inputs, self.states, period, feedforward_ramp)
+        self.gate = self.drive.gate
         self.cycles = CycleWatch(period, overrun_share)
         self.finished = False           # whether a deactivation is complete
         self._latest = declaration.timeouts.stopping_ns

@@ -25,8 +25,8 @@ class Drive:
 
     def __init__(self, manipulator, declaration, law, inputs, states, period, feedforward_ramp):
         self.law, self.mode = law, AT_SAFE
-        self.watch = MotionWatch(manipulator, declaration, law, states)
         self.gate = OutputGate(declaration, manipulator.limits, period)
+        self.watch = MotionWatch(manipulator, declaration, law, self.gate, states)
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._states = inputs, states
         self._ramp = OutputRamp(declaration)

@@ -19,12 +19,14 @@ class MotionWatch:
     manipulator  whose base stands or is moved
     declaration  `SafetyDeclaration`
     law          `ControlLaw` with these actuators
+    gate         `OutputGate` that its commands pass
     states       `SafetyStates`, to which results are reported
     """
 
-    def __init__(self, manipulator, declaration, law, states):
+    def __init__(self, manipulator, declaration, law, gate, states):
         self._manipulator, self._declared, self._law, self._states = manipulator, declaration, law, states
-        self._gauge = toggle_gauge(manipulator)
+        self._gate = gate
+        self._toggle = toggle_gauge(manipulator)
         self._columns = None        # of the actuators among the joints, where they are not the coordinates
         if manipulator.actuators != manipulator.coordinates:
             self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
@@ -35,7 +37,7 @@ class MotionWatch:
         self._tolerance, self._most = np.array(declaration.tracking_tolerance), np.array(declaration.command_limit)
         self._within = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self._frozen = False        # whether integrals of the law are held
-        self._counted = None        # saturations at the last cycle
+        self._counted = self._clamped = None    # commands at their limits until the last cycle, of law and gate
         self._clipped_since = None  # ns; and with which error
         self._clipped_error = 0.0
         self.off = 0                # cycles in a row off the reference
@@ -45,6 +47,7 @@ class MotionWatch:
     def forget(self):
         """Start anew, from rest."""
         self.off, self.share, self._counted, self._clipped_since = 0, 0.0, None, None
+        self._clamped = list(self._gate.range_clamps)
         if self._frozen:
             self._law.freeze(False)
             self._frozen = False
@@ -60,11 +63,11 @@ class MotionWatch:
     def speed(self, clock, x, reference_rate):
         """Share of its speed that the reference may have at x (dof,), where it has the velocity given (dof,)."""
         p = self._declared.plausibility
-        self.measure, joint = self._gauge(x)
+        self.measure, joint = self._toggle(x)
         if self.measure >= p.sigma_slow:
             self._states.report(clock, 'singular', PASS)
             return 1.0
-        further = self._gauge(x + AHEAD * reference_rate)[0]
+        further = self._toggle(x + AHEAD * reference_rate)[0]
         text = f'{joint} is at {self.measure:.3g} of its best transmission'
         self._states.report(clock, 'singular_near', FAIL, text)
         towards = further < self.measure
@@ -74,18 +77,26 @@ class MotionWatch:
         return max(SLOWEST, (self.measure - p.sigma_stop) / (p.sigma_slow - p.sigma_stop))
 
     def soften(self, clock, command, x, near):
-        """Clamp in place what of a command (actuators,) pushes outward near an end stop; near: whether x may be."""
-        if near or self._columns is not None:
+        """Clamp in place what of a command (actuators,) pushes outward near an end stop; near: whether x may be.
+
+        The integrals of actuators that are there, or whose last command was beyond its limit, are held.
+        """
+        position = x
+        if self._columns is not None:
             position = self.of_actuators(x)
+            near = ((position < self._lower + self._margin) | (position > self._upper - self._margin)).any()
+        if near:
             clamped = kernels.clamp_outward(command, position, self._lower, self._upper, self._margin,
                                             self._law.holding(x), self._most, self._within)
             if clamped:
                 self._states.report(clock, 'end_stop', FAIL, 'a command towards an end stop is clamped')
-            if self._within.any():
-                self._law.freeze(self._within > 0)
-                self._frozen = True
-                return
-        if self._frozen:
+            near = bool(self._within.any())
+        counts, before = self._gate.range_clamps, self._clamped
+        if near or counts != before:
+            frozen = np.array([count > last for count, last in zip(counts, before)])
+            self._law.freeze(frozen | (self._within > 0) if near else frozen)
+            self._clamped, self._frozen = list(counts), True
+        elif self._frozen:
             self._law.freeze(False)
             self._frozen = False
 
@@ -106,7 +117,7 @@ class MotionWatch:
         self._look_at_limits(clock)
 
     def _look_at_limits(self, clock):
-        counted = self._law.saturations.tolist()
+        counted = self._law.saturations.tolist() + self._gate.range_clamps
         clipped = self._counted is not None and counted != self._counted
         self._counted = counted
         if not clipped:
