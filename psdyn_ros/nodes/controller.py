@@ -62,9 +62,24 @@ class Controller:
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._services, self._measures = [], ()
         self._polled = self._reported = -PATIENCE
-        self._autostart = Autostart(node, self._obstacles) if p.autostart else None
+        self._autostart = Autostart(node) if p.autostart else None
         node.add_on_set_parameters_callback(self._judge)
         node.add_post_set_parameters_callback(self._take)
+
+    @property
+    def loop(self):
+        """The `ControlLoop`; None while there is nothing to control."""
+        return self._loop
+
+    @property
+    def core(self):
+        """The `ControlCore`; None while the node is unconfigured."""
+        return self._core
+
+    @property
+    def measures(self):
+        """Real-time conditions that were asked for, see `realtime.achieve`."""
+        return self._measures
 
     # transitions of the managed node
 
@@ -219,10 +234,6 @@ class Controller:
             self._core.report(now, name, Result.FAIL if rivals else Result.PASS, rivals)
 
     # what others ask for
-
-    def _obstacles(self):
-        """Why the node cannot be activated, as far as is known without trying."""
-        return ''
 
     def _enable(self, request, response):
         now = time.monotonic_ns()

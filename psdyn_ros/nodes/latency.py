@@ -17,12 +17,14 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from ..api.load import load
+from ..control.fault_table import State
+from ..control.trajectory import Waypoints
 from ..model.errors import ModelError, PsdynError
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
 from . import latency_report
 from .conditions import Meanwhile, conditions
-from .conversions import SECOND
+from .conversions import SECOND, trajectory_to_msg
 from .cycle_records import CycleRecords
 from .cyclictest import Cyclictest
 from .latency_source import Source, standing
@@ -39,7 +41,8 @@ WARM_UP = 0.3           # s of it before, that do not count
 START_UP = 120.0        # s for processes to answer; a first run compiles
 PATIENCE = 10.0         # s for a service to answer
 WAIT = 0.02             # s that nothing may come while no loop is served
-HOUR = 3600.0           # s of the motion to where the machine is
+DURATION = 60.0         # s of the motion to where the machine is
+TRY_AGAIN = 0.1         # s between two looks at whether the controller follows
 
 
 class LatencyError(PsdynError):
@@ -95,6 +98,8 @@ class Bench:
         manipulator = load(find_machine(MACHINE))
         hydraulics = read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
         self._machine = standing(manipulator, hydraulics)
+        self._trajectory = trajectory_to_msg(
+            Waypoints(manipulator.coordinates, [DURATION], [manipulator.initial_position]))
         self._subjects = subjects(options.rates, options.triggers)
         self._sources, self._clients, self.results = {}, {}, {}
         for subject in self._subjects:
@@ -159,10 +164,23 @@ class Bench:
             result = result._replace(sent=result.sent + source.sent - sent,
                                      received=result.received + source.received - received)
         self._call(subject, 'run', False, source)
-        self.results[subject] = result._replace(report=told['report'])
+        self.results[subject] = result._replace(report=told['measures'])
 
     def _set_in_motion(self, subject, source):
-        """Enable the controller and give it somewhere to go: where it is, in an hour."""
+        """Let the controller follow a trajectory to where it is; whatever its sub-state is, it gets what leads on."""
+        source.forget_state()
+        deadline = time.monotonic() + START_UP
+        while (state := source.state) is not State.RUN:
+            if state is State.SAFE:
+                self._call(subject, 'reset', None, source)
+            elif state is State.STANDBY:
+                self._call(subject, 'enable', True, source)
+            elif state is State.HOLD:
+                self._clients[subject, 'trajectory'].publish(self._trajectory)
+            self._through(TRY_AGAIN, source)
+            if time.monotonic() > deadline:
+                raise LatencyError(f'{subject.name} does not follow: {"inactive" if state is None else state.name}; '
+                                   f'{self._last_words(subject.name)}')
 
     def _call(self, subject, service, value, source=None):
         """The response of a service of a loop, that gets its states meanwhile."""

@@ -21,8 +21,10 @@ from std_srvs.srv import SetBool
 
 from . import conversions, executor, parameters, realtime
 from .control_loop import ControlLoop, SteadyClock
+from .controller import Controller
 from .conversions import SECOND
 from .cycle_records import CycleRecords
+from .managed_node import ManagedNode
 from .parameters import Parameter
 
 IDLE = 0.2                      # s that a loop that does not run waits for a callback
@@ -46,7 +48,7 @@ class Null:
         self.loop = ControlLoop(round(SECOND / p.rate), lambda now, dt: None)
         self._slice = p.slice
         self._done = None           # the records of the last slice
-        self.report = realtime.achieve(p.realtime, p.priority, p.cpus)
+        self.measures = realtime.achieve(p.realtime, p.priority, p.cpus)
 
     def turn(self):
         """Do all of a slice, once for each of the records."""
@@ -74,7 +76,7 @@ class Echo:
         self._state, self._requests = None, p.trigger == 'state'
         node.create_subscription(JointState, 'joint_states', self._take, SENSOR_DATA)
         self.turn = self.loop.turn
-        self.report = realtime.achieve(p.realtime, p.priority, p.cpus)
+        self.measures = realtime.achieve(p.realtime, p.priority, p.cpus)
 
     def _take(self, msg):
         began = time.monotonic_ns()
@@ -97,16 +99,16 @@ class Echo:
 class OnDemand:
     """Lets the work of a node take its turns only while it is asked to, and tells what was recorded.
 
-    work    with `loop` (a ControlLoop), `turn`, and `report`, the real-time conditions achieved
+    work     with `loop` (a ControlLoop), `turn`, and `measures`, the real-time conditions achieved
+    running  whether it runs before anybody asks
     """
 
-    def __init__(self, node, work):
-        self._work = work
-        self._running = False
+    def __init__(self, node, work, running=False):
+        self._work, self._running = work, running
         self._settled = None        # number of cycles from which on they are recorded anew
+        self._timed = None          # the core of a controller in which mathematics takes its own time
         node.create_service(SetBool, '~/run', self._run)
         node.create_service(SetBool, '~/record', self._record)
-        node.get_logger().info('; '.join(map(str, work.report)))
 
     def turn(self):
         """That of the work, while it runs."""
@@ -116,40 +118,62 @@ class OnDemand:
             self._begin()
         return self._work.turn()
 
-    def _begin(self):
-        loop, self._settled = self._work.loop, None
-        loop.records = CycleRecords(loop.period)
-
     def end(self, failure):
         """As the work ends."""
         end = getattr(self._work, 'end', None)
         if end is not None:
             end(failure)
 
+    def _begin(self):
+        loop, self._settled = self._work.loop, None
+        loop.records = CycleRecords(loop.period)
+
     def _run(self, request, response):
         self._running = request.data
-        self._work.loop.restart()
+        if self._work.loop is not None:
+            self._work.loop.restart()
         response.success = True
         return response
 
     def _record(self, request, response):
         loop = self._work.loop
+        self._time_mathematics()
         if request.data and self._running:
             self._settled = loop.records.cycles + SETTLING
         elif request.data:
             self._begin()
         else:
             response.message = json.dumps({**loop.records.as_dict(), 'forced_chores': loop.forced_chores,
-                                           'report': [measure._asdict() for measure in self._work.report]})
+                                           'measures': [measure._asdict() for measure in self._work.measures]})
         response.success = True
         return response
+
+    def _time_mathematics(self):
+        core = getattr(self._work, 'core', None)
+        if core is not None and core is not self._timed:
+            self._timed = core
+            core.law.update = self._timing(core.law.update)
+            core.gate.pass_ = self._timing(core.gate.pass_)
+
+    def _timing(self, function):
+        """The function, its time told to the loop."""
+        work, clock = self._work, time.perf_counter_ns
+
+        def timed(*arguments):
+            began = clock()
+            result = function(*arguments)
+            work.loop.computed(clock() - began)
+            return result
+        return timed
 
 
 def main(args=None):
     """Run the loop that is named first; the exit code of the process."""
     arguments = sys.argv[1:] if args is None else args
-    kind, name = {'null': Null, 'echo': Echo}[arguments[0]], arguments[0]
-    return executor.run(name, lambda node: OnDemand(node, kind(node)), [sys.argv[0], *arguments[1:]])
+    kind, rest = arguments[0], [sys.argv[0], *arguments[1:]]
+    if kind == 'controller':
+        return executor.run(kind, lambda node: OnDemand(node, Controller(node), running=True), rest, ManagedNode)
+    return executor.run(kind, lambda node: OnDemand(node, {'null': Null, 'echo': Echo}[kind](node)), rest)
 
 
 if __name__ == '__main__':

@@ -4,14 +4,17 @@ import time
 from typing import NamedTuple
 
 import numpy as np
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 
 from ..api.hydraulics import equilibrium_state, hydraulic_records
 from ..api.manipulator import Manipulator
+from ..control.fault_table import State
 from ..model.hydraulics import Hydraulics
 from . import conversions
 from .control_loop import ControlLoop
+from .controller_outputs import STATE
 from .conversions import SECOND
 from .plant_outputs import TELEMETRY
 
@@ -55,6 +58,8 @@ class Source:
         self.sent = self.received = 0
         for kind, topic in ((JointState, 'joint_commands'), (Float64MultiArray, 'commands')):
             node.create_subscription(kind, f'/{name}/{topic}', self._count, NEWEST, raw=True)
+        self._last_state = None         # of a controller, as it came
+        node.create_subscription(Float64MultiArray, f'/{name}/state', self._keep_state, NEWEST, raw=True)
         self.loop = ControlLoop(round(SECOND / rate), self._send)
 
     def _send(self, now, dt):
@@ -69,6 +74,20 @@ class Source:
 
     def _count(self, raw):
         self.received += 1
+
+    def _keep_state(self, raw):
+        self._last_state = raw
+
+    def forget_state(self):
+        """What the controller said of itself is out of date."""
+        self._last_state = None
+
+    @property
+    def state(self):
+        """The sub-state that the controller was last in; None where it said nothing."""
+        if self._last_state is None:
+            return None
+        return State(int(deserialize_message(self._last_state, Float64MultiArray).data[STATE.index('state')]))
 
 
 def standing(manipulator, hydraulics):
