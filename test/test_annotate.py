@@ -109,6 +109,15 @@ def test_a_trajectory_that_begins_later_begins_where_the_machine_rests(crane):
     assert annotate(crane, at_once, 0.1, start=start).waypoints.positions[0] == pytest.approx(crane.initial_position)
 
 
+def test_a_machine_that_rests_beyond_a_limit_may_come_back_but_not_go_there(crane):
+    beyond = crane.initial_position.copy()
+    beyond[3] = crane.limits.lower[3] - 0.002
+    late = waypoints(crane, 0.0, times=[2.0, 4.0])
+    assert annotate(crane, late, 0.1, start=beyond).waypoints.positions[0, 3] == beyond[3]
+    with pytest.raises(TrajectoryError, match='^point 0 .*it takes telescope to -0.002'):
+        annotate(crane, Waypoints(late.joints, [0.0, 2.0], [beyond, late.positions[1]]), 0.1)
+
+
 def test_one_point_is_held_by_its_efforts(crane):
     found = annotate(crane, waypoints(crane, times=[0.0]), 0.1)
     assert found.waypoints.times.tolist() == [0.0]

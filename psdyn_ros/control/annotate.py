@@ -47,7 +47,7 @@ def annotate(manipulator, waypoints, max_dt, *, start=None, clamp=False, toleran
     times, places = _dense(whole.times, max_dt)
     samples = _samples(whole, times)
     added = whole.times.size - waypoints.times.size
-    motion = _Motion(feedforward, waypoints.joints, tolerance, clamp)
+    motion = _Motion(feedforward, waypoints.joints, tolerance, clamp, samples[0, 0] if added else None)
     efforts = np.empty((times.size, len(waypoints.joints)))
     for k, (position, velocity, acceleration) in enumerate(samples):
         try:
@@ -109,14 +109,21 @@ def _where(place, time):
 
 
 class _Motion:
-    """Checks one state of a motion after the other and finds its efforts."""
+    """Checks one state of a motion after the other and finds its efforts.
 
-    def __init__(self, feedforward, joints, tolerance, clamp):
+    A motion that begins where the machine was measured, at `start` (joints,), may come back into its limits from there.
+    """
+
+    def __init__(self, feedforward, joints, tolerance, clamp, start):
         self._feedforward, self._tolerance, self._clamp = feedforward, tolerance, clamp
         m = self._manipulator = feedforward.manipulator
         self._map = m.joint_map(joints)
         self._redundant = len(joints) > m.dof
         self._checks = ReferenceChecks(m, ReferenceLimits())
+        self._start = self._checks.lower
+        if start is not None:
+            still = np.zeros(m.dof)
+            self._start = self._checks.columns(self._map.state(start)[0], still, still)[0]
         self.clamped = 0
 
     def efforts(self, position, velocity, acceleration):
@@ -127,7 +134,7 @@ class _Motion:
             if residual > self._tolerance:
                 raise TrajectoryError(f'its joints contradict each other by {residual:.3g}, at most '
                                       f'{self._tolerance:g} allowed')
-        fault = self._checks.fault(x[None], self._checks.columns(x[None], xd[None], xdd[None]))
+        fault = self._checks.fault(x[None], self._checks.columns(x[None], xd[None], xdd[None]), self._start)
         if fault:
             raise TrajectoryError(f'it {fault[1]}')
         efforts = self._feedforward.of(x, xd, xdd)
