@@ -1,12 +1,19 @@
 """A node of the test among nodes that run as processes of their own; everything waits by polling with a deadline."""
 
+import re
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from machines import URDF
 from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import SetBool
 
+import psdyn_ros
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.nodes.demo_safety import safety_text
 from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses
 
@@ -16,8 +23,8 @@ START_UP = 60.0         # s; a first run compiles
 class Graph:
     """Publishes, subscribes, starts nodes in a namespace, and waits for what they say."""
 
-    def __init__(self, node, spin_once, processes, namespace):
-        self.node, self.processes, self.namespace = node, processes, namespace
+    def __init__(self, node, spin_once, processes, namespace, folder):
+        self.node, self.processes, self.namespace, self.folder = node, processes, namespace, Path(folder)
         self._spin_once = spin_once
         self.reports = {}       # status of the diagnostics -> the last one
         self.listen(DiagnosticArray, 'diagnostics', self._keep_report)
@@ -27,6 +34,19 @@ class Graph:
         return self.processes.start(
             name, f'psdyn_ros.nodes.{module or name}', '--ros-args', '-r', f'__ns:={self.namespace}',
             '-r', f'/diagnostics:={self.namespace}/diagnostics', '-p', 'report_rate:=20.0', *arguments)
+
+    def start_controller(self, *arguments, machine='hiab_xs031'):
+        """Run the controller of a machine of the package, as in the demonstration: it becomes active by itself."""
+        urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
+        text = safety_text(psdyn_ros.load(urdf), find_config(f'{machine}_safety.yaml'))
+        safety.write_text(re.sub(r'probation: .*', 'probation: 0.1', text))
+        return self.start('controller', '-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
+                          '-p', 'autostart:=true', '-p', 'emergency_stop:=none', '-p', 'overrun_share:=1.0', *arguments)
+
+    def enable(self, each=None):
+        """Let the controller hold its machine; `each` is done meanwhile, such as sending states."""
+        self.until(lambda: self.call(SetBool, 'controller/enable', SetBool.Request(data=True), each).success,
+                   START_UP, each)
 
     def said(self, name):
         """What a process wrote so far."""
@@ -59,12 +79,12 @@ class Graph:
         while time.monotonic() < deadline:
             self._spin_once(timeout_sec=0.01)
 
-    def call(self, kind, service, request):
-        """The response of a service."""
+    def call(self, kind, service, request, each=None):
+        """The response of a service; `each` is done in every turn meanwhile."""
         client = self.node.create_client(kind, f'{self.namespace}/{service}')
-        self.until(client.service_is_ready)
+        self.until(client.service_is_ready, START_UP, each)
         future = client.call_async(request)
-        self.until(future.done)
+        self.until(future.done, 10.0, each)
         self.node.destroy_client(client)
         return future.result()
 
@@ -88,7 +108,7 @@ def graph(folder, namespace):
     executor.add_node(node)
     try:
         with NodeProcesses(folder) as processes:
-            yield Graph(node, executor.spin_once, processes, namespace)
+            yield Graph(node, executor.spin_once, processes, namespace, folder)
     finally:
         executor.shutdown()
         node.destroy_node()

@@ -114,10 +114,9 @@ class ControllerDiagnostics:
     def __init__(self, node):
         self._node = node
         self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
-        self._said = None
 
     def publish(self, now, lifecycle, refusal, states, values):
-        """Tell everybody, and the log where it is another state than before.
+        """Tell everybody.
 
         now        ns, ROS
         lifecycle  state of the managed node
@@ -132,17 +131,4 @@ class ControllerDiagnostics:
             reasons = [refusal] if refusal else []
         level = LEVEL.get(states.state, 'warn' if reasons else 'ok') if active else 'warn' if reasons else 'ok'
         text = '; '.join([summary, *reasons])
-        if text != self._said:
-            self._said = text
-            self._say(level, text)
         self._publish(diagnostics_msg(now, f'{self._node.get_name()}: control', level, text, values))
-
-    def _say(self, level, text):
-        # rclpy wants one severity for each line of code that logs
-        log = self._node.get_logger()
-        if level == 'error':
-            log.error(text)
-        elif level == 'warn':
-            log.warning(text)
-        else:
-            log.info(text)

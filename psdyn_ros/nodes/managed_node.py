@@ -22,6 +22,7 @@ class ManagedNode(LifecycleNode):
 
     def __init__(self, name, **options):
         self.work = self.failure = None
+        self.says_refusals = True       # in its log
         self.lifecycle, self.refusal = UNCONFIGURED, ''
         super().__init__(name, **options)
 
@@ -48,8 +49,8 @@ class ManagedNode(LifecycleNode):
         try:
             getattr(self.work, transition)()
         except PsdynError as error:
-            if str(error) != self.refusal:
-                self.get_logger().error(f'{transition} refused: {error}')
+            if self.says_refusals:
+                self.get_logger().error(f'{transition}: {error}')
             self.refusal = str(error)
             return TransitionCallbackReturn.FAILURE
         except Exception as error:
@@ -63,50 +64,41 @@ class Autostart:
     """Configures and activates a node that nobody else manages.
 
     A configuration that is refused is raised, since nobody is there who could change it. Activation is tried again and
-    again while `obstacles()` tells a reason against it, and given up as soon as somebody else manages the node.
+    again, since a state may yet come, and given up as soon as somebody else manages the node.
     """
 
     PERIOD = 0.05       # s between two tries
     SAY = 1.0           # s between two lines about what is in the way
 
-    def __init__(self, node, obstacles):
-        self._node, self._obstacles = node, obstacles
-        self._state = UNCONFIGURED      # in which the next step is ours
+    def __init__(self, node):
+        self._node = node
+        self._mine = UNCONFIGURED       # the state in which the next step is ours; None: none is left
         self._next = self._said = -float('inf')
 
     @property
     def over(self):
         """Whether nothing is left to do."""
-        return self._state is None
+        return self._mine is None
 
     def turn(self):
         """Try the next step, if it is time."""
         now = time.monotonic()
-        if self.over or now < self._next:
+        if now < self._next:
             return
         self._next = now + self.PERIOD
         node = self._node
-        if node.lifecycle != self._state:
-            self._state = None
-        elif node.lifecycle == UNCONFIGURED:
+        if node.lifecycle != self._mine:
+            self._mine = None
+            return
+        node.says_refusals = False
+        if node.lifecycle == UNCONFIGURED:
             node.trigger_configure()
-            self._raise_refusal()
-            self._state = INACTIVE
+            if node.failure is None and node.lifecycle == UNCONFIGURED:
+                raise PsdynError(node.refusal)
         else:
-            self._activate(now)
-
-    def _activate(self, now):
-        reasons = self._obstacles()
-        if not reasons:
-            self._node.trigger_activate()
-            if self._node.lifecycle == ACTIVE:
-                self._state = None
-                return
-            reasons = self._node.refusal
-        if now - self._said > self.SAY:
+            node.trigger_activate()
+        node.says_refusals = True
+        self._mine = None if node.lifecycle == ACTIVE else INACTIVE
+        if node.refusal and now - self._said > self.SAY:
             self._said = now
-            self._node.get_logger().info(f'not active yet: {reasons}')
-
-    def _raise_refusal(self):
-        if self._node.failure is None and self._node.lifecycle == UNCONFIGURED:
-            raise PsdynError(self._node.refusal)
+            node.get_logger().info(f'not active yet: {node.refusal}')

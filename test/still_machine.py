@@ -1,0 +1,101 @@
+"""A machine at rest in the place of a real one: it says again and again that nothing moves."""
+
+import threading
+import time
+
+from sensor_msgs.msg import FluidPressure, JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from psdyn_ros.nodes import conversions
+from psdyn_ros.nodes.pressures import ATMOSPHERE
+
+PERIOD = 0.004          # s
+
+
+class StillMachine:
+    """Publishes states, and pressures where it has cylinders, from a thread; keeps what the controller answers.
+
+    graph      `Graph` in which the controller is
+    machine    the Manipulator, at its initial position
+    pressures  {cylinder: (a, b)} Pa gauge; None: none
+    telemetry  function of (pressures, s) that makes the message of them; None: one topic for each port, oil/...
+    """
+
+    def __init__(self, graph, machine, pressures=None, telemetry=None):
+        self.graph, self.pressures, self._make = graph, pressures, telemetry
+        self.names, self.position, _, _ = machine.joint_state(machine.initial_position)
+        self.states = graph.publisher(JointState, 'joint_states')
+        self.trajectories = graph.publisher(JointTrajectory, 'controller/joint_trajectory')
+        self.commands = graph.listen(JointState, 'controller/joint_commands')
+        self.arrays = graph.listen(Float64MultiArray, 'controller/commands')
+        self.references = graph.listen(JointTrajectory, 'controller/reference')
+        self.telemetry, self._ports = None, {}
+        if telemetry is not None:
+            self.telemetry = graph.publisher(Float64MultiArray, 'simulator/hydraulic_telemetry')
+        elif pressures is not None:
+            self._ports = {(name, port): graph.publisher(FluidPressure, f'oil/{name}/{port}')
+                           for name in pressures for port in 'ab'}
+        self.speaking = threading.Event()       # whether it says anything
+        self.oil_speaks = True                  # whether pressures are among it
+        self.last = 0                           # ns, stamp of the last state
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._speak, daemon=True)
+
+    def __enter__(self):
+        self.speaking.set()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ending.set()
+        self._thread.join()
+
+    def _speak(self):
+        while not self._ending.is_set():
+            if self.speaking.is_set():
+                self.send()
+            time.sleep(PERIOD)
+
+    def now(self):
+        return self.graph.node.get_clock().now().nanoseconds
+
+    def message(self):
+        """A good state of now."""
+        zero = [0.0] * len(self.names)
+        msg = JointState(name=list(self.names), position=self.position.tolist(), velocity=zero, effort=zero)
+        conversions.ns_to_stamp(self.now(), msg.header.stamp)
+        return msg
+
+    def send(self):
+        """Say once how things are."""
+        if self.oil_speaks and self.telemetry is not None:
+            self.telemetry.publish(self._make(self.pressures, self.now() * 1e-9))
+        for (name, port), publisher in self._ports.items() if self.oil_speaks else ():
+            msg = FluidPressure(fluid_pressure=self.pressures[name]['ab'.index(port)] + ATMOSPHERE)
+            conversions.ns_to_stamp(self.now(), msg.header.stamp)
+            publisher.publish(msg)
+        msg = self.message()
+        self.states.publish(msg)
+        self.last = conversions.stamp_to_ns(msg.header.stamp)
+
+    def held(self):
+        """Let the controller hold it, whatever happened before; the next command."""
+        g = self.graph
+        self.speaking.set()
+        self.oil_speaks = True
+
+        def granted():
+            if g.call(SetBool, 'controller/enable', SetBool.Request(data=True)).success:
+                return True
+            g.call(Trigger, 'controller/reset', Trigger.Request())
+            return False
+
+        g.until(granted, 60.0)
+        del self.commands[:]
+        return g.until(lambda: self.commands and self.commands[-1])
+
+    def rejected(self, topic):
+        """How many messages of a topic the controller has rejected."""
+        return int(self.graph.report('controller: control')[2].get(f'rejected {topic}', 0))
