@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-SECOND = 1_000_000_000      # ns
+from ..model.safety import SECOND
 
 
 class OutputRamp:

@@ -1,8 +1,8 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
 from ..model.errors import PsdynError, UnknownNameError, did_you_mean
+from ..model.safety import SECOND
 from .fault_table import CONDITIONS, ROWS, Demand, Result, State
 
-SECOND = 1_000_000_000      # ns
 NOTHING = Demand(State.RUN)
 # by the time since the last state, in this order; `SafetyStates.state_accepted` feeds them
 LADDER = 'state_missed', 'state_silent', 'state_lost'
@@ -14,19 +14,18 @@ class SafetyError(PsdynError):
 
 
 class _Condition:
-    """What is known of one row of the table."""
+    """What is known of one row of the table; `demand` and `text` are of the first failure since it was healthy."""
 
-    __slots__ = ('row', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', 'count')
+    __slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', 'count')
 
     def __init__(self, row):
         self.row = row
+        self.asks = row.demand or NOTHING
         self.result = Result.PASS
         self.open = False               # failing, or in probation
         self.latched = False
         self.acknowledged = False       # of HOLD: a reference was accepted since it began to fail
         self.good_since = None          # ns at which it began to pass; None while it fails
-        self.demand = row.demand or NOTHING
-        self.text = ''                  # the first one since it was last healthy
         self.count = 0
 
     @property
@@ -102,7 +101,7 @@ class SafetyStates:
                                    f'{did_you_mean(name, CONDITIONS.keys() - set(LADDER))}')
         one.result = result
         if result != Result.PASS:
-            self._fail(one, text, demand or one.row.demand or NOTHING)
+            self._fail(one, text, one.asks if demand is None else demand)
         elif one.open and one.good_since is None:
             one.good_since = now
 
@@ -213,7 +212,7 @@ class SafetyStates:
         for one, limit in self._ladder:
             if not 0 <= age < limit:
                 one.result = Result.STALE
-                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.row.demand)
+                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.asks)
             elif one.open:
                 one.result = Result.PASS
                 if one.good_since is None:
