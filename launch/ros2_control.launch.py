@@ -3,6 +3,9 @@
 The topics between simulator and controller_manager are those that the <ros2_control> blocks of the URDF name.
 `level:=effort` (default) commands forces, `level:=valve` spool positions. docs/ros2_control.md says more.
 
+At the level of efforts trajectories for joint_trajectory_controller go to /annotator/trajectory_in, which fills them
+with the efforts that they need. `loop_state` completes joint_states for robot_state_publisher.
+
 A machine of your own: `urdf:=FILE params_file:=FILE controllers_file:=FILE namespace:=NAME controller:=NAME`.
 """
 
@@ -23,6 +26,7 @@ from launch import LaunchDescription
 
 SHARE = FindPackageShare('psdyn_ros')
 VALVE = EqualsSubstitution(LaunchConfiguration('level'), 'valve')
+STATES = IfElseSubstitution(LaunchConfiguration('loop_state'), 'joint_states_full', 'joint_states')
 
 
 def in_share(*parts):
@@ -41,6 +45,9 @@ ARGUMENTS = (
      'parameters of controller_manager and controllers'),
     ('controller', IfElseSubstitution(VALVE, 'valve_controller', 'joint_trajectory_controller'),
      'controller of that file to activate'),
+    ('annotator', IfElseSubstitution(VALVE, 'false', 'true'),
+     'start the annotator, which fills trajectories for the controller with efforts'),
+    ('loop_state', 'true', 'start loop_state, so that any joints that fix the others may be measured'),
     ('namespace', 'hiab_xs031', 'namespace of the simulator, with which the topics of the <ros2_control> blocks begin'),
     ('discovery_range', 'LOCALHOST', 'ROS_AUTOMATIC_DISCOVERY_RANGE of all nodes; SUBNET: other computers take part'),
     ('log_level', 'info', 'log level of all nodes'),
@@ -64,8 +71,13 @@ def generate_launch_description():
         Node(package='psdyn_ros', executable='simulator', namespace=LaunchConfiguration('namespace'),
              parameters=[params_file, description, hydraulics], arguments=logging,
              remappings=[('~/joint_commands', 'joint_commands'), ('~/valve_commands', 'valve_commands')]),
+        Node(package='psdyn_ros', executable='loop_state', parameters=[params_file, description], arguments=logging,
+             condition=IfCondition(LaunchConfiguration('loop_state'))),
         Node(package='robot_state_publisher', executable='robot_state_publisher', parameters=[description],
-             arguments=logging),
+             arguments=logging, remappings=[('joint_states', STATES)]),
+        Node(package='psdyn_ros', executable='annotator', parameters=[params_file, description], arguments=logging,
+             remappings=[('~/trajectory_out', ['/', LaunchConfiguration('controller'), '/joint_trajectory'])],
+             condition=IfCondition(LaunchConfiguration('annotator'))),
         Node(package='controller_manager', executable='ros2_control_node', parameters=[controllers_file],
              arguments=logging),
         spawner('joint_state_broadcaster'),

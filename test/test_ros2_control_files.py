@@ -240,6 +240,23 @@ def test_each_level_starts_its_machine_and_its_controllers(launch, level, hydrau
     assert all(arguments[1:3] == ['--param-file', str(CONTROLLERS)] for arguments in spawners)
 
 
+@pytest.mark.parametrize('given, annotated, states', [
+    ({}, '/joint_trajectory_controller/joint_trajectory', 'joint_states_full'),
+    ({'controller': 'other'}, '/other/joint_trajectory', 'joint_states_full'),
+    ({'level': 'valve'}, None, 'joint_states_full'),
+    ({'annotator': 'false', 'loop_state': 'false'}, None, 'joint_states')])
+def test_trajectories_come_annotated_and_states_completed(launch, given, annotated, states):
+    launched = launch(**given)
+    ours = {node['executable']: node for node in launched.nodes if node['package'] == 'psdyn_ros'}
+    assert set(ours) == {'simulator'} | ({'annotator'} if annotated else set()) | (
+        {'loop_state'} if states == 'joint_states_full' else set())
+    for node in ours.values():
+        assert node['parameters'][1] == ours['simulator']['parameters'][1]
+    assert launched.node('robot_state_publisher')['remappings'] == [['joint_states', states]]
+    if annotated:
+        assert [''.join(part) for part in ours['annotator']['remappings'][0]] == ['~/trajectory_out', annotated]
+
+
 @pytest.mark.parametrize('level', LEVELS)
 def test_the_topics_of_the_simulator_are_those_of_the_blocks(launch, level):
     simulator = launch(level=level).node('simulator')
