@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""Write docs/parameters.md: what can be declared in YAML files, from the tables by which they are read."""
+"""Write docs/parameters.md, what can be declared in YAML files, from the tables by which they are read.
+
+Where rclpy is installed, also the tables of nodes on their own pages, below a heading with the name of the node.
+"""
 
 import contextlib
+import importlib.util
 import io
+import re
 import sys
 from pathlib import Path
 
 from psdyn_ros.model import external_forces, faults, hydraulics, safety, sensors
 
-PAGE = Path(__file__).resolve().parent.parent / 'docs' / 'parameters.md'
+DOCS = Path(__file__).resolve().parent.parent / 'docs'
+PAGE = DOCS / 'parameters.md'
+NODES = {'loop_state': 'loop_state.md', 'feedforward': 'feedforward.md', 'annotator': 'feedforward.md'}
 PARTS = (
     ('Hydraulics', 'hydraulics', hydraulics,
      'of a machine: `config/*_hydraulics.yaml`, parameter `hydraulics` of the nodes'),
@@ -35,6 +42,24 @@ def page():
     return '\n'.join(lines)
 
 
+def node_pages():
+    """Return {path: text} of the pages with tables of nodes."""
+    from psdyn_ros.nodes import parameters
+    pages = {}
+    for node, name in NODES.items():
+        path, lines = DOCS / name, parameters._markdown(node, dict(parameters.TABLES)[node])
+        text = pages.get(path) or path.read_text()
+        table = ''.join(f'{line}\n' for line in lines if line.startswith('|'))
+        pages[path], found = re.subn(rf'(?<=^### {node}\n\n)(\|.*\n)+', lambda match, table=table: table, text,
+                                     flags=re.MULTILINE)
+        if found != 1:
+            raise SystemExit(f"{path}: expected one heading '### {node}' with a table below it")
+    return pages
+
+
 if __name__ == '__main__':
     PAGE.write_text(page())
+    if importlib.util.find_spec('rclpy'):
+        for path, text in node_pages().items():
+            path.write_text(text)
     sys.exit(0)

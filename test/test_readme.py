@@ -52,3 +52,9 @@ def test_names_of_the_api_exist():
 def test_the_page_of_parameters_is_what_its_script_writes():
     script = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))
     assert script['page']() == script['PAGE'].read_text()
+
+
+def test_the_pages_of_nodes_have_the_tables_that_the_script_writes():
+    pytest.importorskip('psdyn_ros.nodes.parameters')
+    pages = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))['node_pages']()
+    assert pages and all(path.read_text() == text for path, text in pages.items())
