@@ -7,13 +7,14 @@ import numpy as np
 
 from ..model.errors import PsdynError
 from .motions import Path
-from .trajectory import TrajectoryError, cubic_curve, quintic_curve, smooth_accelerations
+from .trajectory import Curve, TrajectoryError, cubic_curve, quintic_curve, smooth_accelerations
 
 CHECKS = 2000               # samples of a trajectory
 CHECKS_MAPPED = 600         # where each has to be mapped to the coordinates by itself
 CHECKS_GENERAL = 120        # where loops are closed by iteration
 PER_SEGMENT = 32            # the most of them in one segment
-SLICE, SLICE_MAPPED = 32, 8         # samples looked at between two looks at the clock
+SLICE, SLICE_MAPPED = 24, 8         # samples looked at between two looks at the clock
+BLOCK = 4000                # numbers of a spline that is solved for between two looks at the clock
 STEP_TIME = 0.002           # s that a step of the acceleration counts as, where the jerk is limited
 
 
@@ -60,32 +61,34 @@ class Candidate:
 
     def _work(self):
         """Build the path and check it, with a pause wherever the caller may want to do something else."""
-        with np.errstate(over='ignore', invalid='ignore'):      # numbers too large are found by the checks
+        yield
+        knots = np.concatenate([[0.0], self._times])
+        p0, v0, a0 = self._entry
+        w, first = self.waypoints, self.first
+        given = [np.vstack([p0, w.positions[first:]])]
+        if w.velocities is not None:
+            given.append(np.vstack([v0, w.velocities[first:]]))
+        if w.accelerations is not None:
+            given.append(np.vstack([a0, w.accelerations[first:]]))
+        parts = []
+        block = max(BLOCK // len(knots), 1)
+        for j in range(0, len(w.joints), block):
             yield
-            knots = np.concatenate([[0.0], self._times])
-            p0, v0, a0 = self._entry
-            w, first = self.waypoints, self.first
-            positions = np.vstack([p0, w.positions[first:]])
-            if w.velocities is None:
-                curve = cubic_curve(knots, positions, v0)
-            else:
-                velocities = np.vstack([v0, w.velocities[first:]])
-                if w.accelerations is None:
-                    accelerations = smooth_accelerations(knots, positions, velocities, a0)
-                else:
-                    accelerations = np.vstack([a0, w.accelerations[first:]])
-                yield
-                curve = quintic_curve(knots, positions, velocities, accelerations)
-            yield
-            try:
-                path = Path(curve, self._map, w.joints)
-            except PsdynError as error:
-                raise self._refusal(len(knots) - 2, f'cannot be followed: {error}') from error
-            yield
-            yield from self._check(path, len(knots) - 1)
-            self.path = path
+            parts.append(_curve(knots, [values[:, j:j + block] for values in given], v0[j:j + block],
+                                a0[j:j + block]).coefficients)
+        yield
+        curve = Curve(knots, np.concatenate(parts, axis=2))
+        yield
+        try:
+            path = Path(curve, self._map, w.joints)
+        except PsdynError as error:
+            raise self._refusal(len(knots) - 2, f'cannot be followed: {error}') from error
+        yield
+        yield from self._check(path, len(knots) - 1)
+        self.path = path
 
     def _check(self, path, segments):
+        """Look at the samples in the order of time."""
         checks, most, size = self._checks, CHECKS, SLICE
         if checks.one_by_one:
             most, size = CHECKS_GENERAL, 1
@@ -93,19 +96,20 @@ class Candidate:
             most, size = CHECKS_MAPPED, SLICE_MAPPED
         steps = min(max(most // segments, 1), PER_SEGMENT)
         last = self._entry_state(path)
+        start = last[0]
         for k in range(0, segments * steps, size):
             place = np.arange(k, min(k + size, segments * steps))
             segment, share = place // steps, (place % steps + 1) / steps
             x, states = self._states(path, segment, share)
             jerk = self._jerks(path, last, segment, states, steps) if checks.has_jerk else None
-            found = checks.fault(x, states, jerk)
+            found = checks.fault(x, states, start, jerk)
             if found is not None:
                 raise self._refusal(int(segment[found[0]]), found[1])
             last = states[:, -1]
             self.speed_rate = min(self.speed_rate, checks.speed_rate(states))
             yield
         if checks.has_jerk:
-            found = checks.fault(x[-1:], states[:, -1:], -last[None, 2] / STEP_TIME)
+            found = checks.fault(x[-1:], states[:, -1:], start, -last[None, 2] / STEP_TIME)
             if found is not None:
                 raise self._refusal(segments - 1, f'ends with a step of the acceleration: it {found[1]}')
 
@@ -127,7 +131,7 @@ class Candidate:
         x, states = self._states(path, none, np.zeros(1))
         if checks.has_jerk:
             before = self._states_of(self._entry)
-            found = checks.fault(x, states, (states[2] - before[2]) / STEP_TIME)
+            found = checks.fault(x, states, states[0, 0], (states[2] - before[2]) / STEP_TIME)
             if found is not None:
                 raise self._refusal(0, f'starts with a step of the acceleration: it {found[1]}')
         return states[:, 0]
@@ -137,7 +141,7 @@ class Candidate:
 
     def _jerks(self, path, last, segment, states, steps):
         """(M, columns) mean jerk between samples."""
-        knots = np.asarray(path.curve.knots)
+        knots = path.curve.times
         dt = (knots[segment + 1] - knots[segment]) / steps
         return np.diff(np.vstack([last[None, 2], states[2]]), axis=0) / dt[:, None]
 
@@ -145,3 +149,12 @@ class Candidate:
         point = self.first + segment
         seconds = self.waypoints.times[point]
         return TrajectoryError(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
+
+
+def _curve(knots, given, start_velocity, start_acceleration):
+    """`Curve` through positions, and velocities and accelerations where given, each (N + 1, n)."""
+    if len(given) == 1:
+        return cubic_curve(knots, given[0], start_velocity)
+    if len(given) == 2:
+        given = [*given, smooth_accelerations(knots, *given, start_acceleration)]
+    return quintic_curve(knots, *given)

@@ -4,7 +4,13 @@ from math import inf
 
 import numpy as np
 
-from .trajectory import quintic_curve
+from .trajectory import Curve
+
+# coefficients of a quintic over a unit of time from position, velocity, acceleration at both of its ends
+QUINTIC = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0, 0.0, 0.0],
+                    [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5], [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
+                    [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5]])
+EXPONENTS = np.arange(6)
 
 
 class Hold:
@@ -19,6 +25,10 @@ class Hold:
     def sample(self, t):
         """(x, xd, xdd), each (dof,)."""
         return self._rest
+
+    def over(self, t):
+        """Whether it is at its end at time t."""
+        return True
 
     def progress(self, t):
         """Share of the motion that is over."""
@@ -108,6 +118,10 @@ class Follow:
         """Time of the clock at which it ends if the speed stays what it is meant to be; inf where that is zero."""
         return self.pace.when(self.path.curve.end - self._offset)
 
+    def over(self, t):
+        """Whether it is at its end at time t."""
+        return self.pace.at(t)[0] + self._offset >= self.path.curve.end
+
     def progress(self, t):
         """Share of the path that is over."""
         curve = self.path.curve
@@ -125,6 +139,10 @@ class Halt(Follow):
     def end(self):
         return min(self.pace.settled, super().end)
 
+    def over(self, t):
+        """Whether it is at its end at time t."""
+        return t >= self.pace.settled or super().over(t)
+
 
 class Free:
     """A curve of the coordinates themselves in the time of the clock, at rest after its end."""
@@ -137,6 +155,10 @@ class Free:
         """(x, xd, xdd), each (dof,); valid until the next call."""
         return self._rest if t >= self.end else self._curve.sample(t)
 
+    def over(self, t):
+        """Whether it is at its end at time t."""
+        return t >= self.end
+
     def progress(self, t):
         """Share of the motion that is over."""
         return min(max((t - self.start) / (self.end - self.start), 0.0), 1.0) if self.end > self.start else 1.0
@@ -144,4 +166,7 @@ class Free:
 
 def bridge(start, end, before, after):
     """Quintic `Curve` of one segment between two states (3, n), times start and end."""
-    return quintic_curve(np.array([start, end]), *np.stack([before, after], axis=1))
+    h = end - start
+    powers = np.array([1.0, h, h * h])
+    scaled = np.concatenate([before, after]) * np.concatenate([powers, powers])[:, None]
+    return Curve(np.array([start, end]), ((QUINTIC @ scaled) / (h ** EXPONENTS)[:, None])[None])

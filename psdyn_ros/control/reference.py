@@ -4,6 +4,7 @@ from math import inf, sqrt
 
 import numpy as np
 
+from ..model.errors import PsdynError
 from .candidate import Candidate
 from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge
 from .path_time import PathTime
@@ -158,9 +159,13 @@ class ReferenceMotion:
 
     def _fault(self, path):
         """What limit a path of one segment breaks, as the end of a sentence; empty where it breaks none."""
-        shares = np.arange(1, LOOKS + 1) / LOOKS
-        x, xd, xdd = path.rows(np.zeros(LOOKS, dtype=int), shares)
-        found = self._checks.fault(x, self._checks.columns(x, xd, xdd))
+        shares = np.linspace(0.0, 1.0, LOOKS)
+        try:
+            x, xd, xdd = path.rows(np.zeros(LOOKS, dtype=int), shares)
+            states = self._checks.columns(x, xd, xdd)
+        except PsdynError as error:
+            return f'cannot be followed: {error}'
+        found = self._checks.fault(x, states, states[0, 0])
         return '' if found is None else found[1]
 
     def _begin(self, follow, t):
@@ -202,11 +207,11 @@ class ReferenceMotion:
 
     def moving(self, t):
         """Whether a motion is in progress or waiting at time t."""
-        return self._next is not None or (self.started and t < self._motion.end)
+        return self._next is not None or (self.started and not self._motion.over(t))
 
     def at_rest(self, t):
         """Whether the reference stands still at time t, and nothing in progress will move it."""
-        return self.started and t >= self._motion.end
+        return self.started and self._motion.over(t)
 
     @property
     def end(self):

@@ -95,16 +95,19 @@ class ReferenceChecks:
         _, *joints = self._manipulator.joint_state(x, xd, xdd)
         return np.array([x, xd, xdd] if self._columns is None else [row[self._columns] for row in joints])
 
-    def fault(self, x, states, jerk=None):
+    def fault(self, x, states, start, jerk=None):
         """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.
 
         x       (N, dof)
         states  (3, N, columns) from `columns`
+        start   (columns,) positions at the start of the motion: one that begins outside of the limits may come back,
+                or stay, but not go further out
         jerk    (N, columns), or None
         """
         position, velocity, acceleration = states
         # a number that is none satisfies no comparison
-        broken = [~((position >= self.lower - POSITION_MARGIN) & (position <= self.upper + POSITION_MARGIN)
+        lower, upper = np.minimum(self.lower, start), np.maximum(self.upper, start)
+        broken = [~((position >= lower - POSITION_MARGIN) & (position <= upper + POSITION_MARGIN)
                     & (np.abs(position) < np.inf)),
                   ~(np.abs(velocity) <= self._bounds[0]), ~(np.abs(acceleration) <= self._bounds[1])]
         if jerk is not None:

@@ -106,21 +106,20 @@ def axes_curve(t, x, v, phases):
     edges = sorted({t}.union(*(_edges(t, axis) for axis in phases)))
     if len(edges) == 1:
         edges.append(t + EASE)
-    coefficients = np.zeros((len(edges) - 1, 6, len(x)))
-    for j, axis in enumerate(phases):
-        begin, position, velocity, k = t, float(x[j]), float(v[j]), 0
+    table = []
+    for axis, position, velocity in zip(phases, x.tolist(), v.tolist()):
+        begin, rows = t, []
         for duration, rate, bend in axis:
-            while edges[k] < begin + duration:
-                dt = edges[k] - begin
-                coefficients[k, :4, j] = (
-                    position + dt * (velocity + dt * (rate / 2.0 + dt * bend / 6.0)),
-                    velocity + dt * (rate + dt * bend / 2.0), 0.5 * (rate + dt * bend), bend / 6.0)
-                k += 1
+            while edges[len(rows)] < begin + duration:
+                dt = edges[len(rows)] - begin
+                rows.append((position + dt * (velocity + dt * (rate / 2.0 + dt * bend / 6.0)),
+                             velocity + dt * (rate + dt * bend / 2.0), 0.5 * (rate + dt * bend), bend / 6.0, 0.0, 0.0))
             position += duration * (velocity + duration * (rate / 2.0 + duration * bend / 6.0))
             velocity += duration * (rate + duration * bend / 2.0)
             begin += duration
-        coefficients[k:, 0, j] = position
-    return Curve(np.array(edges), coefficients)
+        rows += [(position, 0.0, 0.0, 0.0, 0.0, 0.0)] * (len(edges) - 1 - len(rows))
+        table.append(rows)
+    return Curve(np.array(edges), np.array(table).transpose(1, 2, 0))
 
 
 def _edges(t, phases):

@@ -2,16 +2,16 @@
 
 import numpy as np
 
+from ..model.errors import PsdynError
 from .motions import Free, bridge
 from .path_time import Phase
 from .reference_limits import DECELERATION
 from .stop_motion import axes_curve, stopping_phases, way
-from .trajectory import TrajectoryError
+from .trajectory import LARGEST, TrajectoryError
 
 FIRST_INTERVAL = 0.25       # of the stream timeout: in which the first point is led over to
-SHORTEST_INTERVAL = 0.002   # s
+SHORTEST_LEAD = 0.01        # s in which the reference is led over to a point at least, so that jitter does no harm
 LOOKS = 8                   # samples of the way over to a point
-HALVINGS = 20               # of the time that a point is carried on, to keep a limit
 
 
 class StreamedPoint:
@@ -38,12 +38,13 @@ def streamed_point(manipulator, t, x, xd, xdd):
             raise TrajectoryError(f'streamed point: {what} have shape {values.shape}, expected {row.shape} for '
                                   f'{", ".join(manipulator.coordinates)}')
         row[:] = values
-    if not (np.isfinite(state).all() and np.isfinite(t)):
-        raise TrajectoryError('streamed point: time, positions, velocities or accelerations are not finite')
+    if not ((np.abs(state) <= LARGEST).all() and np.isfinite(t)):
+        raise TrajectoryError('streamed point: time, positions, velocities or accelerations are not finite, or beyond '
+                              f'{LARGEST:g}')
     return StreamedPoint(float(t), state)
 
 
-class Stream(Free):
+class Stream:
     """From the present reference over to a point, on at its velocity, and to rest before the timeout of the stream.
 
     before   (3, dof) reference at time `now`
@@ -56,27 +57,55 @@ class Stream(Free):
         limits = checks.limits
         timeout = limits.stream_timeout
         interval = FIRST_INTERVAL * timeout if earlier is None else now - earlier.arrival
-        self.interval = min(max(interval, SHORTEST_INTERVAL), 0.5 * timeout)
-        meet = point.time if point.time >= now + SHORTEST_INTERVAL else now + self.interval
-        self._over = bridge(now, meet, before, point.carried_on(meet))
-        x, xd, _ = self._over.sample(meet)
-        carried = max(max(point.time, now) + timeout - meet, 0.0)
-        phases = [self._phases(i, float(x[i]), float(xd[i]), carried) for i in range(len(x))]
-        super().__init__(self._over.then(axes_curve(meet, x, xd, phases)))
+        self._lead_time = min(max(interval, SHORTEST_LEAD), 0.5 * timeout)
+        meet = point.time if point.time >= now + SHORTEST_LEAD else now + self._lead_time
+        self.start, self._meet = now, meet
+        self._lead = bridge(now, meet, before, point.carried_on(meet))
+        self._carried = max(max(point.time, now) + timeout - meet, 0.0)
+        self._rest = None       # `Free` motion after that, made where no other point comes before
 
-    def _phases(self, i, x, v, carried):
-        """Phases of axis i from x, v: at its velocity for `carried` s, and to rest; earlier where a limit is near."""
+    def sample(self, t):
+        """(x, xd, xdd), each (dof,); valid until the next call."""
+        return self._lead.sample(t) if t < self._meet else self._after().sample(t)
+
+    @property
+    def end(self):
+        """Time at which it is at rest if no other point comes."""
+        return self._after().end
+
+    def over(self, t):
+        """Whether it is at its end at time t."""
+        return t >= self._meet and t >= self.end
+
+    def progress(self, t):
+        """Of points that come one at a time there is no share."""
+        return 1.0 if self.over(t) else 0.0
+
+    def _after(self):
+        if self._rest is None:
+            state = self._lead.sample(self._meet).T.tolist()
+            phases = [self._phases(i, *axis) for i, axis in enumerate(state)]
+            self._rest = Free(axes_curve(self._meet, *self._lead.sample(self._meet)[:2], phases))
+        return self._rest
+
+    def _phases(self, i, x, v, a):
+        """Phases of axis i from x, v, a: its acceleration fades, its velocity stays, and it comes to rest.
+
+        The velocity stays less long where a limit is near.
+        """
         checks = self._checks
         deceleration = checks.deceleration[i] if np.isfinite(checks.deceleration[i]) else DECELERATION
         lower, upper = checks.soft_lower[i], checks.soft_upper[i]
-        stop = stopping_phases(x + v * carried, v, 0.0, deceleration, lower, upper)
-        if v == 0.0 or lower <= x + v * carried + way(v, stop) <= upper:
-            return [Phase(carried, 0.0, 0.0), *stop] if carried > 0.0 else stop
-        room = max(((upper - x) if v > 0.0 else (x - lower)) / abs(v) - way(abs(v), stopping_phases(
-            0.0, abs(v), 0.0, deceleration, -np.inf, np.inf)) / abs(v), 0.0)
-        carried = min(carried, room)
-        stop = stopping_phases(x + v * carried, v, 0.0, deceleration, lower, upper)
-        return [Phase(carried, 0.0, 0.0), *stop] if carried > 0.0 else stop
+        fade = min(self._lead_time, self._carried)
+        fading = [Phase(fade, a, -a / fade)] if fade > 0.0 else []
+        begin, speed = x + way(v, fading), v + 0.5 * a * fade
+        carried = self._carried - fade
+        if speed != 0.0:
+            stop = way(speed, stopping_phases(0.0, speed, 0.0, deceleration, -np.inf, np.inf))
+            room = ((upper if speed > 0.0 else lower) - begin - stop) / speed
+            carried = max(min(carried, room), 0.0)
+        stop = stopping_phases(begin + speed * carried, speed, 0.0, deceleration, lower, upper)
+        return [*fading, Phase(carried, 0.0, 0.0), *stop]
 
     def fault(self):
         """Why the point cannot be taken; empty where it can."""
@@ -93,7 +122,10 @@ class Stream(Free):
                 i = int(gap.argmax())
                 return (f'the first one has {self._checks.names[i]} {gap[i]:.3g} away from its reference, start '
                         f'tolerance {limits.start_tolerance:.3g}')
-        shares = np.arange(1, LOOKS + 1) / LOOKS
-        motion = self._over.rows(np.zeros(LOOKS, dtype=int), shares)
-        found = self._checks.fault(motion[0], self._checks.columns(*motion))
+        motion = self._lead.rows(np.zeros(LOOKS, dtype=int), np.linspace(0.0, 1.0, LOOKS))
+        try:
+            states = self._checks.columns(*motion)
+        except PsdynError as error:
+            return f'no way leads to it: {error}'
+        found = self._checks.fault(motion[0], states, states[0, 0])
         return '' if found is None else f'the way to it {found[1]}'

@@ -15,6 +15,8 @@ from ..kernels.control import polynomials
 from ..model.errors import PsdynError
 
 MAX_WAYPOINTS = 10_000
+LARGEST = 1e6           # s, m, rad and their rates: what is larger is a mistake, and overflows in a polynomial
+NEAREST = 1e-9          # s between two waypoints
 
 
 class TrajectoryError(PsdynError):
@@ -90,16 +92,18 @@ class Waypoints:
     def _check_values(self):
         for field in ('times', 'positions', 'velocities', 'accelerations'):
             values = getattr(self, field)
-            if values is None or np.isfinite(values).all():
+            if values is None or (np.abs(values) <= LARGEST).all():
                 continue
-            point = int(np.argwhere(~np.isfinite(values))[0][0])
-            raise TrajectoryError(f'point {point} has {field} that are not finite', point)
+            point = int(np.argwhere(~(np.abs(values) <= LARGEST))[0][0])
+            what = f'beyond {LARGEST:g}' if np.isfinite(values[point]).all() else 'that are not finite'
+            raise TrajectoryError(f'point {point} has {field} {what}', point)
         if self.times[0] < 0.0:
             raise TrajectoryError(f'point 0 lies {-self.times[0]:g} s before the start of the trajectory', 0)
-        late = np.flatnonzero(np.diff(self.times) <= 0.0)
+        late = np.flatnonzero(np.diff(self.times) < 0.5 * NEAREST)
         if late.size:
             point = int(late[0]) + 1
-            raise TrajectoryError(f'point {point} is not later than the point before it', point)
+            raise TrajectoryError(f'point {point} is not later than the point before it, by a nanosecond at least',
+                                  point)
         if self.velocities is not None and np.any(self.velocities[-1] != 0.0):
             joint = self.joints[int(np.flatnonzero(self.velocities[-1])[0])]
             raise TrajectoryError(f'the trajectory ends with {joint} in motion: the last velocities must be zero',
@@ -110,37 +114,33 @@ class Curve:
     """Piecewise quintic of n joints over knots t_0 < ... < t_N; outside of them it stays at the nearest end.
 
     coefficients  (N, 6, n): position in segment k is sum_i coefficients[k, i] (t - t_k)^i
+
+    `times` (N + 1,) and the list `knots` are both the knots.
     """
 
     def __init__(self, knots, coefficients):
-        self.knots = knots.tolist()
+        self.knots, self.times = knots.tolist(), knots
         self.start, self.end = self.knots[0], self.knots[-1]
-        self._coefficients = np.ascontiguousarray(coefficients)
+        self.coefficients = np.ascontiguousarray(coefficients)
         self._sample = np.empty((3, coefficients.shape[2]))
 
     def sample(self, t):
         """(position, velocity, acceleration) at time t, rows of one array that the next call overwrites."""
         t = min(max(t, self.start), self.end)
         k = min(bisect_right(self.knots, t), len(self.knots) - 1) - 1
-        polynomials(self._coefficients[k], t - self.knots[k], self._sample)
+        polynomials(self.coefficients[k], t - self.knots[k], self._sample)
         return self._sample
 
     def rows(self, segments, shares):
         """(3, M, n) positions, velocities and accelerations, each (M, n), at these shares (M,) of segments (M,)."""
-        knots = np.asarray(self.knots)
-        t = (shares * (knots[segments + 1] - knots[segments]))[:, None]
-        c = self._coefficients[segments]
+        t = (shares * (self.times[segments + 1] - self.times[segments]))[:, None]
+        c = self.coefficients[segments]
         value, rate, half = (np.zeros((len(segments), c.shape[2])) for _ in range(3))
         for i in range(c.shape[1] - 1, -1, -1):
             half = half * t + rate
             rate = rate * t + value
             value = value * t + c[:, i]
         return np.stack([value, rate, 2.0 * half])
-
-    def then(self, other):
-        """This `Curve` followed by another that starts where it ends."""
-        return Curve(np.concatenate([self.knots, other.knots[1:]]),
-                     np.concatenate([self._coefficients, other._coefficients]))
 
 
 def cubic_curve(knots, positions, start_velocity):

@@ -1,0 +1,173 @@
+"""Points of a reference that come one at a time."""
+
+import numpy as np
+import pytest
+from test_reference_motion import AXES, DECELERATION, assert_smooth, at, load, reference_of, run
+
+from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+
+TIMEOUT = 0.1
+
+
+@pytest.fixture
+def crane():
+    return load()
+
+
+def wave(home, t):
+    """A motion that somebody streams, from rest; rows x, xd, xdd."""
+    amplitude, w = 0.02 * np.ones(4), 2.0
+    return np.array([home + amplitude * (1.0 - np.cos(w * t)), amplitude * w * np.sin(w * t),
+                     amplitude * w**2 * np.cos(w * t)])
+
+
+def streamed(reference, home, until, period, lead=0.0, late=0.0, missing=()):
+    """Stream the wave and sample it; (N,) times and (N, 3, dof)."""
+    times = np.arange(0.0, until, 0.002)
+    path, n = [], 0
+    for t in times:
+        while n * period + late <= t:
+            if n not in missing:
+                reference.stream(n * period + lead, *wave(home, n * period + lead), now=t)
+            n += 1
+        path.append(at(reference, t))
+    return times, np.array(path)
+
+
+@pytest.mark.parametrize('period, lead, late', [(0.01, 0.0, 0.0), (0.01, 0.02, 0.0), (0.02, 0.0, 0.005),
+                                                (0.002, 0.0, 0.001), (0.033, 0.033, 0.0)])
+def test_points_are_followed_without_jumps(crane, period, lead, late):
+    home = crane.initial_position
+    reference = reference_of(crane, deceleration=DECELERATION)
+    times, path = streamed(reference, home, 1.0, period, lead, late)
+    assert_smooth(path)
+    error = np.array([row[0] - wave(home, t)[0] for t, row in zip(times, path)])
+    assert np.abs(error[times > 0.2]).max() < 2e-4
+    assert reference.moving(times[-1])
+
+
+def test_a_missing_point_is_bridged_by_carrying_on_the_last(crane):
+    home = crane.initial_position
+    reference = reference_of(crane, deceleration=DECELERATION)
+    times, path = streamed(reference, home, 1.0, 0.01, missing=(40, 41, 42, 60))
+    assert_smooth(path)
+    assert max(np.abs(row[0] - wave(home, t)[0]).max() for t, row in zip(times, path) if t > 0.2) < 1e-3
+
+
+def test_a_stream_that_stops_is_carried_on_for_its_timeout_and_comes_to_rest(crane):
+    home = crane.initial_position
+    reference = reference_of(crane, deceleration=DECELERATION, stream_timeout=TIMEOUT)
+    times, _ = streamed(reference, home, 0.6, 0.01)
+    last = 0.59
+    v = wave(home, last)[1]
+    assert reference.stream_age(0.65) == pytest.approx(0.06)
+    assert at(reference, last + 0.9 * TIMEOUT)[1] == pytest.approx(v, abs=1e-3)
+    _, path = run(reference, times[-1], 2.0)
+    assert_smooth(path)
+    end = reference.end
+    assert end == pytest.approx(last + TIMEOUT + (v / DECELERATION).max() + 0.05, abs=0.02)
+    assert reference.at_rest(end) and not reference.moving(end) and not reference.at_rest(end - 0.01)
+    assert not path[-1, 1:].any()
+    assert reference.progress(end) == 1.0 and reference.progress(0.6) == 0.0
+
+
+def test_a_point_is_not_carried_on_over_a_limit(crane):
+    limits = crane.limits
+    x = crane.initial_position.copy()
+    x[1] = limits.upper[1] - 0.06
+    reference = reference_of(crane, deceleration=DECELERATION, soft_margin=0.005, stream_timeout=1.0)
+    reference.hold(x)
+    v = 0.1 * AXES[1]
+    for k in range(20):
+        reference.stream(0.01 * k, x + 0.5 * 0.01 * k * v, min(k / 10.0, 1.0) * v, now=0.01 * k)
+        at(reference, 0.01 * k)
+    _, path = run(reference, 0.19, 3.0)
+    assert_smooth(path)
+    assert path[:, 0, 1].max() <= limits.upper[1] - 0.005 + 1e-9
+    assert path[-1, 0, 1] > limits.upper[1] - 0.01
+
+
+def test_a_stop_ends_a_stream_and_so_does_a_trajectory(crane):
+    home = crane.initial_position
+    for end in ('stop', 'follow', 'hold'):
+        reference = reference_of(crane, deceleration=DECELERATION)
+        times, _ = streamed(reference, home, 0.5, 0.01)
+        t = times[-1] + 0.002
+        before = at(reference, t)
+        if end == 'stop':
+            reference.stop(t)
+        elif end == 'follow':
+            reference.follow(Waypoints(crane.actuators, [3.0], [home]), t)
+        else:
+            reference.hold(before[0])
+        assert reference.stream_age(t) == np.inf
+        if end != 'hold':
+            assert at(reference, t)[:2] == pytest.approx(before[:2], abs=1e-9)
+            assert_smooth(run(reference, t, t + 3.0)[1])
+        assert reference.at_rest(t + 3.1)
+
+
+def test_a_stream_takes_over_from_a_trajectory_in_motion(crane):
+    home = crane.initial_position
+    reference = reference_of(crane, deceleration=DECELERATION)
+    reference.follow(Waypoints(crane.actuators, [3.0], [home + 0.1]), 0.0)
+    before = at(reference, 1.0)
+    reference.stream(1.03, before[0] + 0.03 * before[1], before[1], now=1.0)
+    assert at(reference, 1.0) == pytest.approx(before, abs=1e-9)
+    assert_smooth(run(reference, 1.0, 2.0)[1])
+
+
+def test_without_a_time_of_arrival_a_point_came_at_the_last_sample(crane):
+    reference = reference_of(crane)
+    at(reference, 4.0)
+    before = at(reference, 4.0)
+    reference.stream(4.05, crane.initial_position + 1e-3)
+    assert reference.stream_age(4.0) == 0.0
+    assert at(reference, 4.0).tolist() == before.tolist()
+    assert at(reference, 4.05)[0] == pytest.approx(crane.initial_position + 1e-3)
+
+
+@pytest.mark.parametrize('point, says', [
+    (dict(x=np.zeros(3)), 'positions have shape'),
+    (dict(x=np.full(4, np.nan)), 'not finite'),
+    (dict(t=np.inf), 'not finite'),
+    (dict(xd=np.full(4, np.inf)), 'not finite'),
+    (dict(t=0.3), 'is 0.2 s old'),
+    (dict(t=0.7), 'lies 0.2 s ahead'),
+    (dict(t=0.479), 'not later than the one before'),
+    (dict(shift=0.05), r'moves slew at .* per second, limit 0\.6'),
+    (dict(xd=np.array([0.0, 5.0, 0.0, 0.0])), 'lift_cylinder'),
+    (dict(shift=-1.0), 'takes|moves'),
+])
+def test_a_point_that_does_not_fit_is_refused_and_the_motion_goes_on(crane, point, says):
+    home = crane.initial_position
+    reference, witness = (reference_of(crane, deceleration=DECELERATION, start_tolerance=0.01) for _ in range(2))
+    for one in (reference, witness):
+        streamed(one, home, 0.5, 0.02)
+    t = point.get('t', 0.5)
+    x, xd, xdd = wave(home, 0.5)
+    with pytest.raises(TrajectoryError, match=f'streamed point: .*{says}'):
+        reference.stream(t, point.get('x', x + point.get('shift', 0.0)), point.get('xd', xd), xdd, now=0.5)
+    for t in (0.5, 0.51, 0.7, 1.5):
+        assert at(reference, t).tolist() == at(witness, t).tolist()
+
+
+def test_the_first_point_has_to_be_near(crane):
+    reference = reference_of(crane, start_tolerance=0.01)
+    with pytest.raises(TrajectoryError, match=r'the first one has lift_cylinder 0\.02 away.*tolerance 0\.01'):
+        reference.stream(0.09, crane.initial_position + 0.02 * AXES[1], now=0.0)
+    assert reference.at_rest(0.0)
+    reference.stream(0.09, crane.initial_position + 0.005 * AXES[1], now=0.0)
+    assert reference.moving(0.05)
+
+
+def test_declared_accelerations_hold_for_points_too(crane):
+    reference = reference_of(crane, acceleration=0.3)
+    with pytest.raises(TrajectoryError, match=r'accelerates slew at .* per second\^2, limit 0\.3'):
+        reference.stream(0.02, crane.initial_position + 1e-3, now=0.0)
+
+
+def test_a_point_is_nothing_without_a_state():
+    from psdyn_ros.control.reference import ReferenceMotion
+    with pytest.raises(TrajectoryError, match='no state was measured'):
+        ReferenceMotion(load()).stream(0.0, np.zeros(4))
