@@ -11,6 +11,8 @@ from enum import Enum
 import numpy as np
 
 from ..control.fault_table import CONDITIONS, Result, State
+from ..control.singularity import ToggleGauge
+from ..model.errors import StateError
 
 MS = 1_000_000              # ns
 RUN, DEGRADED, HOLD, STOPPING, STANDBY = State.RUN, State.DEGRADED, State.HOLD, State.STOPPING, State.STANDBY
@@ -291,6 +293,19 @@ def _law(bench, update):
         yield
 
 
+def _wide_margin(declaration, machine):
+    """Soft margins of the end stops so wide that the machine starts within that of its telescope."""
+    m, margin = machine.manipulator, declaration.soft_margin.copy()
+    margin[-1] = m.initial_position[-1] - m.limits.lower[-1] + 0.05
+    return replace(declaration, soft_margin=margin)
+
+
+@injection('end_stop', states=(HOLD,), amend=_wide_margin, lies=True, conforms=_clamped_outward)
+def _pushed_towards_an_end_stop(bench):
+    outward = -0.2 * bench.declaration.command_limit * np.eye(4)[-1]
+    yield from _during(_law(bench, lambda command: command + outward))
+
+
 @injection('clamped', states=UNDER_LAW, after=After.ONCE, lies=True)
 def _a_command_too_large(bench):
     """Once: lasting, it would throw the machine about, and what is tested then are other conditions."""
@@ -348,6 +363,56 @@ def _off(bench):
 @injection('tracking', states=(RUN,), lies=True, onset=_off, after=After.ONCE)
 def _the_machine_does_not_follow(bench):
     yield from _during(_law(bench, lambda command: bench.law.holding(bench.plant.x)))
+
+
+def _stream(bench, seconds, velocity, until=lambda bench: False):
+    """Hand over a point each turn, that moves from where the reference is at a velocity (dof,) reached smoothly."""
+    core, position = bench.core, np.array(bench.law.desired[0])
+    rate = np.zeros_like(position)
+    for _ in range(round(seconds / bench.period)):
+        if until(bench):
+            break
+        rate += 0.02 * (velocity - rate)
+        position = position + rate * bench.period
+        core.take_point(bench.ros_now, bench.now, position, rate)
+        bench.judge.took_reference()
+        bench.turn()
+
+
+@injection('stream_silent', states=(HOLD,), after=After.ONCE)
+def _a_stream_that_stops(bench):
+    _stream(bench, 0.3, 0.1 * bench.machine.rated * bench.rng.choice([-1.0, 1.0], bench.machine.rated.size))
+    yield
+
+
+@contextmanager
+def _gauge_falls(bench):
+    """Let the distance from a singularity be right below its second threshold, and fall the way the reference goes."""
+    stop, begin = bench.declaration.plausibility.sigma_stop, bench.plant.x.copy()
+    rate = bench.law.desired[1] / np.linalg.norm(bench.law.desired[1])
+    measure = ToggleGauge.__call__
+    ToggleGauge.__call__ = lambda gauge, x: (0.99 * stop - 0.1 * float(rate @ (x - begin)), 'injected')
+    try:
+        yield
+    finally:
+        ToggleGauge.__call__ = measure
+
+
+@injection('singular', states=(RUN, DEGRADED))
+def _near_a_singularity(bench):
+    yield from _during(_gauge_falls(bench))
+
+
+@injection('singular_near', states=(RUN,))
+def _towards_a_singularity(bench):
+    """The reference is slowed down, to a tenth of its speed at the second threshold."""
+    with _gauge_falls(bench):
+        at_stop = ToggleGauge.__call__
+        gap = bench.declaration.plausibility.sigma_slow - bench.declaration.plausibility.sigma_stop
+        ToggleGauge.__call__ = lambda gauge, x: (at_stop(gauge, x)[0] + 0.5 * gap, 'injected')
+        yield
+        if not bench.law.reference.speed_target < 0.9:
+            raise StateError(f'the reference goes at {bench.law.reference.speed_target:g} of its speed')
 
 
 # run time

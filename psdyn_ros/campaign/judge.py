@@ -14,9 +14,10 @@ from ..control.fault_table import State
 MOVING = State.RUN, State.DEGRADED
 AT_SAFE_OUTPUT = State.STANDBY, State.SAFE
 ROUNDING = 1e-9             # relative
+SWING = 0.1                 # share of the rated speed with which what is elastic may swing meanwhile
 STILL = 0.02                # share of the rated speed that counts as standing still
 FASTER = 1.5                # times its speed of before that a machine may have once it is to stop
-HOLDING = 0.1               # share of the limit by which a safe effort may be beside what holds the load
+HOLDING = 0.1               # share of the limit by which a safe effort may be off what holds the load
 
 
 class Cycle(NamedTuple):
@@ -183,7 +184,7 @@ class Judge:
         still = STILL * self._rated
         lie = self._declared.plausibility.velocity_residual if cycle.state == State.HOLD else 0.0
         if not self.lied_to or cycle.state in AT_SAFE_OUTPUT:
-            for i in np.flatnonzero(np.abs(cycle.speed) > FASTER * self._entry_speed + 2.0 * still + lie):
+            for i in np.flatnonzero(np.abs(cycle.speed) > FASTER * self._entry_speed + SWING * self._rated + lie):
                 self._find('speeds up', cycle, f'{self._declared.actuators[i]} at {cycle.speed[i]:.4g}, at most '
                            f'{self._entry_speed[i]:.4g} before')
         # a moment more than the stop may take, in which what is elastic comes to rest
