@@ -7,6 +7,7 @@ import numpy as np
 from ..api.manipulator import Manipulator
 from ..control.core import ControlCore
 from ..control.laws import VALVE_LAWS, make_law
+from ..control.safety_checks import check_safety
 from ..control.trajectory import Waypoints
 from ..model.hydraulics import Hydraulics, read_hydraulics
 from ..model.safety import SafetyDeclaration, read_safety
@@ -65,6 +66,7 @@ def build(node, p):
                              f"'{machine.name}', since they have no default")
     supply = None if hydraulics is None else hydraulics.supply.pressure
     declaration = read_safety(p.safety, machine.actuators, tiers, machine.limits, supply)
+    check_safety(declaration, machine, hydraulics)
     return Setup(machine, description, hydraulics, declaration, p.law, options)
 
 

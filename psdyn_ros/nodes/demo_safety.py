@@ -10,7 +10,7 @@ from ..model.xml_reader import read_text
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
 LADDER = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
 MOST_TEXT = 256 * 1024
-STOP = 0.5              # s in which a machine of somebody else stops from its rated speed
+STOP = 2.5              # s in which a machine of somebody else stops from its rated speed; who knows its inertia
 FULL = 0.02             # s in which its commands go from nothing to all
 SHARE = 0.1             # of its range by which an actuator of it may be off its reference
 WIDEST = 0.9            # of its range, for a law that is meant to be weak
@@ -50,4 +50,5 @@ def _made_up(manipulator):
             'command_rate': {'valve': 1.0 / FULL, 'velocity': speed / FULL, 'effort': effort / FULL,
                              'pressure': 1e9},
             'command_limit': {'effort': effort}, 'soft_margin': MARGIN * span}
-    return {'plausibility': {'start_tolerance': 0.02}, 'actuators': actuators}
+    tolerance = min([0.02, *(one['tracking_tolerance'] for one in actuators.values())])
+    return {'stop_time': 1.2 * STOP, 'plausibility': {'start_tolerance': tolerance}, 'actuators': actuators}
