@@ -15,7 +15,7 @@ class ClockWatch:
 
     def __init__(self, simulated):
         self.simulated = simulated
-        self.clock = 0          # ns, never goes back
+        self.clock = 0          # ns, never goes back; in simulated time it counts from the first look
         self.jumps = 0          # of the wall clock
         self.paused = False
         self.resets = 0         # of simulated time
@@ -41,7 +41,7 @@ class ClockWatch:
 
     def _simulated(self, now, ros_now):
         if self._last is None:
-            self._last, self._moved, self.clock = ros_now, now, ros_now
+            self._last, self._moved = ros_now, now
         elif ros_now > self._last:
             self.clock += ros_now - self._last
             self._last, self._moved = ros_now, now

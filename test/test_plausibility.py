@@ -1,0 +1,225 @@
+"""Which measured states are believed, alone and by the control core: F01 to F12."""
+
+import numpy as np
+import pytest
+from control_rig import BAD_STATES, LOST, SILENT, Rig, T, jumped, nothing
+
+from psdyn_ros.control.fault_table import State
+
+STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
+LEVELS = ('effort', 'valve')
+
+
+@pytest.mark.parametrize('level', LEVELS)
+@pytest.mark.parametrize('start', ('hold', 'run'))
+def test_no_states_F01(level, start):
+    rig = getattr(Rig(level), start)()
+    held = rig.state
+    assert rig.ticks(2, state=nothing).state is held
+    rig.tick(state=nothing)
+    assert rig.state is max(held, DEGRADED)
+    rig.ticks(SILENT - 4, state=nothing)
+    assert rig.state < STOPPING
+    assert rig.tick(state=nothing).state >= STOPPING and not rig.core.states.trusted
+    if start == 'run':      # ramped to what holds the load, whatever is measured meanwhile
+        first = len(rig.outputs) - 1
+        rig.ticks(20, state=nothing)
+        ramp = np.array([output.command for output in rig.outputs[first:] if output.valid])
+        assert rig.state is STOPPING and np.abs(np.diff(ramp, 2, axis=0)).max() < 1e-6 * np.abs(ramp).max()
+        assert np.abs(ramp[-1] - rig.law.holding(rig.core.inputs.checks.x)).max() < \
+            np.abs(ramp[0] - rig.law.holding(rig.core.inputs.checks.x)).max()
+        rig.ticks(LOST - SILENT - 20, state=nothing)
+    else:
+        rig.ticks(LOST - SILENT, state=nothing)
+    assert rig.state is SAFE and not rig.output.valid
+
+
+def test_a_state_that_comes_back_within_the_ladder_leads_back_to_run_F01():
+    rig = Rig().run()
+    rig.ticks(4, state=nothing)
+    assert rig.state is DEGRADED
+    rig.tick()
+    assert rig.state is DEGRADED and rig.core.drive.speed == 0.5
+    assert rig.until(RUN, 60) > 45
+    rig.ticks(2)
+    assert rig.core.drive.speed == 1.0
+
+
+def test_states_that_come_back_after_the_stop_change_nothing_any_more_F01():
+    rig = Rig().run()
+    rig.ticks(SILENT + 1, state=nothing)
+    assert rig.state is STOPPING
+    rig.until(SAFE, 200)
+    rig.ticks(100)
+    assert rig.state is SAFE
+
+
+def test_no_pressures_are_as_bad_as_no_states_F01():
+    rig = Rig('valve').run()
+    rig.ticks(SILENT - 1, pressures=False)
+    assert rig.state is RUN
+    assert rig.tick(pressures=False).state is STOPPING and 'pressures_silent' in rig.core.states.reasons
+    rig.until(SAFE, 500, pressures=False)
+    effort = Rig('effort').run()
+    assert effort.ticks(SILENT + 10, pressures=False).state is RUN
+
+
+@pytest.mark.parametrize('name', BAD_STATES)
+def test_bad_messages_are_as_good_as_none(name):
+    condition, spoil = BAD_STATES[name]
+    rig = Rig().run()
+    before = rig.core.inputs.checks.x
+    rig.tick(state=spoil)
+    condition = 'state_stale' if name == 'F04 frozen' else condition        # by then it is old, too
+    assert rig.refused and rig.counts[condition] == 1 and rig.core.inputs.checks.x is before and rig.state is RUN
+    rig.ticks(SILENT - 1, state=spoil)
+    assert rig.state is STOPPING and not rig.core.states.trusted and rig.counts[condition] == SILENT
+
+
+@pytest.mark.parametrize('name', BAD_STATES)
+def test_a_single_bad_message_changes_nothing_worth_mentioning(name):
+    commands = []
+    for spoil in (None, BAD_STATES[name][1]):
+        rig = Rig().run()
+        rig.tick(state=spoil)
+        rig.ticks(20)
+        assert rig.state is RUN
+        commands.append(rig.output.command)
+    assert np.abs(commands[1] - commands[0]).max() < 1e-3 * np.abs(commands[0]).max()
+
+
+def test_repeated_and_reordered_stamps_are_dropped_and_three_of_them_degrade_F04():
+    rig = Rig().run()
+    rig.tick(state=lambda stamp, x, xd: (stamp - T, x, xd))
+    rig.tick(state=lambda stamp, x, xd: (stamp - 3 * T, x, xd))
+    assert rig.state is RUN and rig.counts['stamp_order'] == 2
+    rig.tick(state=lambda stamp, x, xd: (stamp - 3 * T, x, xd))
+    assert rig.state is DEGRADED and 'stamp_order' in rig.core.states.reasons
+    rig.tick()
+    assert rig.until(RUN, 60) > 40
+
+
+def test_messages_that_could_not_be_read_count_as_missing_F06_F07():
+    rig = Rig().run()
+    for _ in range(SILENT):
+        rig.core.reject_state(rig.now, 'state_duplicate', 'lift_cylinder named more than once')
+        rig.tick(state=nothing)
+    assert rig.state is STOPPING and rig.counts['state_duplicate'] == SILENT
+
+
+@pytest.mark.parametrize('by', [[0.0, 0.004, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -1e300]])
+def test_one_wild_position_is_rejected_and_three_stop_without_trust_F08(by):
+    rig = Rig().run()
+    x = rig.core.inputs.checks.x
+    rig.tick(state=jumped(by))
+    assert 'jumped' in rig.refused and rig.core.inputs.checks.x is x and rig.state is RUN
+    rig.ticks(20)
+    assert rig.state is RUN and rig.counts['state_jump'] == 1
+    rig.ticks(2, state=jumped(by))
+    assert rig.state is RUN
+    rig.tick(state=jumped(by))
+    assert rig.state is STOPPING and not rig.core.states.trusted
+
+
+def test_a_velocity_that_no_actuator_has_is_a_wild_state_F08():
+    rig = Rig().run()
+    rig.tick(state=lambda stamp, x, xd: (stamp, x, xd + [0.0, 1.0, 0.0, 0.0]))
+    assert 'jumped' in rig.refused
+
+
+def test_a_lasting_step_is_a_fault_and_never_the_new_position_while_enabled_F08():
+    rig = Rig().run()
+    step = jumped([0.0, 0.05, 0.0, 0.0])
+    x = rig.core.inputs.checks.x
+    while rig.state is not SAFE:
+        rig.tick(state=step)
+        assert rig.output.valid is False or rig.core.inputs.checks.x is x
+    rig.ticks(60, state=step)       # where nothing is commanded it is where the machine is
+    assert rig.core.inputs.checks.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is SAFE
+    rig.core.reset(rig.now)
+    rig.tick(state=step)
+    assert rig.state is STANDBY
+
+
+def test_in_standby_a_lasting_step_is_simply_the_new_position_F08():
+    rig = Rig().activate()
+    step = jumped([0.0, 0.05, 0.0, 0.0])
+    rig.ticks(3, state=step)
+    assert rig.core.inputs.checks.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is STANDBY
+    rig.core.enable(rig.now)
+    rig.tick(state=step)
+    assert rig.state is HOLD and rig.output.desired[0] == pytest.approx(rig.plant.x + [0.0, 0.05, 0.0, 0.0])
+
+
+@pytest.mark.parametrize('level', LEVELS)
+def test_a_position_that_stands_still_while_it_should_move_F09(level):
+    rig = Rig(level, plausibility={'velocity_residual': 10.0}).run()        # or that would have found it first
+    assert np.abs(rig.output.desired[1, 1]) > 0.02
+    frozen = rig.plant.x[1]
+
+    def stuck(stamp, x, xd):
+        x[1] = frozen
+        return stamp, x, xd
+    assert rig.until(STOPPING, 60, state=stuck) <= 52 and not rig.core.states.trusted
+    assert 'lift_cylinder' in rig.core.states.reasons['state_frozen']
+
+
+def test_at_rest_a_position_may_be_the_same_for_ever_F09():
+    rig = Rig().hold()
+    at = rig.plant.x.copy()
+    assert rig.ticks(200, state=lambda stamp, x, xd: (stamp, at.copy(), np.zeros(4))).state is HOLD
+
+
+def with_all_joints(rig, change=lambda positions, names: None):
+    names = list(rig.machine.joints)
+
+    def state(stamp, x, xd):
+        positions = rig.machine.joint_state(x)[1].copy()
+        change(positions, names)
+        return stamp, x, xd, 0.0, positions
+    return state
+
+
+def test_a_redundant_sensor_that_stands_still_while_its_loop_moves_F09():
+    rig = Rig()
+    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.run()
+    at = rig.machine.joint_state(rig.plant.x)[1][rig.machine.joints.index('lift_boom')]
+
+    def stuck(positions, names):
+        positions[names.index('lift_boom')] = at
+    assert rig.ticks(50, state=with_all_joints(rig)).state is RUN
+    rig.until(STOPPING, 300, state=with_all_joints(rig, stuck))
+    assert 'lift_boom' in rig.core.states.reasons['state_frozen']
+
+
+def test_positions_and_velocities_that_disagree_F11():
+    rig = Rig().run()
+    suspect = lambda stamp, x, xd: (stamp, x, xd + [0.0, 0.03, 0.0, 0.0])   # noqa: E731
+    wrong = lambda stamp, x, xd: (stamp, x, xd + [0.0, 0.06, 0.0, 0.0])     # noqa: E731
+    rig.ticks(30, state=suspect)
+    assert rig.state is RUN and rig.counts['velocity_suspect'] > 0
+    rig.ticks(60)
+    assert rig.until(STOPPING, 30, state=wrong) <= 26 and not rig.core.states.trusted
+    assert 'F11' in rig.core.states.reasons['velocity_residual']
+
+
+def test_loops_whose_joints_disagree_F12():
+    rig = Rig().run()
+    rig.ticks(5, state=lambda *state: (*state, 0.003))
+    assert rig.state is RUN and rig.counts['closure_suspect'] == 5
+    rig.tick(state=lambda *state: (*state, 0.006))
+    assert rig.state is STOPPING and not rig.core.states.trusted
+    rig = Rig().run()
+    assert rig.tick(state=lambda *state: (*state, np.nan)).state is STOPPING
+
+
+def test_a_loop_in_another_assembly_mode_F12():
+    rig = Rig()
+    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.run()
+
+    def flipped(positions, names):
+        positions[names.index('lift_boom')] += 1.5
+    assert rig.tick(state=with_all_joints(rig, flipped)).state is SAFE
+    assert 'assembly' in rig.core.states.reasons['branch_flip']
