@@ -65,13 +65,15 @@ class ToggleGauge:
             rho = x[row] + x0
             cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
             sin2 = (1.0 - cos) * (1.0 + cos)
-            # at rho = 0 the boom stands still however the stroke moves: the lever is endless
-            measure = L * L1 * sqrt(sin2) / abs(rho) * scale if sin2 > 0.0 and rho != 0.0 else float(not sin2 <= 0.0)
-            if not measure >= smallest:
+            measure = 0.0                   # also of a stroke that is no number
+            if sin2 > 0.0:
+                # at rho = 0 the boom stands still however the stroke moves: the lever is endless
+                measure = L * L1 * sqrt(sin2) / abs(rho) * scale if rho != 0.0 else 1.0
+            if measure < smallest:
                 smallest, name = measure, joint
         if self._clusters is not None:
             measure, joint = self._clusters(x)
-            if not measure >= smallest:
+            if measure < smallest:
                 smallest, name = measure, joint
         return float(smallest), name
 
@@ -96,9 +98,9 @@ def _strokes(module):
 def _levers(x, x0, e, L, L1):
     rho = np.asarray(x) + x0
     cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
-    high = np.sqrt(np.maximum((1.0 - cos) * (1.0 + cos), 0.0))
-    with np.errstate(divide='ignore'):
-        return np.where(rho == 0.0, UNLIMITED, L * L1 * high / np.abs(rho))
+    sin2 = (1.0 - cos) * (1.0 + cos)
+    lever = L * L1 * np.sqrt(np.where(sin2 > 0.0, sin2, 0.0)) / np.where(rho == 0.0, 1.0, np.abs(rho))
+    return np.where(sin2 > 0.0, np.where(rho == 0.0, UNLIMITED, lever), 0.0)        # also of no number
 
 
 class _Clusters:
