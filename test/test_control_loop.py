@@ -16,6 +16,8 @@ class Clock:
     def now(self):
         return self.ns
 
+    spent = now
+
     def sleep_until(self, deadline):
         self.slept.append(deadline)
         self.ns = max(self.ns, deadline + self.late)
@@ -219,17 +221,33 @@ def test_a_chore_that_waited_too_long_is_done_and_told(clock):
     assert done and cycles.loop.forced_chores >= 1
 
 
+def test_a_chore_that_took_long_once_is_done_again(clock):
+    cycles = Cycles(clock)
+    done = []
+
+    def chore():
+        clock.ns += 100_000 if done else 3 * PERIOD
+        done.append(clock.ns)
+
+    cycles.loop.chore(chore, 0.0)
+    cycles.spin(3000 * PERIOD)
+    assert len(done) > 1900 and cycles.loop.forced_chores == 1
+
+
 def test_what_a_cycle_tells_of_itself_is_in_the_records(clock):
     def cycle(now, dt):
-        loop.published(age=700_000, publishing=30_000, computation=50_000)
+        clock.ns += 80_000
         loop.computed(4_000)
         loop.computed(5_000)
+        loop.published(age=700_000, publishing=30_000, computation=50_000)
+        clock.ns += PERIOD          # tells others
 
     loop = ControlLoop(PERIOD, cycle, clock=clock)
     loop.turn()
     loop.records.fold()
     greatest = {name: histogram.greatest for name, histogram in loop.records.histograms.items()}
-    assert greatest == {'execution': 0, 'lateness': 0, 'age': 700_000, 'publishing': 30_000, 'computation': 50_000,
+    assert loop.records.overruns == 1
+    assert greatest == {'execution': 80_000, 'lateness': 0, 'age': 700_000, 'publishing': 30_000, 'computation': 50_000,
                         'mathematics': 9_000}
 
 
@@ -249,10 +267,12 @@ def test_the_steady_clock_sleeps_until_its_deadline():
 
 def test_a_deferred_log_writes_later_and_keeps_its_size():
     lines = []
-    log = DeferredLog(lines.append)
+    log = DeferredLog(lambda level, text: lines.append(f'{level}: {text}'))
     for k in range(WAITING + 3):
-        log(f'{k}')
+        log('info', k)
     assert lines == [] and log.lost == 3
-    for _ in range(WAITING + 1):
-        log.flush()
-    assert lines == [f'{k}' for k in range(3, WAITING + 3)]
+    log.flush()
+    assert lines == ['info: 3']
+    log.flush_all()
+    log.flush()
+    assert lines == [f'info: {k}' for k in range(3, WAITING + 3)]

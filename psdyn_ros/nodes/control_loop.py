@@ -21,8 +21,8 @@ LONGEST_RESERVE = 200_000       # ns
 SILENCE = 1.5                   # periods after which a cycle comes without a request
 CALLBACKS = 64                  # between two cycles
 PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
-MARGIN = 2.0                    # times what a chore took at most, that must be left before the next cycle
-FIRST = 500_000                 # ns that a chore is thought to take before it was done once
+MARGIN = 1.5                    # times what a chore took at most, that must be left before the next cycle
+FIRST = 200_000                 # ns that a chore is thought to take before it was done once
 WAITING = 64                    # lines that a log keeps
 FOLDING = 0.1                   # s between two times that records are sorted in
 SECOND = 1_000_000_000
@@ -32,6 +32,7 @@ class SteadyClock:
     """The clock of loops; those of tests are made of numbers."""
 
     now = staticmethod(time.monotonic_ns)
+    spent = staticmethod(time.thread_time_ns)       # of processor time; what others took away is no work
 
     @staticmethod
     def sleep_until(deadline):
@@ -42,21 +43,26 @@ class SteadyClock:
 
 
 class Chore:
-    """Something to do between cycles, once in a period [ns]."""
+    """Something to do between cycles, once in a period [ns]; 0: as often as there is room."""
 
     def __init__(self, work, period, now):
         self._work, self.period = work, period
         self.due = now + period
-        self.longest = FIRST        # ns, of the last times, slowly forgotten
+        self.longest = FIRST        # ns of processor time that it took at most, forgotten by and by
         self.forced = 0             # times it was done without room
 
-    def done(self, clock):
-        """Do it and learn how long it takes."""
-        began = clock.now()
+    def done(self, clock, forced=False):
+        """Do it and learn how long it takes; forced: it was known too long, which it may not be any more."""
+        began = clock.spent()
         self._work()
-        now = clock.now()
-        self.longest = max(now - began, self.longest - self.longest // 64)
-        self.due = max(self.due + self.period, now)
+        took = clock.spent() - began
+        self.longest = took if forced else max(took, (self.longest + took) // 2)
+        self.forced += forced
+        self.due = max(self.due + self.period, clock.now())
+
+    def put_off(self):
+        """There was no room: in the long run it is tried all the same, should it have become quicker."""
+        self.longest -= self.longest >> 10
 
 
 class ControlLoop:
@@ -79,6 +85,7 @@ class ControlLoop:
         self._served = 0            # callbacks since the last cycle
         self.crowded = 0            # times that the callbacks were as many as are allowed
         self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
+        self._out = None            # ns at which the command was out
         self.chore(lambda: self.records.fold(), FOLDING)
 
     def chore(self, work, seconds):
@@ -95,7 +102,11 @@ class ControlLoop:
         self._requested = began
 
     def published(self, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN):
-        """To be called within a cycle: ns that its record shall hold, see `CycleRecords.add`."""
+        """To be called within a cycle, when the command is out: ns that its record shall hold, see `CycleRecords.add`.
+
+        What the cycle does after that, such as telling others about it, is not part of its execution time.
+        """
+        self._out = self._clock.now()
         self._age, self._publishing, self._computation = age, publishing, computation
 
     def computed(self, ns):
@@ -147,12 +158,13 @@ class ControlLoop:
     def _run(self, began, lateness, missed):
         self._served = 0
         self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
+        self._out = None
         dt = self.period if self._last is None else began - self._last
         self._last = began
         self._cycle(began, dt / SECOND)
         end = self._clock.now()
-        self.records.add(end - began, lateness, missed, self._age, self._publishing, self._computation,
-                         self._mathematics)
+        self.records.add((self._out or end) - began, lateness, missed, self._age, self._publishing, self._computation,
+                         self._mathematics, end - began)
         self._due = self._due + self.period if self._timer else end + round(SILENCE * self.period)
 
     def _do_chores(self):
@@ -162,22 +174,22 @@ class ControlLoop:
             if chore.due <= now:
                 forced = now - chore.due > PATIENCE
                 if forced or self.has_room(MARGIN * chore.longest):
-                    chore.forced += forced
-                    chore.done(self._clock)
+                    chore.done(self._clock, forced)
                     return
+                chore.put_off()
 
 
 class DeferredLog:
     """Lines that are logged between cycles: a call costs an append; beyond WAITING of them the oldest are lost.
 
-    write  function of the log, such as those of `node.get_logger()`: takes one line
+    write  function that logs a line; it gets what the call got
     """
 
     def __init__(self, write):
         self._write, self._lines = write, deque(maxlen=WAITING)
         self.lost = 0
 
-    def __call__(self, line):
+    def __call__(self, *line):
         """Keep a line."""
         self.lost += len(self._lines) == WAITING
         self._lines.append(line)
@@ -185,4 +197,9 @@ class DeferredLog:
     def flush(self):
         """Write the oldest line; to be a chore."""
         if self._lines:
-            self._write(self._lines.popleft())
+            self._write(*self._lines.popleft())
+
+    def flush_all(self):
+        """Write all lines, when there is time."""
+        while self._lines:
+            self.flush()

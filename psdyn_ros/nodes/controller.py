@@ -30,11 +30,11 @@ from rclpy.parameter_service import ParameterService
 from std_srvs.srv import SetBool, Trigger
 
 from ..control.core_status import status
-from ..control.fault_table import Result
+from ..control.fault_table import Result, State
 from ..control.safety_states import SafetyError
 from ..model.errors import PsdynError
 from . import controller_setup, executor, pacing, parameters, realtime
-from .control_loop import ControlLoop
+from .control_loop import ControlLoop, DeferredLog
 from .controller_gains import Gains
 from .controller_inputs import ControllerInputs
 from .controller_outputs import ControllerDiagnostics, ControllerOutputs
@@ -44,7 +44,8 @@ from .publishers import Publishers
 from .rejections import Rejections, brief
 from .trajectory_checks import TrajectoryChecks
 
-POLL = SECOND               # ns between two looks at who else publishes
+POLL = 1.0                  # s between two looks at who else publishes
+FLUSH = 0.01                # s between two lines of the log
 PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
 
 
@@ -61,7 +62,8 @@ class Controller:
         self._now = None                # function that gives ns on the clock of the stamps
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._services, self._measures = [], ()
-        self._polled = self._reported = -PATIENCE
+        self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
+        self._reported = -PATIENCE
         self._autostart = Autostart(node) if p.autostart else None
         node.add_on_set_parameters_callback(self._judge)
         node.add_post_set_parameters_callback(self._take)
@@ -93,7 +95,7 @@ class Controller:
             law = setup.make_law(1.0 / p.rate)
             self._gains = Gains(node, law, p.bandwidth)
             pacing.require_rate(p.rate, controller_setup.Rehearsal(setup, p), 'one control cycle')
-            core = self._core = setup.make_core(p, law, node.get_parameter('use_sim_time').value, self._say)
+            core = self._core = setup.make_core(p, law, node.get_parameter('use_sim_time').value, self._lines)
             self._outputs = ControllerOutputs(node, setup.machine, setup.declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
@@ -119,7 +121,7 @@ class Controller:
 
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
-        self._look_around(time.monotonic_ns())
+        self._look_around()
         self._core.activate(time.monotonic_ns(), self._inputs.ros_now())
         self._restart_loop()
 
@@ -146,7 +148,13 @@ class Controller:
 
     def _restart_loop(self):
         p = self._p
-        self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
+        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
+        loop.chore(self._tell_statistics, 1.0 / p.report_rate)
+        loop.chore(self._report, 1.0 / p.report_rate)
+        loop.chore(self._look_around, POLL)
+        loop.chore(self._collect_garbage, POLL)
+        loop.chore(self._lines.flush, FLUSH)
+        loop.chore(self._checks.advance, 0.0)
 
     def _release(self):
         node = self._node
@@ -173,20 +181,9 @@ class Controller:
                 self._autostart = None
         seconds = executor.WAKE_UP if self._autostart is None else Autostart.PERIOD
         if self._loop is None:
-            self._report_if_due(time.monotonic_ns())
+            self._report_if_due()
             return seconds
-        cycles = self._loop.records.cycles
-        seconds = min(seconds, self._loop.turn())
-        if self._loop.records.cycles != cycles:
-            now = time.monotonic_ns()
-            # one thing between two cycles
-            if self._checks.pending:
-                self._checks.advance(now)
-            elif now - self._polled > POLL:
-                self._look_around(now)
-            else:
-                self._report_if_due(now)
-        return seconds
+        return min(seconds, self._loop.turn())
 
     def _on_state(self, began):
         self._loop.request(began)
@@ -222,13 +219,14 @@ class Controller:
             now = time.monotonic_ns()
             self._cycle(now, (now - last) / SECOND)
             last = now
+        self._lines.flush_all()
         if not core.finished:
             self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
-        self._report(now)
+        self._report()
 
-    def _look_around(self, now):
+    def _look_around(self):
         """See who else publishes; 0.1 ms for each topic."""
-        self._polled = now
+        now = time.monotonic_ns()
         for name, publishers in (('rival_commands', self._rivals), ('rival_states', self._sources)):
             rivals = publishers.rivals()
             self._core.report(now, name, Result.FAIL if rivals else Result.PASS, rivals)
@@ -295,22 +293,27 @@ class Controller:
 
     # reports
 
-    def _report_if_due(self, now):
-        if now - self._reported > SECOND / self._p.report_rate:
-            self._report(now)
+    def _report_if_due(self):
+        if time.monotonic_ns() - self._reported > SECOND / self._p.report_rate:
+            self._report()
 
-    def _report(self, now):
-        self._reported = now
+    def _collect_garbage(self):
+        if self._core.states.state is State.STANDBY:
+            realtime.collect_young()
+
+    def _tell_statistics(self):
+        self._outputs.statistics(self._loop.records.statistics())
+
+    def _report(self):
+        self._reported = time.monotonic_ns()
         core, records = self._core, self._loop.records if self._loop is not None else None
         values = {'lifecycle': self._node.lifecycle, 'rejected messages': self._rejections.total,
                   **{f'rejected {topic}': count for topic, count in self._rejections.counts.items()},
                   'resident memory [MiB]': realtime.resident_memory() / 2**20}
         if core is not None:
-            records.fold()
-            statistics = records.statistics()
-            self._outputs.statistics(statistics)
             values |= {'cycles': records.cycles, 'missed slots': records.missed, 'longest run missed':
-                       records.longest_missed, 'execution p99 [ms]': float(statistics[3] * 1e3), **status(core)}
+                       records.longest_missed, 'execution p99 [ms]':
+                       float(records.histograms['execution'].percentiles(99.0)[0] * 1e3), **status(core)}
         self._diagnostics.publish(time.time_ns() if self._now is None else self._now(), self._node.lifecycle,
                                   self._node.refusal, None if core is None else core.states, values)
 

@@ -118,22 +118,23 @@ class CycleRecords:
         self.overruns = 0           # cycles that ended after the next one was due, or came after a missed slot
 
     def add(self, execution, lateness=UNKNOWN, missed=0, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN,
-            mathematics=UNKNOWN):
+            mathematics=UNKNOWN, total=0):
         """Record one cycle, durations in ns, UNKNOWN where one was not measured.
 
-        execution    >= 0, from its beginning to the end of its last publication
+        execution    >= 0, from its beginning to the moment at which its command was out
         lateness     from the instant it was due to its beginning; with missed slots, of the first of them
         missed       slots just before it that had no cycle
         age          of its input when its output was published
         publishing   time within the calls that publish
         computation  time from the input to the output, messages aside
         mathematics  of it, time within the control law and the output gate
+        total        from its beginning to its end, where that is later than its command
         """
         self.cycles += 1
         if missed:
             self._miss(lateness, missed)
             lateness = lateness if lateness < 0 else lateness - missed * self.period
-        if missed or execution + (lateness if lateness > 0 else 0) > self.period:
+        if missed or max(execution, total) + max(lateness, 0) > self.period:
             self.overruns += 1
         ring, place = self._ring, len(QUANTITIES) * self._pending
         ring[place] = execution

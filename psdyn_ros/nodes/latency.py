@@ -43,6 +43,7 @@ PATIENCE = 10.0         # s for a service to answer
 WAIT = 0.02             # s that nothing may come while no loop is served
 DURATION = 60.0         # s of the motion to where the machine is
 TRY_AGAIN = 0.1         # s between two looks at whether the controller follows
+TELL_AGAIN = 3.0        # s that it may take to check the trajectory
 
 
 class LatencyError(PsdynError):
@@ -169,13 +170,14 @@ class Bench:
     def _set_in_motion(self, subject, source):
         """Let the controller follow a trajectory to where it is; whatever its sub-state is, it gets what leads on."""
         source.forget_state()
-        deadline = time.monotonic() + START_UP
+        deadline, told = time.monotonic() + START_UP, 0.0
         while (state := source.state) is not State.RUN:
             if state is State.SAFE:
                 self._call(subject, 'reset', None, source)
             elif state is State.STANDBY:
                 self._call(subject, 'enable', True, source)
-            elif state is State.HOLD:
+            elif state is State.HOLD and time.monotonic() - told > TELL_AGAIN:
+                told = time.monotonic()
                 self._clients[subject, 'trajectory'].publish(self._trajectory)
             self._through(TRY_AGAIN, source)
             if time.monotonic() > deadline:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from scipy.stats import binom
 
 from ..validation.figure_style import BLACK, BLUE, DPI, VERMILLION
@@ -99,6 +100,11 @@ def picture(results):
             axes.axvline(1e6 / rate, color='#888888', linewidth=0.8, linestyle=':')
             axes.grid(True, color='#dddddd', linewidth=0.6)
             axes.set_title(f'{title}, {rate:g} Hz, {trigger}', fontsize='small')
+            axes.set_xscale('log')
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            if len(axes.get_lines()) == 1:
+                axes.text(0.5, 0.5, 'a message begins the cycle:\nit is never late', ha='center', va='center',
+                          transform=axes.transAxes, color='#666666')
         axes_of_row[0].set_ylabel('share of slots beyond')
     for axes in grid[-1]:
         axes.set_xlabel('µs (dotted: the period)')

@@ -1,5 +1,7 @@
 """A trajectory is checked in slices between control cycles; the newest one counts."""
 
+import time
+
 from ..control.trajectory import TrajectoryError
 from ..model.errors import PsdynError
 
@@ -34,12 +36,14 @@ class TrajectoryChecks:
         except PsdynError as error:
             self._refuse(error)
 
-    def advance(self, now):
-        """Check a slice; now: ns of the steady clock."""
+    def advance(self):
+        """Check a slice, where there is one to check."""
+        if not self.pending:
+            return
         try:
             if not self._candidate.advance(self._budget):
                 return
-            self._core.accept(self._candidate, now)
+            self._core.accept(self._candidate, time.monotonic_ns())
         except PsdynError as error:
             self.forget()
             self._refuse(error)
