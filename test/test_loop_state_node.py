@@ -262,15 +262,25 @@ def test_efforts_from_pressures_are_those_of_the_areas(bench, crane):
     b = bench(effort_source='pressures', hydraulics=str(path))
     q = crane.joint_state(crane.initial_position)[1]
     b.state(crane.joints, q, 0.0 * q, np.ones(8))
-    assert len(b.full[-1].effort) == 0 and 'efforts are not known' in b.report()[1]
+    assert len(b.full[-1].effort) == 0 and 'efforts are not known: no pressures came' in b.report()[1]
     cylinders = read_hydraulics(path, crane.actuators).cylinders
     pressures = np.array([[5e6, 1e6], [2e6, 3e6], [1e6, 0.0]])
-    b.work._forces._pressures.fresh = lambda: pressures
+    telemetry = conversions.LabelledArrayWriter(tuple(cylinders), ('stamp', 'pressure_b', 'supply_pressure',
+                                                                   'pressure_a'))
+    (hear,) = (one.callback for one in b.node.subscriptions if one.topic_name.endswith('hydraulic_telemetry'))
+    telemetry.values[:] = np.column_stack([np.full(3, 0.003), pressures[:, 1], np.full(3, 1e7), pressures[:, 0]])
+    hear(telemetry.message)
     b.state(crane.joints, q, 0.0 * q)
     expected = {name: a * cylinder.area_a - c * cylinder.area_b
                 for (name, cylinder), (a, c) in zip(cylinders.items(), pressures)}
     found = dict(zip(b.actuators[-1].name, b.actuators[-1].effort))
     assert np.isnan(found.pop('slew')) and found == pytest.approx(expected)
+    telemetry.values[0, 1] = NAN
+    hear(telemetry.message)                             # refused: the ones before go on
+    b.state(crane.joints, q, 0.0 * q)
+    assert len(b.full[-1].effort) == 8 and b.report()[2]['rejected messages'] == '1'
+    b.state(crane.joints, q, 0.0 * q, stamp=10**9)
+    assert len(b.full[-1].effort) == 0 and 'pressures are 0.997 s older than the state' in b.report()[1]
     with pytest.raises(ParameterError, match='needs the parameter hydraulics'):
         bench(effort_source='pressures')
 

@@ -28,7 +28,7 @@ from ..model.errors import PsdynError
 from ..model.hydraulics import read_hydraulics
 from . import conversions, executor, pacing, parameters
 from .conversions import SECOND, MessageError
-from .pressures import PressureError, Pressures, pressure_monitor
+from .pressures import PressureInputs
 from .rejections import Rejections, brief
 from .robot_description import load_machine
 
@@ -93,7 +93,7 @@ class LoopStateNode:
         self._stamp, self._arrival, self._refused = stamp, now, None
         self._last = position, completed
         self._answered += 1
-        self._publish(stamp, completed, effort[self._actuated] if self._forces is None else self._forces.now())
+        self._publish(stamp, completed, effort[self._actuated] if self._forces is None else self._forces.at(stamp))
 
     def _spread(self, places, values):
         """(joints,) values of a message in the order of the machine; NaN where it has none."""
@@ -199,20 +199,26 @@ class _Forces:
         self._rows = [machine.actuators.index(name) for name in cylinders]
         self._areas = np.array([[cylinder.area_a, -cylinder.area_b] for cylinder in cylinders.values()])
         self._count = len(machine.actuators)
-        self._pressures = Pressures(
-            node, tuple(cylinders), p.pressure_source, p.pressure_topic,
-            monitor=lambda: pressure_monitor(1.0 / p.state_timeout, p.state_timeout, p.state_timeout),
-            clock=pacing.clock_of(node), steady=time.monotonic_ns, reject=rejections.add)
+        self._oldest = round(p.state_timeout * SECOND)
+        self._last = None       # (stamp in ns, pressures (cylinders, 2) in Pa)
         self.trouble = ''       # why they are not known
+        PressureInputs(node, tuple(cylinders), p.pressure_source, p.pressure_topic, take=self._take,
+                       reject=lambda error: rejections.add('pressures', error, time.monotonic_ns()))
 
-    def now(self):
-        """(actuators,) N; NaN of those that no cylinder drives, and of all without fresh pressures."""
+    def _take(self, stamp, pressures, supply):
+        self._last = stamp, pressures
+
+    def at(self, stamp):
+        """(actuators,) N about the time of a stamp [ns]; NaN of those that no cylinder drives, or of all."""
         force = np.full(self._count, np.nan)
-        try:
-            force[self._rows] = (self._pressures.fresh() * self._areas).sum(axis=1)
+        if self._last is None:
+            self.trouble = 'efforts are not known: no pressures came'
+        elif abs(stamp - self._last[0]) > self._oldest:
+            self.trouble = (f'efforts are not known: the last pressures are {(stamp - self._last[0]) / SECOND:.3g} s '
+                            'older than the state')
+        else:
             self.trouble = ''
-        except PressureError as error:
-            self.trouble = f'efforts are not known: {error}'
+            force[self._rows] = (self._last[1] * self._areas).sum(axis=1)
         return force
 
 

@@ -1,4 +1,4 @@
-"""Chamber pressures of cylinders out of messages, gauge, and whether they can still be acted upon."""
+"""Chamber pressures of cylinders out of messages, gauge."""
 
 import math
 
@@ -7,8 +7,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import FluidPressure
 from std_msgs.msg import Float64MultiArray
 
-from ..control.state_monitor import StateMonitor, Verdict
-from ..model.errors import PsdynError, did_you_mean
+from ..model.errors import did_you_mean
 from .conversions import SECOND, MessageError, stamp_to_ns
 
 ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
@@ -17,10 +16,6 @@ NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 WANTED = ('pressure_a', 'pressure_b', 'supply_pressure', 'stamp')     # columns of the telemetry
 TELEMETRY, PORTS = 'telemetry', 'ports'
 TOPICS = {TELEMETRY: 'simulator/hydraulic_telemetry', PORTS: 'simulator/pressure'}
-
-
-class PressureError(PsdynError):
-    """No pressures that can be acted upon."""
 
 
 class TelemetryReader:
@@ -114,44 +109,6 @@ class PressureInputs:
                 self._told = oldest
                 self._take(oldest, self._values.copy(), None)
         return take
-
-
-class Pressures:
-    """The last good pressures of all cylinders, and whether they are fresh.
-
-    Further arguments as `PressureInputs`.
-
-    monitor     function that makes a `StateMonitor`
-    clock       function that gives ns on the clock of the stamps
-    steady      function that gives ns on a steady clock
-    reject      function of (topic, reason, steady ns)
-    """
-
-    def __init__(self, node, cylinders, source, topic, *, monitor, clock, steady, reject):
-        self.values = np.zeros((len(cylinders), 2))     # Pa gauge
-        self.supply = None                              # Pa gauge; None where nobody tells
-        self._clock, self._steady, self._reject, self._monitor = clock, steady, reject, monitor()
-        PressureInputs(node, cylinders, source, topic, take=self._take,
-                       reject=lambda error: reject('pressures', error, steady()))
-
-    def fresh(self):
-        """`values`; PressureError where they are too old."""
-        if self._monitor.silent(self._steady()):
-            raise PressureError('no pressures, or none that are fresh')
-        return self.values
-
-    def _take(self, stamp, values, supply):
-        now = self._steady()
-        verdict = self._monitor.judge(stamp, self._clock(), now, values.ravel(), np.zeros(values.size))
-        if verdict in (Verdict.ACCEPTED, Verdict.RESTARTED):
-            self.values, self.supply = values, supply
-        else:
-            self._reject('pressures', verdict.value, now)
-
-
-def pressure_monitor(rate, timeout, skew):
-    """A `StateMonitor` for pressures, which may jump."""
-    return StateMonitor(1.0 / rate, timeout, skew, math.inf)
 
 
 def _check_range(values):
