@@ -26,13 +26,13 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import rclpy
 import yaml
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from psdyn_ros.nodes.executor import make_executor
+from psdyn_ros.nodes.executor import run
 
 PLUGIN = 'joint_state_topic_hardware_interface/JointStateTopicSystem'
 FORWARD = 'forward_command_controller/ForwardCommandController'
@@ -167,26 +167,12 @@ class Manager:
 
 
 def _parameter(node, name, default):
-    return node.declare_parameter(name, default).value
+    return node.get_parameter_or(name, Parameter(name, value=default)).value
 
 
 def main():
-    """Run until a signal comes; an exception is the end, with code 1."""
-    rclpy.init()
-    node = rclpy.create_node('controller_manager')
-    executor = make_executor()
-    executor.add_node(node)
-    try:
-        Manager(node)
-        while rclpy.ok():
-            executor.spin_once(timeout_sec=0.2)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        executor.shutdown()
-        node.destroy_node()
-        rclpy.try_shutdown()
-    return 0
+    """Run until a signal comes; an exception is the end, with code 70."""
+    return run('controller_manager', Manager)
 
 
 if __name__ == '__main__':

@@ -74,7 +74,7 @@ def test_joints_that_do_not_fix_a_loop_are_rejected_by_name(excavator):
 
 
 def test_gains_and_starts_are_of_coordinates_and_efforts_of_actuators(excavator):
-    assert [p.name for p in parameters.gains(excavator, 8.0)][::2] == [
+    assert [p.name for p in parameters.gains(excavator, 8.0)][::3] == [
         f'gains.{name}.p' for name in excavator.coordinates]
     assert [p.default for p in parameters.initial_positions(excavator)] == excavator.initial_position.tolist()
     balloon = psdyn_ros.load(URDF / 'balloon.urdf', allow_unphysical=True)
@@ -182,7 +182,7 @@ def test_a_balloon_flies_from_its_parameter_file_with_its_external_forces(balloo
 ])
 def test_the_controller_refuses_with_two_what_it_cannot_control(tmp_path, arguments, says):
     with graph(tmp_path, '/refused') as g:
-        process = g.start('controller', *arguments)
+        process = g.start('controller', *arguments, '-p', 'autostart:=true')
         g.until(lambda: process.poll() is not None, START_UP)
         assert process.poll() == 2
         assert says in g.said('controller') and 'Traceback' not in g.said('controller')
@@ -191,14 +191,15 @@ def test_the_controller_refuses_with_two_what_it_cannot_control(tmp_path, argume
 @pytest.mark.dds
 def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
     m = psdyn_ros.load(URDF / 'five_bar.urdf', initial=LOW)
-    machine = ('-p', f'robot_description:={URDF / "five_bar.urdf"}',
-               '-p', 'assembly:=' + ' '.join(f'{name}={value}' for name, value in LOW.items()))
+    assembly = '-p', 'assembly:=' + ' '.join(f'{name}={value}' for name, value in LOW.items())
+    machine = ('-p', f'robot_description:={URDF / "five_bar.urdf"}', *assembly)
     with graph(tmp_path, '/low') as g:
         states = g.listen(JointState, 'joint_states')
         commands = g.listen(JointState, 'controller/joint_commands')
         trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
         g.start('simulator', *machine, '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
-        g.start('controller', *machine, '-p', 'state_timeout:=0.2')
+        g.start_controller(*assembly, machine='five_bar')
+        g.enable()
         g.until(lambda: states and commands and trajectories.get_subscription_count(), START_UP)
         target = m.initial_position + [0.2, -0.1]
         names, q, _, _ = m.joint_state(target)

@@ -137,7 +137,10 @@ class ControllerInputs:
             f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
 
     def _take_pressures(self, stamp, values, supply):
-        self._core.take_pressures(stamp, self.ros_now(), time.monotonic_ns(), values, supply)
+        now = time.monotonic_ns()
+        refused = self._core.take_pressures(stamp, self.ros_now(), now, values, supply)
+        if refused:
+            self._rejections.add('pressures', refused, now)
 
     def _reject_pressures(self, error):
         self.reject('pressures', error, 'pressures_not_finite')
