@@ -101,8 +101,9 @@ def wrong_oil(areas, valves, friction):
     cylinders = {}
     for name, one in oil().cylinders.items():
         flows = tuple(valves * flow for flow in one.valve.nominal_flow)
-        rubbing = replace(one.friction, coulomb=friction * one.friction.coulomb, viscous=friction * one.friction.viscous)
-        cylinders[name] = replace(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, friction=rubbing,
+        seals = one.friction
+        seals = replace(seals, coulomb=friction * seals.coulomb, viscous=friction * seals.viscous)
+        cylinders[name] = replace(one, bore=areas**0.5 * one.bore, rod=areas**0.5 * one.rod, friction=seals,
                                   valve=replace(one.valve, nominal_flow=flows))
     return replace(oil(), cylinders=cylinders)
 
@@ -157,7 +158,7 @@ def wandering(seed, duration=12.0):
 REFERENCES = {
     'demonstration': lambda: out_and_back((0.20, 0.20, 0.20), (0.18, 0.18, 0.25)),
     'reaching out': lambda: out_and_back((0.25, 0.20, 0.50), (0.20, 0.18, 0.25)),
-    'heavy': lambda: out_and_back((0.28, 0.20, 0.70), (0.20, 0.18, 0.30)),
+    'heavy': lambda: out_and_back((0.28, 0.20, 0.70), (0.18, 0.18, 0.30)),
     'wandering': lambda: wandering(SEED),
 }
 

@@ -25,9 +25,10 @@ class ValveControl(ValveLaw):
         self.needs_pressures = VALVE in self.tiers
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
+        modes = self._modes()
         if bandwidth is None:
-            bandwidth = default_bandwidth(self._modes(), self.lag + period)
-        return torque_gains(self.load.mechanism, self._law['tier'], bandwidth, effort_bandwidth)
+            bandwidth = default_bandwidth(modes, self.lag + period)
+        return torque_gains(self.load.mechanism, self._law['tier'], modes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Use these `ValveGains` from the next update on."""

@@ -14,7 +14,8 @@ from ..kernels.valve_control import PRESSURE
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
 LOWEST = 1.0            # rad/s
-PID_SHARE = 0.15        # of an axis's own mode
+PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane, wherever it stands
+FLOW_SHARE = 0.2        # of an axis's own mode
 EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level
 INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 it would be at its limit of stability
 PRESSURE_FILTER = 1000.0        # rad/s
@@ -100,19 +101,26 @@ def driven_inertia(manipulator):
     return inertia
 
 
-def torque_gains(manipulator, tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+def own_modes(manipulator, modes):
+    """Return the mode (actuators,) [rad/s] of each axis while the others rest; infinite where it is locked."""
+    return np.sqrt(modes.stiffness / driven_inertia(manipulator))
+
+
+def torque_gains(manipulator, tiers, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
     """Return the `ValveGains` of a bandwidth w [rad/s] for tiers (actuators,), those of `kernels/valve_control.py`.
 
-    effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position in it at w / 2, flow feedback w / 2:
-    for w = 10 those tried on the crane.
+    modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
+    in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10
+    those tried on the crane.  Its telescope halves its errors by that when areas and valves are not as believed.
     """
     w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
     by_flow = np.asarray(tiers) > PRESSURE
+    flow = np.clip(FLOW_SHARE * own_modes(manipulator, modes), 0.5 * w, 0.75 * w)
     return ValveGains(
         inertia=driven_inertia(manipulator),
         stiffness=np.where(by_flow, 0.25 * w**2, v**2), damping=np.where(by_flow, w, 2.0 * v),
         integral=np.where(by_flow, 0.01 * w**3, INTEGRAL_SHARE * v**3),
-        flow_stiffness=0.5 * w * full, flow_integral=0.15 * w**2 * full,
+        flow_stiffness=flow, flow_integral=0.6 * flow**2,
         flow_decoupling=0.3 * full, force_gain=w * full, error_filter=ERROR_FILTER * full,
         pressure_filter=PRESSURE_FILTER * full, blend=BLEND * full)
 
@@ -120,10 +128,9 @@ def torque_gains(manipulator, tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDT
 def pid_bandwidth(manipulator, modes, lag):
     """Return the bandwidths (actuators,) [rad/s] that the hydraulic modes allow PID, which cannot damp them.
 
-    Each axis for itself, from its mode while the others rest; 1.5 times this still works on the crane.  modes, lag as
-    in `default_bandwidth`.
+    Each axis for itself, from its mode while the others rest.  modes, lag as in `default_bandwidth`.
     """
-    return np.minimum(PID_SHARE * np.sqrt(modes.stiffness / driven_inertia(manipulator)), LAG_SHARE / lag)
+    return np.minimum(PID_SHARE * own_modes(manipulator, modes), LAG_SHARE / lag)
 
 
 def pid_gains(tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
