@@ -1,0 +1,144 @@
+"""kill -9 and SIGSTOP of the controller at random phases: when the receiver gives its safe output, and what moves after.
+"""
+
+import multiprocessing
+import signal
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from ..control.fault_table import State
+from .wire_bench import WireError
+
+STOP_EVERY = 5          # of so many cycles one stops the process instead of killing it
+SETTLED = 0.7           # s after the safe output in which the machine comes to rest
+MOVED = 0.005           # m or rad that count as a motion
+HANG = (0.3, 1.0)       # s for which a process is stopped
+RUNNING = (0.2, 0.8)    # s of motion before
+AFTERWARDS = 0.5        # s that are watched after a process went on
+NULL_PERIOD = 0.002     # s
+
+
+class Kill(NamedTuple):
+    """One cycle."""
+
+    way: str
+    """'kill -9' or 'SIGSTOP'."""
+    seconds: float | None
+    """From the signal to the safe output of all cylinders; None: it did not come."""
+    moved: float
+    """m or rad, most, between rest and the next reference."""
+    moved_by: str
+    """What was going on when it moved."""
+    refused: int
+    """Late commands that the receiver refused, of a process that went on."""
+
+
+class NullLoop:
+    """A process that only sleeps and wakes up, in the same minutes: how late is this computer by itself?"""
+
+    def __enter__(self):
+        context = multiprocessing.get_context('spawn')
+        self._end, self._worst = context.Event(), context.Array('d', 3)
+        self._process = context.Process(target=_sleep, args=(self._end, self._worst), daemon=True)
+        self._process.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._process.join(5.0)
+        if self._process.is_alive():
+            self._process.terminate()
+
+    @property
+    def worst(self):
+        """s by which a wake-up was late at most."""
+        return self._worst[0]
+
+    @property
+    def wakes(self):
+        return int(self._worst[1])
+
+    @property
+    def late(self):
+        """Wake-ups that were late by a period or more."""
+        return int(self._worst[2])
+
+
+def _sleep(end, worst):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    due = time.monotonic()
+    while not end.is_set():
+        due += NULL_PERIOD
+        time.sleep(max(0.0, due - time.monotonic()))
+        late = time.monotonic() - due
+        worst[0] = max(worst[0], late)
+        worst[1] += 1
+        if late >= NULL_PERIOD:
+            worst[2] += 1
+            due += NULL_PERIOD * int(late / NULL_PERIOD)
+
+
+def run(bench, cycles, seed, progress=lambda text: None):
+    """Yield a `Kill` for each cycle on a `WireBench`."""
+    rng = np.random.default_rng(seed)
+    present, ready = bench.contestant(), bench.contestant()
+    at_rest = None          # where the machine stood when it had come to rest
+    for cycle in range(cycles):
+        bench.until(lambda: present.is_up, 60.0, f'{present.name} to come up')
+        present.configure()
+        present.activate()
+        moved, by = _moved(bench, at_rest, 0.0, 'a new process, active')
+        present.enable()
+        bench.through(0.05)
+        moved, by = max((moved, by), _moved(bench, at_rest, moved, 'a new process, enabled'))
+        if {State.RUN, State.DEGRADED} & present.states:
+            moved, by = np.inf, 'a new process ran without a reference'
+        present.follow(bench.motion(rng))
+        bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
+        bench.through(rng.uniform(*RUNNING))
+        time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
+        hang = cycle % STOP_EVERY == STOP_EVERY - 1
+        seconds = _signalled(bench, present, signal.SIGSTOP if hang else signal.SIGKILL)
+        bench.through(SETTLED)
+        at_rest, refused = bench.position.copy(), 0
+        if hang:
+            refused = _go_on(bench, present, rng)
+            went, what = _moved(bench, at_rest, 0.0, 'the process that had been stopped')
+            moved, by = max((moved, by), (went, what))
+        present.end()
+        progress(f'cycle {cycle + 1} of {cycles}')
+        yield Kill('SIGSTOP' if hang else 'kill -9', seconds, moved, by if moved > MOVED else '', refused)
+        present = ready
+        if cycle + 2 < cycles:
+            ready = bench.contestant()
+    ready.end()
+
+
+def _signalled(bench, contestant, number):
+    """Send a signal; s until all cylinders are at their safe outputs."""
+    if contestant.process.poll() is not None:
+        raise WireError(f'{contestant.name} ended by itself:\n{bench.said(contestant.name)}')
+    sent = time.time_ns()
+    contestant.process.send_signal(number)
+    bench.watch(sent)
+    bench.within(lambda: bench.first_safe is not None, 5.0)
+    return None if bench.first_safe is None else (bench.first_safe - sent) * 1e-9
+
+
+def _go_on(bench, contestant, rng):
+    """Let a stopped process go on; how many commands of it were refused."""
+    bench.through(rng.uniform(*HANG))
+    before = bench.rejected()
+    contestant.process.send_signal(signal.SIGCONT)
+    bench.through(AFTERWARDS)
+    return bench.rejected() - before
+
+
+def _moved(bench, at_rest, least, by):
+    """(m or rad by which the machine is away from where it stood, and what is to blame for that)."""
+    if at_rest is None:
+        return 0.0, ''
+    away = float(np.abs(bench.position - at_rest).max())
+    return (away, by) if away > least else (least, '')
