@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_reference_motion import at, load, reference_of
+from test_reference_motion import BOOMS, at, load, reference_of
 
 import psdyn_ros
 from psdyn_ros.control.goal import (
@@ -15,8 +15,6 @@ from psdyn_ros.control.goal import (
     tolerances,
 )
 from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
-
-BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')
 
 
 @pytest.fixture

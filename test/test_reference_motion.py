@@ -16,6 +16,7 @@ from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
 DT = 0.002
 DECELERATION = np.array([0.5, 0.3, 0.3, 0.4])
 AXES = np.eye(4)
+BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')
 
 
 @cache
@@ -55,7 +56,8 @@ def assert_smooth(path, dt=DT, acceleration=None):
         assert (np.abs(a) <= 1.03 * acceleration).all()
 
 
-ACTION = st.tuples(st.sampled_from(['follow', 'positions', 'future', 'past', 'speed', 'stop', 'point', 'sliced']),
+ACTION = st.tuples(st.sampled_from(['follow', 'positions', 'future', 'past', 'speed', 'stop', 'point', 'sliced',
+                                    'booms']),
                    st.floats(-1.0, 1.0), st.integers(0, 3), st.floats(0.0, 0.6), st.sampled_from([0.7, 1.0, 2.0]))
 
 
@@ -108,6 +110,10 @@ def ask(reference, machine, kind, amount, axis, seconds, t, home):
             candidate = reference.consider(Waypoints(machine.actuators, [seconds], [target], still), t)
             while not candidate.advance(1e-5):
                 pass
+        elif kind == 'booms':
+            names, q, _, _ = machine.joint_state(target)
+            angles = [q[names.index(name)] for name in BOOMS]
+            reference.follow(Waypoints(BOOMS, [seconds], [angles], still), t)
         else:
             start = {'future': t + abs(amount), 'past': t - 0.2 * abs(amount)}.get(kind)
             velocities = None if kind == 'positions' else still

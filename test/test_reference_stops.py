@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_reference_motion import DECELERATION, assert_smooth, at, load, reference_of, run
+from test_reference_motion import BOOMS, DECELERATION, assert_smooth, at, load, reference_of, run
 
 from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
-
-BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')
 
 
 @pytest.fixture

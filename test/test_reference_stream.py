@@ -71,6 +71,17 @@ def test_a_stream_that_stops_is_carried_on_for_its_timeout_and_comes_to_rest(cra
     assert reference.progress(end) == 1.0 and reference.progress(0.6) == 0.0
 
 
+def test_far_from_limits_a_point_is_carried_on_as_near_them(crane, rng):
+    """The short form of what follows a point is that of the curve which ends at rest."""
+    home = crane.initial_position
+    limited, short = (reference_of(crane, deceleration=DECELERATION, stream_timeout=TIMEOUT) for _ in range(2))
+    for reference in (limited, short):
+        streamed(reference, home, 0.4, 0.01)
+    limited.ahead(2.0)                      # the whole curve is made for that
+    times = np.linspace(0.39, 0.39 + TIMEOUT, 60)
+    assert [at(short, t) == pytest.approx(at(limited, t), abs=1e-12) for t in times] == [True] * 60
+
+
 def test_a_point_is_not_carried_on_over_a_limit(crane):
     limits = crane.limits
     x = crane.initial_position.copy()

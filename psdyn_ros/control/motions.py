@@ -11,6 +11,7 @@ QUINTIC = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.
                     [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5], [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
                     [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5]])
 EXPONENTS = np.arange(6)
+LOOKS = 10                  # samples of a bridge
 
 
 class Hold:
@@ -167,6 +168,29 @@ class Free:
 def bridge(start, end, before, after):
     """Quintic `Curve` of one segment between two states (3, n), times start and end."""
     h = end - start
-    powers = np.array([1.0, h, h * h])
-    scaled = np.concatenate([before, after]) * np.concatenate([powers, powers])[:, None]
-    return Curve(np.array([start, end]), ((QUINTIC @ scaled) / (h ** EXPONENTS)[:, None])[None])
+    return Curve(np.array([start, end]), ((QUINTIC @ _scaled(h, before, after)) / (h ** EXPONENTS)[:, None])[None])
+
+
+def bridge_rows(start, end, before, after):
+    """(3, LOOKS, n) positions, velocities and accelerations of the `bridge` at times equally spaced."""
+    h = end - start
+    rows = (LOOK @ _scaled(h, before, after)).reshape(3, LOOKS, -1)
+    rows[1] /= h
+    rows[2] /= h * h
+    return rows
+
+
+def _scaled(h, before, after):
+    powers = np.array([[1.0], [h], [h * h]])
+    return np.concatenate([before * powers, after * powers])
+
+
+def _look():
+    shares = np.linspace(0.0, 1.0, LOOKS)[:, None]
+    rates = [np.concatenate([np.zeros(order), [np.prod(range(k, k - order, -1)) for k in range(order, 6)]])
+             for order in range(3)]
+    powers = [shares ** np.maximum(EXPONENTS - order, 0) * rate for order, rate in enumerate(rates)]
+    return np.concatenate(powers) @ QUINTIC
+
+
+LOOK = _look()              # (3 LOOKS, 6) from the scaled states at the ends of a bridge to its samples

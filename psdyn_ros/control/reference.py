@@ -6,16 +6,15 @@ import numpy as np
 
 from ..model.errors import PsdynError
 from .candidate import Candidate
-from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge
+from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows
 from .path_time import PathTime
-from .reference_limits import DECELERATION, ReferenceChecks, ReferenceLimits
+from .reference_limits import ReferenceChecks, ReferenceLimits
 from .stop_motion import EASE, coming_to_rest, halt
 from .stream import Stream, streamed_point
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
 
 SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a state
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
-LOOKS = 12                  # samples of a bridge
 BRIDGES = 8                 # times that the length of a bridge is doubled
 SHORTEST_BRIDGE = 0.02      # s
 COMMANDED = 1e-3            # s; a first point this near to the start says where the start is meant to be
@@ -139,15 +138,15 @@ class ReferenceMotion:
             worst = int(np.abs(gap[0]).argmax())
             raise TrajectoryError(f'{joints[worst]} has moved {abs(gap[0, worst]):.3g} away from the trajectory while '
                                   f'it was looked at, start tolerance {tolerance:.3g}')
-        room = 0.5 * float(min(self._checks.deceleration.min(), DECELERATION))
+        room = 0.5 * float(self._checks.braking.min())
         seconds = max(SHORTEST_BRIDGE, sqrt(6.0 * np.abs(gap[0]).max() / room), 4.0 * np.abs(gap[1]).max() / room)
         left = path.curve.end - at
         for _ in range(BRIDGES):
             seconds = min(seconds, left)
             end = path.curve.end if seconds == left else at + seconds
-            entry = Path(bridge(at, end, here, path.curve.sample(end).copy()), path.map, joints)
-            fault = self._fault(entry)
+            fault = self._fault(path.map, bridge_rows(at, end, here, path.curve.sample(end)))
             if not fault:
+                entry = Path(bridge(at, end, here, path.curve.sample(end)), path.map, joints)
                 entered = Follow(path, self._pace, t, entry)
                 entered.bind(self._pace, t, at)
                 entered.speed_rate = follow.speed_rate
@@ -157,11 +156,10 @@ class ReferenceMotion:
             seconds *= 2.0
         raise TrajectoryError(f'no way from the present motion over to the trajectory keeps the limits: it {fault}')
 
-    def _fault(self, path):
-        """What limit a path of one segment breaks, as the end of a sentence; empty where it breaks none."""
-        shares = np.linspace(0.0, 1.0, LOOKS)
+    def _fault(self, joint_map, rows):
+        """What limit samples (3, N, n) of joints break, as the end of a sentence; empty where they break none."""
         try:
-            x, xd, xdd = path.rows(np.zeros(LOOKS, dtype=int), shares)
+            x, xd, xdd = np.array([joint_map.motion(*rows[:, i]) for i in range(rows.shape[1])]).swapaxes(0, 1)
             states = self._checks.columns(x, xd, xdd)
         except PsdynError as error:
             return f'cannot be followed: {error}'

@@ -64,13 +64,16 @@ class ReferenceChecks:
         self._acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
         self._jerk = self.of_actuators('jerk', limits.jerk, np.inf)
         self.deceleration = self.of_actuators('deceleration', limits.deceleration, np.inf)
+        # of axes that slow down by themselves
+        self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self._jerk).any())
         self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 else None
         self.mapped = self._columns is not None
         self.one_by_one = m.machine.general         # states are closed by iteration
-        self._bounds = (SPEED_MARGIN * self._speed, SPEED_MARGIN * self._acceleration)
+        self._bounds = [SPEED_MARGIN * limit for limit in (self._speed, self._acceleration, self._jerk)]
+        self._lowest, self._highest = self.lower - POSITION_MARGIN, self.upper + POSITION_MARGIN
 
     def of_actuators(self, what, values, otherwise):
         """A number, or (actuators,), as an array of our columns; coordinates that are no actuators get `otherwise`."""
@@ -98,31 +101,28 @@ class ReferenceChecks:
     def fault(self, x, states, start, jerk=None):
         """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.
 
-        x       (N, dof)
+        x       (N, dof), or the last of them (1, dof), which alone is held against singularities then
         states  (3, N, columns) from `columns`
         start   (columns,) positions at the start of the motion: one that begins outside of the limits may come back,
                 or stay, but not go further out
         jerk    (N, columns), or None
         """
         position, velocity, acceleration = states
+        lower, upper = np.minimum(self._lowest, start), np.maximum(self._highest, start)
         # a number that is none satisfies no comparison
-        lower, upper = np.minimum(self.lower, start), np.maximum(self.upper, start)
-        broken = [~((position >= lower - POSITION_MARGIN) & (position <= upper + POSITION_MARGIN)
-                    & (np.abs(position) < np.inf)),
-                  ~(np.abs(velocity) <= self._bounds[0]), ~(np.abs(acceleration) <= self._bounds[1])]
+        kept = [(position >= lower) & (position <= upper), np.abs(velocity) <= self._bounds[0],
+                np.abs(acceleration) <= self._bounds[1]]
         if jerk is not None:
-            broken.append(~(np.abs(jerk) <= SPEED_MARGIN * self._jerk))
-        rows = [bad.any(axis=1) for bad in broken]
-        count = len(position)
-        first = [int(row.argmax()) if row.any() else count for row in rows]
-        row = min(first)
+            kept.append(np.abs(jerk) <= self._bounds[2])
+        row, first = len(position), []
+        if not all(good.all() for good in kept):
+            first = [row if good.all() else int(good.all(axis=1).argmin()) for good in kept]
+            row = min(first)
         near = self._near(x[:row + 1]) if self._gauge is not None else None
-        if near is not None:
+        if near is not None or not first:
             return near
-        if row == count:
-            return None
         kind = first.index(row)
-        i = int(broken[kind][row].argmax())
+        i = int(kept[kind][row].argmin())
         name = self.names[i]
         if kind == 0:
             return row, (f'takes {name} to {position[row, i]:.4g}, outside of [{self.lower[i]:.4g}, '
@@ -133,7 +133,8 @@ class ReferenceChecks:
         return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
 
     def _near(self, x):
-        measures, names = self._gauge.rows(x)
+        measures, names = ([value] for value in self._gauge(x[0])) if len(x) == 1 else self._gauge.rows(x)
+        measures = np.asarray(measures)
         near = measures < self.limits.sigma_stop
         if not near.any():
             return None
@@ -147,7 +148,6 @@ class ReferenceChecks:
         What that adds to the accelerations is half of the deceleration at most, and what their limits leave, but a
         tenth of the deceleration in any case.
         """
-        declared = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
         left = np.where(np.isfinite(self._acceleration), self._acceleration - np.abs(states[2]), np.inf)
-        room = np.clip(left, 0.1 * declared, 0.5 * declared)
+        room = np.clip(left, 0.1 * self.braking, 0.5 * self.braking)
         return float((room / np.maximum(np.abs(states[1]), 1e-9)).min())

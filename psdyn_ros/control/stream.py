@@ -3,15 +3,13 @@
 import numpy as np
 
 from ..model.errors import PsdynError
-from .motions import Free, bridge
+from .motions import Free, bridge, bridge_rows
 from .path_time import Phase
-from .reference_limits import DECELERATION
-from .stop_motion import axes_curve, stopping_phases, way
+from .stop_motion import EASE, axes_curve, stopping_phases, way
 from .trajectory import LARGEST, TrajectoryError
 
 FIRST_INTERVAL = 0.25       # of the stream timeout: in which the first point is led over to
 SHORTEST_LEAD = 0.01        # s in which the reference is led over to a point at least, so that jitter does no harm
-LOOKS = 8                   # samples of the way over to a point
 
 
 class StreamedPoint:
@@ -60,13 +58,40 @@ class Stream:
         self._lead_time = min(max(interval, SHORTEST_LEAD), 0.5 * timeout)
         meet = point.time if point.time >= now + SHORTEST_LEAD else now + self._lead_time
         self.start, self._meet = now, meet
-        self._lead = bridge(now, meet, before, point.carried_on(meet))
+        self._target = point.carried_on(meet)
+        self._lead = bridge(now, meet, before, self._target)
         self._carried = max(max(point.time, now) + timeout - meet, 0.0)
-        self._rest = None       # `Free` motion after that, made where no other point comes before
+        self._fade = min(self._lead_time, self._carried)
+        self._open = None       # whether no limit is near, so that the velocity stays for all of `_carried`
+        self._rest = None       # `Free` motion after the point, made where no other point comes before
 
     def sample(self, t):
         """(x, xd, xdd), each (dof,); valid until the next call."""
-        return self._lead.sample(t) if t < self._meet else self._after().sample(t)
+        if t < self._meet:
+            return self._lead.sample(t)
+        if t < self._meet + self._carried and self._rest is None:
+            if self._open is None:
+                self._open = self._far_from_limits()
+            if self._open:
+                return self._carried_on(t - self._meet)
+        return self._after().sample(t)
+
+    def _carried_on(self, dt):
+        """What `_after` comes to as long as the point is carried on far from every limit."""
+        x, v, a = self._target
+        fade = self._fade
+        if dt < fade:
+            share = dt / fade
+            return x + dt * (v + dt * (0.5 - share / 6.0) * a), v + dt * (1.0 - 0.5 * share) * a, (1.0 - share) * a
+        speed = v + 0.5 * fade * a
+        return x + fade * (v + fade / 3.0 * a) + (dt - fade) * speed, speed, np.zeros_like(x)
+
+    def _far_from_limits(self):
+        x, speed, _ = self._carried_on(self._carried)
+        n, checks = len(x), self._checks
+        reach = x + speed * (EASE + 0.5 * np.abs(speed) / checks.braking[:n])
+        return bool(((reach >= checks.soft_lower[:n]) & (reach <= checks.soft_upper[:n])
+                     & (x >= checks.soft_lower[:n]) & (x <= checks.soft_upper[:n])).all())
 
     @property
     def end(self):
@@ -83,9 +108,8 @@ class Stream:
 
     def _after(self):
         if self._rest is None:
-            state = self._lead.sample(self._meet).T.tolist()
-            phases = [self._phases(i, *axis) for i, axis in enumerate(state)]
-            self._rest = Free(axes_curve(self._meet, *self._lead.sample(self._meet)[:2], phases))
+            phases = [self._phases(i, *axis) for i, axis in enumerate(self._target.T.tolist())]
+            self._rest = Free(axes_curve(self._meet, *self._target[:2], phases))
         return self._rest
 
     def _phases(self, i, x, v, a):
@@ -94,9 +118,9 @@ class Stream:
         The velocity stays less long where a limit is near.
         """
         checks = self._checks
-        deceleration = checks.deceleration[i] if np.isfinite(checks.deceleration[i]) else DECELERATION
+        deceleration = checks.braking[i]
         lower, upper = checks.soft_lower[i], checks.soft_upper[i]
-        fade = min(self._lead_time, self._carried)
+        fade = self._fade
         fading = [Phase(fade, a, -a / fade)] if fade > 0.0 else []
         begin, speed = x + way(v, fading), v + 0.5 * a * fade
         carried = self._carried - fade
@@ -122,10 +146,10 @@ class Stream:
                 i = int(gap.argmax())
                 return (f'the first one has {self._checks.names[i]} {gap[i]:.3g} away from its reference, start '
                         f'tolerance {limits.start_tolerance:.3g}')
-        motion = self._lead.rows(np.zeros(LOOKS, dtype=int), np.linspace(0.0, 1.0, LOOKS))
+        motion = bridge_rows(self.start, self._meet, self._before, self._target)
         try:
             states = self._checks.columns(*motion)
         except PsdynError as error:
             return f'no way leads to it: {error}'
-        found = self._checks.fault(motion[0], states, states[0, 0])
+        found = self._checks.fault(motion[0, -1:], states, states[0, 0])
         return '' if found is None else f'the way to it {found[1]}'
