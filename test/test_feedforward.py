@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from machines import URDF
+from scipy.optimize import brentq
 
 import psdyn_ros
 from psdyn_ros.control.feedforward import Feedforward
@@ -169,6 +170,13 @@ def test_what_has_no_inverse_dynamics_is_refused(machines):
         Feedforward(psdyn_ros.load(URDF / 'excavator.urdf', actuated=['swing', 'arm_cylinder']))
 
 
+def test_what_the_actuators_do_not_reach_is_named():
+    m = psdyn_ros.load(URDF / 'excavator.urdf')
+    m.allocation.set_limits({'bucket_cylinder': 1.0})
+    with pytest.raises(psdyn_ros.ActuationError, match="do not reach the effort on 'bucket_cylinder': [0-9]"):
+        Feedforward(m).at(m.initial_position, np.zeros(4))
+
+
 @pytest.mark.parametrize('joints, says', [
     (('slew', 'lift_boom'), 'expected all actuators'), (('slew',) * 4, 'slew'),
     (('slew', 'lift_boom', 'lift_barrel', 'telescope'), "do not fix 'tilt_cylinder'"),
@@ -178,8 +186,28 @@ def test_joints_that_cannot_stand_for_the_actuators_are_refused(crane, joints, s
         Feedforward(crane, joints)
 
 
+def test_a_joint_that_stands_still_however_the_machine_moves_is_named(crane):
+    """A barrel swings one way and then the other while its cylinder extends."""
+    feedforward, column = Feedforward(crane, ('slew', 'lift_barrel', 'tilt_boom', 'telescope')), 3
+    assert crane.joints[column] == 'lift_barrel'
+    x, lift = crane.initial_position, np.array([0.0, 1.0, 0.0, 0.0])
+
+    def rate(stroke):
+        x[1] = stroke
+        return crane.joint_state(x, lift)[2][column]
+
+    x[1] = brentq(rate, 0.07, 0.14, xtol=1e-15)
+    with pytest.raises(psdyn_ros.TogglePointError, match="'lift_barrel' stands still here"):
+        feedforward.at(x, np.zeros(4))
+    x[1] += 1e-4
+    assert feedforward.at(x, np.zeros(4)).beyond == ()
+
+
 def test_a_motion_beyond_all_numbers_is_refused(crane):
     with pytest.raises(psdyn_ros.NonFiniteError):
         Feedforward(crane).of(crane.initial_position, np.full(4, 1e200), np.zeros(4))
+    rough = psdyn_ros.load((URDF / 'hiab_xs031.urdf').read_text().replace('<limit', ROUGH))
+    with pytest.raises(psdyn_ros.NonFiniteError):
+        Feedforward(rough).of(rough.initial_position, np.full(4, 1e307), np.full(4, 1e307))
     with pytest.raises(psdyn_ros.UnreachableStrokeError):
         Feedforward(crane).of(crane.initial_position + 9.0, np.zeros(4), np.zeros(4))

@@ -11,8 +11,10 @@ import numpy as np
 
 from ..api.allocation import Allocation
 from ..api.arguments import names as checked_names
-from ..model.errors import ActuationError, NonFiniteError, TogglePointError, UnknownNameError, did_you_mean
+from ..model.errors import ActuationError, TogglePointError, UnknownNameError, did_you_mean
 from .computed_torque import check_actuation
+
+REGULAR = 1e-6      # smallest singular value with which joints count as independent, of unit rates of all joints
 
 
 class Efforts(NamedTuple):
@@ -124,8 +126,6 @@ class Feedforward:
 
     def _shared(self, x, needed):
         m = self.manipulator
-        if not np.isfinite(needed).all():
-            raise NonFiniteError(f'the efforts of this motion are not finite: {needed.tolist()}')
         A = None if self._direct else m.actuator_map(x)
         force = needed.copy() if A is None else self._distributed(A, needed)
         beyond = np.abs(force) > self._limit
@@ -146,12 +146,11 @@ class Feedforward:
 
     def _on_joints(self, x, needed):
         m = self.manipulator
-        J = np.array([m.joint_state(x, unit)[2][self._columns] for unit in np.eye(m.dof)])     # transposed
-        try:
-            efforts = np.linalg.solve(J, needed)
-        except np.linalg.LinAlgError:
-            efforts = np.array([np.nan])
-        if not np.isfinite(efforts).all():
-            raise TogglePointError(f'the joints {list(self.joints)} are not independent here: no efforts on them do '
-                                   'the work of the actuators')
-        return efforts
+        rates = np.array([m.joint_state(x, unit)[2] for unit in np.eye(m.dof)])
+        J = rates[:, self._columns]         # transposed
+        _, values, directions = np.linalg.svd(J / np.linalg.norm(rates, axis=1)[:, None])
+        if values[-1] < REGULAR:
+            worst = self.joints[int(np.abs(directions[-1]).argmax())]
+            raise TogglePointError(f"'{worst}' stands still here however the machine moves: no effort on it does the "
+                                   'work of the actuators')
+        return np.linalg.solve(J, needed)
