@@ -6,6 +6,10 @@ One that has too few actuators for a controller, as the balloon, needs `controll
 `level:=valve` puts cylinders, valves and supply between command and force, and the controller on the valves; a machine
 of your own then comes with `hydraulics:=FILE` too.
 
+Our controller becomes active by itself and gives the safe output. `ros2 service call /controller/enable
+std_srvs/srv/SetBool "{data: true}"` lets it hold the machine and take trajectories. A machine of your own needs
+`safety:=FILE`.
+
 To put a controller of your own in place of ours: `controller:=false`, and let it publish on /controller/joint_commands
 (sensor_msgs/JointState) efforts, or with hydraulics what `command_modes` of the simulator say.
 """
@@ -38,6 +42,9 @@ ARGUMENTS = (
     ('hydraulics', IfElseSubstitution(
         VALVE, PathJoinSubstitution([SHARE, 'config', [LaunchConfiguration('machine'), '_hydraulics.yaml']]), ''),
      'YAML file of cylinders, valves and supply; empty: force level'),
+    ('safety', PathJoinSubstitution([SHARE, 'config', [LaunchConfiguration('machine'), '_safety.yaml']]),
+     'YAML file of safe outputs, timeouts and limits of the machine, for our controller'),
+    ('emergency_stop', 'none', 'required: our controller stops unless ~/emergency_stop says false all the time'),
     ('law', IfElseSubstitution(VALVE, 'valve_computed_torque', 'computed_torque'), 'control law'),
     ('controller', 'true', 'start our controller'),
     ('rviz', 'false', 'start RViz'),
@@ -52,6 +59,8 @@ def generate_launch_description():
     description = {'robot_description': ParameterValue(Command(['cat ', urdf]), value_type=str)}
     hydraulics = {'hydraulics': ParameterValue(LaunchConfiguration('hydraulics'), value_type=str)}
     law = {'law': ParameterValue(LaunchConfiguration('law'), value_type=str)}
+    safety = {'safety': ParameterValue(LaunchConfiguration('safety'), value_type=str), 'autostart': True,
+              'emergency_stop': ParameterValue(LaunchConfiguration('emergency_stop'), value_type=str)}
     logging = ['--ros-args', '--log-level', log_level]
     return LaunchDescription([
         *(DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS),
@@ -60,7 +69,7 @@ def generate_launch_description():
              parameters=[params_file, {'ttl': TTL}, description, hydraulics],
              remappings=[('~/joint_commands', '/controller/joint_commands')]),
         Node(package='psdyn_ros', executable='controller', arguments=logging,
-             parameters=[params_file, description, hydraulics, law],
+             parameters=[params_file, description, hydraulics, law, safety],
              condition=IfCondition(LaunchConfiguration('controller'))),
         Node(package='robot_state_publisher', executable='robot_state_publisher', parameters=[description],
              arguments=logging),

@@ -53,6 +53,10 @@ def test_the_nodes_are_installed_and_meet_on_one_topic(launched):
     assert ours == {'simulator', 'controller'} and 'robot_state_publisher' in nodes
     setup = (ROOT / 'setup.py').read_text()
     assert all(f'{name} = psdyn_ros.nodes.{name}:main' in setup for name in ours)
+    given = {name: value for part in nodes['controller']['parameters'] if isinstance(part, dict)
+             for name, value in part.items()}
+    # nobody is there to manage it, nor to hold a button
+    assert given['autostart'] is True and {'safety', 'emergency_stop'} <= set(given)
     assert nodes['simulator']['remappings'] == [('~/joint_commands', '/controller/joint_commands')]
     assert 'condition' in nodes['rviz2']
 

@@ -167,7 +167,7 @@ def test_bad_pressures_are_rejected_and_counted(controlled, shift, value):
         controlled.telemetry.publish(msg)
 
     controlled.graph.until(lambda: controlled.rejected('pressures') > before, each=send)
-    assert controlled.graph.report('controller: control')[1] == 'HOLD'
+    assert controlled.graph.report('controller: control')[1].startswith('HOLD')
 
 
 @pytest.mark.dds
