@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -81,7 +82,11 @@ def _throttling(runtime):
 def _middleware():
     import rclpy
     name = rclpy.get_rmw_implementation_identifier()
-    packages = {d.metadata['Name'].replace('_', '-'): d.version for d in distributions()}
-    versions = [f'{package} {version}' for package, version in sorted(packages.items())
-                if package.startswith('ros-') and package.endswith(('-rclpy', name.replace('_', '-'), '-fastrtps'))]
-    return f'{name} ({", ".join(versions) or "version as of the ROS installation"})'
+    wanted = [re.compile(f'ros-(\\w+-)?{package}$') for package in ('rclpy', name.replace('_', '-'), 'fastrtps')]
+    found = {d.metadata['Name'].replace('_', '-'): d.version for d in distributions()}
+    versions = {}
+    for package, version in sorted(found.items()):
+        for one in wanted:
+            if one.match(package):
+                versions[one] = f'{package} {version}'
+    return f'{name} ({", ".join(versions.values()) or "version as of the ROS installation"})'

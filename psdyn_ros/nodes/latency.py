@@ -29,7 +29,7 @@ from .cycle_records import CycleRecords
 from .cyclictest import Cyclictest
 from .latency_source import Source, standing
 from .processes import NodeProcesses, environment, exported, free_domain
-from .realtime import ENFORCE, OFF, PRIORITY, TRY, achieve
+from .realtime import ENFORCE, OFF, PRIORITY, TRY, achieve, check
 from .session import own_node
 
 MACHINE = 'hiab_xs031'
@@ -265,6 +265,7 @@ def run(options, json_path=None, picture_path=None, report_path=None):
     for path in filter(None, (json_path, picture_path, report_path)):
         if not Path(path).resolve().parent.is_dir():
             raise ModelError(f"'{path}': no such folder")
+    check(options.realtime, options.priority, options.cpus)
     folder = Path(tempfile.mkdtemp(prefix='psdyn_latency_'))
     results, facts = measure(options, folder)
     shutil.rmtree(folder)

@@ -65,23 +65,34 @@ def achieve(level, priority=PRIORITY, cpus=()):
     """Ask for what the level says; the measures that were asked for, as a tuple of `Measure`.
 
     level     one of LEVELS
-    priority  1 to 99, of SCHED_FIFO
+    priority  6 to 99, of SCHED_FIFO
     cpus      numbers of the processors that the calling thread may run on, or a text such as '2,3'; empty: those it has
 
     Raises RealTimeError, with ENFORCE, that names what is missing and the remedy of each; what could be had stays.
     """
-    if level not in LEVELS:
-        raise RealTimeError(f"realtime: '{level}' is not a choice; expected one of {', '.join(LEVELS)}")
+    cpus = check(level, priority, cpus)
     measures = [fine_timers(), one_thread_for_algebra(), collect_garbage(disable=level != OFF)]
     if level != OFF:
         if cpus:
-            measures.append(pin(_numbers(cpus)))
+            measures.append(pin(cpus))
         measures += [lock_memory(), schedule(priority)]
     missing = [measure for measure in measures if not measure.achieved]
     if level == ENFORCE and missing:
         raise RealTimeError('realtime: enforce: not achieved: ' + '; '.join(
             f'{m.name}: {m.detail}; remedy: {m.remedy}' for m in missing))
     return tuple(measures)
+
+
+def check(level, priority, cpus):
+    """The numbers of the processors; RealTimeError where an argument of `achieve` makes no sense."""
+    if level not in LEVELS:
+        raise RealTimeError(f"realtime: '{level}' is not a choice; expected one of {', '.join(LEVELS)}")
+    if not PRIORITIES[0] <= priority <= PRIORITIES[1]:
+        raise RealTimeError(f'realtime: priority {priority}: expected {PRIORITIES[0]} to {PRIORITIES[1]}')
+    try:
+        return [int(word) for word in (cpus.replace(',', ' ').split() if isinstance(cpus, str) else cpus)]
+    except ValueError:
+        raise RealTimeError(f"realtime: cpus '{cpus:.80}': expected numbers such as 2,3") from None
 
 
 def fine_timers():
@@ -158,8 +169,6 @@ def lock_memory():
 def schedule(priority):
     """SCHED_FIFO for the calling thread, and BELOW for the other threads that the process has."""
     name, me = 'scheduling', threading.get_native_id()
-    if not PRIORITIES[0] <= priority <= PRIORITIES[1]:
-        raise RealTimeError(f'realtime: priority {priority}: expected {PRIORITIES[0]} to {PRIORITIES[1]}')
     try:
         others = [int(task) for task in os.listdir('/proc/self/task') if int(task) != me]
         for task in others:
@@ -195,15 +204,6 @@ def resident_memory(process='self'):
         return int(Path(f'/proc/{process}/statm').read_text().split()[1]) * resource.getpagesize()
     except OSError:
         return 0
-
-
-def _numbers(cpus):
-    if not isinstance(cpus, str):
-        return cpus
-    try:
-        return [int(word) for word in cpus.replace(',', ' ').split()]
-    except ValueError:
-        raise RealTimeError(f"realtime: cpus '{cpus:.80}': expected numbers such as 2,3") from None
 
 
 def _set_fifo(task, priority):

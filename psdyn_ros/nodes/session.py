@@ -72,7 +72,7 @@ class Waiting:
     def _until(self, condition, seconds, what):
         deadline = time.monotonic() + seconds
         while not condition():
-            self._turn(what)
+            self.turn(what)
             if time.monotonic() > deadline:
                 raise DemoError(f'{what}: nothing within {seconds:g} s{self._last_words()}')
 
@@ -83,7 +83,7 @@ class Waiting:
                   bar_format='{desc}: {bar} {n:.1f} of {total:.1f} s') as bar:
             while (now := elapsed()) < seconds:
                 bar.update(now - bar.n)
-                self._turn(what)
+                self.turn(what)
                 if time.monotonic() > deadline:
                     break       # the report says how far the recording goes
 
@@ -103,9 +103,10 @@ class Waiting:
         while not (response := self.called(node, kind, service, request, what)).success:
             if time.monotonic() > deadline:
                 raise DemoError(f'{what}: {response.message}')
-            self._turn(what)
+            self.turn(what)
 
-    def _turn(self, what):
+    def turn(self, what):
+        """Serve our node for a moment; DemoError where one of the others has ended."""
         deadline = time.monotonic() + TURN
         while (left := deadline - time.monotonic()) > 0.0:
             self._spin_once(timeout_sec=left)

@@ -1,0 +1,237 @@
+"""`psdyn latency` and the soak: what they say of what was measured, and a short run of each over real DDS."""
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psdyn_ros.cli import main as psdyn
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from psdyn_ros.nodes import conditions, cyclictest, latency, latency_report, soak  # noqa: E402
+from psdyn_ros.nodes.cycle_records import CycleRecords  # noqa: E402
+from psdyn_ros.nodes.latency import Result  # noqa: E402
+from psdyn_ros.nodes.realtime import OFF  # noqa: E402
+from psdyn_ros.nodes.soak import Sample  # noqa: E402
+
+MS = 1_000_000
+
+
+def records(cycles=1000, execution=200_000, mathematics=9_000, stalls=(), lateness=20_000, age=600_000):
+    found = CycleRecords(2 * MS)
+    for _ in range(cycles):
+        found.add(execution, lateness, age=age, mathematics=mathematics)
+    for slots in stalls:
+        found.add(execution, slots * 2 * MS + 100_000, slots)
+    return found
+
+
+def results(ours, echo):
+    return {(kind, 500.0, 'timer'): Result(found, CycleRecords(2 * MS), 1000, 2000) for kind, found in (
+        ('null', records(execution=3_000, mathematics=-1, age=-1)), ('echo', echo), ('controller', ours))}
+
+
+def passed(ours, echo):
+    return [check.passed for check in latency_report.verdict(results(ours, echo))]
+
+
+def test_the_verdict_is_about_execution_mathematics_and_missed_slots():
+    assert passed(records(), records(execution=80_000)) == [True, True, True]
+    assert passed(records(execution=260_000), records()) == [False, True, True]
+    assert passed(records(mathematics=16_000), records()) == [True, False, True]
+    assert passed(records(mathematics=-1), records()) == [True, False, True]        # was not measured
+    assert passed(records(cycles=0), records()) == [False, False, True]
+
+
+@pytest.mark.parametrize('ours, echo, fine', [
+    ((), (), True), ((), (1,), True), ((1, 2), (3,), True),      # fewer slots, or as many
+    ((1,), (), True), ((1,) * 4, (), True),                      # one to four stalls more may be chance
+    ((1,) * 5, (), False), ((1,) * 20, (1,) * 8, False), ((1,) * 20, (1,) * 15, True),
+    ((40,), (1,), True),                                         # one long stall is one event
+])
+def test_missed_slots_are_ours_only_where_chance_does_not_explain_them(ours, echo, fine):
+    assert passed(records(stalls=ours), records(stalls=echo))[2] is fine
+
+
+def test_the_table_has_what_was_measured_in_microseconds():
+    header, null, echo, ours = latency_report.table(results(records(stalls=(3,)), records()))
+    row = dict(zip(header, ours))
+    assert row['loop'] == 'controller' and row['execution p50'] == '200' and row['mathematics p50'] == '9'
+    assert row['missed slots'] == '3 of 1004 in 1' and row['longest run'] == '3' and row['age p50'] in ('600', '604')
+    assert dict(zip(header, null))['mathematics p50'] == ''
+    assert len(header) == len(null) == len(echo) == len(ours)
+
+
+def test_the_report_says_soft_real_time_with_its_figures():
+    found = results(records(stalls=(3,)), records())
+    checks = list(latency_report.verdict(found))
+    page = latency_report.as_markdown(found, {'kernel': 'Linux'}, checks, 'images/latency.png')
+    assert 'Soft real time: meets T = 2 ms (timer) with 3 missed slots in 1004 under these conditions.' in page
+    assert '![Share of slots beyond a duration](images/latency.png)' in page and '| kernel | Linux |' in page
+    text = latency_report.as_terminal(found, {'kernel': 'Linux'}, checks)
+    assert 'at most 250 µs' in text and 'Soft real time' in text
+
+
+def test_json_holds_the_histograms():
+    found = results(records(stalls=(3,)), records())
+    told = json.loads(json.dumps(latency_report.as_json(found, {}, latency_report.verdict(found))))
+    back = CycleRecords(2 * MS)
+    back.merge(told['loops'][2]['records'])
+    assert back.as_dict() == found['controller', 500.0, 'timer'].records.as_dict()
+    assert [check['passed'] for check in told['verdict']] == [True, True, True]
+
+
+def test_the_picture_draws_every_loop():
+    figure = latency_report.picture(results(records(stalls=(3,)), records()))
+    late, execution, age = figure.axes
+    assert [len(axes.get_lines()) for axes in (late, execution, age)] == [4, 3, 3]      # with the period
+    longest = max(line.get_xdata()[-1] for line in late.get_lines()[:3])
+    assert 6100.0 <= longest <= 6200.0
+
+
+def test_conditions_are_told_and_steal_is_that_of_the_interval(monkeypatch):
+    told = conditions.conditions()
+    assert re.match(r'\d+ cores', told['processor'].split(', ')[-2]) and 'rmw_' in told['middleware']
+    assert all(text for text in told.values())
+    ticks = iter([np.array([100, 0, 0, 100, 0, 0, 0, 7, 0, 0]), np.array([150, 0, 0, 120, 20, 0, 0, 17, 0, 0])])
+    monkeypatch.setattr(conditions, '_processor_times', lambda: next(ticks))
+    told = conditions.Meanwhile().told()
+    assert told['stolen by the host'] == '10.00 % of processor time' and told['idle'] == '40 % of processor time'
+
+
+@pytest.mark.parametrize('runtime, text', [('', 'unknown'), ('-1', 'off'), ('950000', '95 % of each second at most')])
+def test_throttling_is_told(runtime, text):
+    assert conditions._throttling(runtime) == text
+
+
+def install(folder, monkeypatch, script):
+    program = folder / 'cyclictest'
+    program.write_text(f'#!/bin/sh\n{script}\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv('PATH', f'{folder}{os.pathsep}{os.environ["PATH"]}')
+
+
+def test_cyclictest_is_read_where_it_is_installed(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked\n'
+            'echo "# /dev/cpu_dma_latency set to 0us"\n'
+            'echo "T: 0 ( 4711) P:45 I:2000 C:   1000 Min:      3 Act:    5 Avg:    6 Max:     142"')
+    native = cyclictest.Cyclictest(500.0, 45)
+    native.turn(2.0)
+    native.turn(2.0)
+    assert (native.cycles, native.reason) == (2000, '') and native.greatest == pytest.approx(142e-6)
+    assert native.mean == pytest.approx(6e-6)
+    assert (tmp_path / 'asked').read_text().split() == ['-q', '-t1', '-p45', '-i2000', '-l1000']
+
+
+@pytest.mark.parametrize('script, reason', [
+    ('echo "Unable to change scheduling policy!" >&2; exit 1', 'ended with 1: Unable to change scheduling policy!'),
+    ('echo nothing', 'ended with 0: nothing')])
+def test_cyclictest_that_fails_is_told_and_not_asked_again(tmp_path, monkeypatch, script, reason):
+    install(tmp_path, monkeypatch, script)
+    native = cyclictest.Cyclictest(500.0, 45)
+    native.turn(0.1)
+    assert reason in native.reason and native.cycles == 0
+    install(tmp_path, monkeypatch, 'exit 0')
+    native.turn(0.1)
+    assert reason in native.reason
+
+
+def test_cyclictest_that_is_not_installed_is_told(monkeypatch):
+    monkeypatch.setenv('PATH', '')
+    assert cyclictest.Cyclictest(500.0, 45).reason == 'cyclictest is not installed'
+
+
+def test_null_loops_have_timers_only():
+    found = latency.subjects((500.0, 1000.0), latency.TRIGGERS)
+    assert len(found) == 10 and len({subject.name for subject in found}) == 10
+    assert [subject.trigger for subject in found if subject.kind == latency.NULL] == ['timer', 'timer']
+
+
+@pytest.mark.parametrize('arguments, words', [
+    (['--seconds', '0'], '--seconds 0: expected a positive number'),
+    (['--rate', '500', 'nan'], '--rate nan: expected a positive number'),
+    (['--json', '/no/such/folder/file.json'], "'/no/such/folder/file.json': no such folder"),
+    (['--cpus', 'all'], "cpus 'all': expected numbers such as 2,3"),
+    (['--priority', '3'], 'priority 3: expected 6 to 99'),
+])
+def test_unusable_options_end_before_anything_is_started(capsys, arguments, words):
+    assert psdyn(['latency', *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_short_run_over_dds(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(latency, 'SLICE', 0.5)
+    files = {what: str(tmp_path / f'latency.{what}') for what in ('json', 'png', 'md')}
+    code = psdyn(['latency', '--seconds', '3', '--rate', '200', '--trigger', 'timer', '--realtime', OFF,
+                  '--json', files['json'], '--picture', files['png'], '--report', files['md']])
+    told = json.loads(Path(files['json']).read_text())
+    assert code == int(not all(check['passed'] for check in told['verdict']))
+    loops = {(loop['kind'], loop['trigger']): loop for loop in told['loops']}
+    assert len(loops) == 3
+    for (kind, _), loop in loops.items():
+        found = CycleRecords(loop['records']['period'])
+        found.merge(loop['records'])
+        counts = {name: histogram.count for name, histogram in found.histograms.items()}
+        # slots of two half seconds, but for those in which records began
+        assert 100 <= found.cycles + found.missed <= 220, kind
+        assert counts['execution'] == found.cycles
+        assert counts['lateness'] == found.cycles + found.missed
+        assert (counts['age'] > 0) == (kind != 'null') and (counts['mathematics'] > 0) == (kind == 'controller')
+    assert 'sleep only' in capfd.readouterr().out
+    assert Path(files['png']).stat().st_size > 10_000 and '## Verdict' in Path(files['md']).read_text()
+
+
+def told_by(samples, motions=(0.3, 0.3), faults=()):
+    class Told:
+        pass
+    found = Told()
+    found.samples, found.motions, found.faults = {'controller': samples}, list(motions), list(faults)
+    found.statistics, found.rejected = {'cycles': 1000.0, 'missed': 3.0, 'longest_missed': 2.0}, 0
+    return found
+
+
+def memory(slope, hours=2.0, files=0):
+    return [Sample(seconds, 200.0 + slope * seconds / 3600.0 + (30.0 if seconds else 0.0),
+                   20 + (files if seconds > 0.9 * 3600.0 * hours else 0))
+            for seconds in np.linspace(0.0, 3600.0 * hours, 100)]
+
+
+@pytest.mark.parametrize('found, words', [
+    (told_by(memory(0.2)), ''), (told_by(memory(1.5)), 'the memory of the controller grows by 1.50 MiB/h'),
+    (told_by(memory(0.2, files=9)), 'the controller opened 9 files'),
+    (told_by(memory(0.2), motions=(0.3, 0.5)), 'the tracking error went from 0.300 to 0.500'),
+    (told_by(memory(0.2), motions=()), 'no motion was completed'),
+    (told_by(memory(0.2), faults=['7 s: F01']), '1 faults'),
+])
+def test_what_fails_a_soak(found, words):
+    rows, failure = soak.judge(found, 7200.0)
+    assert failure.startswith(words) and bool(failure) == bool(words)
+    assert ('missed slots', '3 of 1003, 2 in a row at most') in rows
+
+
+def test_a_short_soak_cannot_tell_a_slope():
+    assert soak.judge(told_by(memory(50.0, hours=0.01)), 36.0)[1] == ''
+    assert np.isnan(soak.growth(memory(1.0)[:2], 7200.0)[0])
+
+
+def test_a_short_soak_over_dds(tmp_path, capfd):
+    file = tmp_path / 'soak.json'
+    code = soak.main(['--hours', '0.0015', '--motion', '1.5', '--rate', '200', '--json', str(file)])
+    told = json.loads(file.read_text())
+    assert code == int(bool(told['failure'])) and 'memory of the controller' in capfd.readouterr().out
+    assert set(told['samples']) == {'simulator', 'controller'}
+    for samples in told['samples'].values():
+        assert len(samples) > 5 and all(mebibytes > 20.0 and files > 5 for _, mebibytes, files in samples)
+    assert told['statistics']['cycles'] > 100 and told['motions']
+
+
+@pytest.mark.parametrize('hours', ['0', '-1', 'nan'])
+def test_a_soak_of_no_time_is_refused(hours):
+    with pytest.raises(SystemExit) as caught:
+        soak.main([f'--hours={hours}'])
+    assert caught.value.code == 2
