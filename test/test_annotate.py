@@ -220,11 +220,14 @@ def interpolated(points, k, s):
     return (u ** np.arange(6) @ basis, np.arange(1, 6) * u ** np.arange(5) @ basis[1:] / h, f0 + u * (f1 - f0))
 
 
-def tracked(crane, points, settle):
-    """RMS errors (4,) under the law of the controller, u = ff + p e + d e' + integral of i e within clamps."""
+def tracked(machine, points, settle, delay):
+    """RMS errors (4,) under the law of the controller, u = ff + p e + d e' + integral of i e within clamps.
+
+    settle: the integrals at the beginning; delay: periods until a command acts.
+    """
     given = yaml.safe_load(CONTROLLERS.read_text())['joint_trajectory_controller']['ros__parameters']['gains']
     p, i, d, clamp = np.array([[g['p'], g['i'], g['d'], g['i_clamp_max']] for g in given.values()]).T
-    plant, integral, errors, k = Plant(crane, period=0.002), settle.copy(), [], 0
+    plant, integral, errors, sent, k = Plant(machine, period=0.002), settle.copy(), [], [], 0
     for step in range(round(points[-1][0] / 0.002)):
         t = 0.002 * step
         while k < len(points) - 2 and t >= points[k + 1][0]:
@@ -232,21 +235,25 @@ def tracked(crane, points, settle):
         position, velocity, effort = interpolated(points, k, t)
         error = position - plant.x
         integral = np.clip(integral + 0.002 * i * error, -clamp, clamp)
-        plant.step(p * error + d * (velocity - plant.xd) + integral + effort, 0.002)
+        sent.append(p * error + d * (velocity - plant.xd) + integral + effort)
+        plant.step(sent[max(step - delay, 0)], 0.002)
         errors.append(error)
     assert not plant.fault
     return np.sqrt(np.mean(np.square(errors), axis=0))
 
 
-def test_a_stock_controller_tracks_an_annotated_trajectory_at_least_five_times_better(crane):
-    """On the plant at force level, and although the integrals already hold the crane where it gets none."""
+@pytest.mark.parametrize('payload, delay, times', [(0.0, 0, 100.0), (100.0, 3, 5.0)])
+def test_a_stock_controller_tracks_an_annotated_trajectory_several_times_better(crane, payload, delay, times):
+    """On the plant at force level, although the integrals already hold the crane; also with a load that nobody told."""
+    machine = crane.with_payload('tcp', payload, (0.0, 0.0, 0.0), 0.02 * payload * np.eye(3))
+    holding = machine.gravity_forces(crane.initial_position)
     rest = np.zeros((2, 4))
     given = waypoints(crane, TRAVEL, times=[0.0, 3.0], velocities=rest, accelerations=rest)
     found = annotate(crane, given, 0.02)
     dense = list(zip(found.waypoints.times, found.waypoints.positions, found.waypoints.velocities,
                      found.waypoints.accelerations, found.efforts))
     sparse = list(zip(given.times, given.positions, given.velocities, given.accelerations, rest))
-    annotated = tracked(crane, dense, np.zeros(4))
-    plain = tracked(crane, sparse, crane.gravity_forces(crane.initial_position))
-    assert (annotated < plain / 5.0).all(), plain / annotated
+    annotated = tracked(machine, dense, holding - crane.gravity_forces(crane.initial_position), delay)
+    plain = tracked(machine, sparse, holding, delay)
+    assert (annotated < plain / times).all(), plain / annotated
     assert (annotated < 1e-3).all()
