@@ -1,5 +1,7 @@
 """Whatever is asked of a reference and whenever: no jump in position or velocity, nothing beyond the limits."""
 
+import gc
+import weakref
 from functools import cache
 
 import numpy as np
@@ -123,3 +125,35 @@ def ask(reference, machine, kind, amount, axis, seconds, t, home):
     if kind != 'stop':
         assert at(reference, t)[:2] == pytest.approx(before[:2], abs=1e-7)
     return candidate
+
+
+@pytest.mark.parametrize('later', [2.0, 4.0, 6.0])
+def test_a_trajectory_that_waits_gives_way_to_another_that_waits(crane, later):
+    """Whether the other one begins before or after: it takes over from what is running then."""
+    home = crane.initial_position
+    reference = reference_of(crane)
+    reference.follow(Waypoints(crane.actuators, [5.0], [home + 0.2 * AXES[0]], [np.zeros(4)]), 0.0)
+    reference.follow(Waypoints(crane.actuators, [1.5], [home - 0.05], [np.zeros(4)]), 0.5, 3.0)
+    reference.follow(Waypoints(crane.actuators, [2.0], [home + 0.05], [np.zeros(4)]), 1.0, later)
+    assert_smooth(run(reference, 1.0, 9.0)[1])
+    assert at(reference, 9.0)[0] == pytest.approx(home + 0.05) and not reference.abandoned
+
+
+def test_one_that_was_accepted_meanwhile_is_led_over_from(crane):
+    home = crane.initial_position
+    reference = reference_of(crane)
+    candidate = reference.consider(Waypoints(crane.actuators, [2.0], [home + 0.05], [np.zeros(4)]), 0.0, 2.0)
+    candidate.advance()
+    reference.follow(Waypoints(crane.actuators, [6.0], [home + 0.2 * AXES[0]], [np.zeros(4)]), 0.5)
+    reference.accept(candidate, 0.6)
+    assert_smooth(run(reference, 0.6, 5.0)[1])
+    assert at(reference, 5.0)[0] == pytest.approx(home + 0.05) and not reference.abandoned
+
+
+def test_a_stream_keeps_nothing_of_the_points_before(crane):
+    reference = reference_of(crane)
+    reference.stream(0.0, crane.initial_position, now=0.0)
+    first = weakref.ref(reference._motion)
+    reference.stream(0.02, crane.initial_position, now=0.02)
+    gc.collect()
+    assert first() is None

@@ -95,7 +95,9 @@ class ReferenceMotion:
             raise TrajectoryOverError(f'the trajectory is over: its last point lies {-times[-1]:.3g} s in the past, '
                                       'or is no later than its start', times.size - 1)
         joint_map = self._map(waypoints.joints)
-        entry = self._in_joints(waypoints.joints, self._in_path_time(begin))
+        waits = self._next is not None and self._next.start > now       # and will not begin if this one is accepted
+        running = self._next if self._next is not None and not waits else self._motion
+        entry = self._in_joints(waypoints.joints, _in_path_time(running, begin))
         self._check_start(waypoints, times, first, entry[0], now, state)
         return Candidate(self._checks, waypoints, joint_map, begin, start is None, (first, times[first:]), entry)
 
@@ -116,8 +118,7 @@ class ReferenceMotion:
             start = now
         follow = Follow(candidate.path, self._pace, start)
         follow.speed_rate = candidate.speed_rate
-        if now >= start:
-            follow = self._entering(follow, now)
+        follow = self._entering(follow, max(now, start))
         self._next, self.abandoned = follow, ''
         if now >= start:
             self._begin(follow, now)
@@ -128,8 +129,8 @@ class ReferenceMotion:
         at = follow.path_time(t)
         if at >= path.curve.end:
             raise TrajectoryOverError('the trajectory is over: it ended while it was looked at')
-        here = self._in_joints(joints, self._in_path_time(t))
-        there = path.curve.sample(at).copy()
+        here = self._in_joints(joints, _in_path_time(self._motion, t))
+        there = (follow.entry or path).curve.sample(at).copy()
         gap = (here - there)[:2]        # a spline through positions alone starts with an acceleration of its own
         if (np.abs(gap) <= SAME_STATE * (1.0 + np.abs(here[:2]))).all():
             return follow
@@ -328,13 +329,6 @@ class ReferenceMotion:
 
     # states
 
-    def _in_path_time(self, t):
-        """(3, dof) of the reference at time t, with its rates by path time where it runs by that."""
-        motion = self._next if self._next is not None and t >= self._next.start else self._motion
-        if isinstance(motion, Follow) and not isinstance(motion, Halt):
-            return np.array(motion.at(motion.path_time(t)))
-        return np.array(motion.sample(t))
-
     def _check_start(self, waypoints, times, first, here, now, state):
         """Raise TrajectoryError where a trajectory, or the machine, is not where the reference is."""
         tolerance = self._limits.start_tolerance
@@ -374,3 +368,10 @@ class ReferenceMotion:
         names, *values = self._manipulator.joint_state(*reference)
         columns = [names.index(name) for name in joints]
         return np.asarray(values)[:, columns]
+
+
+def _in_path_time(motion, t):
+    """(3, dof) of a motion at time t, with its rates by path time where it runs by that."""
+    if isinstance(motion, Follow) and not isinstance(motion, Halt):
+        return np.array(motion.at(motion.path_time(t)))
+    return np.array(motion.sample(t))

@@ -50,7 +50,8 @@ class Stream:
     """
 
     def __init__(self, point, before, now, earlier, checks):
-        self.point, self.arrival, self._earlier, self._checks = point, now, earlier, checks
+        self.point, self.arrival, self._checks = point, now, checks
+        self._earlier = None if earlier is None else earlier.point.time
         self._before = before
         limits = checks.limits
         timeout = limits.stream_timeout
@@ -133,13 +134,13 @@ class Stream:
 
     def fault(self):
         """Why the point cannot be taken; empty where it can."""
-        earlier, point, limits = self._earlier, self.point, self._checks.limits
+        earlier, point, limits = self._earlier, self.point, self._checks.limits         # s, of the point before
         if point.time < self.arrival - limits.stream_timeout:
             return f'it is {self.arrival - point.time:.3g} s old, timeout {limits.stream_timeout:.3g} s'
         if point.time > self.arrival + limits.stream_timeout:
             return f'it lies {point.time - self.arrival:.3g} s ahead, more than {limits.stream_timeout:.3g} s'
-        if earlier is not None and point.time <= earlier.point.time:
-            return f'it is not later than the one before, by {earlier.point.time - point.time:.3g} s'
+        if earlier is not None and point.time <= earlier:
+            return f'it is not later than the one before, by {earlier - point.time:.3g} s'
         if earlier is None:
             gap = np.abs(point.state[0] - self._before[0])
             if gap.max() > limits.start_tolerance:
