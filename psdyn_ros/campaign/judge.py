@@ -1,7 +1,8 @@
 """What an output must never be: judged from outside, cycle by cycle, with nothing taken from the output gate.
 
 The rules are those of the declaration and of the machine: a command is there, finite, in range, in rate and of its
-cycle; without a release by an operator nothing moves; the safe output is the declared one; SAFE is left by a reset only.
+cycle; without a release by an operator nothing moves; the safe output is the declared one; SAFE is left by a reset
+only.
 """
 
 import math

@@ -118,28 +118,30 @@ class WireBench:
     nodes            `NodeProcesses`
     folder           for parameters and logs
     ttl              s
+    simulated_time   whether the simulator makes simulated time
     """
 
-    def __init__(self, node, spin_once, nodes, folder, ttl=TTL):
+    def __init__(self, node, spin_once, nodes, folder, *, ttl=TTL, simulated_time=False):
         self.node, self._spin_once, self.nodes, self.folder, self.ttl = node, spin_once, nodes, Path(folder), ttl
         self.machine = load(find_machine(MACHINE))
         self._columns = None
         self.safe, self.stamp = None, 0         # (cylinders,) at the safe output; ns of that
-        self.position = None                    # (coordinates,) true
+        self.position, self.truth_stamp = None, 0       # (coordinates,) true; ns of that
         self.first_safe = None                  # ns of the first telemetry with all at the safe output, see `watch`
         self._after = None
         self.reports = {}
         self.number = 0
-        self._write_parameters()
+        self._write_parameters(simulated_time)
         node.create_subscription(Float64MultiArray, '/simulator/ground_truth/hydraulic_telemetry', self._on_telemetry,
                                  10)
         node.create_subscription(JointState, '/simulator/ground_truth', self._on_truth, 10)
         node.create_subscription(DiagnosticArray, '/diagnostics', self._on_diagnostics, 10)
         self.simulator = nodes.start(
-            'simulator', 'psdyn_ros.nodes.simulator', '--ros-args', '--params-file', str(self.folder / 'simulator.yaml'))
+            'simulator', 'psdyn_ros.nodes.simulator', '--ros-args', '--params-file',
+            str(self.folder / 'simulator.yaml'))
         self.until(lambda: self.position is not None and self.safe is not None, START_UP, 'the simulator to come up')
 
-    def _write_parameters(self):
+    def _write_parameters(self, simulated_time):
         hydraulics, description = find_config(f'{MACHINE}_hydraulics.yaml'), read_text(find_machine(MACHINE))
         (self.folder / 'safety.yaml').write_text(safety_text(self.machine, find_config(f'{MACHINE}_safety.yaml')))
         self.controller_parameters = self.folder / 'controller.yaml'
@@ -148,7 +150,8 @@ class WireBench:
         _write(self.controller_parameters, '/**', {
             **shared, 'law': 'valve_computed_torque', 'safety': str(self.folder / 'safety.yaml'), 'autostart': False,
             'emergency_stop': 'none', 'overrun_share': 0.2, 'report_rate': 5.0})
-        _write(self.folder / 'simulator.yaml', 'simulator', {**shared, 'ttl': self.ttl, 'report_rate': 5.0})
+        _write(self.folder / 'simulator.yaml', 'simulator', {
+            **shared, 'ttl': self.ttl, 'report_rate': 5.0, 'publish_clock': simulated_time})
 
     def contestant(self, *arguments):
         """The next controller, as a process that was just started."""

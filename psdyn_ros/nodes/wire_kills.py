@@ -1,5 +1,4 @@
-"""kill -9 and SIGSTOP of the controller at random phases: when the receiver gives its safe output, and what moves after.
-"""
+"""kill -9 and SIGSTOP of the controller at random phases: when the receiver is safe, and what moves afterwards."""
 
 import multiprocessing
 import signal
@@ -86,34 +85,39 @@ def run(bench, cycles, seed, progress=lambda text: None):
     present, ready = bench.contestant(), bench.contestant()
     at_rest = None          # where the machine stood when it had come to rest
     for cycle in range(cycles):
-        bench.until(lambda: present.is_up, 60.0, f'{present.name} to come up')
-        present.configure()
-        present.activate()
-        moved, by = _moved(bench, at_rest, 0.0, 'a new process, active')
-        present.enable()
-        bench.through(0.05)
-        moved, by = max((moved, by), _moved(bench, at_rest, moved, 'a new process, enabled'))
-        if {State.RUN, State.DEGRADED} & present.states:
-            moved, by = np.inf, 'a new process ran without a reference'
-        present.follow(bench.motion(rng))
-        bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
-        bench.through(rng.uniform(*RUNNING))
-        time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
         hang = cycle % STOP_EVERY == STOP_EVERY - 1
-        seconds = _signalled(bench, present, signal.SIGSTOP if hang else signal.SIGKILL)
-        bench.through(SETTLED)
-        at_rest, refused = bench.position.copy(), 0
-        if hang:
-            refused = _go_on(bench, present, rng)
-            went, what = _moved(bench, at_rest, 0.0, 'the process that had been stopped')
-            moved, by = max((moved, by), (went, what))
+        kill, at_rest = _cycle(bench, present, rng, at_rest, hang)
         present.end()
         progress(f'cycle {cycle + 1} of {cycles}')
-        yield Kill('SIGSTOP' if hang else 'kill -9', seconds, moved, by if moved > MOVED else '', refused)
+        yield kill
         present = ready
         if cycle + 2 < cycles:
             ready = bench.contestant()
     ready.end()
+
+
+def _cycle(bench, contestant, rng, at_rest, hang):
+    """(`Kill` of a controller that drives the machine, where that stands afterwards)."""
+    bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
+    contestant.configure()
+    contestant.activate()
+    moved, by = _moved(bench, at_rest, 0.0, 'a new process, active')
+    contestant.enable()
+    bench.through(0.05)
+    moved, by = max((moved, by), _moved(bench, at_rest, moved, 'a new process, enabled'))
+    if {State.RUN, State.DEGRADED} & contestant.states:
+        moved, by = np.inf, 'a new process ran without a reference'
+    contestant.follow(bench.motion(rng))
+    bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
+    bench.through(rng.uniform(*RUNNING))
+    time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
+    seconds = _signalled(bench, contestant, signal.SIGSTOP if hang else signal.SIGKILL)
+    bench.through(SETTLED)
+    at_rest, refused = bench.position.copy(), 0
+    if hang:
+        refused = _go_on(bench, contestant, rng)
+        moved, by = max((moved, by), _moved(bench, at_rest, 0.0, 'the process that had been stopped'))
+    return Kill('SIGSTOP' if hang else 'kill -9', seconds, moved, by if moved > MOVED else '', refused), at_rest
 
 
 def _signalled(bench, contestant, number):
