@@ -242,6 +242,19 @@ def test_time_may_begin_anew_after_a_pause(bench, crane):
     assert len(b.full) == 2
 
 
+def test_the_assembly_mode_is_that_of_the_parameter(bench):
+    path = URDF / 'five_bar.urdf'
+    low = psdyn_ros.load(path, initial={'elbow_1': -1.15, 'elbow_2': -2.61})
+    names, q, _, _ = low.joint_state(low.initial_position)
+    shoulders = [names.index(name) for name in ('shoulder_1', 'shoulder_2')]
+    elbow = names.index('elbow_1')
+    for assembly, same in (('', False), ('elbow_1=-1.15 elbow_2=-2.61', True)):
+        b = bench(robot_description=str(path), assembly=assembly)
+        b.state(('shoulder_1', 'shoulder_2'), q[shoulders], [0.1, 0.0])
+        assert (abs(b.full[-1].position[elbow] - q[elbow]) < 1e-9) == same
+        assert len(b.full[-1].velocity) == 4
+
+
 def test_silence_limits_and_toggle_points_are_told(bench, crane):
     b = bench(state_timeout=0.001, margin_warning=0.05, toggle_warning=1.0)
     x = crane.limits.upper - [1.0, 0.02, 0.1, -0.01]

@@ -93,7 +93,7 @@ class FeedforwardNode:
         self._publish_terms = node.create_publisher(Float64MultiArray, '~/terms', RELIABLE).publish \
             if p.publish_terms else None
         self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
-        inputs = {REFERENCE: (JointTrajectory, '~/reference', self._first_point, COMMANDS),
+        inputs = {REFERENCE: (JointTrajectory, '~/reference', self._first_point, NEWEST),
                   CONTROLLER_STATE: (trajectory_controller_state(), '~/controller_state', self._reference, NEWEST),
                   JOINT_STATES: (JointState, 'joint_states', self._states.read, NEWEST)}
         wanted = parameters.SOURCES if p.source == 'auto' else (p.source,)
