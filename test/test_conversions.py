@@ -309,15 +309,6 @@ def test_a_long_stall_loses_time_instead_of_bursting():
     assert deadlines.due(9_000_000_000) == 1
 
 
-def test_percentiles_are_those_of_the_last_cycles():
-    times = pacing.CycleTimes(size=100)
-    assert times.percentiles(50.0).tolist() == [0.0]
-    for ns in range(1000):
-        times.add(ns)
-    assert times.count == 1000
-    assert times.percentiles(0.0, 50.0, 100.0) == pytest.approx([900e-9, 949.5e-9, 999e-9])
-
-
 def test_a_rate_that_cannot_be_held_is_refused_with_the_remedy(monkeypatch):
     def work():
         deadline = pacing.time.perf_counter() + 0.004

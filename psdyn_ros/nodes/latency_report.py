@@ -19,7 +19,8 @@ EXECUTION, MATHEMATICS = 250e-6, 15e-6      # s, p99 of a control cycle, and of 
 SIGNIFICANT = 0.05          # chance of as many stalls as the controller had, below which they are its own
 SHOWN = (('lateness', 'wake-up lateness'), ('execution', 'execution time'), ('age', 'age of the input at publication'))
 HEADER = ('loop', 'rate [Hz]', 'trigger', 'cycles', 'late p50', 'p99', 'p99.9', 'max', 'execution p50', 'p99', 'p99.9',
-          'max', 'mathematics p50', 'p99', 'age p50', 'p99', 'p99.9', 'max', 'missed slots', 'longest run')
+          'max', 'age p50', 'p99', 'p99.9', 'max', 'missed slots', 'longest run')
+PARTS = ('execution', 'computation', 'mathematics', 'publishing')
 
 
 class Check(NamedTuple):
@@ -36,12 +37,20 @@ def table(results):
     yield HEADER
     for (kind, rate, trigger), result in results.items():
         records = result.records
-        late, execution, mathematics, age = (records.histograms[what].summary() for what in (
-            'lateness', 'execution', 'mathematics', 'age'))
+        late, execution, age = (records.histograms[what].summary() for what in ('lateness', 'execution', 'age'))
         slots = records.cycles + records.missed
         yield (WORDS[kind], f'{rate:g}', trigger, f'{records.cycles}', *_us(late, (0, 1, 2, 4)),
-               *_us(execution, (0, 1, 2, 4)), *_us(mathematics, (0, 1)), *_us(age, (0, 1, 2, 4)),
+               *_us(execution, (0, 1, 2, 4)), *_us(age, (0, 1, 2, 4)),
                f'{records.missed} of {slots} in {records.stalls}', f'{records.longest_missed}')
+
+
+def parts(results):
+    """Rows of text, the first one the header: what the execution time consists of, in µs."""
+    yield ('loop', 'rate [Hz]', 'trigger', *(f'{part} {label}' for part in PARTS for label in ('p50', 'p99', 'p99.9')))
+    for (kind, rate, trigger), result in results.items():
+        if kind != NULL:
+            summaries = (result.records.histograms[part].summary() for part in PARTS)
+            yield WORDS[kind], f'{rate:g}', trigger, *(text for one in summaries for text in _us(one, (0, 1, 2)))
 
 
 def _us(summary, which):
@@ -139,8 +148,10 @@ def as_json(results, facts, checks):
 def as_markdown(results, facts, checks, picture_path=''):
     """The page about a run."""
     header, *rows = table(results)
+    header_of_parts, *rows_of_parts = parts(results)
     lines = ['## Conditions', '', *_rows(('what', 'measured with'), facts.items()), '', '## Measured', '',
-             'Durations in µs; missed slots as slots in stalls.', '', *_rows(header, rows), '', '## Verdict', '',
+             'Durations in µs; missed slots as slots in stalls.', '', *_rows(header, rows), '',
+             *_rows(header_of_parts, rows_of_parts), '', '## Verdict', '',
              *_rows(('what', 'measured', 'required', ''),
                     ((c.what, c.measured, c.required, 'pass' if c.passed else 'FAIL') for c in checks)), '',
              *wording(results), '']
@@ -161,6 +172,6 @@ def as_terminal(results, facts, checks):
     width = max(map(len, facts))
     return '\n'.join([
         *(f'{what:<{width}}  {text}' for what, text in facts.items()), '',
-        'Durations in µs.', as_text(table(results)), '',
+        'Durations in µs.', as_text(table(results)), '', as_text(parts(results)), '',
         as_text([(c.what, c.measured, c.required, 'pass' if c.passed else 'FAIL') for c in checks]) if checks else '',
         '', *wording(results)])

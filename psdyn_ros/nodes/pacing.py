@@ -1,9 +1,7 @@
-"""Time on a node: which periods are due, how long cycles take, and whether a rate can be held at all."""
+"""Time on a node: which periods are due, and whether a rate can be held at all."""
 
 import time
 from statistics import median
-
-import numpy as np
 
 from ..kernels.compiler import compiled
 from ..model.errors import PsdynError
@@ -55,24 +53,6 @@ class Deadlines:
         self.slipped += (periods - granted) * self.period
         self._next += periods * self.period
         return granted
-
-
-class CycleTimes:
-    """Execution times of the last cycles in a ring made once."""
-
-    def __init__(self, size=16384):
-        self._ring = np.zeros(size, dtype=np.int64)
-        self.count = 0          # cycles so far
-
-    def add(self, ns):
-        """Record one cycle of so many ns."""
-        self._ring[self.count % self._ring.size] = ns
-        self.count += 1
-
-    def percentiles(self, *which):
-        """Percentiles of the recorded cycles in s; zeros before the first."""
-        recorded = self._ring[:self.count]
-        return np.percentile(recorded, which) * 1e-9 if self.count else np.zeros(len(which))
 
 
 def clock_of(node):
