@@ -14,7 +14,7 @@ from ..kernels.valve_control import PRESSURE
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
 LOWEST = 1.0            # rad/s
-PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane, wherever it stands
+PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane
 FLOW_SHARE = 0.2        # of an axis's own mode
 EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level
 INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 it would be at its limit of stability

@@ -1,0 +1,349 @@
+"""Output tiers of the laws against the hydraulic plant, the limit of the pump, and what a law can be told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from machines import URDF
+
+import psdyn_ros
+from psdyn_ros.campaign.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil, tracked
+from psdyn_ros.control.law import checked_tiers
+from psdyn_ros.control.laws import LAWS, make_law
+from psdyn_ros.model.hydraulics import read_hydraulics
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+
+EFFORT, PRESSURE, VALVE, VELOCITY = 'effort', 'pressure', 'valve', 'velocity'
+START = np.array([0.0, 0.2, 0.2, 0.2])
+STILL = np.zeros(4)
+CHAMBERS = np.full((3, 2), 60e5)
+
+
+@pytest.fixture(scope='module')
+def compensated():
+    """The crane's hydraulics with pressure-compensated valves."""
+    cylinders = {name: replace(one, valve=replace(one.valve, compensated=True, compensator_margin=3.5e6))
+                 for name, one in oil().cylinders.items()}
+    return replace(oil(), cylinders=cylinders)
+
+
+def plant_of(hydraulics, law):
+    return HydraulicPlant(crane(), hydraulics, period=1e-3, ttl=0.02, position=START,
+                          modes=dict(zip(law.manipulator.actuators, law.tiers)))
+
+
+def errors_of(name, tiers, hydraulics, seconds=4.0, **options):
+    """(4,) rms errors [mm, mrad] on the first seconds of the demonstration."""
+    law = make_law(name, crane(), hydraulics, tiers, PERIOD, **options)
+    plant = plant_of(hydraulics, law)
+    errors = tracked(law, plant, REFERENCES['demonstration'](), seconds)
+    assert not plant.fault and len(errors) == round(seconds / PERIOD) and not law.saturations.any()
+    return 1e3 * np.sqrt(np.mean(errors**2, axis=0))
+
+
+# every tier against the plant
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name, tiers, bound', [
+    ('valve_computed_torque', (EFFORT, EFFORT, EFFORT, EFFORT), 0.15),
+    ('valve_computed_torque', (EFFORT, PRESSURE, PRESSURE, PRESSURE), 0.6),
+    ('valve_computed_torque', (EFFORT, VELOCITY, VELOCITY, VELOCITY), 0.8),
+    ('valve_computed_torque', (EFFORT, VALVE, VALVE, VALVE), 0.15),
+    ('valve_computed_torque', (EFFORT, VELOCITY, VALVE, PRESSURE), 1.5),
+    ('valve_pid', (EFFORT, VELOCITY, VELOCITY, VELOCITY), 2.5),
+    ('computed_torque', (EFFORT, EFFORT, EFFORT, EFFORT), 0.15),
+    ('computed_torque', (EFFORT, PRESSURE, PRESSURE, PRESSURE), 0.9),
+], ids=str)
+def test_a_tier_follows_the_demonstration(compensated, name, tiers, bound):
+    assert (errors_of(name, tiers, compensated) <= bound).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name, tier', [('computed_torque', EFFORT), ('valve_computed_torque', VALVE)])
+def test_errors_may_be_taken_in_the_joints(name, tier):
+    assert (errors_of(name, (EFFORT, tier, tier, tier), oil(), 2.5, space='joint') <= 0.15).all()
+
+
+@pytest.mark.slow
+def test_when_flow_runs_out_all_cylinders_slow_down_together():
+    hydraulics = replace(oil(), supply=replace(oil().supply, max_flow=45.0 / 6e4))
+    worst, slowest = {}, 1.0
+    for slowed in (False, True):
+        law = make_law('valve_computed_torque', crane(), hydraulics, None, PERIOD)
+        plant, sensors, off = plant_of(hydraulics, law), PlainSensors(), []
+        law.hold(START)
+        law.reference.follow(REFERENCES['demonstration'](), 0.0)
+        measured = sensors.read(plant)
+        for k in range(2250):
+            t = k * PERIOD
+            command = law.update(t, *measured, supply_pressure=float(plant.supply_pressure[0]))
+            if slowed:
+                law.reference.set_speed(law.flow_scale, t)
+                slowest = min(slowest, law.flow_scale)
+            plant.step(command, PERIOD)
+            measured = sensors.read(plant)
+            off.append(plant.x - law.reference.ahead(t + PERIOD)[0])
+        worst[slowed] = 1e3 * np.abs(off)[:, 1:].max(axis=0)
+    assert (worst[True] <= 1.0).all() and worst[False].max() >= 20.0
+    assert 0.4 <= slowest <= 0.7
+
+
+def test_the_flow_that_a_reference_needs_is_that_of_its_areas_and_directions():
+    hydraulics = replace(oil(), supply=replace(oil().supply, max_flow=1e-3))
+    law = make_law('valve_pid', crane(), hydraulics, None, PERIOD)
+    cylinders = law.cylinders
+    flow = law._pump.needed(START, np.array([5.0, 0.1, -0.1, 0.2]))
+    assert flow == pytest.approx(0.1 * cylinders['area_a'][0] + 0.1 * cylinders['area_b'][1]
+                                 + 0.2 * cylinders['area_a'][2])
+    assert make_law('valve_pid', crane(), oil(), None, PERIOD)._pump is None      # it gives what is asked
+
+
+# units, limits and refusals
+
+
+@pytest.mark.parametrize('tiers, expected', [
+    (None, (EFFORT, VALVE, VALVE, VALVE)),
+    ({'telescope': 'pressure'}, (EFFORT, VALVE, VALVE, PRESSURE)),
+    ([EFFORT, EFFORT, PRESSURE, VALVE], (EFFORT, EFFORT, PRESSURE, VALVE)),
+])
+def test_tiers_come_from_what_is_given_and_else_from_the_hydraulics(tiers, expected):
+    assert checked_tiers(crane(), oil(), tiers) == expected
+
+
+@pytest.mark.parametrize('name, tiers, message', [
+    ('valve_pid', {'telescop': 'effort'}, "tier of 'telescop': no such actuator; did you mean 'telescope'"),
+    ('valve_pid', {'telescope': 'presure'}, "tier 'presure' of 'telescope': expected one of .*did you mean 'pressure'"),
+    ('valve_pid', {'telescope': 'velocity'}, 'no pressure compensator'),
+    ('valve_pid', {'slew': 'pressure'}, 'no cylinder of the hydraulics drives it'),
+    ('valve_pid', ('effort', 'valve'), 'for each of slew'),
+    ('valve_pid', 'effort', 'for each of slew'),
+    ('computed_torque', {'telescope': 'valve'}, 'this law commands effort or pressure'),
+])
+def test_tiers_that_cannot_be_are_refused_by_name(name, tiers, message):
+    with pytest.raises(psdyn_ros.PsdynError, match=message):
+        make_law(name, crane(), oil(), tiers, PERIOD)
+
+
+def test_laws_are_made_by_name_and_say_what_they_lack():
+    assert {type(make_law(name, crane(), oil(), None, PERIOD)) for name in LAWS} == set(LAWS.values())
+    with pytest.raises(psdyn_ros.UnknownNameError, match="law 'valve_pd'.*did you mean 'valve_pid'"):
+        make_law('valve_pd', crane())
+    with pytest.raises(psdyn_ros.ModelError, match="law 'valve_pid': it needs hydraulics"):
+        make_law('valve_pid', crane(), None, None, PERIOD)
+    with pytest.raises(psdyn_ros.ModelError, match="law 'valve_pid': it needs period"):
+        make_law('valve_pid', crane(), oil())
+
+
+@pytest.mark.parametrize('bad', [np.full(4, -1.0), np.full(4, np.nan), np.ones(3)])
+def test_gains_of_wrong_sign_or_size_are_refused(bad):
+    law = make_law('computed_torque', crane())
+    before = law._kp.copy()
+    with pytest.raises(psdyn_ros.ModelError, match='gains damping = .*expected 4 finite numbers'):
+        law.set_gains(np.ones(4), bad)
+    assert (law._kp == before).all()
+
+
+def test_holding_commands_hold_the_load_in_the_unit_of_each_tier(compensated):
+    law = make_law('valve_computed_torque', crane(), compensated, (EFFORT, EFFORT, PRESSURE, VELOCITY), PERIOD)
+    force, area = crane().gravity_forces(START), compensated.cylinders['tilt_cylinder'].area_a
+    assert law.holding(START) == pytest.approx([force[0], force[1], force[2] / area, 0.0])
+
+
+def test_pressures_are_asked_for_where_a_valve_is_commanded(compensated):
+    law = make_law('valve_computed_torque', crane(), compensated, None, PERIOD)
+    assert law.needs_pressures
+    with pytest.raises(psdyn_ros.ModelError, match='pressures are None'):
+        law.update(0.0, START, STILL)
+    for name, tier in (('valve_computed_torque', VELOCITY), ('valve_pid', VALVE)):
+        law = make_law(name, crane(), compensated, (EFFORT, tier, tier, tier), PERIOD)
+        assert not law.needs_pressures and np.isfinite(law.update(0.0, START, STILL)).all()
+
+
+def test_commands_of_every_tier_are_clipped_to_what_there_is(compensated):
+    law = make_law('valve_computed_torque', crane(), compensated, (EFFORT, PRESSURE, VELOCITY, VALVE), PERIOD)
+    law.hold(START + [5.0, 0.3, 0.3, 0.8])
+    for k in range(3):
+        command = law.update(k * PERIOD, START, STILL, CHAMBERS)
+    limits = crane().limits
+    pressure = min(19e6, limits.effort[1] / compensated.cylinders['lift_cylinder'].area_a)
+    assert command == pytest.approx([limits.effort[0], pressure, limits.velocity[2], 1.0], rel=1e-9)
+    assert (law.saturations > 0).all()
+
+
+# what a law is told while it works
+
+
+LAW_NAMES = ('computed_torque', 'pd_gravity', 'valve_computed_torque', 'valve_pid')
+
+
+def law_at_rest(name, tiers=(EFFORT,) * 4, **options):
+    law = make_law(name, crane(), oil(), tiers, PERIOD, **options)
+    law.hold(START)
+    return law
+
+
+def commands(law, count, begin=0, x=START, xd=STILL):
+    return np.array([law.update((begin + k) * PERIOD, x, xd, CHAMBERS) for k in range(count)])
+
+
+@pytest.mark.parametrize('name', LAW_NAMES)
+def test_a_payload_is_taken_in_gradually_and_then_wholly(name):
+    law = law_at_rest(name)
+    load = 'tcp', 150.0, np.array([0.0, 0.1, 0.0]), 2.0 * np.eye(3)
+    before = commands(law, 3)[-1]
+    law.set_payload(*load)
+    after = np.vstack([before, commands(law, 300, 3)])
+    expected = crane().with_payload(*load).gravity_forces(START)
+    assert after[-1] == pytest.approx(expected, rel=1e-9)
+    whole = np.abs(expected - before)
+    assert (np.abs(np.diff(after, axis=0)).max(axis=0) <= 1.001 * whole * PERIOD / 0.5 + 1e-6).all()
+    assert law.holding(START) == pytest.approx(expected, rel=1e-9)
+    law.set_payload('tcp', 0.0, np.zeros(3), np.zeros((3, 3)))
+    assert commands(law, 300, 400)[-1] == pytest.approx(before, rel=1e-9)
+
+
+def test_payloads_on_two_links_add_up_and_one_on_the_base_weighs_nothing():
+    law = law_at_rest('computed_torque')
+    loads = [('tcp', 100.0, np.zeros(3), np.eye(3)),
+             ('lift_rod_link', 20.0, np.array([0.1, 0.0, 0.0]), 0.1 * np.eye(3)), ('base_link', 500.0, np.zeros(3), np.eye(3))]
+    machine = crane()
+    for load in loads:
+        law.set_payload(*load)
+        machine = machine.with_payload(*load)
+    assert commands(law, 300)[-1] == pytest.approx(machine.gravity_forces(START), rel=1e-9)
+
+
+@pytest.mark.parametrize('link, mass, inertia, error', [
+    ('tpc', 1.0, np.eye(3), "did you mean 'tcp'"), ('tcp', -1.0, np.eye(3), 'negative'),
+    ('tcp', 1.0, np.diag([1.0, 1.0, 9.0]), 'exceeds the sum'), ('tcp', np.nan, np.eye(3), 'mass')])
+def test_a_payload_that_cannot_be_changes_nothing(link, mass, inertia, error):
+    law = law_at_rest('computed_torque')
+    before = commands(law, 3)[-1]
+    with pytest.raises(psdyn_ros.PsdynError, match=error):
+        law.set_payload(link, mass, np.zeros(3), inertia)
+    assert commands(law, 10, 3)[-1] == pytest.approx(before, rel=1e-12)
+
+
+@pytest.mark.parametrize('name', ['computed_torque', 'valve_computed_torque'])
+def test_a_motion_of_the_base_is_believed_without_a_jump(name):
+    law = law_at_rest(name)
+    base = psdyn_ros.BaseMotion(orientation=(0.1, 0.05, 0.0, 0.99), twist=(0.1, 0.0, 0.0, 0.0, 0.2, 0.1),
+                                acceleration=(0.5, -0.3, 0.4, 0.1, 0.0, 0.2))
+    before = commands(law, 3)[-1]
+    law.set_base(base)
+    after = np.vstack([before, commands(law, 200, 3)])
+    expected = crane().inverse_dynamics(START, STILL, STILL, base=base)
+    assert after[-1] == pytest.approx(expected, rel=1e-9)
+    assert np.abs(after[1] - before).max() <= 0.1 * np.abs(expected - before).max()
+    law.set_base(None)
+    assert commands(law, 200, 300)[-1] == pytest.approx(before, rel=1e-9)
+
+
+def test_a_machine_with_general_loops_is_told_the_same():
+    excavator = psdyn_ros.load(URDF / 'excavator.urdf')
+    law = make_law('computed_torque', excavator, None, None, PERIOD)
+    x, still = excavator.initial_position, np.zeros(4)
+    law.hold(x)
+    base = psdyn_ros.BaseMotion(acceleration=(0.5, 0.2, 0.0, 0.0, 0.0, 0.0))
+    payload = excavator.links[-1], 300.0, np.zeros(3), np.eye(3)
+    law.set_base(base)
+    law.set_payload(*payload)
+    for k in range(300):
+        command = law.update(k * PERIOD, x, still)
+    expected = excavator.with_payload(*payload).inverse_dynamics(x, still, still, base=base)
+    assert command == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize('name', ['computed_torque', 'valve_computed_torque', 'valve_pid'])
+def test_integrals_grow_with_an_error_and_stand_still_when_told(name):
+    law = law_at_rest(name)
+    off = START - [0.0, 1e-3, 0.0, 0.0]
+    first = commands(law, 200, x=off)
+    grown = first[-1] - first[100]
+    assert grown[1] > 0.0
+    law.freeze([False, True, False, False])
+    frozen = commands(law, 100, 200, x=off)
+    assert frozen[-1] == pytest.approx(frozen[0], rel=1e-9)
+    law.freeze(False)
+    assert (commands(law, 100, 300, x=off)[-1] - frozen[-1])[1] > 0.9 * grown[1]
+
+
+@pytest.mark.parametrize('name', ['computed_torque', 'valve_computed_torque'])
+def test_an_integral_does_not_grow_while_the_force_is_clipped(name):
+    law = law_at_rest(name)
+    commands(law, 500, x=START - [0.0, 0.15, 0.0, 0.0])
+    assert law.saturations[1] > 400
+    # once the rate of the step is forgotten
+    assert commands(law, 100, 501)[-1][1] == pytest.approx(crane().gravity_forces(START)[1], rel=0.05)
+
+
+def test_the_weight_is_carried_and_the_motion_fed_forward_as_far_as_it_is_told():
+    law = law_at_rest('valve_computed_torque', (EFFORT, VALVE, VALVE, VALVE))
+    law.reference.follow(REFERENCES['demonstration'](), 0.0)
+    seen = {}
+    for scale in (0.0, 0.5, 1.0):
+        law.feedforward_scale = scale
+        law.update(1.5, START, STILL, CHAMBERS)
+        x, xd, xdd = (np.array(row) for row in law.reference.ahead(1.5 + law._act + law.lag))
+        rubbing = law.axes['coulomb'] * np.tanh(scale * xd / law.axes['slip']) + law.axes['viscous'] * scale * xd
+        seen[scale] = law.predicted_efforts
+        expected = crane().inverse_dynamics(x, scale * xd, scale * xdd) + rubbing
+        assert seen[scale] == pytest.approx(expected, rel=1e-3, abs=2.0)
+    assert np.abs(seen[1.0] - seen[0.0])[1:].min() > 500.0
+
+
+def test_friction_follows_the_reference_and_not_what_is_measured():
+    law = law_at_rest('computed_torque')
+    law.set_gains(np.zeros(4), np.zeros(4))
+    rates = np.array([0.0, 0.02, -0.02, 0.02])
+    assert law.update(0.0, START, rates) == pytest.approx(crane().inverse_dynamics(START, rates, STILL))
+    law.reference.follow(REFERENCES['demonstration'](), 0.0)
+    x, xd, xdd = (np.array(row) for row in law.reference.ahead(2.0))
+    x2, xd2, xdd2 = (np.array(row) for row in law.reference.ahead(2.0 + 0.5 * PERIOD))
+    rubbing = law.axes['coulomb'] * np.tanh(xd2 / law.axes['slip']) + law.axes['viscous'] * xd2
+    assert (np.abs(rubbing[1:]) > 4000.0).all()
+    assert law.update(2.0, x, STILL) == pytest.approx(crane().inverse_dynamics(x, STILL, xdd2) + rubbing, rel=1e-9)
+
+
+def test_feedback_in_joint_space_gives_the_joints_the_accelerations_it_asks_for(rng):
+    law = law_at_rest('computed_torque', space='joint', bandwidth=3.0, integral=np.zeros(4))
+    machine, joints = crane(), ('slew', 'lift_boom', 'tilt_boom', 'telescope')
+    columns = [machine.joints.index(name) for name in joints]
+    x, xd = START + rng.uniform(-0.01, 0.01, 4), rng.uniform(-0.02, 0.02, 4)
+    force = law.update(0.0, x, xd)
+    xdd = machine.forward_dynamics(x, xd, force)
+    q, qd, qdd = (row[columns] for row in machine.joint_state(x, xd, xdd)[1:])
+    wanted = machine.joint_state(START)[1][columns] - q
+    assert qdd == pytest.approx(9.0 * wanted - 6.0 * qd, rel=1e-6, abs=1e-9)
+
+
+def test_joints_of_general_loops_have_to_be_named(rng):
+    five_bar = psdyn_ros.load(URDF / 'five_bar.urdf')
+    with pytest.raises(psdyn_ros.ModelError, match='expected `joints`, 2 of'):
+        make_law('computed_torque', five_bar, space='joint')
+    with pytest.raises(psdyn_ros.ModelError, match="space 'joints': expected one of actuator, joint; did you mean 'j"):
+        make_law('computed_torque', five_bar, space='joints')
+    named = tuple(name for name in five_bar.joints if name not in five_bar.coordinates)[:2]
+    law = make_law('computed_torque', five_bar, bandwidth=3.0, space='joint', joints=named)
+    x, xd = five_bar.initial_position + 1e-3, np.array([0.02, -0.01])
+    law.hold(five_bar.initial_position)
+    xdd = five_bar.forward_dynamics(x, xd, law.update(0.0, x, xd))
+    columns = [five_bar.joints.index(name) for name in named]
+    q, qd, qdd = (row[columns] for row in five_bar.joint_state(x, xd, xdd)[1:])
+    wanted = five_bar.joint_state(five_bar.initial_position)[1][columns] - q
+    assert qdd == pytest.approx(9.0 * wanted - 6.0 * qd, rel=1e-5, abs=1e-7)
+
+
+def test_both_boom_cylinders_of_an_excavator_get_the_same_velocity():
+    excavator = psdyn_ros.load(URDF / 'excavator.urdf')
+    hydraulics = read_hydraulics(find_config('excavator_hydraulics.yaml'), excavator.actuators)
+    cylinders = {name: replace(one, valve=replace(one.valve, compensated=True))
+                 for name, one in hydraulics.cylinders.items()}
+    law = make_law('valve_computed_torque', excavator, replace(hydraulics, cylinders=cylinders),
+                   dict.fromkeys(cylinders, VELOCITY), PERIOD)
+    x = excavator.initial_position
+    law.hold(x)
+    command = law.update(0.0, x - [0.01, 0.01, 0.02, 0.0], np.zeros(4))
+    assert command[1] == pytest.approx(command[2], rel=1e-6) and 0.001 < command[1] < 1.0
