@@ -93,6 +93,18 @@ def _parser():
     simulate.add_argument('--seed', type=_at_least(0), default=0, metavar='S', help='of sensors and faults (0)')
     simulate.set_defaults(run=_simulate)
 
+    annotate = commands.add_parser(
+        'annotate', help='fill a trajectory with the efforts that it needs, for a stock joint_trajectory_controller')
+    annotate.add_argument('machine', metavar='MACHINE', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    annotate.add_argument('trajectory', metavar='FILE', help='YAML file, a JointTrajectory as `ros2 topic echo` prints')
+    annotate.add_argument('--max-dt', type=float, default=0.02, metavar='S', help='from point to point at most (0.02)')
+    annotate.add_argument('--output', metavar='FILE', help='YAML file to write (default: standard output)')
+    annotate.add_argument('--payload', nargs=5, metavar=('LINK', 'KG', 'X', 'Y', 'Z'),
+                          help='a point mass on a link, at m in its axes')
+    annotate.add_argument('--clamp', action='store_true', help='clamp efforts beyond the limits instead of refusing')
+    annotate.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
+    annotate.set_defaults(run=_annotate)
+
     latency = commands.add_parser(
         'latency', help='measure how punctual and quick a control cycle is here, beside loops that do nothing')
     latency.add_argument('--seconds', type=float, default=60.0, metavar='S', help='of all turns together (60)')
@@ -215,6 +227,33 @@ def _simulate(options):
     if outcome.fault:
         print(f'FAULT: {outcome.fault}; snapshot: {outcome.snapshot}')
         return 1
+    return 0
+
+
+def _annotate(options):
+    # here, since the other commands do without scipy
+    from .control.annotate import annotate
+    from .control.trajectory_file import read_trajectory, trajectory_text
+    machine = load(find_machine(options.machine), initial=_initial(options.initial))
+    if options.payload:
+        link, *numbers = options.payload
+        try:
+            mass, *com = map(float, numbers)
+        except ValueError:
+            raise ModelError(f"--payload {' '.join(options.payload)}: expected LINK KG X Y Z") from None
+        machine = machine.with_payload(link, mass, com, [[0.0] * 3] * 3)
+    found = annotate(machine, read_trajectory(options.trajectory), options.max_dt, clamp=options.clamp)
+    text = trajectory_text(found.waypoints, found.efforts)
+    if options.output is None:
+        print(text, end='')
+        return 0
+    try:
+        with open(options.output, 'w', encoding='utf-8') as file:
+            file.write(text)
+    except OSError as error:
+        raise ModelError(f"--output '{options.output}': {error}") from error
+    print(f'{len(found.efforts)} points over {found.waypoints.times[-1]:.3g} s in {options.output}'
+          + (f'; clamped at {found.clamped} of them' if found.clamped else ''))
     return 0
 
 
