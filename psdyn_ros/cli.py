@@ -115,6 +115,7 @@ def _parser():
                          help='real-time conditions that every loop asks for (try)')
     latency.add_argument('--priority', type=int, default=45, metavar='N', help='of SCHED_FIFO (45)')
     latency.add_argument('--cpus', default='', metavar='N,N', help='processors for the loops (any)')
+    latency.add_argument('--load', type=_at_least(0), default=0, metavar='N', help='busy processes beside them (0)')
     latency.add_argument('--json', metavar='FILE', help='all records and conditions')
     latency.add_argument('--picture', metavar='FILE', help='PNG: share of slots beyond a duration')
     latency.add_argument('--report', metavar='FILE', help='Markdown: conditions, table and verdict')
@@ -269,7 +270,7 @@ def _latency(options):
     triggers = latency.TRIGGERS if options.trigger == 'both' else (options.trigger,)
     return latency.run(
         latency.Options(options.seconds, tuple(dict.fromkeys(options.rate)), triggers, options.realtime,
-                        options.priority, options.cpus), options.json, options.picture, options.report)
+                        options.priority, options.cpus, options.load), options.json, options.picture, options.report)
 
 
 def _without_ros(command, error):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from psdyn_ros.nodes import conditions, cyclictest, latency, latency_report, soak  # noqa: E402
 from psdyn_ros.nodes.cycle_records import CycleRecords  # noqa: E402
 from psdyn_ros.nodes.latency import Result  # noqa: E402
+from psdyn_ros.nodes.processes import NodeProcesses  # noqa: E402
 from psdyn_ros.nodes.realtime import OFF  # noqa: E402
 from psdyn_ros.nodes.soak import Sample  # noqa: E402
 
@@ -177,7 +179,7 @@ def test_a_short_run_over_dds(tmp_path, monkeypatch, capfd):
     told = json.loads(Path(files['json']).read_text())
     assert code == int(not all(check['passed'] for check in told['verdict']))
     loops = {(loop['kind'], loop['trigger']): loop for loop in told['loops']}
-    assert len(loops) == 3
+    assert len(loops) == 3 and told['conditions']['load beside'] == 'none of ours'
     for (kind, _), loop in loops.items():
         found = CycleRecords(loop['records']['period'])
         found.merge(loop['records'])
@@ -189,6 +191,22 @@ def test_a_short_run_over_dds(tmp_path, monkeypatch, capfd):
         assert (counts['age'] > 0) == (kind != 'null') and (counts['mathematics'] > 0) == (kind == 'controller')
     assert 'sleep only' in capfd.readouterr().out
     assert Path(files['png']).stat().st_size > 10_000 and '## Verdict' in Path(files['md']).read_text()
+
+
+def test_a_busy_process_keeps_a_processor_busy_until_it_is_ended(tmp_path):
+    with NodeProcesses(tmp_path) as nodes:
+        process = nodes.start('load', 'psdyn_ros.nodes.latency_loops', 'burn')
+
+        def spent():
+            return int(Path(f'/proc/{process.pid}/stat').read_text().rsplit(')', 1)[1].split()[11])
+
+        begun = None
+        deadline = time.monotonic() + 60.0
+        while begun is None or spent() - begun < 300:       # ticks: start-up alone takes fewer
+            begun = spent() if begun is None else begun
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+    assert process.poll() is not None
 
 
 def told_by(samples, motions=(0.3, 0.3), faults=()):

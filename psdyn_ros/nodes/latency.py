@@ -210,7 +210,7 @@ class Bench:
 
 
 class Options(NamedTuple):
-    """Of a run: s in all, Hz, triggers, and the real-time conditions that every process asks for."""
+    """Of a run: s in all, Hz, triggers, real-time conditions that every process asks for; busy processes beside."""
 
     seconds: float = 60.0
     rates: tuple = RATES
@@ -218,6 +218,7 @@ class Options(NamedTuple):
     realtime: str = TRY
     priority: int = PRIORITY
     cpus: str = ''
+    load: int = 0
 
 
 def measure(options, folder, say=print):
@@ -233,13 +234,16 @@ def measure(options, folder, say=print):
         order = list(bench.results)
         rounds = max(1, round(options.seconds / (SLICE * len(order))))
         say(f'{rounds} rounds of {len(order)} loops, {SLICE:g} s each ...')
+        for number in range(options.load):
+            nodes.start(f'load_{number}', 'psdyn_ros.nodes.latency_loops', 'burn')
         meanwhile = Meanwhile()
         for turn in range(rounds):
             for subject in order[turn % len(order):] + order[:turn % len(order)]:
                 bench.turn(subject)
             for native in natives:
                 native.turn(SLICE)
-        facts = conditions() | meanwhile.told() | _facts(bench.results, natives, rounds)
+        facts = conditions() | meanwhile.told() | _facts(bench.results, natives, rounds) | {
+            'load beside': f'{options.load} busy processes' if options.load else 'none of ours'}
     return {tuple(subject): result for subject, result in bench.results.items()}, facts
 
 

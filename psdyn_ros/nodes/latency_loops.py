@@ -1,8 +1,10 @@
 """Loops whose time `psdyn latency` takes, each a process of its own: one that only sleeps, one that only echoes, ours.
 
     python -m psdyn_ros.nodes.latency_loops null|echo|controller --ros-args ...
+    python -m psdyn_ros.nodes.latency_loops burn
 
-All of them run a `ControlLoop` on the executor of nodes, under the same real-time conditions, and answer two services:
+The latter only keeps a processor busy, as a load for the others. Those run a `ControlLoop` on the executor of nodes,
+under the same real-time conditions, and answer two services:
 
     ~/run     std_srvs/SetBool   whether the loop runs; while it does not, it takes no processor time
     ~/record  std_srvs/SetBool   true: forget what was recorded; false: the records as JSON
@@ -167,10 +169,18 @@ class OnDemand:
         return timed
 
 
+def burn():
+    """Keep a processor busy until the process is ended."""
+    while True:
+        sum(range(1000))
+
+
 def main(args=None):
     """Run the loop that is named first; the exit code of the process."""
     arguments = sys.argv[1:] if args is None else args
     kind, rest = arguments[0], [sys.argv[0], *arguments[1:]]
+    if kind == 'burn':
+        burn()
     if kind == 'controller':
         return executor.run(kind, lambda node: OnDemand(node, Controller(node), running=True), rest, ManagedNode)
     return executor.run(kind, lambda node: OnDemand(node, {'null': Null, 'echo': Echo}[kind](node)), rest)
