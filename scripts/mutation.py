@@ -23,6 +23,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import NamedTuple
@@ -34,8 +35,21 @@ TESTS = {'safety_states': 'test_safety_states.py', 'output_gate': 'test_output_g
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
-# (module, change): why no test can tell it from the source
+# (module, line of source, change): why no test can tell it from the source
+STOP = 'read while STOPPING only, which `_stop` alone begins, and that sets it'
+MOVING = 'read while enabled only, and `enable` sets it'
+SLOTS = ("__slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', "
+         "'count')")
 ARGUED = {
+    ('safety_states', SLOTS, f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
+    ('safety_states', 'self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure sets it; '
+    'or at that failure, to clear `acknowledged`, which is not set yet',
+    ('safety_states', 'self._started = 0', 'self._started = 0 -> pass'): STOP,
+    ('safety_states', 'self._started = 0', '0 -> 1'): STOP,
+    ('safety_states', 'self._rest = False', 'self._rest = False -> pass'): STOP,
+    ('safety_states', 'self._rest = False', 'False -> True'): STOP,
+    ('safety_states', 'self._moving = False', 'self._moving = False -> pass'): MOVING,
+    ('safety_states', 'self._moving = False', 'False -> True'): MOVING,
 }
 
 COMPARISONS = {
@@ -50,58 +64,66 @@ REMOVED = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Raise, ast.Delete, ast.
 
 
 class Mutant(NamedTuple):
-    """One change of one module."""
+    """One change of one module; `text` takes the place of the bytes from `start` to `end`."""
 
     module: str
     line: int
     change: str
     """'before -> after' of the smallest piece of source around it."""
-    source: str
+    where: str
+    """The line of source on which that begins."""
+    start: int
+    end: int
+    text: str
+
+    @property
+    def source(self):
+        source = _path(self.module).read_bytes()
+        return source[:self.start] + self.text.encode() + source[self.end:]
+
+    @property
+    def key(self):
+        """As in ARGUED."""
+        return self.module, self.where, self.change
 
     def __str__(self):
         return f'{self.module}.py:{self.line}: {self.change}'
 
 
 def mutants(module):
-    """Return the `Mutant`s of a module of the package, none of which reads as the source or as another one."""
-    tree = ast.parse(_path(module).read_text())
-    seen, found = {ast.unparse(tree)}, []
-    for node, parent, name, index in list(_places(tree)):
+    """Return the `Mutant`s of a module of the package, each of them once."""
+    source = _path(module).read_bytes()
+    lines = [0]
+    for line in source.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    found = {}
+    for node in _places(ast.parse(source)):
+        where = source[lines[node.lineno - 1]:lines[node.lineno]].decode().partition('#')[0].strip()
+        start, end = lines[node.lineno - 1] + node.col_offset, lines[node.end_lineno - 1] + node.end_col_offset
         for replacement in _replacements(node):
-            before = _line(node)
-            _put(parent, name, index, replacement)
-            source = ast.unparse(tree)
-            _put(parent, name, index, node)
-            if source not in seen:
-                seen.add(source)
-                found.append(Mutant(module, node.lineno, f'{before} -> {_line(replacement)}', source))
-    return found
+            change = f'{_line(node)} -> {_line(replacement)}'
+            text = ast.unparse(replacement)
+            text = text.replace('\n', '\n' + ' ' * node.col_offset) if isinstance(node, ast.stmt) else f'({text})'
+            found[start, end, text] = Mutant(module, node.lineno, change, where, start, end, text)
+    return list(found.values())
 
 
 def _path(module):
     return ROOT / 'psdyn_ros' / 'control' / f'{module}.py'
 
 
-def _places(tree):
-    """Yield (node, its parent, field, index or None) of all that may be changed."""
-    for parent in ast.walk(tree):
-        if isinstance(parent, (ast.JoinedStr, ast.FormattedValue, ast.Import, ast.ImportFrom)) or _is_text(parent):
+def _places(parent):
+    """Yield all nodes below one that may be changed."""
+    for node in ast.iter_child_nodes(parent):
+        if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)) or _is_text(node):
             continue
-        for name, value in ast.iter_fields(parent):
-            for index, node in enumerate(value if isinstance(value, list) else [value]):
-                if isinstance(node, ast.AST) and hasattr(node, 'lineno') and not _is_text(node):
-                    yield node, parent, name, index if isinstance(value, list) else None
+        if isinstance(node, (ast.expr, ast.stmt)):
+            yield node
+        yield from _places(node)
 
 
 def _is_text(node):
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _put(parent, name, index, node):
-    if index is None:
-        setattr(parent, name, node)
-    else:
-        getattr(parent, name)[index] = node
 
 
 def _line(node):
@@ -164,6 +186,7 @@ class _Finder:
 
     def __init__(self, mutant):
         self._name, self._source = f'{PACKAGE}.{mutant.module}', mutant.source
+        warnings.simplefilter('ignore', SyntaxWarning)      # of comparisons by identity
 
     def find_spec(self, name, path=None, target=None):
         return ModuleSpec(name, self) if name == self._name else None
@@ -242,30 +265,30 @@ def main(arguments=None):
     modules = options.module or list(TESTS)
     every = [mutant for module in modules for mutant in mutants(module)]
     if options.sample is not None:
-        every = [mutant for mutant in every if (mutant.module, mutant.change) not in ARGUED]
+        every = [mutant for mutant in every if mutant.key not in ARGUED]
         every = random.Random(options.seed).sample(every, min(options.sample, len(every)))
     warm_up()
     began = time.monotonic()
 
     def tell(mutant, verdict):
-        if verdict == SURVIVED and (mutant.module, mutant.change) not in ARGUED:
+        if verdict == SURVIVED and mutant.key not in ARGUED:
             print(f'survived: {mutant}', flush=True)
 
-    unchanged = [Mutant(module, 0, 'unchanged', _path(module).read_text()) for module in modules]
+    unchanged = [Mutant(module, 0, 'unchanged', '', 0, 0, '') for module in modules]
     if KILLED in judge(unchanged, options.jobs, lambda *_: None).values():
         print('the tests fail without any change; nothing can be said of mutants')
         return 2
     verdicts = judge(every, options.jobs, tell)
-    survivors = {(mutant.module, mutant.change) for mutant, verdict in verdicts.items() if verdict == SURVIVED}
+    survivors = {mutant.key for mutant, verdict in verdicts.items() if verdict == SURVIVED}
     left = survivors - ARGUED.keys()
     for module in modules:
         of_module = [verdict for mutant, verdict in verdicts.items() if mutant.module == module]
         print(f'{module}: {of_module.count(KILLED)} of {len(of_module)} killed')
     for key in sorted(survivors & ARGUED.keys()):
-        print(f'argued: {key[0]}: {key[1]}: {ARGUED[key]}')
+        print(f'argued: {key[0]}: {key[2]}: {ARGUED[key]}')
     unused = [key for key in ARGUED if key not in survivors and key[0] in modules and options.sample is None]
     for key in unused:
-        print(f'argued, but it is killed or there is no such change: {key[0]}: {key[1]}')
+        print(f'argued, but it is killed or there is no such change: {key[0]}: {key[1]}: {key[2]}')
     print(f'{len(verdicts)} mutants, {len(left)} survivors that nobody argued, {time.monotonic() - began:.0f} s')
     return 1 if left or unused else 0
 

@@ -55,13 +55,12 @@ class SafetyStates:
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
         self._arrival = None            # ns of the last accepted state
         self._started = 0               # ns at which the stop began
-        self._faulty = False            # whether the stop ends in SAFE
         self._rest = False              # whether the stop has come to its end
         self._leaving = False           # whether it ends in inactivity
         self._moving = False            # whether a reference is followed
         self.state = State.STANDBY
         self.trusted = True
-        """Whether the measured state may be used for the stop."""
+        """Whether the measured state may be used for the stop, as of the last step."""
         self.enabled = False
         self.active = False
 
@@ -102,7 +101,7 @@ class SafetyStates:
         one.result = result
         if result != Result.PASS:
             self._fail(one, text, one.asks if demand is None else demand)
-        elif one.open and one.good_since is None:
+        elif one.good_since is None:
             one.good_since = now
 
     def _fail(self, one, text, demand):
@@ -131,7 +130,7 @@ class SafetyStates:
                 worst = max(worst, state)
                 blind = blind or not one.demand.trusted
             elif state == State.HOLD:
-                hold = hold or (one.good_since is None and not one.acknowledged)
+                hold = hold or not one.acknowledged
             elif state == State.DEGRADED:
                 degraded = degraded or one.open
             if one.row.event and one.good_since is None:
@@ -140,16 +139,14 @@ class SafetyStates:
         if worst == State.SAFE:
             self._end(State.SAFE)
         elif self.state == State.STOPPING:
-            self._faulty = self._faulty or stop
-            self.trusted = self.trusted and not blind
             if self._rest or not 0 <= now - self._started < self._stop_time:
-                self._end(State.SAFE if self._faulty else State.STANDBY)
+                self._end(State.SAFE if stop else State.STANDBY)
+        elif self.enabled and stop:
+            self._stop(now)
         elif self.enabled:
-            if stop:
-                self._stop(now, True, not blind)
-            else:
-                self._moving = self._moving and not hold
-                self.state = State.HOLD if not self._moving else State.DEGRADED if degraded else State.RUN
+            self._moving = self._moving and not hold
+            self.state = State.HOLD if not self._moving else State.DEGRADED if degraded else State.RUN
+        self.trusted = not blind
         return self.state
 
     def activate(self, now):
@@ -170,12 +167,12 @@ class SafetyStates:
         if self.enabled:
             return
         self._refuse('enabling', [] if self.active else ['the controller is not active'], self._against(now))
-        self.enabled, self._moving, self.trusted = True, False, True
+        self.enabled, self._moving = True, False
 
     def disable(self, now):
         """Stop, then STANDBY."""
         if self.enabled:
-            self._stop(now, False, True)
+            self._stop(now)
 
     def reset(self, now):
         """Forget the faults that are gone: SAFE becomes STANDBY.  Raises SafetyError that names those that are not."""
@@ -226,12 +223,12 @@ class SafetyStates:
         if not (one.open or one.latched):
             del self._unsettled[one.row.name]
 
-    def _stop(self, now, faulty, trusted):
-        self.state, self.enabled, self._moving = State.STOPPING, False, False
-        self._started, self._faulty, self._rest, self.trusted = now, faulty, False, trusted
+    def _stop(self, now):
+        self.state, self.enabled = State.STOPPING, False
+        self._started, self._rest = now, False
 
     def _end(self, state):
-        self.state, self.enabled, self._moving = state, False, False
+        self.state, self.enabled = state, False
         if self._leaving:
             self._leaving, self.active = False, False
 
