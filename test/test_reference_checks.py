@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from machines import URDF
 from test_reference_motion import AXES, at, load, reference_of
 
+import psdyn_ros
 from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.control.reference import ReferenceMotion
 from psdyn_ros.control.reference_limits import ReferenceLimits
 from psdyn_ros.control.trajectory import TrajectoryError, TrajectoryOverError, Waypoints
 from psdyn_ros.model.errors import ShapeError
+from psdyn_ros.model.safety import read_safety
 
 STILL = [np.zeros(4)]
 
@@ -228,6 +231,17 @@ def test_a_loop_that_does_not_close_is_found_between_points_too(crane):
         reference_of(five).follow(Waypoints(five.coordinates, [60.0], [five.initial_position + [2.5, -2.5]]), 0.0)
 
 
+def test_limits_that_reach_further_than_a_loop_do_not_open_it(crane):
+    text = (URDF / 'hiab_xs031.urdf').read_text()
+    joint = text.index('<joint name="lift_cylinder"')
+    limit = text.index('upper="', joint)
+    far = psdyn_ros.load(text[:limit] + 'upper="5.0"' + text[text.index('"', limit + 7) + 1:])
+    assert far.limits.upper[1] == 5.0
+    waypoints = Waypoints(far.actuators, [10.0, 20.0], [far.initial_position, far.initial_position + 0.6 * AXES[1]])
+    with pytest.raises(TrajectoryError, match='point 1: .* takes lift_cylinder to where its loop does not close'):
+        reference_of(far).follow(waypoints, 0.0)
+
+
 def test_a_trajectory_stays_clear_of_singularities(crane):
     target = crane.initial_position.copy()
     target[2] = crane.limits.upper[2]       # measure 0.39
@@ -259,3 +273,15 @@ def test_absurd_numbers_are_refused_without_a_warning(crane, far):
 def test_limits_that_mean_nothing_are_named(crane, limits, says):
     with pytest.raises(ShapeError, match=says):
         ReferenceMotion(crane, ReferenceLimits(**limits))
+
+
+def test_limits_are_those_of_a_safety_declaration(crane):
+    path = URDF.parent / 'config' / 'hiab_xs031_safety.yaml'
+    safety = read_safety(path, crane.actuators, ('effort',) * 4, crane.limits)
+    limits = ReferenceLimits.declared(safety)
+    checks = ReferenceMotion(crane, limits)._checks
+    assert checks.deceleration.tolist() == safety.deceleration.tolist()
+    assert (limits.start_tolerance, limits.sigma_stop, limits.stream_timeout) == (
+        safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream)
+    assert checks.soft_lower.tolist() == (crane.limits.lower + safety.soft_margin).tolist()
+    assert ReferenceLimits().stream_timeout == safety.timeouts.stream

@@ -150,6 +150,18 @@ def test_one_that_was_accepted_meanwhile_is_led_over_from(crane):
     assert at(reference, 5.0)[0] == pytest.approx(home + 0.05) and not reference.abandoned
 
 
+@pytest.mark.parametrize('velocities', [None, [np.zeros(4)]])
+def test_in_motion_the_acceleration_goes_over_too(crane, velocities):
+    home = crane.initial_position
+    reference = reference_of(crane)
+    reference.follow(Waypoints(crane.actuators, [3.0], [home + 0.1], [np.zeros(4)]), 0.0)
+    before = at(reference, 1.0)
+    reference.follow(Waypoints(crane.actuators, [1.5, 3.0], [home + 0.05, home], velocities and 2 * velocities), 1.0)
+    assert at(reference, 1.0) == pytest.approx(before, abs=1e-9)
+    steps = np.abs(np.diff(run(reference, 1.0, 3.9)[1][:, 2], axis=0))
+    assert steps.max() < 0.02
+
+
 def test_a_stream_keeps_nothing_of_the_points_before(crane):
     reference = reference_of(crane)
     reference.stream(0.0, crane.initial_position, now=0.0)

@@ -17,6 +17,7 @@ SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a 
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
 BRIDGES = 8                 # times that the length of a bridge is doubled
 SHORTEST_BRIDGE = 0.02      # s
+EASE_IN = 0.1               # s of a bridge that only spares a step of the acceleration
 COMMANDED = 1e-3            # s; a first point this near to the start says where the start is meant to be
 
 
@@ -40,6 +41,7 @@ class ReferenceMotion:
         self._pace = PathTime()
         self._speed = 1.0           # that is asked for
         self._now = None            # time of the last sample
+        self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
@@ -131,9 +133,12 @@ class ReferenceMotion:
             raise TrajectoryOverError('the trajectory is over: it ended while it was looked at')
         here = self._in_joints(joints, _in_path_time(self._motion, t))
         there = (follow.entry or path).curve.sample(at).copy()
-        gap = (here - there)[:2]        # a spline through positions alone starts with an acceleration of its own
-        if (np.abs(gap) <= SAME_STATE * (1.0 + np.abs(here[:2]))).all():
-            return follow
+        gap = here - there
+        same = np.abs(gap) <= SAME_STATE * (1.0 + np.abs(here))
+        if same[:2].all():
+            # a spline through positions alone starts with an acceleration of its own
+            eased = None if same[2].all() or not here[1:].any() else self._bridged(follow, t, here, EASE_IN)
+            return eased or follow
         tolerance = self._limits.start_tolerance
         if np.abs(gap[0]).max() > tolerance:
             worst = int(np.abs(gap[0]).argmax())
@@ -143,19 +148,27 @@ class ReferenceMotion:
         seconds = max(SHORTEST_BRIDGE, sqrt(6.0 * np.abs(gap[0]).max() / room), 4.0 * np.abs(gap[1]).max() / room)
         left = path.curve.end - at
         for _ in range(BRIDGES):
-            seconds = min(seconds, left)
-            end = path.curve.end if seconds == left else at + seconds
-            fault = self._fault(path.map, bridge_rows(at, end, here, path.curve.sample(end)))
-            if not fault:
-                entry = Path(bridge(at, end, here, path.curve.sample(end)), path.map, joints)
-                entered = Follow(path, self._pace, t, entry)
-                entered.bind(self._pace, t, at)
-                entered.speed_rate = follow.speed_rate
-                return entered
-            if seconds == left:
+            bridged = self._bridged(follow, t, here, min(seconds, left))
+            if bridged is not None:
+                return bridged
+            if seconds >= left:
                 break
             seconds *= 2.0
-        raise TrajectoryError(f'no way from the present motion over to the trajectory keeps the limits: it {fault}')
+        raise TrajectoryError('no way from the present motion over to the trajectory keeps the limits: it '
+                              f'{self._bridge_fault}')
+
+    def _bridged(self, follow, t, here, seconds):
+        """The same, from the state `here` (3, n) at time t over a bridge of so many seconds; None: it breaks limits."""
+        path, at = follow.path, follow.path_time(t)
+        end = min(at + seconds, path.curve.end)
+        there = path.curve.sample(end).copy()
+        self._bridge_fault = self._fault(path.map, bridge_rows(at, end, here, there))
+        if self._bridge_fault:
+            return None
+        entered = Follow(path, self._pace, t, Path(bridge(at, end, here, there), path.map, path.joints))
+        entered.bind(self._pace, t, at)
+        entered.speed_rate = follow.speed_rate
+        return entered
 
     def _fault(self, joint_map, rows):
         """What limit samples (3, N, n) of joints break, as the end of a sentence; empty where they break none."""

@@ -69,9 +69,10 @@ class ReferenceChecks:
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self._jerk).any())
-        self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 else None
         self.mapped = self._columns is not None
         self.one_by_one = m.machine.general         # states are closed by iteration
+        # without iteration nothing else says whether a loop closes
+        self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.one_by_one else None
         self._bounds = [SPEED_MARGIN * limit for limit in (self._speed, self._acceleration, self._jerk)]
         self._lowest, self._highest = self.lower - POSITION_MARGIN, self.upper + POSITION_MARGIN
 
@@ -135,10 +136,12 @@ class ReferenceChecks:
     def _near(self, x):
         measures, names = ([value] for value in self._gauge(x[0])) if len(x) == 1 else self._gauge.rows(x)
         measures = np.asarray(measures)
-        near = measures < self.limits.sigma_stop
+        near = (measures < self.limits.sigma_stop) | (measures == 0.0)
         if not near.any():
             return None
         row = int(near.argmax())
+        if measures[row] == 0.0:
+            return row, f'takes {names[row]} to where its loop does not close'
         return row, (f'comes too near to a singularity of {names[row]}: {measures[row]:.3g} of its best transmission, '
                      f'limit {self.limits.sigma_stop:.3g}')
 
