@@ -18,7 +18,7 @@ from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses
 
 START_UP = 60.0         # s; a first run compiles
-LADDER = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2}     # s; tests run beside others
+LADDER = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}     # s; tests run beside others
 
 
 class Graph:
@@ -41,6 +41,12 @@ class Graph:
 
         change  function that changes the safety declaration, a dictionary
         """
+        urdf, safety = URDF / f'{machine}.urdf', self.declare_safety(machine, change)
+        return self.start('controller', '-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
+                          '-p', 'autostart:=true', '-p', 'emergency_stop:=none', '-p', 'overrun_share:=1.0', *arguments)
+
+    def declare_safety(self, machine='hiab_xs031', change=None):
+        """Path of a safety declaration for a busy computer."""
         urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
         declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), find_config(f'{machine}_safety.yaml')))
         declaration['timeouts'].update(LADDER)
@@ -48,8 +54,7 @@ class Graph:
         if change is not None:
             change(declaration)
         safety.write_text(yaml.safe_dump(declaration))
-        return self.start('controller', '-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
-                          '-p', 'autostart:=true', '-p', 'emergency_stop:=none', '-p', 'overrun_share:=1.0', *arguments)
+        return safety
 
     def enable(self, each=None):
         """Let the controller hold its machine; `each` is done meanwhile, such as sending states."""

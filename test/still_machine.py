@@ -4,7 +4,7 @@ import threading
 import time
 
 from sensor_msgs.msg import FluidPressure, JointState
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Bool, Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -37,6 +37,8 @@ class StillMachine:
         elif pressures is not None:
             self._ports = {(name, port): graph.publisher(FluidPressure, f'oil/{name}/{port}')
                            for name in pressures for port in 'ab'}
+        self.stops = graph.publisher(Bool, 'controller/emergency_stop', 1)
+        self.pressed = None                     # what the emergency stop says; None: nothing
         self.speaking = threading.Event()       # whether it says anything
         self.oil_speaks = True                  # whether pressures are among it
         self.last = 0                           # ns, stamp of the last state
@@ -70,6 +72,8 @@ class StillMachine:
 
     def send(self):
         """Say once how things are."""
+        if self.pressed is not None:
+            self.stops.publish(Bool(data=self.pressed))
         if self.oil_speaks and self.telemetry is not None:
             self.telemetry.publish(self._make(self.pressures, self.now() * 1e-9))
         for (name, port), publisher in self._ports.items() if self.oil_speaks else ():

@@ -26,7 +26,6 @@ import sys
 import time
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.parameter_service import ParameterService
 from std_srvs.srv import SetBool, Trigger
 
 from ..control.core_status import status
@@ -42,6 +41,7 @@ from .conversions import SECOND
 from .managed_node import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from .publishers import Publishers
 from .rejections import Rejections, brief
+from .trajectory_action import TrajectoryAction, action_modules
 from .trajectory_checks import TrajectoryChecks
 
 POLL = 1.0                  # s between two looks at who else publishes
@@ -56,11 +56,13 @@ class Controller:
         self._node = node
         node.work = self
         p = self._p = parameters.declare(node, parameters.CONTROLLER, fixed=False)
-        self._parameter_service = ParameterService(node) if p.parameter_services else None
+        if p.parameter_services:
+            node.offer_parameters()
         self._rejections = Rejections(node.get_logger().warning)
         self._diagnostics = ControllerDiagnostics(node)
         self._now = None                # function that gives ns on the clock of the stamps
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
         self._reported = -PATIENCE
@@ -100,7 +102,10 @@ class Controller:
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
                 node, setup, core, p, now=self._now, rejections=self._rejections, on_state=self._on_state,
-                on_waypoints=self._checks.begin)
+                on_waypoints=self._begin_trajectory)
+            modules = action_modules()
+            if modules is not None:
+                self._action = TrajectoryAction(node, core, self._checks, *modules)
             self._services = [node.create_service(SetBool, '~/enable', self._enable),
                               node.create_service(Trigger, '~/reset', self._reset)]
             self._rivals = Publishers(node, self._outputs.command_topics, ours=True)
@@ -154,11 +159,11 @@ class Controller:
         loop.chore(self._look_around, POLL)
         loop.chore(self._collect_garbage, POLL)
         loop.chore(self._lines.flush, FLUSH)
-        loop.chore(self._checks.advance, 0.0)
+        loop.chore(self._check_trajectory, 0.0)
 
     def _release(self):
         node = self._node
-        for part in (self._inputs, self._outputs):
+        for part in (self._action, self._inputs, self._outputs):
             if part is not None:
                 part.destroy()
         for service in self._services:
@@ -166,7 +171,7 @@ class Controller:
         if self._gains is not None:
             self._gains.forget()
         parameters.undeclare(node, 'output.')
-        self._services = []
+        self._services, self._action = [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
 
     # control
@@ -200,6 +205,8 @@ class Controller:
         published = time.monotonic_ns()
         self._loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
         self._outputs.state(output, self._core)
+        if self._action is not None:
+            self._action.update(output)
 
     def _stop(self):
         """Bring the machine to rest and give the safe output, in control of the thread until that is done.
@@ -259,6 +266,11 @@ class Controller:
         self._say('info' if success else 'warning', response.message)
         return response
 
+    def _begin_trajectory(self, waypoints, start):
+        if self._action is not None:
+            self._action.preempt()
+        self._checks.begin(waypoints, start)
+
     def _refuse_trajectory(self, error):
         self._inputs.reject('joint_trajectory', error, 'reference_rejected')
 
@@ -297,6 +309,10 @@ class Controller:
         if time.monotonic_ns() - self._reported > SECOND / self._p.report_rate:
             self._report()
 
+    def _check_trajectory(self):
+        if self._checks.pending:
+            self._checks.advance(time.monotonic_ns())
+
     def _collect_garbage(self):
         if self._core.states.state is State.STANDBY:
             realtime.collect_young()
@@ -307,8 +323,10 @@ class Controller:
     def _report(self):
         self._reported = time.monotonic_ns()
         core, records = self._core, self._loop.records if self._loop is not None else None
-        values = {'lifecycle': self._node.lifecycle, 'rejected messages': self._rejections.total,
-                  **{f'rejected {topic}': count for topic, count in self._rejections.counts.items()},
+        rejected = self._rejections
+        values = {'lifecycle': self._node.lifecycle, 'rejected messages': rejected.total,
+                  **{f'rejected {topic}': count for topic, count in rejected.counts.items()},
+                  **{f'last rejected {topic}': brief(reason) for topic, reason in rejected.reasons.items()},
                   'resident memory [MiB]': realtime.resident_memory() / 2**20}
         if core is not None:
             values |= {'cycles': records.cycles, 'missed slots': records.missed, 'longest run missed':

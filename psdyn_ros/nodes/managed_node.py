@@ -2,10 +2,13 @@
 
 import time
 
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.parameter_service import ParameterService
 
 from ..model.errors import PsdynError
 
+RCLError = rclpy_implementation.RCLError
 UNCONFIGURED, INACTIVE, ACTIVE, FINALIZED = 'unconfigured', 'inactive', 'active', 'finalized'
 AFTER = {'configure': INACTIVE, 'activate': ACTIVE, 'deactivate': INACTIVE, 'cleanup': UNCONFIGURED,
          'shutdown': FINALIZED}
@@ -24,7 +27,25 @@ class ManagedNode(LifecycleNode):
         self.work = self.failure = None
         self.says_refusals = True       # in its log
         self.lifecycle, self.refusal = UNCONFIGURED, ''
-        super().__init__(name, **options)
+        # whether there are any is a parameter itself, which is known only when the node is made
+        super().__init__(name, start_parameter_services=False, **options)
+        self.parameter_service = None
+        self._change_state = self._service_change_state.callback
+        self._service_change_state.callback = self._on_change_state
+
+    def offer_parameters(self):
+        """Let others look at the parameters and set them."""
+        self.parameter_service = ParameterService(self)
+
+    def _on_change_state(self, request, response):
+        """Answer a transition that there is not in this state; rclpy would let it end the node."""
+        try:
+            return self._change_state(request, response)
+        except RCLError:
+            self.get_logger().warning(f"transition {request.transition.label or request.transition.id}: the node is "
+                                      f'{self.lifecycle}, from where it does not lead')
+            response.success = False
+            return response
 
     def on_configure(self, state):
         return self._do('configure')

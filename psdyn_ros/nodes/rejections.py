@@ -22,6 +22,7 @@ class Rejections:
         self._warn = warn
         self._logged = {}           # topic -> (ns of the last line, count it named)
         self.counts = Counter()     # topic -> rejected messages
+        self.reasons = {}           # topic -> why the last one was rejected
 
     @property
     def total(self):
@@ -31,6 +32,7 @@ class Rejections:
     def add(self, topic, reason, now):
         """Count one rejected message; now in ns on a steady clock."""
         self.counts[topic] += 1
+        self.reasons[topic] = reason
         then, named = self._logged.get(topic, (None, 0))
         if then is not None and now - then < LOG_PERIOD:
             return

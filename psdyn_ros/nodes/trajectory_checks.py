@@ -1,7 +1,5 @@
 """A trajectory is checked in slices between control cycles; the newest one counts."""
 
-import time
-
 from ..control.trajectory import TrajectoryError
 from ..model.errors import PsdynError
 
@@ -20,38 +18,49 @@ class TrajectoryChecks:
     def __init__(self, core, rate, refuse, say):
         self._core, self._budget, self._refuse, self._say = core, SHARE / rate, refuse, say
         self._candidate = self._waypoints = None
+        self._told = self._tell
 
     @property
     def pending(self):
         """Whether a trajectory is being checked."""
         return self._candidate is not None
 
-    def begin(self, waypoints, start):
-        """Check these `Waypoints` from the next cycle on; start: stamp in ns, None: now."""
+    def begin(self, waypoints, start, told=None):
+        """Check these `Waypoints` from the next cycle on.
+
+        start  stamp in ns, None: now
+        told   called with the error, or None where they are followed; by default `refuse` is, with an error
+        """
         if self.pending:
-            self._refuse(TrajectoryError('another trajectory came before it was checked'))
-        self.forget()
+            self._end(TrajectoryError('another trajectory came before this one was checked'))
+        self._told = told or self._tell
         try:
             self._candidate, self._waypoints = self._core.consider(waypoints, start), waypoints
         except PsdynError as error:
-            self._refuse(error)
+            self._end(error)
 
-    def advance(self):
-        """Check a slice, where there is one to check."""
-        if not self.pending:
-            return
+    def advance(self, now):
+        """Check a slice; now: ns of the steady clock."""
         try:
             if not self._candidate.advance(self._budget):
                 return
-            self._core.accept(self._candidate, time.monotonic_ns())
+            self._core.accept(self._candidate, now)
         except PsdynError as error:
-            self.forget()
-            self._refuse(error)
+            self._end(error)
             return
         times = self._waypoints.times
-        self.forget()
         self._say('info', f'following {times.size} points over {times[-1]:.3g} s')
+        self._end(None)
 
     def forget(self):
         """Drop the trajectory that is being checked."""
-        self._candidate = self._waypoints = None
+        if self.pending:
+            self._end(TrajectoryError('the controller stops'))
+
+    def _end(self, error):
+        told, self._candidate, self._waypoints = self._told, None, None
+        told(error)
+
+    def _tell(self, error):
+        if error is not None:
+            self._refuse(error)
