@@ -5,16 +5,16 @@ from contextlib import suppress
 import numpy as np
 
 from ..model.safety import GRAVITY
+from .blind_stop import BlindStop
 from .motion_watch import MotionWatch
 from .output_gate import OutputGate
-from .output_ramp import OutputRamp
 
 UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
 SPEED_STEP = 0.01       # by which the speed of the reference changes at least
 
 
 class Drive:
-    """One law, one ramp and one safe output, all through one gate.
+    """One law, one blind stop and one safe output, all through one gate.
 
     inputs            `Inputs`
     states            `SafetyStates`
@@ -29,7 +29,7 @@ class Drive:
         self.watch = MotionWatch(manipulator, declaration, law, self.gate, states)
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._states = inputs, states
-        self._ramp = OutputRamp(declaration)
+        self._blind = BlindStop(declaration, law)
         self._deceleration = np.array(declaration.deceleration)
         self._feedforward_ramp, self._began = round(feedforward_ramp * 1e9), 0
         self._has_gravity = GRAVITY in declaration.safe_kind
@@ -70,7 +70,7 @@ class Drive:
         x = self._inputs.checks.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
-        self._ramp.start(self.gate.last, self.watch.velocities(x, self.rate), target, clock)
+        self._blind.start(self.gate.last, self.watch.velocities(x, self.rate), target, clock, self._inputs.time)
         self.mode = RAMPED
 
     def rest(self):
@@ -90,11 +90,11 @@ class Drive:
 
     def stopped(self, clock):
         """Whether a stop has come to its end."""
-        return self._ramp.done(clock) if self.mode is RAMPED else self.law.reference.at_rest(self._inputs.time)
+        return self._blind.done(clock) if self.mode is RAMPED else self.law.reference.at_rest(self._inputs.time)
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
-        return self.gate.pass_(self._of_law(clock) if self.mode is UNDER_LAW else self._ramp.at(clock), clock,
+        return self.gate.pass_(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
                                self._inputs.clock, dt)
 
     def safe(self, standby):
@@ -109,7 +109,7 @@ class Drive:
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
-        self.watch.soften(clock, command, checks.x, checks.at_stop)
+        self.watch.soften(clock, command, checks.x, checks.xd, checks.at_stop)
         self.watch.look(clock, checks.x)
         return command
 

@@ -104,7 +104,14 @@ class ControlLaw:
 
     def holding(self, x):
         """Commands (actuators,) that hold the load at rest at x (dof,): efforts, pressures; 0 of valves, velocities."""
-        command = self.load.holding_efforts(x) / self._area
+        return self._of_forces(self.load.holding_efforts(x))
+
+    def carrying(self, x, xd, xdd):
+        """The same for a motion x, xd, xdd, each (dof,), by the model alone and without friction."""
+        return self._of_forces(self.load.inverse_dynamics(x, xd, xdd))
+
+    def _of_forces(self, efforts):
+        command = efforts / self._area
         command[[tier in (VALVE, VELOCITY) for tier in self.tiers]] = 0.0
         return command
 

@@ -35,6 +35,7 @@ class MotionWatch:
         self._margin = np.maximum(declaration.soft_margin, 1e-9)
         # of arrays that may not be written the kernels would have to be compiled once more
         self._tolerance, self._most = np.array(declaration.tracking_tolerance), np.array(declaration.command_limit)
+        self._deceleration = np.array(declaration.deceleration)
         self._within = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self._frozen = False        # whether integrals of the law are held
         self._counted = self._clamped = None    # commands at their limits until the last cycle, of law and gate
@@ -76,18 +77,24 @@ class MotionWatch:
             return 1.0
         return max(SLOWEST, (self.measure - p.sigma_stop) / (p.sigma_slow - p.sigma_stop))
 
-    def soften(self, clock, command, x, near):
+    def soften(self, clock, command, x, xd, near):
         """Clamp in place what of a command (actuators,) pushes outward near an end stop; near: whether x may be.
 
-        The integrals of actuators that are there, or whose last command was beyond its limit, are held.
+        Outward goes what the share of the margin that is left allows, and nothing where the declared deceleration can
+        no longer stop the actuator before its limit. The integrals of actuators that are there, or whose last command
+        was beyond its limit, are held.
         """
-        position = x
+        position, rate = x, xd
         if self._columns is not None:
             position = self.of_actuators(x)
             near = ((position < self._lower + self._margin) | (position > self._upper - self._margin)).any()
         if near:
+            if self._columns is not None:
+                rate = self.velocities(x, xd)
+            room = np.maximum(np.where(rate > 0.0, self._upper - position, position - self._lower), 0.0)
+            most = np.where(rate * rate > 2.0 * self._deceleration * room, 0.0, self._most)
             clamped = kernels.clamp_outward(command, position, self._lower, self._upper, self._margin,
-                                            self._law.holding(x), self._most, self._within)
+                                            self._law.holding(x), most, self._within)
             if clamped:
                 self._states.report(clock, 'end_stop', FAIL, 'a command towards an end stop is clamped')
             near = bool(self._within.any())

@@ -16,6 +16,7 @@ NOT_FINITE, JUMP, FROZEN, ORDERED = 'state_not_finite', 'state_jump', 'state_fro
 SUSPECT_VELOCITY, VELOCITY, SUSPECT_CLOSURE, CLOSURE, BRANCH = (
     'velocity_suspect', 'velocity_residual', 'closure_suspect', 'closure_residual', 'branch_flip')
 OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future', ORDER: ORDERED}
+VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may change at once
 IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
 
 
@@ -42,6 +43,8 @@ class StateChecks:
         self.residual = 0.0             # m, of the loops at the last state
         self.findings = []
         self._channels, self._memory = _records(manipulator, declaration)
+        self._rates = None              # [m/s, rad/s] last believed; None: there is nothing to compare with
+        self._agility = (self._channels['speed'] / RISE).tolist()
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
         self._ring_stamps = np.zeros(room, dtype=np.int64)
         self._ring = np.zeros((room, 2, manipulator.dof))
@@ -91,7 +94,9 @@ class StateChecks:
         if refused:
             kind, text = refused
             return self._reject(OF_STAMPS[kind], kind != ORDER or self.input.in_disorder >= IN_A_ROW, text)
-        if stamp - self._memory['stamp'][0] > self._longest_gap:
+        if self.jumps >= IN_A_ROW and not trusting:
+            return self._reject(JUMP, True, 'positions have jumped: none is believed while the machine moves')
+        if trusting and (self.jumps >= IN_A_ROW or stamp - self.input.stamp > self._longest_gap):
             self._forget_motion()
         verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
         if verdict == kernels.NON_FINITE:
@@ -101,7 +106,7 @@ class StateChecks:
             if not trusting or self.jumps < IN_A_ROW:
                 c = self._channels[i]
                 return self._reject(JUMP, self.jumps >= IN_A_ROW, f'{self._names[i]} jumped from {c["x"]:.5g} to '
-                                    f'{x[i]:.5g} at {xd[i]:.3g} per second')
+                                    f'{x[i]:.5g}, its velocity from {c["xd"]:.3g} to {xd[i]:.3g}')
             self._forget_motion()
             verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
         self.jumps = 0
@@ -120,11 +125,21 @@ class StateChecks:
         return ''
 
     def _judge(self, x, xd, stamp, desired_rate):
-        return kernels.judge_state(self._channels, self._memory, self._ring_stamps, self._ring, x, xd, stamp,
-                                   desired_rate)
+        """(verdict, bits, coordinate) as `judge_state`."""
+        rates = xd.tolist()
+        if self._rates is not None:
+            dt, step = 1e-9 * (stamp - self.input.stamp), VELOCITY_STEPS * self._declared.velocity_residual
+            for i, (rate, last, agility) in enumerate(zip(rates, self._rates, self._agility)):
+                if step + agility * dt < abs(rate - last) < math.inf:
+                    return kernels.JUMPED, 0, i
+        found = kernels.judge_state(self._channels, self._memory, self._ring_stamps, self._ring, x, xd, stamp,
+                                    desired_rate)
+        if found[0] == kernels.ACCEPTED:
+            self._rates = rates
+        return found
 
     def _forget_motion(self):
-        self._memory['stamp'] = 0
+        self._memory['stamp'], self._rates = 0, None
         if self._sensors:
             self._sensors.forget()
 
