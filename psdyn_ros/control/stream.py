@@ -8,6 +8,7 @@ from .path_time import Phase
 from .stop_motion import EASE, axes_curve, stopping_phases, way
 from .trajectory import LARGEST, TrajectoryError
 
+STANDSTILL = 1e-9           # m/s or rad/s
 FIRST_INTERVAL = 0.25       # of the stream timeout: in which the first point is led over to
 SHORTEST_LEAD = 0.01        # s in which the reference is led over to a point at least, so that jitter does no harm
 
@@ -125,7 +126,7 @@ class Stream:
         fading = [Phase(fade, a, -a / fade)] if fade > 0.0 else []
         begin, speed = x + way(v, fading), v + 0.5 * a * fade
         carried = self._carried - fade
-        if speed != 0.0:
+        if abs(speed) > STANDSTILL:
             stop = way(speed, stopping_phases(0.0, speed, 0.0, deceleration, -np.inf, np.inf))
             room = ((upper if speed > 0.0 else lower) - begin - stop) / speed
             carried = max(min(carried, room), 0.0)
