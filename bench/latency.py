@@ -18,13 +18,16 @@ import rclpy
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 import psdyn_ros
 from psdyn_ros.control.trajectory import Waypoints
+from psdyn_ros.model.locate import find_config
 from psdyn_ros.nodes import conversions, executor
 from psdyn_ros.nodes.controller_inputs import SENSOR_DATA
 from psdyn_ros.nodes.controller_outputs import COMMANDS
+from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.nodes.plant_outputs import STATES
 from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free_domain
 
@@ -34,6 +37,7 @@ WARM_UP = 300           # rounds that do not count
 TARGET = 1.3            # ratio of the medians
 PATIENCE = 60.0         # s for a node to answer for the first time
 LOST = 0.1              # s after which an answer counts as lost
+SHORT = 0.005           # s, the same before the first one
 NODES = ('controller', 'echo')
 
 
@@ -92,16 +96,19 @@ def measure(rounds, folder):
     names, position, velocity, _ = machine.joint_state(machine.initial_position, np.zeros(machine.dof))
     state = conversions.JointStateWriter(names)
     state.position[:], state.velocity[:] = position, velocity
-    parameters = folder / 'controller.yaml'
+    parameters, safety = folder / 'controller.yaml', folder / 'safety.yaml'
+    safety.write_text(safety_text(machine, find_config(f'{machine.name}_safety.yaml'), ladder=WIDEST_LADDER))
     parameters.write_text(json.dumps({'controller': {'ros__parameters': {
-        'robot_description': URDF.read_text(), 'rate': RATE / len(NODES)}}}))
+        'robot_description': URDF.read_text(), 'rate': RATE / len(NODES), 'safety': str(safety), 'autostart': True,
+        'emergency_stop': 'none', 'overrun_share': 1.0}}}))
     domain = free_domain()
     with exported(environment(domain, folder)), NodeProcesses(folder) as nodes, _node(domain) as (node, spin_once):
         nodes.start('controller', 'psdyn_ros.nodes.controller', '--ros-args', '--params-file', str(parameters),
                     '-r', 'joint_states:=/controller/joint_states')
         nodes.start('echo', 'bench.latency', '--echo', '--ros-args', '-r', 'joint_states:=/echo/joint_states')
         askers = [Asker(node, name, state) for name in NODES]
-        _await_both(askers, nodes, spin_once)
+        enabling = _Enabling(node)
+        _await_both(askers, nodes, spin_once, enabling)
         trajectories = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         _await(trajectories.get_subscription_count, nodes, spin_once)
         trajectories.publish(conversions.trajectory_to_msg(
@@ -111,6 +118,7 @@ def measure(rounds, folder):
             for asker in askers if k % 2 else askers[::-1]:
                 seconds = asker.ask(spin_once, LOST)
                 if seconds is None:
+                    enabling.turn()
                     asker.lost += k >= WARM_UP
                 elif k >= WARM_UP:
                     asker.seconds.append(seconds)
@@ -120,15 +128,35 @@ def measure(rounds, folder):
     return {name: np.array(asker.seconds) for name, asker in zip(NODES, askers)}, sum(asker.lost for asker in askers)
 
 
-def _await_both(askers, nodes, spin_once):
-    for asker in askers:
-        _await(lambda asker=asker: asker.ask(spin_once, LOST), nodes, spin_once)
+def _await_both(askers, nodes, spin_once, enabling):
+    for asker in askers[::-1]:      # the controller last: its states must not stop coming
+        def answered(asker=asker):
+            enabling.turn()
+            return asker.ask(spin_once, SHORT)
+        _await(answered, nodes, spin_once)
+
+
+class _Enabling:
+    """Lets the controller hold its machine, whatever it was stopped by before."""
+
+    def __init__(self, node):
+        self._enable = node.create_client(SetBool, '/controller/enable')
+        self._reset = node.create_client(Trigger, '/controller/reset')
+        self._future = None
+
+    def turn(self):
+        """Ask again, if the last request was answered."""
+        if not self._enable.service_is_ready() or (self._future is not None and not self._future.done()):
+            return
+        refused = self._future is not None and not self._future.result().success
+        self._future = (self._reset.call_async(Trigger.Request()) if refused
+                        else self._enable.call_async(SetBool.Request(data=True)))
 
 
 def _await(condition, nodes, spin_once):
     deadline = time.monotonic() + PATIENCE
     while not condition():
-        spin_once(timeout_sec=0.02)
+        spin_once(timeout_sec=SHORT)
         if nodes.ended() or time.monotonic() > deadline:
             raise RuntimeError(f'no answer; ended: {nodes.ended()}, see {nodes.log("controller").parent}')
 

@@ -13,12 +13,11 @@ from std_srvs.srv import SetBool
 
 import psdyn_ros
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.nodes.demo_safety import safety_text
+from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses
 
 START_UP = 60.0         # s; a first run compiles
-LADDER = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}     # s; tests run beside others
 
 
 class Graph:
@@ -48,8 +47,8 @@ class Graph:
     def declare_safety(self, machine='hiab_xs031', change=None):
         """Path of a safety declaration for a busy computer."""
         urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
-        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), find_config(f'{machine}_safety.yaml')))
-        declaration['timeouts'].update(LADDER)
+        declared = find_config(f'{machine}_safety.yaml')
+        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, ladder=WIDEST_LADDER))
         declaration['probation'] = 0.1
         if change is not None:
             change(declaration)

@@ -9,6 +9,7 @@ from ..model.xml_reader import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
 LADDER = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
+WIDEST_LADDER = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}    # that may be declared
 MOST_TEXT = 256 * 1024
 STOP = 2.5              # s in which a machine of somebody else stops from its rated speed; who knows its inertia
 FULL = 0.02             # s in which its commands go from nothing to all
@@ -18,14 +19,15 @@ MARGIN = 0.01           # of its range before its limits
 MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
 
 
-def safety_text(manipulator, declared=None, *, weak=False):
+def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
     """YAML text of a declaration.
 
     declared  path of that of the machine; None: nobody has declared anything, brakes hold what is not commanded
     weak      whether the machine may be anywhere, since its law does not follow well
+    ladder    of its timeouts, those that are not as declared
     """
     contents = yaml.safe_load(read_text(declared, MOST_TEXT)) if declared else _made_up(manipulator)
-    contents['timeouts'] = {**contents.get('timeouts', {}), **LADDER}
+    contents['timeouts'] = {**contents.get('timeouts', {}), **ladder}
     # what stood once, under an anchor, may become different things
     actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
     if weak:
