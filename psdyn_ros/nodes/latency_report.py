@@ -20,6 +20,12 @@ SIGNIFICANT = 0.05          # chance of as many stalls as the controller had, be
 SHOWN = (('lateness', 'wake-up lateness'), ('execution', 'execution time'), ('age', 'age of the input at publication'))
 HEADER = ('loop', 'rate [Hz]', 'trigger', 'cycles', 'late p50', 'p99', 'p99.9', 'max', 'execution p50', 'p99', 'p99.9',
           'max', 'age p50', 'p99', 'p99.9', 'max', 'missed slots', 'longest run')
+PAGE = (
+    '# How punctual and how quick a control cycle is', '',
+    'Written by `psdyn latency --report`; [realtime.md](realtime.md) says how it is measured and what helps. A loop that '
+    'only sleeps, one that only echoes messages and the controller of the crane on its valves take turns, each in a '
+    'process of its own, over DDS, in the same minutes. With the trigger `timer` the age of the input depends on the '
+    'phase between states and slots.', '')
 PARTS = ('execution', 'computation', 'mathematics', 'publishing')
 
 
@@ -149,7 +155,7 @@ def as_markdown(results, facts, checks, picture_path=''):
     """The page about a run."""
     header, *rows = table(results)
     header_of_parts, *rows_of_parts = parts(results)
-    lines = ['## Conditions', '', *_rows(('what', 'measured with'), facts.items()), '', '## Measured', '',
+    lines = [*PAGE, '## Conditions', '', *_rows(('what', 'measured with'), facts.items()), '', '## Measured', '',
              'Durations in µs; missed slots as slots in stalls.', '', *_rows(header, rows), '',
              *_rows(header_of_parts, rows_of_parts), '', '## Verdict', '',
              *_rows(('what', 'measured', 'required', ''),
