@@ -2,10 +2,19 @@
 
 import numpy as np
 import pytest
-from control_rig import MS, RATE, TARGET, Rig, T, crane
+from control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
+from machines import URDF
 
+import psdyn_ros
+from psdyn_ros.control.core import ControlCore
+from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.control.fault_table import Result, State
+from psdyn_ros.control.laws import make_law
 from psdyn_ros.control.safety_states import SafetyError
+from psdyn_ros.control.singularity import toggle_measure
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.safety import read_safety
+from psdyn_ros.simulation.plant import Plant
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 LEVELS = ('effort', 'valve')
@@ -40,7 +49,6 @@ def test_near_a_singularity_the_reference_slows_down_stops_and_may_lead_away_F13
 
 
 def measure_of(x):
-    from psdyn_ros.control.singularity import toggle_measure
     return toggle_measure(crane(), np.asarray(x))[0]
 
 
@@ -237,7 +245,7 @@ class SimulatedRig(Rig):
     ros_now = property(lambda self: self.ros)
 
     def tick(self, **spoil):
-        self.wall += T * self.slowness
+        self.wall += round(T * self.slowness)
         self.ros += T
         return super().tick(**spoil)
 
@@ -259,6 +267,22 @@ def test_in_simulated_time_ages_count_that_and_a_pause_holds_F31(slowness):
     rig.follow(TARGET, 3.0)
     rig.ticks(10)
     assert rig.state is RUN
+
+
+@pytest.mark.parametrize('slowness', [0.05, 20])
+def test_an_emergency_stop_is_as_old_as_the_slower_of_both_clocks_says_F36(slowness):
+    rig = SimulatedRig(simulated_time=True)
+    rig.slowness = slowness
+    rig.hold()
+    rig.pressed = None
+    assert 49 <= rig.until(SAFE, 1100) <= (1001 if slowness < 1 else 51)
+    rig = SimulatedRig(simulated_time=True)
+    rig.slowness = slowness
+    rig.hold()
+    for k in range(300):        # 20 Hz of the wall, or of simulated time where that is slower
+        rig.pressed = None if k % round(25 / min(slowness, 1.0)) else False
+        rig.tick()
+    assert rig.state is HOLD
 
 
 def test_simulated_time_that_goes_back_stops_and_has_to_be_enabled_again_F31():
@@ -301,3 +325,38 @@ def test_without_an_emergency_stop_none_is_missed_F36():
     rig = Rig(emergency_stop=False)
     rig.pressed = None
     rig.run()
+
+
+# other machines
+
+
+def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
+    machine = psdyn_ros.load(URDF / 'pkm_2pur2rpu.urdf')
+    law = make_law('computed_torque', machine, period=1 / RATE)
+    declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators, law.tiers, machine.limits)
+    core = ControlCore(machine, declaration, law, rate=RATE, emergency_stop=False)
+    plant, output, slot = Plant(machine, period=1 / RATE, command_timeout=0.02), None, 0
+
+    def ticks(count, measured=True):
+        nonlocal output, slot
+        for _ in range(count):
+            slot += 1
+            now = slot * T
+            plant.step(output.command if output and output.valid else None, 1 / RATE)
+            if measured:
+                core.take_state(WALL + now, WALL + now, now, plant.x.copy(), plant.xd.copy())
+            output = core.cycle(now, WALL + now)
+        return now
+    now = ticks(3)
+    core.activate(now, WALL + now)
+    core.enable(ticks(2))
+    ticks(5)
+    candidate = core.consider(demonstration(machine, 4.0))
+    candidate.advance(10.0)
+    core.accept(candidate, now)
+    ticks(250)
+    assert output.state is RUN and core.drive.watch.share < 0.1 and output.command.shape == (4,)
+    ticks(12, measured=False)
+    assert output.state is STOPPING
+    ticks(100, measured=False)
+    assert output.state is SAFE and not output.valid

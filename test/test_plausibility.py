@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
-from control_rig import BAD_STATES, LOST, RATE, SILENT, Rig, T, jumped, nothing
+from control_rig import BAD_STATES, LOST, RATE, SILENT, WALL, Rig, T, jumped, nothing
 
+from psdyn_ros.control.clock_watch import ClockWatch
+from psdyn_ros.control.cycle_watch import CycleWatch
 from psdyn_ros.control.fault_table import State
+from psdyn_ros.control.measured_input import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
+from psdyn_ros.model.safety import Timeouts
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 LEVELS = ('effort', 'valve')
@@ -232,3 +236,47 @@ def test_a_loop_in_another_assembly_mode_F12():
         positions[names.index('lift_boom')] += 1.5
     assert rig.tick(state=with_all_joints(rig, flipped)).state is SAFE
     assert 'assembly' in rig.core.states.reasons['branch_flip']
+
+
+# the parts alone
+
+
+def test_stamps_may_be_old_or_early_up_to_what_is_declared_F02_F03():
+    one = MeasuredInput('state', Timeouts(), 5_000_000, 0.002)
+    now = WALL
+    assert one.refuse(now - 20_000_000, now) is None and one.refuse(now - 20_000_001, now)[0] == OLD
+    assert one.refuse(now + 5_000_000, now) is None and one.refuse(now + 5_000_001, now)[0] == FUTURE
+    assert one.refuse(0, now)[0] == UNSTAMPED and one.silent(0) and one.age(0) is None
+    one.accept(now, now + 3_000_000, 7)
+    assert one.age(1_000_007) == 4_000_000 and not one.silent(20_000_007) and one.silent(20_000_008)
+    assert one.refuse(now, now)[0] == ORDER and one.refuse(now - 1, now)[0] == ORDER and one.in_disorder == 2
+    one.accept(now + 4 * T, now + 4 * T, 9)
+    assert (one.missed, one.in_disorder) == (3, 0)
+    one.rebase(-500)
+    assert one.stamp == now + 4 * T - 500
+
+
+def test_a_clock_that_is_slewed_has_not_jumped_F31():
+    watch, ros = ClockWatch(False), WALL
+    for k in range(1000):
+        ros += T + 40_000       # 2 % fast
+        assert watch.look(k * T, ros) == 0 and watch.clock == k * T
+    assert watch.look(1000 * T, ros + T + 50_000_001) == 50_000_001 and watch.jumps == 1
+    assert watch.look(1001 * T, ros + 2 * T + 50_000_001) == 0
+
+
+def test_late_cycles_are_counted_by_the_slots_they_left_out_F30():
+    watch, now = CycleWatch(0.002), 0
+    for gap, missed in ((1.0, 0), (0.1, 0), (1.7, 0), (1.8, 1), (2.0, 2), (4.0, 5), (1.0, 5)):
+        now += round(gap * T)
+        watch.look(now)
+        assert watch.missed == missed
+    assert watch.run == 0 and watch.recent == 5 and not watch.overrun
+    watch.look(now + 2 * T)
+    assert watch.overrun == '6 cycles of the last second came too late'
+    for _ in range(600):
+        now += T
+        watch.look(now + 2 * T)
+    assert watch.recent == 0 and watch.missed == 6 and not watch.overrun
+    watch.look(now + 6 * T)
+    assert watch.overrun == '3 cycles in a row came too late'

@@ -201,6 +201,7 @@ class ControlCore:
         if self._giving and not self._leaving:
             self._leaving, self._safe_outputs = True, 0
             self.states.deactivate(self.inputs.at(now))
+        self.finished = not self._giving
 
     def enable(self, now):
         """Hold the machine under the law where it is; SafetyError with every reason against it."""

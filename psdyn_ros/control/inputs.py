@@ -38,6 +38,7 @@ class Inputs:
         self.pressure_input = MeasuredInput('pressures', timeouts, declaration.plausibility.clock_skew_ns, period)
         self._oldest, self._stop_age = timeouts.stopping_ns, timeouts.emergency_stop_ns
         self._stop_pressed, self._stop_arrival = False, None
+        self._steady = 0            # ns, of the last look
         self._clocks = ClockWatch(simulated_time)
         self._epoch = None          # ns: stamp from which the seconds of trajectories are counted
 
@@ -67,7 +68,7 @@ class Inputs:
     def look(self, now, ros_now):
         """Look at the clocks; return ns on the clock of ages."""
         jump = self._clocks.look(now, ros_now)
-        self.clock = self._clocks.clock
+        self.clock, self._steady = self._clocks.clock, now
         if jump:
             self._rebase(jump)
         return self.clock
@@ -127,7 +128,7 @@ class Inputs:
 
     def take_emergency_stop(self, pressed, now):
         """Take what the emergency stop says."""
-        self._stop_pressed, self._stop_arrival = bool(pressed), self.at(now)
+        self._stop_pressed, self._stop_arrival = bool(pressed), (now, self.at(now))
 
     def watch(self):
         """Report what has to be there in every cycle."""
@@ -148,8 +149,10 @@ class Inputs:
             return 'the emergency stop is pressed'
         if self._stop_arrival is None:
             return 'the emergency stop says nothing'
-        age = self.clock - self._stop_arrival
-        return '' if 0 <= age <= self._stop_age else f'the emergency stop said nothing for {age / 1e6:.0f} ms'
+        # a simulation may be slower than its operator, or faster
+        steady, clock = self._stop_arrival
+        age = min(self._steady - steady, self.clock - clock)
+        return '' if age <= self._stop_age else f'the emergency stop said nothing for {age / 1e6:.0f} ms'
 
     def missing(self):
         """[why] there is no state, no pressures or no emergency stop to begin with."""
