@@ -31,6 +31,7 @@ RATE = 500.0            # Hz
 TTL = 0.1               # s; on a computer that does something else too
 START_UP = 120.0        # s; a first run compiles
 PATIENCE = 20.0         # s for anything else
+ANSWER = 3.0            # s for the answer of a service, before it is asked again
 SPEED_SHARE = 0.3       # of the rated speed, peak of the motions
 LEASE = 'fastdds_short_lease.xml'
 COMMANDS = '/simulator/joint_commands'
@@ -55,7 +56,6 @@ class Contestant:
             '-r', f'__node:={self.name}', '-r', f'~/joint_commands:={COMMANDS}', *arguments)
         self.state = self.labels = None
         self.states = set()
-        self.report = {}
         self._entities = [
             node.create_subscription(Float64MultiArray, f'/{self.name}/state', self._keep, 10)]
         self.reference = node.create_publisher(JointTrajectory, f'/{self.name}/joint_trajectory', 1)
@@ -71,23 +71,30 @@ class Contestant:
     def is_up(self):
         return self._clients['change_state'].service_is_ready()
 
-    def transition(self, number):
-        """Ask for a transition of the managed node; whether it was granted."""
-        request = ChangeState.Request(transition=Transition(id=number))
-        return self._bench.ask(self._clients['change_state'], request).success
+    @property
+    def lifecycle(self):
+        """What its diagnostics say of it."""
+        status = self._bench.reports.get(f'{self.name}: control')
+        return {pair.key: pair.value for pair in status.values}.get('lifecycle') if status else None
+
+    def _ask(self, what, request, granted):
+        """Ask again and again until `granted()`; an answer may be lost while client and service find each other."""
+        def ask():
+            response = self._bench.ask(self._clients[what], request, ANSWER)
+            return response is not None and response.success or granted()
+        self._bench.until(ask, PATIENCE, f'{self.name}: {what}')
 
     def configure(self):
-        if not self.transition(Transition.TRANSITION_CONFIGURE):
-            raise WireError(f'{self.name} was not configured:\n{self._bench.said(self.name)}')
+        request = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_CONFIGURE))
+        self._ask('change_state', request, lambda: self.lifecycle in ('inactive', 'active'))
 
     def activate(self):
-        """Ask again and again: a state has to come, and a dead process to be forgotten."""
-        self._bench.until(lambda: self.transition(Transition.TRANSITION_ACTIVATE), PATIENCE, f'{self.name} to activate')
+        """A state has to come before, and a dead process to be forgotten."""
+        request = ChangeState.Request(transition=Transition(id=Transition.TRANSITION_ACTIVATE))
+        self._ask('change_state', request, lambda: self.lifecycle == 'active')
 
     def enable(self):
-        request = SetBool.Request(data=True)
-        self._bench.until(lambda: self._bench.ask(self._clients['enable'], request).success, PATIENCE,
-                          f'{self.name} to be enabled')
+        self._ask('enable', SetBool.Request(data=True), lambda: self.state == State.HOLD)
         self._bench.until(lambda: self.state == State.HOLD, PATIENCE, f'{self.name} to hold')
 
     def follow(self, waypoints):
@@ -222,12 +229,14 @@ class WireBench:
         process = getattr(self, 'simulator', None)
         return process is not None and process.poll() is not None
 
-    def ask(self, client, request):
-        """The response of a service."""
+    def ask(self, client, request, seconds=PATIENCE):
+        """The response of a service; None where none came within so many seconds."""
         self.until(client.service_is_ready, PATIENCE, client.srv_name)
         future = client.call_async(request)
-        self.until(future.done, PATIENCE, f'an answer of {client.srv_name}')
-        return future.result()
+        if self.within(future.done, seconds):
+            return future.result()
+        client.remove_pending_request(future)
+        return None
 
     def motion(self, rng, seconds=3.0):
         """`Waypoints` of a random motion of all coordinates from where the machine is, towards the middle of ranges."""
