@@ -69,7 +69,7 @@ def goal_of(crane, joints=None, stamp=-np.inf, **sent):
     names, q, _, _ = crane.joint_state(crane.initial_position + 0.05)
     target = [q[names.index(name)] for name in joints]
     reference.follow(Waypoints(joints, [2.0], [target], [np.zeros(4)]), 0.0, None if stamp == -np.inf else stamp)
-    goal = Goal(crane, joints, tolerances(joints, **sent), stamp)
+    goal = Goal(crane, joints, tolerances(joints, **sent), *([] if stamp == -np.inf else [stamp]))
     assert goal.status is Status.ACCEPTED
     goal.execute()
     return goal, reference

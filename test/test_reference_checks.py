@@ -9,6 +9,7 @@ import psdyn_ros
 from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.control.reference import ReferenceMotion
 from psdyn_ros.control.reference_limits import ReferenceLimits
+from psdyn_ros.control.singularity import toggle_measure
 from psdyn_ros.control.trajectory import TrajectoryError, TrajectoryOverError, Waypoints
 from psdyn_ros.model.errors import ShapeError
 from psdyn_ros.model.safety import read_safety
@@ -254,6 +255,22 @@ def test_a_trajectory_stays_clear_of_singularities(crane):
     m = load('pkm_2pur2rpu')
     with pytest.raises(TrajectoryError, match='too near to a singularity of'):
         reference_of(m, sigma_stop=0.9).follow(demonstration(m), 0.0)
+
+
+@pytest.mark.parametrize('name, axis', [('hiab_xs031', 2), ('excavator', 3)])
+def test_what_begins_too_near_to_a_singularity_may_go_away_from_it(name, axis):
+    m = load(name)
+    near = m.initial_position
+    near[axis] = m.coordinate_limits.upper[axis] - 0.01
+    measure, joint = toggle_measure(m, near)
+    reference = reference_of(m, sigma_stop=min(measure + 0.05, 0.99))
+    step = 0.005 * np.eye(m.dof)[axis]
+    still = [np.zeros(m.dof)]
+    reference.hold(near)
+    with pytest.raises(TrajectoryError, match=f'singularity of {joint}'):
+        reference.follow(Waypoints(m.coordinates, [2.0], [near + step], still), 0.0)
+    reference.follow(Waypoints(m.coordinates, [2.0], [near - step], still), 0.0)
+    assert reference.moving(1.0)
 
 
 @pytest.mark.filterwarnings('error')

@@ -9,6 +9,7 @@ from .singularity import toggle_gauge
 
 SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
 POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
+AWAY = 1e-6                 # of the singularity measure
 DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
 RATED = ('per second', 'per second^2', 'per second^3')
 
@@ -104,8 +105,8 @@ class ReferenceChecks:
 
         x       (N, dof), or the last of them (1, dof), which alone is held against singularities then
         states  (3, N, columns) from `columns`
-        start   (columns,) positions at the start of the motion: one that begins outside of the limits may come back,
-                or stay, but not go further out
+        start   (columns,) positions at the start of the motion: one that begins outside of the limits, or too near to
+                a singularity, may come back, or stay, but not go further
         jerk    (N, columns), or None
         """
         position, velocity, acceleration = states
@@ -119,7 +120,7 @@ class ReferenceChecks:
         if not all(good.all() for good in kept):
             first = [row if good.all() else int(good.all(axis=1).argmin()) for good in kept]
             row = min(first)
-        near = self._near(x[:row + 1]) if self._gauge is not None else None
+        near = self._near(x[:row + 1], start) if self._gauge is not None else None
         if near is not None or not first:
             return near
         kind = first.index(row)
@@ -133,10 +134,15 @@ class ReferenceChecks:
         verb = ('moves', 'accelerates', 'jerks')[kind - 1]
         return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
 
-    def _near(self, x):
+    def _near(self, x, start):
         measures, names = ([value] for value in self._gauge(x[0])) if len(x) == 1 else self._gauge.rows(x)
         measures = np.asarray(measures)
         near = (measures < self.limits.sigma_stop) | (measures == 0.0)
+        if not near.any():
+            return None
+        # what begins too near may go away from there
+        floor = min(self.limits.sigma_stop, self._gauge(start[:x.shape[1]])[0] - AWAY)
+        near = (measures < floor) | (measures == 0.0)
         if not near.any():
             return None
         row = int(near.argmax())
