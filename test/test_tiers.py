@@ -145,6 +145,16 @@ def test_gains_of_wrong_sign_or_size_are_refused(bad):
     assert (law._kp == before).all()
 
 
+@pytest.mark.parametrize('name, gain', [('valve_computed_torque', 'force_gain'), ('valve_pid', 'proportional')])
+@pytest.mark.parametrize('bad', [np.full(4, -1.0), np.full(4, np.nan), np.ones(3), np.full(4, 1e9)])
+def test_gains_on_valves_of_wrong_sign_or_size_are_refused(name, gain, bad):
+    law = make_law(name, crane(), oil(), None, PERIOD)
+    before = law.gains
+    with pytest.raises(psdyn_ros.ModelError, match=f'gains {gain} = .*expected 4 numbers from 0 to 10000'):
+        law.set_gains(replace(law.gains, **{gain: bad}))
+    assert law.gains is before
+
+
 def test_holding_commands_hold_the_load_in_the_unit_of_each_tier(compensated):
     law = make_law('valve_computed_torque', crane(), compensated, (EFFORT, EFFORT, PRESSURE, VELOCITY), PERIOD)
     force, area = crane().gravity_forces(START), compensated.cylinders['tilt_cylinder'].area_a
@@ -207,7 +217,8 @@ def test_a_payload_is_taken_in_gradually_and_then_wholly(name):
 def test_payloads_on_two_links_add_up_and_one_on_the_base_weighs_nothing():
     law = law_at_rest('computed_torque')
     loads = [('tcp', 100.0, np.zeros(3), np.eye(3)),
-             ('lift_rod_link', 20.0, np.array([0.1, 0.0, 0.0]), 0.1 * np.eye(3)), ('base_link', 500.0, np.zeros(3), np.eye(3))]
+             ('lift_rod_link', 20.0, np.array([0.1, 0.0, 0.0]), 0.1 * np.eye(3)),
+             ('base_link', 500.0, np.zeros(3), np.eye(3))]
     machine = crane()
     for load in loads:
         law.set_payload(*load)

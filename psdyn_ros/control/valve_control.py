@@ -7,7 +7,7 @@ stiff, if it is let: feedback acts on the flow as well as on the force (`kernels
 from dataclasses import fields
 
 from .law import VALVE
-from .valve_gains import default_bandwidth, torque_gains
+from .valve_gains import check_gains, default_bandwidth, torque_gains
 from .valve_law import BIAS_SAMPLES, ValveLaw
 
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
@@ -31,7 +31,8 @@ class ValveControl(ValveLaw):
         return torque_gains(self.load.mechanism, self._law['tier'], modes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
-        """Use these `ValveGains` from the next update on."""
+        """Use these `ValveGains` from the next update on; raises ModelError where they cannot be."""
+        check_gains(gains, len(self._law))
         self.gains = gains
         for field in fields(gains):
             self._law[field.name] = getattr(gains, field.name)

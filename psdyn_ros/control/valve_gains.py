@@ -5,12 +5,13 @@ initial position, or what the lag of the slowest valve allows, whichever is less
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from ..api.hydraulics import natural_modes
 from ..kernels.valve_control import PRESSURE
+from ..model.errors import ModelError
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
 LOWEST = 1.0            # rad/s
@@ -72,6 +73,14 @@ class PidGains:
     force_integral: np.ndarray = _gain('1/s^3, acceleration for the integral of an error', EFFORTS, 1e6)
     error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
     blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
+
+
+def check_gains(gains, count):
+    """Raise ModelError unless every gain of a dataclass is (count,), and neither negative nor above its bound."""
+    for one in fields(gains):
+        value, high = np.asarray(getattr(gains, one.name), dtype=float), one.metadata['high']
+        if value.shape != (count,) or not ((value >= 0.0) & (value <= high)).all():
+            raise ModelError(f'gains {one.name} = {value.tolist()!s:.120}: expected {count} numbers from 0 to {high:g}')
 
 
 def modes_at_start(manipulator, hydraulics, axes, cylinders, supply):

@@ -28,6 +28,9 @@ class ValveLaw(ControlLaw):
     effort_bandwidth  rad/s of axes at force level
     pressure_lag  s of the electronics of valves that are told a load pressure
 
+    Tiers may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move the same
+    mass, its bandwidth must be well below the mode of the machine on its oil: to it the other is not rigid.
+
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
     """
 
@@ -89,7 +92,7 @@ class ValveLaw(ControlLaw):
         self._law['frozen'] = np.asarray(mask, dtype=bool)
 
     def set_gains(self, gains):
-        """Use these gains from the next update on: a dataclass of (actuators,) like `gains`."""
+        """Use these gains from the next update on: a dataclass of (actuators,) like `gains`; raises ModelError."""
         raise NotImplementedError
 
     @property

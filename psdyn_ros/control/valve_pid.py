@@ -7,7 +7,7 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 import numpy as np
 
 from ..kernels.hydraulic_records import AT, BT, PA, PB
-from .valve_gains import pid_bandwidth, pid_gains
+from .valve_gains import check_gains, pid_bandwidth, pid_gains
 from .valve_law import PID, ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
@@ -27,7 +27,8 @@ class ValvePid(ValveLaw):
         return pid_gains(self._law['tier'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
-        """Use these `PidGains` from the next update on."""
+        """Use these `PidGains` from the next update on; raises ModelError where they cannot be."""
+        check_gains(gains, len(self._law))
         self.gains, law = gains, self._law
         law['flow_stiffness'], law['flow_integral'] = gains.proportional, gains.integral
         law['flow_decoupling'] = -gains.derivative
