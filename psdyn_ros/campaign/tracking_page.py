@@ -25,7 +25,6 @@ Written by `python3 -m psdyn_ros.campaign.tracking`, {count} simulated motions; 
   round within 1 mm/s; the law does not know.
 * Swing at rest: standard deviation of the error in the last of 3 s after the end of the reference.
 * Slewing is at force level: its errors are not in the table.
-
 '''
 
 
