@@ -163,6 +163,19 @@ def test_a_point_that_does_not_fit_is_refused_and_the_motion_goes_on(crane, poin
         assert at(reference, t).tolist() == at(witness, t).tolist()
 
 
+def test_a_velocity_that_would_be_carried_on_beyond_the_limit_is_refused(crane):
+    limit = crane.limits.velocity[0]
+    reference = reference_of(crane)
+    reference.follow(Waypoints(crane.actuators, [4.0], [crane.initial_position + 0.8 * limit * 2.0 * AXES[0]]), 0.0)
+    x, v, _ = at(reference, 2.0)
+    assert 0.4 * limit < v[0] < limit
+    a = 1.1 * (limit - v[0]) / 0.0125 * AXES[0]
+    with pytest.raises(TrajectoryError, match='the way to it moves slew'):
+        reference.stream(2.04, x + 0.04 * v, v, a, now=2.0)
+    reference.stream(2.04, x + 0.04 * v, v, 0.1 * a, now=2.0)
+    assert (np.abs(run(reference, 2.0, 3.5)[1][:, 1, 0]) <= limit).all()
+
+
 def test_the_first_point_has_to_be_near(crane):
     reference = reference_of(crane, start_tolerance=0.01)
     with pytest.raises(TrajectoryError, match=r'the first one has lift_cylinder 0\.02 away.*tolerance 0\.01'):

@@ -138,6 +138,7 @@ class Halt(Follow):
 
     @property
     def end(self):
+        """Time of the clock at which it is at rest."""
         return min(self.pace.settled, super().end)
 
     def over(self, t):

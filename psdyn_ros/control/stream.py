@@ -52,7 +52,7 @@ class Stream:
 
     def __init__(self, point, before, now, earlier, checks):
         self.point, self.arrival, self._checks = point, now, checks
-        self._earlier = None if earlier is None else earlier.point.time
+        self._earlier = None if earlier is None else earlier.point.time         # s
         self._before = before
         limits = checks.limits
         timeout = limits.stream_timeout
@@ -102,7 +102,7 @@ class Stream:
 
     def over(self, t):
         """Whether it is at its end at time t."""
-        return t >= self._meet and t >= self.end
+        return t >= self._meet + self._carried and t >= self.end
 
     def progress(self, t):
         """Of points that come one at a time there is no share."""
@@ -135,7 +135,7 @@ class Stream:
 
     def fault(self):
         """Why the point cannot be taken; empty where it can."""
-        earlier, point, limits = self._earlier, self.point, self._checks.limits         # s, of the point before
+        earlier, point, limits = self._earlier, self.point, self._checks.limits
         if point.time < self.arrival - limits.stream_timeout:
             return f'it is {self.arrival - point.time:.3g} s old, timeout {limits.stream_timeout:.3g} s'
         if point.time > self.arrival + limits.stream_timeout:
@@ -148,7 +148,8 @@ class Stream:
                 i = int(gap.argmax())
                 return (f'the first one has {self._checks.names[i]} {gap[i]:.3g} away from its reference, start '
                         f'tolerance {limits.start_tolerance:.3g}')
-        motion = bridge_rows(self.start, self._meet, self._before, self._target)
+        after = np.array(self._carried_on(self._fade))[:, None]
+        motion = np.concatenate([bridge_rows(self.start, self._meet, self._before, self._target), after], axis=1)
         try:
             states = self._checks.columns(*motion)
         except PsdynError as error:
