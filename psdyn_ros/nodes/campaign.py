@@ -52,8 +52,8 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
             seconds = time.monotonic() - began
             if wire:
                 with wire_kills.NullLoop() as null:
-                    kills, attacked = _over_wire(cycles, first, attacks, ttl, say)
-                    nulls = _null(null)
+                    kills, attacked, abandoned = _over_wire(cycles, first, attacks, ttl, say)
+                    nulls = _null(null, abandoned)
     except KeyboardInterrupt:
         print('\nstopped; the nodes have ended', file=sys.stderr)
         return INTERRUPTED
@@ -75,7 +75,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
 
 
 def _over_wire(cycles, seed, attacks, ttl, say):
-    """([`Kill`], [`Attack`]) of processes in domains of their own."""
+    """([`Kill`], [`Attack`], controllers that stopped by themselves) of processes in domains of their own."""
     rng, attacked = np.random.default_rng(seed), []
     with _wire(ttl) as bench:
         watch = wire_attacks.CommandWatch(bench)
@@ -83,12 +83,13 @@ def _over_wire(cycles, seed, attacks, ttl, say):
         if attacks:
             attacked += wire_attacks.run(bench, watch, rng, say)
         attacked += _commands(watch)
+        abandoned = bench.abandoned
     if attacks:
         with _wire(ttl, simulated_time=True) as bench:
             watch = wire_attacks.CommandWatch(bench)
             attacked += wire_attacks.run_clock(bench, watch, rng, say)
             attacked += _commands(watch)
-    return kills, attacked
+    return kills, attacked, abandoned
 
 
 def _commands(watch):
@@ -108,8 +109,8 @@ def _wire(ttl, simulated_time=False):
             yield WireBench(node, spin_once, nodes, folder, ttl=ttl, simulated_time=simulated_time)
 
 
-def _null(null):
-    return {'wake-ups': f'{null.wakes}', 'late by a period or more': f'{null.late}',
+def _null(null, abandoned):
+    return {'controllers that stopped by themselves before their signal': f'{abandoned}', 'wake-ups': f'{null.wakes}', 'late by a period or more': f'{null.late}',
             'worst lateness': f'{null.worst * 1e3:.1f} ms'}
 
 

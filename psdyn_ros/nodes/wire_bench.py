@@ -100,19 +100,23 @@ class Contestant:
     def follow(self, waypoints):
         """Publish a reference, again and again until it is followed."""
         def ask():
+            if self.state in (State.STOPPING, State.SAFE):
+                raise WireError(f'{self.name} stopped by itself:\n{self._bench.said(self.name)}')
             self.reference.publish(trajectory_to_msg(waypoints))
             return self._bench.within(lambda: self.state in (State.RUN, State.DEGRADED), 0.5)
         self._bench.until(lambda: self.reference.get_subscription_count(), PATIENCE, f'{self.name} to listen')
         self._bench.until(ask, PATIENCE, f'{self.name} to follow')
 
     def end(self):
-        """Kill it where it still runs, and forget it."""
+        """Kill it where it still runs, and forget it; once."""
+        if not self._entities:
+            return
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
         node = self._bench.node
-        for subscription in self._entities:
-            node.destroy_subscription(subscription)
+        while self._entities:
+            node.destroy_subscription(self._entities.pop())
         node.destroy_publisher(self.reference)
         for client in self._clients.values():
             node.destroy_client(client)
@@ -137,7 +141,7 @@ class WireBench:
         self.first_safe = None                  # ns of the first telemetry with all at the safe output, see `watch`
         self._after = None
         self.reports = {}
-        self.number = 0
+        self.number = self.abandoned = 0        # controllers in all, and those that stopped before their signal
         self._write_parameters(simulated_time)
         node.create_subscription(Float64MultiArray, '/simulator/ground_truth/hydraulic_telemetry', self._on_telemetry,
                                  10)

@@ -17,6 +17,7 @@ HANG = (0.3, 1.0)       # s for which a process is stopped
 RUNNING = (0.2, 0.8)    # s of motion before
 AFTERWARDS = 0.5        # s that are watched after a process went on
 NULL_PERIOD = 0.002     # s
+MOST_ABANDONED = 5      # controllers that stop by themselves, beyond one for each cycle
 
 
 class Kill(NamedTuple):
@@ -80,19 +81,32 @@ def _sleep(end, worst):
 
 
 def run(bench, cycles, seed, progress=lambda text: None):
-    """Yield a `Kill` for each cycle on a `WireBench`."""
+    """Yield a `Kill` for each cycle on a `WireBench`.
+
+    A controller that stops by itself before its signal, as on a computer that stalls, is replaced and counted in
+    `bench.abandoned`; WireError where most do.
+    """
     rng = np.random.default_rng(seed)
     present, ready = bench.contestant(), bench.contestant()
-    at_rest = None          # where the machine stood when it had come to rest
-    for cycle in range(cycles):
-        hang = cycle % STOP_EVERY == STOP_EVERY - 1
-        kill, at_rest = _cycle(bench, present, rng, at_rest, hang)
+    at_rest, done = None, 0         # where the machine stood when it had come to rest
+    while done < cycles:
+        hang = done % STOP_EVERY == STOP_EVERY - 1
+        try:
+            kill, at_rest = _cycle(bench, present, rng, at_rest, hang)
+        except WireError:
+            bench.abandoned += 1
+            if bench.simulator_ended() or bench.abandoned > cycles + MOST_ABANDONED:
+                raise
+            kill, at_rest = None, None
         present.end()
-        progress(f'cycle {cycle + 1} of {cycles}')
-        yield kill
         present = ready
-        if cycle + 2 < cycles:
+        if kill is not None:
+            done += 1
+            progress(f'cycle {done} of {cycles}')
+            yield kill
+        if done + 1 < cycles or kill is None:
             ready = bench.contestant()
+    present.end()
     ready.end()
 
 
@@ -110,6 +124,8 @@ def _cycle(bench, contestant, rng, at_rest, hang):
     contestant.follow(bench.motion(rng))
     bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
     bench.through(rng.uniform(*RUNNING))
+    if contestant.state in (State.STOPPING, State.SAFE) or bench.safe.any():
+        raise WireError(f'{contestant.name} stopped by itself')
     time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
     seconds = _signalled(bench, contestant, signal.SIGSTOP if hang else signal.SIGKILL)
     bench.through(SETTLED)

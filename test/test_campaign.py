@@ -1,0 +1,288 @@
+"""The fault campaign: all conditions with one seed in process, two killed processes over DDS; and that it catches a
+core or a judge that was sabotaged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from psdyn_ros.campaign import attempts, fault_report, in_process, injections, process_trials, trials
+from psdyn_ros.campaign.bench import Bench, make_machine
+from psdyn_ros.campaign.judge import Cycle, Judge
+from psdyn_ros.control import inputs
+from psdyn_ros.control.fault_table import CONDITIONS, State
+from psdyn_ros.control.output_gate import OutputGate
+from psdyn_ros.control.safety_states import SafetyStates
+
+PERIOD = 0.002
+HOLDING = np.array([0.0, 5e4, 3e4, -5e3])
+
+
+@pytest.fixture(scope='module')
+def machine():
+    return make_machine('effort')
+
+
+@pytest.fixture(scope='module')
+def on_valves():
+    return make_machine('valve')
+
+
+def an_injection(name):
+    (found,) = (one for one in injections.INJECTIONS if one.name == name)
+    return found
+
+
+# all of it
+
+
+def cases(level):
+    """One state of each way, which turns from way to way; the full campaign has all of them."""
+    for number, one in enumerate(injections.INJECTIONS):
+        if level in one.levels:
+            state = one.states[number % len(one.states)]
+            yield pytest.param(one, state, id=f'{level}-{one.condition}-{one.name}-{state.name}')
+
+
+@pytest.mark.parametrize('injection, state', list(cases('effort')))
+def test_a_fault_at_force_level(machine, injection, state):
+    check(trials.run_injection(machine, injection, state, 0))
+
+
+@pytest.mark.parametrize('injection, state', list(cases('valve')))
+def test_a_fault_on_valves(on_valves, injection, state):
+    check(trials.run_injection(on_valves, injection, state, 1))
+
+
+@pytest.mark.parametrize('attempt', attempts.ATTEMPTS, ids=lambda one: f'{one.condition}-{one.name}')
+def test_what_must_be_refused_leaves_the_motion_as_it_is(machine, attempt):
+    check(attempts.run_attempt(machine, attempt, State.RUN, 0))
+
+
+@pytest.mark.parametrize('description', attempts.DESCRIPTIONS, ids=lambda one: one[1])
+def test_a_description_is_refused_in_time(description):
+    check(attempts.run_description(*description, 0))
+
+
+@pytest.mark.parametrize('function, place', [
+    (function, place) for function, places, _ in process_trials.PROCESS_TRIALS for place in places[:2]])
+def test_the_process_itself(on_valves, function, place):
+    check(function(on_valves, place, 0))
+
+
+def check(trial):
+    assert not trial.unsafe, trial.findings
+    assert not trial.failures
+    assert trial.reaction is not None and trial.reaction <= trial.bound
+
+
+def test_every_condition_of_the_table_is_tried():
+    tried = {one.condition for one in injections.INJECTIONS} | {one.condition for one in attempts.ATTEMPTS}
+    tried |= {condition for condition, _, _ in attempts.DESCRIPTIONS}
+    assert CONDITIONS.keys() - tried == {'left_running', 'no_state_at_start', 'controller_dead', 'clock_jump'}
+    assert {name.__name__ for name, _, _ in process_trials.PROCESS_TRIALS} == {
+        'run_deactivation', 'run_start', 'run_death', 'run_clock_jump'}
+
+
+# what it catches
+
+
+def sabotaged(machine, name, state, seed=0):
+    """The trial of an injection after a sabotage, which must be bad."""
+    trial = trials.run_injection(machine, an_injection(name), state, seed)
+    assert not trial.good
+    return trial
+
+
+def test_it_catches_a_core_without_its_gate(monkeypatch, machine):
+    monkeypatch.setattr(OutputGate, 'pass_', lambda gate, command, stamp, now, dt: command)
+    assert 'not finite' in sabotaged(machine, 'law_gives_nan', State.RUN).findings
+    assert {'out of range', 'too fast a change'} <= sabotaged(
+        machine, 'a_command_too_large', State.RUN).findings.keys()
+
+
+def test_it_catches_a_ladder_that_is_twice_as_long(monkeypatch, machine):
+    longer = replace(machine.declaration.timeouts, stopping=0.04, safe=0.2)
+    real = SafetyStates.__init__
+
+    def doubled(states, declaration, period):
+        real(states, replace(declaration, timeouts=longer), period)
+    monkeypatch.setattr(SafetyStates, '__init__', doubled)
+    assert sabotaged(machine, 'no_states', State.RUN).late
+    assert sabotaged(machine, 'no_states_for_long', State.RUN).late
+
+
+def test_it_catches_a_reset_that_is_granted_too_soon(monkeypatch, machine):
+    def reset(states, now):
+        states._unsettled.clear()
+        states.state = State.STANDBY
+    monkeypatch.setattr(SafetyStates, 'reset', reset)
+    failures = sabotaged(machine, 'stop_pressed', State.RUN).failures
+    assert 'reset was granted while the fault was present' in failures
+
+
+def test_it_catches_a_safe_state_that_is_left_by_itself(monkeypatch, machine):
+    real = SafetyStates.step
+
+    def step(states, now):
+        state = real(states, now)
+        if state is State.SAFE and not any(one.open for one in states._unsettled.values()):
+            states._unsettled.clear()
+            states.state = State.STANDBY
+        return states.state
+    monkeypatch.setattr(SafetyStates, 'step', step)
+    trial = sabotaged(machine, 'stop_pressed', State.RUN)
+    assert 'SAFE left without a reset' in trial.findings
+
+
+def test_it_catches_a_wrong_safe_output(monkeypatch, on_valves):
+    monkeypatch.setattr(OutputGate, 'safe', lambda gate, holding=None: np.array([np.nan, 0.0, 0.01, 0.0]))
+    assert 'wrong safe output' in sabotaged(on_valves, 'stop_pressed', State.HOLD).findings
+
+
+def test_it_catches_an_emergency_stop_that_nobody_looks_at(monkeypatch, machine):
+    monkeypatch.setattr(inputs.Inputs, 'emergency_stop', lambda self: '')
+    assert sabotaged(machine, 'stop_silent', State.RUN).late
+
+
+def test_it_catches_an_enabling_that_moves(monkeypatch, machine):
+    real = SafetyStates.enable
+
+    def enable(states, now):
+        real(states, now)
+        states._moving = True
+    monkeypatch.setattr(SafetyStates, 'enable', enable)
+    trial = process_trials.run_death(machine, State.RUN, 0)
+    assert 'moves without a reference' in trial.findings and trial.unsafe
+
+
+def test_it_catches_a_motion_that_is_disturbed(monkeypatch, machine):
+    (attempt,) = (one for one in attempts.ATTEMPTS if one.name == 'nan_in_a_point')
+
+    def act(bench, rng):
+        problem = attempt.act(bench, rng)
+        bench.law.reference.set_speed(0.9)
+        return problem
+    (failure,) = attempts.run_attempt(machine, attempt._replace(act=act), State.RUN, 0).failures
+    assert 'differ' in failure
+
+
+# the judge by itself
+
+
+def cycle(now=0, command=HOLDING, state=State.HOLD, **more):
+    zero = np.zeros(4)
+    given = {'stamp': now, 'expected_stamp': now, 'valid': state in (State.RUN, State.DEGRADED, State.HOLD,
+                                                                     State.STOPPING),
+             'position': zero, 'speed': zero, 'holding': HOLDING, **more}
+    return Cycle(now, command, state=state, **given)
+
+
+@pytest.fixture
+def judge(machine):
+    judge = Judge(machine.declaration, machine.rated, PERIOD)
+    judge.was_activated()
+    judge.was_enabled()
+    assert not judge.look(cycle())
+    return judge
+
+
+STEP = 2_000_000
+NAN = float('nan')
+BAD = {
+    'nothing published': cycle(STEP, None),
+    'not finite': cycle(STEP, np.array([0.0, NAN, 3e4, -5e3])),
+    'wrong length': cycle(STEP, HOLDING[:3]),
+    'out of range': cycle(STEP, np.array([1e9, 5e4, 3e4, -5e3])),
+    'too fast a change': cycle(STEP, HOLDING + [0.0, 1.1e4, 0.0, 0.0]),
+    'stamp of another cycle': cycle(STEP, stamp=STEP - 30_000_000),
+    'wrong safe output': cycle(STEP, HOLDING, State.SAFE),
+    'valid at the safe output': cycle(STEP, np.full(4, NAN), State.SAFE, valid=True),
+    'moves without a reference': cycle(STEP, state=State.RUN),
+}
+
+
+@pytest.mark.parametrize('kind', BAD)
+def test_the_judge_finds(judge, kind):
+    assert judge.look(BAD[kind]) and kind in judge.findings and judge.unsafe == 1
+
+
+def test_the_judge_finds_what_was_enabled_by_nobody(machine):
+    judge = Judge(machine.declaration, machine.rated, PERIOD)
+    judge.was_activated()
+    assert judge.look(cycle()) and 'enabled by nobody' in judge.findings
+
+
+def test_the_judge_finds_a_machine_that_gets_faster_once_it_is_to_stop(judge):
+    assert not judge.look(cycle(STEP, state=State.STOPPING))
+    faster = cycle(2 * STEP, state=State.STOPPING, speed=np.array([0.0, 0.2, 0.0, 0.0]))
+    assert judge.look(faster) and 'speeds up' in judge.findings
+    judge.lied_to = True
+    assert not judge.look(faster._replace(now=3 * STEP, stamp=3 * STEP, expected_stamp=3 * STEP))
+
+
+def test_the_judge_finds_a_machine_that_does_not_come_to_rest(judge):
+    moving = np.array([0.0, 0.2, 0.0, 0.0])
+    for k in range(1, 900):
+        judge.look(cycle(k * STEP, np.full(4, NAN), State.SAFE, speed=moving))
+    assert 'does not stand still' in judge.findings
+
+
+def test_the_judge_is_content_with_what_is_as_it_must_be(judge):
+    judge.took_reference()
+    assert not judge.look(cycle(STEP, HOLDING + [0.0, 9e3, 0.0, 0.0], State.RUN, speed=np.full(4, 0.1)))
+    assert not judge.look(cycle(2 * STEP, np.full(4, NAN), State.SAFE, speed=np.full(4, 0.1)))
+    judge.was_reset()
+    assert not judge.look(cycle(3 * STEP, np.full(4, NAN), State.STANDBY))
+
+
+# report
+
+
+def a_trial(**changed):
+    good = trials.Trial('state_silent', 'no_states', 'effort', 'RUN', 0, 9, 11, 800, 0, 0.2, {}, ())
+    return good._replace(**changed)
+
+
+def test_the_report_says_what_failed(tmp_path):
+    bad = a_trial(seed=1, reaction=None, failures=('reset was granted',))
+    good, wrong = in_process.summarize([a_trial()]), in_process.summarize([a_trial(), bad])
+    assert fault_report.is_good(good, [], []) and not fault_report.is_good(wrong, [], [])
+    assert good[0].rate_below == 3.0 and wrong[0].rate_below is None and wrong[0].late == 1
+    path = fault_report.write(tmp_path / 'page.md', wrong, [], [], {'kernel': 'one'}, {}, 0.1)
+    text = path.read_text()
+    assert 'FAILED' in text and 'reset was granted' in text and '| kernel | one |' in text
+    assert (tmp_path / 'images' / 'faults.png').stat().st_size > 10_000
+
+
+@pytest.mark.parametrize('changed', [{'reaction': 12}, {'reaction': None}, {'unsafe': 1}, {'failures': ('x',)}])
+def test_one_bad_trial_is_enough(changed):
+    assert not fault_report.is_good(in_process.summarize([a_trial(), a_trial(**changed)]), [], [])
+
+
+def test_the_bench_repeats_itself(machine):
+    runs = []
+    for _ in range(2):
+        bench = Bench(machine, 5)
+        trials.prepare(bench, State.RUN)
+        runs.append(bench.output.command)
+    assert np.array_equal(*runs)
+
+
+# over DDS
+
+
+@pytest.mark.dds
+def test_two_controllers_are_killed_and_nothing_moves_afterwards(tmp_path, capsys):
+    pytest.importorskip('rclpy', reason='the nodes need rclpy')
+    from psdyn_ros.nodes import campaign
+    assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True) == campaign.GOOD, capsys.readouterr().out
+    assert '2 processes killed or stopped' in capsys.readouterr().out
+
+
+def test_the_command_refuses_counts_that_are_none():
+    pytest.importorskip('rclpy', reason='the nodes need rclpy')
+    from psdyn_ros.nodes import campaign
+    with pytest.raises(SystemExit) as refused:
+        campaign.main(['--cycles', '0'])
+    assert refused.value.code == 2
