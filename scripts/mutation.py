@@ -35,21 +35,21 @@ TESTS = {'safety_states': 'test_safety_states.py', 'output_gate': 'test_output_g
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
-# (module, line of source, change): why no test can tell it from the source
+# (module, function and line of source, change): why no test can tell it from the source
 STOP = 'read while STOPPING only, which `_stop` alone begins, and that sets it'
 MOVING = 'read while enabled only, and `enable` sets it'
 SLOTS = ("__slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', "
          "'count')")
 ARGUED = {
-    ('safety_states', SLOTS, f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
-    ('safety_states', 'self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure sets it; '
-    'or at that failure, to clear `acknowledged`, which is not set yet',
-    ('safety_states', 'self._started = 0', 'self._started = 0 -> pass'): STOP,
-    ('safety_states', 'self._started = 0', '0 -> 1'): STOP,
-    ('safety_states', 'self._rest = False', 'self._rest = False -> pass'): STOP,
-    ('safety_states', 'self._rest = False', 'False -> True'): STOP,
-    ('safety_states', 'self._moving = False', 'self._moving = False -> pass'): MOVING,
-    ('safety_states', 'self._moving = False', 'False -> True'): MOVING,
+    ('safety_states', f'_Condition: {SLOTS}', f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
+    ('safety_states', '__init__: self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure '
+    'sets it; or at that failure, to clear `acknowledged`, which is not set yet',
+    ('safety_states', '__init__: self._started = 0', 'self._started = 0 -> pass'): STOP,
+    ('safety_states', '__init__: self._started = 0', '0 -> 1'): STOP,
+    ('safety_states', '__init__: self._rest = False', 'self._rest = False -> pass'): STOP,
+    ('safety_states', '__init__: self._rest = False', 'False -> True'): STOP,
+    ('safety_states', '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
+    ('safety_states', '__init__: self._moving = False', 'False -> True'): MOVING,
 }
 
 COMPARISONS = {
@@ -71,7 +71,7 @@ class Mutant(NamedTuple):
     change: str
     """'before -> after' of the smallest piece of source around it."""
     where: str
-    """The line of source on which that begins."""
+    """Function, and the line of source on which that begins."""
     start: int
     end: int
     text: str
@@ -97,14 +97,14 @@ def mutants(module):
     for line in source.splitlines(keepends=True):
         lines.append(lines[-1] + len(line))
     found = {}
-    for node in _places(ast.parse(source)):
-        where = source[lines[node.lineno - 1]:lines[node.lineno]].decode().partition('#')[0].strip()
+    for function, node in _places(ast.parse(source)):
+        line = source[lines[node.lineno - 1]:lines[node.lineno]].decode().partition('#')[0].strip()
         start, end = lines[node.lineno - 1] + node.col_offset, lines[node.end_lineno - 1] + node.end_col_offset
         for replacement in _replacements(node):
             change = f'{_line(node)} -> {_line(replacement)}'
             text = ast.unparse(replacement)
             text = text.replace('\n', '\n' + ' ' * node.col_offset) if isinstance(node, ast.stmt) else f'({text})'
-            found[start, end, text] = Mutant(module, node.lineno, change, where, start, end, text)
+            found[start, end, text] = Mutant(module, node.lineno, change, f'{function}: {line}', start, end, text)
     return list(found.values())
 
 
@@ -112,14 +112,14 @@ def _path(module):
     return ROOT / 'psdyn_ros' / 'control' / f'{module}.py'
 
 
-def _places(parent):
-    """Yield all nodes below one that may be changed."""
+def _places(parent, function=''):
+    """Yield (name of the function or class, node) of all below a node that may be changed."""
     for node in ast.iter_child_nodes(parent):
         if isinstance(node, (ast.JoinedStr, ast.Import, ast.ImportFrom)) or _is_text(node):
             continue
         if isinstance(node, (ast.expr, ast.stmt)):
-            yield node
-        yield from _places(node)
+            yield function, node
+        yield from _places(node, getattr(node, 'name', function))
 
 
 def _is_text(node):

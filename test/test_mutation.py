@@ -46,7 +46,7 @@ def test_a_sample_of_changes_is_noticed(request):
     ('output_ramp', 'not 0 <= now - self._started < self._duration -> 0 <= now - self._started < self._duration'),
     ('output_ramp', '1.0 -> 2.0'),                                                  # constant
     ('safety_states', 'self._moving and (not hold) -> self._moving or not hold'),   # boolean
-    ('safety_states', 'State.SAFE if self._faulty else State.STANDBY -> State.STANDBY if self._faulty else State.SAFE'),
+    ('safety_states', 'State.SAFE if stop else State.STANDBY -> State.STANDBY if stop else State.SAFE'),
     ('safety_states', 'True -> False'),
 ])
 def test_each_kind_of_change_is_tried(changes, module, change):
