@@ -228,7 +228,7 @@ def test_points_may_be_streamed_and_hold_when_they_stop(managed):
                   each=lambda: points.publish(message))
     m.moves()
     m.becomes(State.HOLD)
-    m.graph.until(lambda: 'HOLD: F19: no point came for' in m.graph.said('controller'))
+    m.graph.until(lambda: 'F19: no point came for' in m.graph.said('controller'))
 
 
 @pytest.mark.dds

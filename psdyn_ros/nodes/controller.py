@@ -102,7 +102,7 @@ class Controller:
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
                 node, setup, core, p, now=self._now, rejections=self._rejections, on_state=self._on_state,
-                on_waypoints=self._begin_trajectory)
+                on_trajectory=self._read_trajectory)
             modules = action_modules()
             if modules is not None:
                 self._action = TrajectoryAction(node, core, self._checks, *modules)
@@ -266,10 +266,10 @@ class Controller:
         self._say('info' if success else 'warning', response.message)
         return response
 
-    def _begin_trajectory(self, waypoints, start):
+    def _read_trajectory(self, reader):
         if self._action is not None:
             self._action.preempt()
-        self._checks.begin(waypoints, start)
+        self._checks.read(reader)
 
     def _refuse_trajectory(self, error):
         self._inputs.reject('joint_trajectory', error, 'reference_rejected')

@@ -20,6 +20,7 @@ from .polling import newest
 from .pressures import PressureInputs
 from .rejections import brief
 from .robot_description import LATCHED, TOPIC
+from .trajectory_reader import SerializedTrajectory
 
 SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
 RELIABLE = QoSProfile(depth=10)
@@ -37,12 +38,12 @@ class ControllerInputs:
     now         function that gives ns on the clock of the stamps
     rejections  where what is refused is counted
     on_state    called with the ns at which a message with the state began to be read, once it was taken
-    on_waypoints  called with (Waypoints, start in ns or None)
+    on_trajectory  called with the `SerializedTrajectory` that came
     """
 
-    def __init__(self, node, setup, core, p, *, now, rejections, on_state, on_waypoints):
+    def __init__(self, node, setup, core, p, *, now, rejections, on_state, on_trajectory):
         self._node, self._core, self._now, self._rejections = node, core, now, rejections
-        self._on_state, self._on_waypoints = on_state, on_waypoints
+        self._on_state, self._on_trajectory = on_state, on_trajectory
         self._simulated = node.get_parameter('use_sim_time').value
         self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
         self._points = PointReader(setup.machine)
@@ -58,7 +59,7 @@ class ControllerInputs:
             PressureInputs(node, tuple(setup.hydraulics.cylinders), p.pressure_source, p.pressure_topic,
                            take=self._take_pressures, reject=self._reject_pressures)
         self._measured = [one for one in node.subscriptions if one not in before]
-        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE)
+        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE, raw=True)
         node.create_subscription(JointTrajectory, '~/point', self._point, NEWEST)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, NEWEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
@@ -150,13 +151,13 @@ class ControllerInputs:
 
     # references
 
-    def _trajectory(self, msg):
+    def _trajectory(self, data):
         try:
-            waypoints, start = conversions.trajectory_from_msg(msg)
+            reader = SerializedTrajectory(data)
         except PsdynError as error:
             self.reject('joint_trajectory', error, 'reference_malformed')
         else:
-            self._on_waypoints(waypoints, start)
+            self._on_trajectory(reader)
 
     def _point(self, msg):
         now = time.monotonic_ns()

@@ -1,4 +1,4 @@
-"""A trajectory is checked in slices between control cycles; the newest one counts."""
+"""A trajectory is read and checked in slices between control cycles; the newest one counts."""
 
 from ..control.trajectory import TrajectoryError
 from ..model.errors import PsdynError
@@ -17,13 +17,18 @@ class TrajectoryChecks:
 
     def __init__(self, core, rate, refuse, say):
         self._core, self._budget, self._refuse, self._say = core, SHARE / rate, refuse, say
-        self._candidate = self._waypoints = None
+        self._reader = self._candidate = self._waypoints = None
         self._told = self._tell
 
     @property
     def pending(self):
-        """Whether a trajectory is being checked."""
-        return self._candidate is not None
+        """Whether a trajectory is being read or checked."""
+        return self._reader is not None or self._candidate is not None
+
+    def read(self, reader):
+        """Read this `SerializedTrajectory` from the next cycle on, then check it."""
+        self._supersede(None)
+        self._reader = reader
 
     def begin(self, waypoints, start, told=None):
         """Check these `Waypoints` from the next cycle on.
@@ -31,17 +36,28 @@ class TrajectoryChecks:
         start  stamp in ns, None: now
         told   called with the error, or None where they are followed; by default `refuse` is, with an error
         """
-        if self.pending:
-            self._end(TrajectoryError('another trajectory came before this one was checked'))
-        self._told = told or self._tell
+        self._supersede(told)
         try:
-            self._candidate, self._waypoints = self._core.consider(waypoints, start), waypoints
+            self._consider(waypoints, start)
         except PsdynError as error:
             self._end(error)
 
+    def _supersede(self, told):
+        if self.pending:
+            self._end(TrajectoryError('another trajectory came before this one was checked'))
+        self._told = told or self._tell
+
+    def _consider(self, waypoints, start):
+        self._candidate, self._waypoints = self._core.consider(waypoints, start), waypoints
+
     def advance(self, now):
-        """Check a slice; now: ns of the steady clock."""
+        """Read or check a slice; now: ns of the steady clock."""
         try:
+            if self._reader is not None:
+                if self._reader.advance(self._budget):
+                    reader, self._reader = self._reader, None
+                    self._consider(reader.waypoints, reader.start)
+                return
             if not self._candidate.advance(self._budget):
                 return
             self._core.accept(self._candidate, now)
@@ -58,7 +74,7 @@ class TrajectoryChecks:
             self._end(TrajectoryError('the controller stops'))
 
     def _end(self, error):
-        told, self._candidate, self._waypoints = self._told, None, None
+        told, self._reader, self._candidate, self._waypoints = self._told, None, None, None
         told(error)
 
     def _tell(self, error):
