@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy.stats import binom
 
 from ..validation.figure_style import BLACK, BLUE, DPI, VERMILLION
@@ -22,9 +22,9 @@ HEADER = ('loop', 'rate [Hz]', 'trigger', 'cycles', 'late p50', 'p99', 'p99.9', 
           'max', 'age p50', 'p99', 'p99.9', 'max', 'missed slots', 'longest run')
 PAGE = (
     '# How punctual and how quick a control cycle is', '',
-    'Written by `psdyn latency --report`; [realtime.md](realtime.md) says how it is measured and what helps. A loop that '
-    'only sleeps, one that only echoes messages and the controller of the crane on its valves take turns, each in a '
-    'process of its own, over DDS, in the same minutes. With the trigger `timer` the age of the input depends on the '
+    'Written by `psdyn latency --report`; [realtime.md](realtime.md) says how it is measured and what helps. A loop '
+    'that only sleeps, one that only echoes messages and the controller of the crane on its valves take turns, each in '
+    'a process of its own, over DDS, in the same minutes. With the trigger `timer` the age of the input depends on the '
     'phase between states and slots.', '')
 PARTS = ('execution', 'computation', 'mathematics', 'publishing')
 
@@ -116,6 +116,8 @@ def picture(results):
             axes.grid(True, color='#dddddd', linewidth=0.6)
             axes.set_title(f'{title}, {rate:g} Hz, {trigger}', fontsize='small')
             axes.set_xscale('log')
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f'{value:g}'))
             axes.xaxis.set_minor_formatter(NullFormatter())
             if len(axes.get_lines()) == 1:
                 axes.text(0.5, 0.5, 'a message begins the cycle:\nit is never late', ha='center', va='center',
