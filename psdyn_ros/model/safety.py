@@ -66,7 +66,8 @@ class Plausibility:
                                  high=10.0)
     velocity_window: float = number('s over which positions and velocities are held against each other', 0.05,
                                     low=0.002, high=LONGEST)
-    velocity_residual: float = number('m/s or rad/s by which they may disagree', 0.05, low=1e-6, high=10.0)
+    velocity_residual: float = number('m/s or rad/s by which they may disagree; a velocity steps by twice that at most',
+                                      0.05, low=1e-6, high=10.0)
     clock_skew: float = number('s that a stamp may lie in the future', 0.005, low=0.0, high=LONGEST)
     start_tolerance: float = number('m or rad between the measured state and the start of a reference', 0.01, low=1e-6,
                                     high=1.0)
