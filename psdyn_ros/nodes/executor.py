@@ -7,6 +7,7 @@ import traceback
 
 import rclpy
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
 
 from ..model.errors import PsdynError
@@ -43,11 +44,16 @@ def spin(node, stopped, turn=None):
         executor.shutdown()
 
 
-def run(name, build, args=None, make=rclpy.create_node):
+def plain_node(name, **options):
+    """An ordinary node; whether others may see its parameters is one of them, which is known only when it is made."""
+    return rclpy.create_node(name, start_parameter_services=False, **options)
+
+
+def run(name, build, args=None, make=plain_node):
     """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process.
 
     The work may have a `turn`, as `spin` takes it, and an `end(failure)`, which is called when the node is not served
-    any more: by then failure is the exception that ended it, or None. `make` is rclpy.create_node or the like.
+    any more: by then failure is the exception that ended it, or None. `make` is `plain_node` or the like.
     """
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
@@ -60,11 +66,12 @@ def run(name, build, args=None, make=rclpy.create_node):
         # also parameters whose names come with the machine, such as those of external forces
         node = make(name, automatically_declare_parameters_from_overrides=True)
         work = build(node)      # held here: the node itself keeps callbacks only
+        services = ParameterService(node) if make is plain_node and _offers_parameters(node) else None
         signals.gentle = True
         gc.collect()
         gc.freeze()             # what lives as long as the process is no longer searched for garbage
         _serve(node, work, lambda: signals.received)
-        del work
+        del work, services
     except (KeyboardInterrupt, ExternalShutdownException):
         pass
     except PsdynError as error:
@@ -78,6 +85,10 @@ def run(name, build, args=None, make=rclpy.create_node):
             node.destroy_node()
         rclpy.try_shutdown()
     return SUCCESS
+
+
+def _offers_parameters(node):
+    return not node.has_parameter('parameter_services') or node.get_parameter('parameter_services').value
 
 
 def _serve(node, work, stopped):

@@ -57,6 +57,7 @@ MACHINE = (
               'machine starts; empty: as the URDF says'),
     Parameter('allow_unphysical', False, 'whether inertias are accepted that no body can have'),
     Parameter('report_rate', 1.0, 'Hz of diagnostics and statistics', 0.1, 50.0),
+    Parameter('parameter_services', True, 'whether others may look at parameters and set live ones'),
 )
 
 SIMULATOR = MACHINE + (
@@ -124,7 +125,6 @@ CONTROLLER = MACHINE + REALTIME + (
               'reduced speed', 0.0, 1.0),
     Parameter('port_timeout', 0.1, 's after which a base motion that stopped coming counts as none', 0.001, 10.0),
     Parameter('autostart', False, 'configure and activate without being told; enabling it remains to be done'),
-    Parameter('parameter_services', True, 'whether others may look at parameters and set live ones'),
 )
 
 RIG = MACHINE + (
