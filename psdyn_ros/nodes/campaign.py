@@ -110,8 +110,9 @@ def _wire(ttl, simulated_time=False):
 
 
 def _null(null, abandoned):
-    return {'controllers that stopped by themselves before their signal': f'{abandoned}', 'wake-ups': f'{null.wakes}', 'late by a period or more': f'{null.late}',
-            'worst lateness': f'{null.worst * 1e3:.1f} ms'}
+    return {'wake-ups': f'{null.wakes}', 'late by a period or more': f'{null.late}',
+            'worst lateness': f'{null.worst * 1e3:.1f} ms',
+            'controllers that stopped by themselves before their signal, and were replaced': f'{abandoned}'}
 
 
 def _progress(text):

@@ -17,13 +17,14 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ..control.fault_table import State
 from .conversions import SECOND, ns_to_stamp
-from .wire_bench import COMMANDS
+from .wire_bench import COMMANDS, WireError
 
 MOTION = 8.0            # s, longer than any attack
 LASTS = 2.0             # s of an attack
 STORM = 0.01            # s between two sets of parameters
 SMALL, LARGE = 10_000.0, 50.0       # Hz of messages of a flood
 MEBIBYTE = 2**20
+TRIES = 5
 NAN = math.nan
 GOING_ON = {State.RUN, State.DEGRADED, State.HOLD}
 
@@ -89,8 +90,18 @@ def run_clock(bench, watch, rng, progress=lambda text: None):
 
 
 def _moving(bench, rng, *arguments):
-    """A controller that moves the machine."""
-    contestant = bench.contestant(*arguments)
+    """A controller that moves the machine; one that a stall of the computer stops before is replaced."""
+    for _ in range(TRIES - 1):
+        contestant = bench.contestant(*arguments)
+        try:
+            return _brought_to_move(bench, contestant, rng)
+        except WireError:
+            bench.abandoned += 1
+            contestant.end()
+    return _brought_to_move(bench, bench.contestant(*arguments), rng)
+
+
+def _brought_to_move(bench, contestant, rng):
     bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
     contestant.configure()
     contestant.activate()
@@ -98,6 +109,8 @@ def _moving(bench, rng, *arguments):
     contestant.follow(bench.motion(rng, MOTION))
     bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
     bench.through(0.5)
+    if contestant.state not in GOING_ON:
+        raise WireError(f'{contestant.name} stopped by itself:\n{bench.said(contestant.name)}')
     contestant.states.clear()
     return contestant
 

@@ -1,0 +1,211 @@
+"""Injections of what is measured: states and pressures."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from .injection import DRIVEN, MS, RUN, STANDBY, UNDER_LAW, After, during, injection
+
+HOUR = 3600 * 1_000_000_000     # ns
+
+
+# joint state
+
+@contextmanager
+def _state(bench, spoil):
+    with bench.spoilt(spoil_state=spoil):
+        yield
+
+
+def _only(count, spoil):
+    """`spoil` for so many messages, then what comes as it is."""
+    left = [count]
+
+    def spoilt(msg):
+        left[0] -= 1
+        return spoil(msg) if left[0] >= 0 else msg
+    return spoilt
+
+
+@injection('state_missed', states=(RUN,), after=After.ONCE)
+def _some_missed(bench):
+    yield from during(_state(bench, _only(int(bench.rng.integers(3, 9)), lambda msg: None)))
+
+
+@injection('state_silent')
+def _no_states(bench):
+    yield from during(_state(bench, lambda msg: None))
+
+
+@injection('state_lost')
+def _no_states_for_long(bench):
+    yield from during(_state(bench, lambda msg: None))
+
+
+@injection('state_silent', states=UNDER_LAW)
+def _every_state_refused(bench):
+    """What is refused does not make the input younger: the ladder goes on."""
+    yield from during(_state(bench, lambda msg: replace(msg, x=msg.x * np.nan)))
+
+
+def _told_state(condition, name, spoil, **how):
+    """Register a state that is refused, and leads to F01 when it lasts."""
+    def bring(bench):
+        yield from during(_state(bench, lambda msg: spoil(bench, msg)))
+    bring.__name__ = name
+    injection(condition, **{'states': (*UNDER_LAW, STANDBY), **how})(bring)
+
+
+_told_state('state_stale', 'stamp_zero', lambda bench, msg: replace(msg, stamp=0))
+_told_state('state_stale', 'stamp_old', lambda bench, msg: replace(msg, stamp=msg.stamp - 25 * MS))
+_told_state('state_future', 'stamp_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + 8 * MS))
+_told_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + HOUR))
+
+
+def _one_not_finite(bench, msg):
+    value, i = bench.rng.choice([np.nan, np.inf, -np.inf]), bench.rng.integers(msg.x.size)
+    which = bench.rng.choice(['x', 'xd'])
+    spoilt = getattr(msg, which).copy()
+    spoilt[i] = value
+    return replace(msg, **{which: spoilt})
+
+
+def _enormous(bench, msg):
+    return replace(msg, x=msg.x + bench.rng.choice([1e300, -1e300]))
+
+
+_told_state('state_not_finite', 'one_value_not_finite', _one_not_finite)
+_told_state('state_malformed', 'joints_missing',
+            lambda bench, msg: replace(msg, unreadable=('state_malformed', 'joint missing')))
+_told_state('state_malformed', 'arrays_too_short', lambda bench, msg: replace(msg, x=msg.x[:-1]))
+_told_state('state_duplicate', 'joint_twice',
+            lambda bench, msg: replace(msg, unreadable=('state_duplicate', 'joint twice')))
+_told_state('velocity_missing', 'no_velocities',
+            lambda bench, msg: replace(msg, unreadable=('velocity_missing', 'no velocities')))
+
+
+@injection('stamp_order', states=UNDER_LAW)
+def _stamps_repeat(bench):
+    last = []
+
+    def frozen(msg):
+        last.append(msg.stamp)
+        return replace(msg, stamp=last[0])
+    yield from during(_state(bench, frozen))
+
+
+@injection('stamp_order', states=(RUN,), after=After.ONCE)
+def _pairs_out_of_order(bench):
+    """Messages overtake each other: three in a row are older than one that came before."""
+    kept = []
+
+    def disorder(msg):
+        kept.append(msg)
+        return None if len(kept) < 4 else [kept[3], *kept[:3]] if len(kept) == 4 else msg
+    yield from during(_state(bench, disorder))
+
+
+@injection('state_jump', states=DRIVEN)
+def _a_step_that_lasts(bench):
+    i, size = bench.rng.integers(4), bench.rng.choice([-1.0, 1.0]) * bench.rng.uniform(0.05, 0.5)
+    step = size * np.eye(4)[i]
+    yield from during(_state(bench, lambda msg: replace(msg, x=msg.x + step)))
+
+
+@injection('state_jump', states=UNDER_LAW)
+def _absurd_positions(bench):
+    yield from during(_state(bench, lambda msg: _enormous(bench, msg)))
+
+
+def _moves(bench, factor):
+    """Whether the reference of some coordinate is faster than freeze_speed times a factor."""
+    return np.abs(bench.law.desired[1]).max() > factor * bench.declaration.plausibility.freeze_speed
+
+
+@injection('state_frozen', states=(RUN,), lies=True, after=After.ONCE)
+def _one_position_frozen(bench):
+    i = int(np.argmax(np.abs(bench.law.desired[1])))
+    frozen = []
+
+    def freeze(msg):
+        frozen.append(msg.x[i])
+        x, xd = msg.x.copy(), msg.xd.copy()
+        x[i] = frozen[0]
+        xd[i] = 0.0
+        return replace(msg, x=x, xd=xd)
+    yield from during(_state(bench, freeze))
+
+
+def _velocity_bias(share):
+    def bring(bench):
+        i, sign = bench.rng.integers(4), bench.rng.choice([-1.0, 1.0])
+        bias = np.eye(4)[i] * sign * share * bench.declaration.plausibility.velocity_residual
+        yield from during(_state(bench, lambda msg: replace(msg, xd=msg.xd + bias)))
+    return bring
+
+
+def _velocities_off(bench):
+    yield from _velocity_bias(3.0)(bench)
+
+
+def _velocities_a_little_off(bench):
+    yield from _velocity_bias(0.75)(bench)
+
+
+injection('velocity_residual', states=UNDER_LAW, lies=True)(_velocities_off)
+injection('velocity_suspect', states=UNDER_LAW, lies=True)(_velocities_a_little_off)
+
+
+def _residual(share):
+    def bring(bench):
+        residual = share * bench.declaration.plausibility.closure_tolerance
+        yield from during(_state(bench, lambda msg: replace(msg, residual=residual)))
+    return bring
+
+
+def _loops_disagree(bench):
+    yield from _residual(1.5)(bench)
+
+
+def _loops_disagree_a_little(bench):
+    yield from _residual(0.75)(bench)
+
+
+def _residual_not_finite(bench):
+    yield from _residual(np.nan)(bench)
+
+
+injection('closure_residual')(_loops_disagree)
+injection('closure_residual', states=UNDER_LAW)(_residual_not_finite)
+injection('closure_suspect', states=UNDER_LAW)(_loops_disagree_a_little)
+
+
+@injection('branch_flip', states=UNDER_LAW)
+def _another_assembly_mode(bench):
+    m = bench.machine.manipulator
+    joints = ('lift_boom', *m.coordinates)
+    bench.core.inputs.checks.measure(joints)
+    columns = [m.joints.index(name) for name in joints]
+
+    def measured(msg):
+        positions = m.joint_state(msg.x)[1][columns]
+        positions[0] = np.pi - positions[0]
+        return replace(msg, positions=positions)
+    yield from during(_state(bench, measured))
+
+
+# pressures
+
+@injection('pressures_silent', levels=('valve',))
+def _no_pressures(bench):
+    yield from during(bench.spoilt(spoil_pressures=lambda pressures: None))
+
+
+@injection('pressures_not_finite', levels=('valve',), states=(*UNDER_LAW, STANDBY))
+def _a_pressure_not_finite(bench):
+    def spoil(pressures):
+        values = pressures[0].copy()
+        values.flat[bench.rng.integers(values.size)] = bench.rng.choice([np.nan, np.inf])
+        return values, pressures[1]
+    yield from during(bench.spoilt(spoil_pressures=spoil))
