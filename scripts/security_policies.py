@@ -25,8 +25,11 @@ FOLDER = Path(__file__).resolve().parent.parent / 'config' / 'security'
 VERSION = '0.2.0'           # of the policy schema of sros2
 START_UP = 300.0            # s; a first run compiles
 SETTLED = 1.0               # s without a change of the graph after which it is complete
-CRANE = ('-p', f'robot_description:={find_machine("hiab_xs031")}',
-         '-p', f'hydraulics:={find_config("hiab_xs031_hydraulics.yaml")}')
+MODEL = ('-p', f'robot_description:={find_machine("hiab_xs031")}')
+CRANE = (*MODEL, '-p', f'hydraulics:={find_config("hiab_xs031_hydraulics.yaml")}')
+# a managed node opens its topics when it is configured
+CONTROLLED = ('-p', 'law:=valve_computed_torque', '-p', f'safety:={find_config("hiab_xs031_safety.yaml")}',
+              '-p', 'autostart:=true')
 FLOATING = ('-p', f'robot_description:={find_machine("balloon")}', '-p', 'allow_unphysical:=true')
 SEALED = ('--params-file', str(FOLDER / 'sealed.yaml'))
 SIMULATED_TIME = ('-p', 'use_sim_time:=true')
@@ -40,8 +43,13 @@ RUNS = {
          '-r', f'~/joint_commands:={COMMANDS}'),
         (*FLOATING, '-p', 'tool_link:=balloon', '-r', f'~/joint_commands:={COMMANDS}')),
     'controller': (
-        (*CRANE, *SIMULATED_TIME, '-p', 'law:=valve_computed_torque'),
-        (*CRANE, *SIMULATED_TIME, '-p', 'law:=valve_computed_torque', '-p', 'pressure_source:=ports')),
+        (*CRANE, *SIMULATED_TIME, *CONTROLLED),
+        (*CRANE, *SIMULATED_TIME, *CONTROLLED, '-p', 'pressure_source:=ports')),
+    'loop_state': (
+        (*CRANE, *SIMULATED_TIME, '-p', 'effort_source:=pressures'),
+        (*CRANE, *SIMULATED_TIME, '-p', 'effort_source:=pressures', '-p', 'pressure_source:=ports')),
+    'feedforward': ((*MODEL, *SIMULATED_TIME, '-p', 'publish_terms:=true'),),
+    'annotator': ((*MODEL, *SIMULATED_TIME),),
     'rig': tuple(
         (*CRANE, *SIMULATED_TIME, '-p', f'cylinder:={ON_RIG}', '-p', f'measures:={measures}',
          '-r', f'~/valve_commands:={COMMANDS}', '-r', f'~/load_motion:=/simulator/load_motion/{ON_RIG}',
@@ -84,9 +92,9 @@ def _seen(names, processes):
             seen = {node: _endpoints(witness, *node) for node in names if node in present}
             if seen != last:
                 last, since = seen, time.monotonic()
-            # diagnostics are the last that a node opens
+            # every node has something of its own beside what rclpy opens, when it is complete
             if len(seen) == len(names) and time.monotonic() - since > SETTLED \
-                    and all('/diagnostics' in endpoints['publish'] for endpoints in seen.values()):
+                    and all(len(endpoints['subscribe']) > 1 for endpoints in seen.values()):
                 return seen
             if processes.ended() or time.monotonic() > deadline:
                 words = '\n'.join(processes.log(name).read_text() for name in processes.names())
