@@ -22,7 +22,7 @@ from .wire_bench import COMMANDS, WireError
 MOTION = 8.0            # s, longer than any attack
 LASTS = 2.0             # s of an attack
 STORM = 0.01            # s between two sets of parameters
-SMALL, LARGE = 10_000.0, 50.0       # Hz of messages of a flood
+SMALL, LARGE, WRONG = 10_000.0, 50.0, 100.0     # Hz of messages of a flood
 MEBIBYTE = 2**20
 TRIES = 5
 NAN = math.nan
@@ -193,22 +193,7 @@ def _large_flood(bench, watch, contestant, rng):
 
 
 def _wrong_types(bench, watch, contestant, rng):
-    """Topics of the controller, published as something else."""
-    node, before = bench.node, _missed(bench, contestant)
-    publishers = [node.create_publisher(String, f'/{contestant.name}/{topic}', 10)
-                  for topic in ('joint_trajectory', 'point', 'emergency_stop')]
-    publishers.append(node.create_publisher(String, '/joint_states', 10))
-    sent, end = 0, time.monotonic() + LASTS
-    while time.monotonic() < end:
-        for publisher in publishers:
-            publisher.publish(String(data='x' * 1000))
-            sent += 1
-        bench.through(0.01)
-    for publisher in publishers:
-        node.destroy_publisher(publisher)
-    stopped = contestant.process.poll() is not None
-    return Attack('F33', 'other message types on its topics', sent, _names(contestant), None, None,
-                  _missed(bench, contestant) - before, 'the process ended under wrong types' if stopped else '')
+    return _flooded(bench, contestant, 'F33', f'another message type on its topic, {WRONG:.0f} Hz', 'wrong', WRONG)
 
 
 def _rival_states(bench, watch, contestant, rng):
@@ -297,11 +282,14 @@ def flood(kind, name, rate, seconds):
     """Publish on topics of a controller as fast as asked for; print how many messages that were."""
     rclpy.init()
     node = rclpy.create_node('flood')
-    publisher = node.create_publisher(JointTrajectory, f'/{name}/{"point" if kind == "small" else "joint_trajectory"}',
-                                      1)
-    msg = JointTrajectory(joint_names=['x' * MEBIBYTE] if kind == 'large' else ['slew'])
-    msg.points = [JointTrajectoryPoint(positions=[0.0])]
-    deadline = time.monotonic() + 5.0
+    topic = 'point' if kind == 'small' else 'joint_trajectory'
+    if kind == 'wrong':
+        msg = String(data='x' * 1000)
+    else:
+        msg = JointTrajectory(joint_names=['x' * MEBIBYTE] if kind == 'large' else ['slew'])
+        msg.points = [JointTrajectoryPoint(positions=[0.0])]
+    publisher = node.create_publisher(type(msg), f'/{name}/{topic}', 1)
+    deadline = time.monotonic() + (0.5 if kind == 'wrong' else 5.0)
     while not publisher.get_subscription_count() and time.monotonic() < deadline:
         time.sleep(0.01)
     began, sent = time.monotonic(), 0
