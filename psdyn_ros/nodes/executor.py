@@ -11,6 +11,7 @@ from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
 
 from ..model.errors import PsdynError
+from .clock_steps import woken_by_clock_steps
 
 WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
 SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
@@ -37,8 +38,9 @@ def spin(node, stopped, turn=None):
     executor = make_executor()
     executor.add_node(node)
     try:
-        while rclpy.ok() and not stopped():
-            executor.spin_once(timeout_sec=WAKE_UP if turn is None else min(turn(), WAKE_UP))
+        with woken_by_clock_steps(executor.wake):
+            while rclpy.ok() and not stopped():
+                executor.spin_once(timeout_sec=WAKE_UP if turn is None else min(turn(), WAKE_UP))
     finally:
         executor.remove_node(node)
         executor.shutdown()

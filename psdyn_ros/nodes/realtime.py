@@ -111,7 +111,7 @@ def one_thread_for_algebra():
     """Let linear algebra libraries that are loaded work in the thread that calls them.
 
     `ONE_THREAD` in the environment counts only when set before numpy is loaded, and then also keeps such threads from
-    being made; `NodeProcesses` and the launch files set it. This holds in any case.
+    being made; `NodeProcesses` sets it. This holds in any case.
     """
     found = {}
     for path in _loaded_libraries(LIBRARIES):
