@@ -9,7 +9,7 @@ import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from machines import URDF
 from rclpy.signals import SignalHandlerOptions
-from std_srvs.srv import SetBool
+from std_srvs.srv import SetBool, Trigger
 
 import psdyn_ros
 from psdyn_ros.model.locate import find_config
@@ -55,10 +55,28 @@ class Graph:
         safety.write_text(yaml.safe_dump(declaration))
         return safety
 
-    def enable(self, each=None):
-        """Let the controller hold its machine; `each` is done meanwhile, such as sending states."""
-        self.until(lambda: self.call(SetBool, 'controller/enable', SetBool.Request(data=True), each).success,
-                   START_UP, each)
+    def hold(self):
+        """Let the controller hold its machine, also after it stopped."""
+        def held():
+            if self.call(SetBool, 'controller/enable', SetBool.Request(data=True)).success:
+                return True
+            self.call(Trigger, 'controller/reset', Trigger.Request())
+            return False
+
+        self.until(held, START_UP)
+
+    def until_moved(self, condition, publish, seconds=60.0):
+        """Publish a trajectory and wait; again where a busy computer made the controller stop on the way."""
+        publish()
+
+        def there():
+            if self.report('controller: control')[1].startswith('SAFE'):
+                self.hold()
+                self.until(lambda: not self.report('controller: control')[1].startswith('SAFE'))
+                publish()
+            return condition()
+
+        self.until(there, seconds)
 
     def said(self, name):
         """What a process wrote so far."""

@@ -5,7 +5,6 @@ import time
 
 from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Bool, Float64MultiArray
-from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from psdyn_ros.nodes import conversions
@@ -86,19 +85,11 @@ class StillMachine:
 
     def held(self):
         """Let the controller hold it, whatever happened before; the next command."""
-        g = self.graph
         self.speaking.set()
         self.oil_speaks = True
-
-        def granted():
-            if g.call(SetBool, 'controller/enable', SetBool.Request(data=True)).success:
-                return True
-            g.call(Trigger, 'controller/reset', Trigger.Request())
-            return False
-
-        g.until(granted, 60.0)
+        self.graph.hold()
         del self.commands[:]
-        return g.until(lambda: self.commands and self.commands[-1])
+        return self.graph.until(lambda: self.commands and self.commands[-1])
 
     def rejected(self, topic):
         """How many messages of a topic the controller has rejected."""

@@ -199,15 +199,15 @@ def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
         trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
         g.start('simulator', *machine, '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
         g.start_controller(*assembly, machine='five_bar')
-        g.enable()
+        g.hold()
         g.until(lambda: states and commands and trajectories.get_subscription_count(), START_UP)
         target = m.initial_position + [0.2, -0.1]
         names, q, _, _ = m.joint_state(target)
         joints = ['elbow_1', 'shoulder_1']
         point = JointTrajectoryPoint(positions=[float(q[names.index(name)]) for name in joints])
         point.time_from_start.sec = 1
-        trajectories.publish(JointTrajectory(joint_names=joints, points=[point]))
-        g.until(lambda: list(states[-1].position) == pytest.approx(q, abs=2e-3), 20.0)
+        g.until_moved(lambda: list(states[-1].position) == pytest.approx(q, abs=2e-3),
+                      lambda: trajectories.publish(JointTrajectory(joint_names=joints, points=[point])))
         assert g.processes.stop() == {'simulator': 0, 'controller': 0}
 
 

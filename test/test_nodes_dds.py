@@ -326,7 +326,7 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         g.start('simulator', *MACHINE, '-p', 'command_timeout:=0.2',
                 '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
         controller = g.start_controller('-p', f'trigger:={trigger}')
-        g.enable()
+        g.hold()
         g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
         g.until(plant_is(g, OK, 'running'))
 
@@ -335,14 +335,12 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         point = JointTrajectoryPoint(positions=[float(position[names.index(name)]) for name in boom])
         point.time_from_start.sec = 2
         trajectory = JointTrajectory(joint_names=list(boom), points=[point])
-        trajectories.publish(trajectory)
 
         def error():
             now = dict(zip(states[-1].name, states[-1].position))
             return np.abs(target - [now[name] for name in crane.actuators]).max()
 
-        g.until(lambda: g.report('controller: control')[1] == 'RUN')
-        g.until(lambda: error() < 1e-4, 40.0)
+        g.until_moved(lambda: error() < 1e-4, lambda: trajectories.publish(trajectory))
 
         os.kill(controller.pid, signal.SIGKILL)
         assert_stays(g, states)

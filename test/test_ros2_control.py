@@ -103,7 +103,7 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     trajectories = world.publisher(JointTrajectory, 'controller/joint_trajectory')
     # a forward controller takes arrays, which leave nothing out: this one holds by force when it stops
     world.start_controller('-r', '~/commands:=/effort_controller/commands', change=holds_by_force)
-    world.enable()
+    world.hold()
     manage(world, 'effort_controller', fill=fill)
     world.until(lambda: references and trajectories.get_subscription_count(), START_UP)
     world.until(lambda: world.report('simulator: plant')[1] == 'running', START_UP)
@@ -116,8 +116,8 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     assert error(crane.initial_position) < 1e-3
     point = JointTrajectoryPoint(positions=target.tolist())
     point.time_from_start.sec = 2
-    trajectories.publish(JointTrajectory(joint_names=list(crane.actuators), points=[point]))
-    world.until(lambda: error(target) < 1e-4, 30.0)
+    world.until_moved(lambda: error(target) < 1e-4, lambda: trajectories.publish(
+        JointTrajectory(joint_names=list(crane.actuators), points=[point])))
     assert_complete(states, crane.joints)
     assert_on_grid(states)
     assert world.processes.stop() == {'manager': 0, 'controller': 0, 'simulator': 0}

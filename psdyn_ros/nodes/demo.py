@@ -41,7 +41,17 @@ from .executor import INTERNAL, SUCCESS, UNUSABLE
 from .parameters import joint_positions
 from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import REACTION, ControlState, DemoError, PlantState, Waiting, own_node, stop, terminable
+from .session import (
+    REACTION,
+    ControlState,
+    DemoError,
+    PlantState,
+    StoppedError,
+    Waiting,
+    own_node,
+    stop,
+    terminable,
+)
 
 FAILED, INTERRUPTED = 1, 130
 VALVE, EFFORT = 'valve', 'effort'       # levels: what the controller commands
@@ -55,6 +65,7 @@ BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make 
 START_UP = 120.0            # s for the nodes to come up; a first run compiles for half a minute
 TTL = 0.1                   # s, of commands; a busy computer may stall a process for some hundredths of a second
 OVERRUNS = 0.2              # of the cycles of a second that may come too late, for the same reason
+TRIES = 3                   # of a run that the controller ends, also for that reason
 SLOWED = 60.0               # s more for a motion that was slowed down after all
 REST = 0.3                  # s that are recorded after the motion
 # what is judged is where the machine is, not what its sensors say
@@ -225,7 +236,16 @@ def _track(setup, manipulator, output):
     runs = []
     for law in setup.bandwidths:
         bag = output / law
-        _record(bag, law, setup, manipulator, waypoints)
+        for left in reversed(range(TRIES)):
+            try:
+                _record(bag, law, setup, manipulator, waypoints)
+                break
+            except StoppedError as error:
+                if not left:
+                    raise StoppedError(f'{NAMES[law]}: the controller stopped the machine: {error}; what it said is in '
+                                       f'{output / "log" / law}') from error
+                print(f'{NAMES[law]}: the controller stopped the machine, perhaps since the computer is busy: {error}; '
+                      'once more', flush=True)
         recording = read_bag(bag, JUDGED_TOPICS)
         runs.append(report.Run(NAMES[law], recording, track(recording, units(manipulator))))
     summary = report.Summary(manipulator.name, *runs, duration=_motion_time(waypoints),
@@ -242,7 +262,8 @@ def _record(bag, law, setup, manipulator, waypoints):
     safety = logs / 'safety.yaml'
     safety.write_text(safety_text(manipulator, setup.safety, weak=weak))
     controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'bandwidth': setup.bandwidths[law],
-                  'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS}
+                  'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS,
+                  'report_rate': 5.0}
     if weak:
         controller.pop('gains', None)       # they are those of the other law
     parameters.write_text(yaml.safe_dump({
@@ -260,20 +281,18 @@ def _record(bag, law, setup, manipulator, waypoints):
         wait.until(lambda: recorder.heard(JUDGED_TOPICS.states) and control.active, START_UP,
                    f'{NAMES[law]}: starting both nodes')
         wait.granted(node, SetBool, '/controller/enable', SetBool.Request(data=True), f'{NAMES[law]}: enabling')
-        wait.until(lambda: recorder.heard(TOPICS.commands, TOPICS.reference) and reference.get_subscription_count()
-                   and plant.summary == RUNNING, REACTION, f'{NAMES[law]}: waiting for the machine to be held')
+        wait.until(lambda: control.check() and recorder.heard(TOPICS.commands, TOPICS.reference)
+                   and reference.get_subscription_count() and plant.summary == RUNNING, REACTION,
+                   f'{NAMES[law]}: waiting for the machine to be held')
         recorder.clear()
         reference.publish(trajectory_to_msg(waypoints))
-        wait.until(lambda: _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
+        wait.until(lambda: control.check() and _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
                    f'{NAMES[law]}: waiting for the motion to begin')
         began = stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
-        wait.through(lambda: (stamp_to_ns(recorder.last(TOPICS.reference).header.stamp) - began) * 1e-9,
-                     _motion_time(waypoints) + REST, NAMES[law])
-        wait.until(lambda: control.state not in (State.RUN, State.DEGRADED), SLOWED,
+        wait.through(lambda: control.check() and (stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
+                                                  - began) * 1e-9, _motion_time(waypoints) + REST, NAMES[law])
+        wait.until(lambda: control.check() and control.state == State.HOLD, SLOWED,
                    f'{NAMES[law]}: waiting for the motion to end')
-        if control.state != State.HOLD:
-            raise DemoError(f'{NAMES[law]}: {control.reason or control.state.name} before the motion was over; '
-                            f'what the controller said is in {logs}')
         wait.until(lambda: recorder.heard(TOPICS.statistics), REACTION, f'{NAMES[law]}: waiting for the statistics')
         stop(nodes, logs)
     if bag.exists():

@@ -23,6 +23,10 @@ class DemoError(PsdynError):
     """The nodes did not do what they were started for."""
 
 
+class StoppedError(DemoError):
+    """The controller stopped its machine in the middle of it."""
+
+
 class PlantState:
     """What the simulator last said of its plant."""
 
@@ -48,6 +52,13 @@ class ControlState:
     def active(self):
         """Whether it gives outputs."""
         return self.state is not None
+
+    def check(self):
+        """True; StoppedError where the controller has stopped its machine."""
+        if self.state in (State.STOPPING, State.SAFE):
+            # diagnostics say why, some time later
+            raise StoppedError(self.reason if self.state.name in self.reason else self.state.name)
+        return True
 
     def _keep(self, msg):
         self.state = State(int(msg.data[0]))
