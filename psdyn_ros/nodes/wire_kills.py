@@ -133,6 +133,8 @@ def _cycle(bench, contestant, rng, at_rest, hang):
     if hang:
         refused = _go_on(bench, contestant, rng)
         moved, by = max((moved, by), _moved(bench, at_rest, 0.0, 'the process that had been stopped'))
+        if contestant.state in (State.RUN, State.DEGRADED):
+            moved, by = np.inf, 'the process that had been stopped went on with its reference'
     return Kill('SIGSTOP' if hang else 'kill -9', seconds, moved, by if moved > MOVED else '', refused), at_rest
 
 
