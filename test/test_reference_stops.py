@@ -58,6 +58,24 @@ def test_where_the_path_bends_more_than_the_deceleration_each_axis_stops_by_itse
     assert not stop[-1, 1:].any()
 
 
+def test_a_stop_does_not_leave_the_limits_where_the_path_slows_down_harder(crane):
+    target = crane.initial_position.copy()
+    target[1] = crane.limits.lower[1] + 0.02
+    reference = reference_of(crane, deceleration=0.2)
+    reference.follow(Waypoints(crane.actuators, [1.3], [target], [np.zeros(4)]), 0.0)
+    t = 0.75
+    x, v, a = at(reference, t)[:, 1]
+    assert x - v**2 / (2.0 * 0.2) < crane.limits.lower[1] - 0.01
+    hardest = np.abs(run(reference, 0.0, 1.3)[1][:, 2, 1]).max()
+    reference.stop(t)
+    assert at(reference, t)[:2, 1] == pytest.approx([x, v])
+    _, stop = run(reference, t, 4.0)
+    assert_smooth(stop)
+    assert stop[:, 0, 1].min() >= crane.limits.lower[1] + 0.02 - 1e-9
+    assert np.abs(stop[:, 2, 1]).max() <= hardest + 0.2
+    assert reference.at_rest(4.0) and not stop[-1, 1:].any()
+
+
 def test_a_stop_goes_on_as_it_is_and_forgets_what_waited(crane, moving):
     moving.follow(Waypoints(crane.actuators, [2.0], [crane.initial_position]), 2.0, 2.2)
     moving.stop(2.0)

@@ -9,7 +9,7 @@ from .candidate import Candidate
 from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows
 from .path_time import PathTime
 from .reference_limits import ReferenceChecks, ReferenceLimits
-from .stop_motion import EASE, coming_to_rest, halt
+from .stop_motion import EASE, coming_to_rest, stop_of_path
 from .stream import Stream, streamed_point
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
 
@@ -278,8 +278,9 @@ class ReferenceMotion:
     def stop(self, t, deceleration=None):
         """Bring the reference to rest from where it is at time t, and forget every trajectory.
 
-        It stays on its path, on which all axes come to rest together, where that needs no more than the deceleration;
-        else, and where points were streamed, each axis slows down by itself. A stop in progress goes on as it is.
+        It stays on its path, on which all axes come to rest together, where that needs no more than the deceleration,
+        or where any other stop would leave the limits of the joints; else, and where points were streamed, each axis
+        slows down by itself. A stop in progress goes on as it is.
 
         deceleration  number or (actuators,) m/s^2 or rad/s^2; by default the declared one
         """
@@ -289,8 +290,8 @@ class ReferenceMotion:
             return
         limit = self._deceleration(deceleration)
         state = np.array(motion.sample(t))
-        halted = halt(motion, t, state, limit, self._checks) if isinstance(motion, Follow) else None
-        self._motion = halted or Free(coming_to_rest(t, *state, limit, self._checks))
+        self._motion = (stop_of_path(motion, t, state, limit, self._checks) if isinstance(motion, Follow)
+                        else Free(coming_to_rest(t, *state, limit, self._checks)))
 
     def stop_from(self, t, x, xd, deceleration=None):
         """Bring the reference to rest from a measured state x, xd (dof,), and forget everything else.

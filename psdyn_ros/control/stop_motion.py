@@ -7,7 +7,7 @@ a stop that no fault forces. From a measured state there is no path, and each ax
 import numpy as np
 
 from ..model.errors import PsdynError
-from .motions import Halt, Hold
+from .motions import Free, Halt, Hold
 from .path_time import Phase, ramp
 from .reference_limits import DECELERATION
 from .trajectory import Curve
@@ -20,10 +20,14 @@ REFINEMENTS = 4             # of a stop whose actuators are not the axes
 LOOKS = 12                  # samples of a stop
 
 
-def halt(follow, t, state, limit, checks):
-    """The `Halt` on the path of a `Follow` at time t with at most the deceleration `limit` (columns,), or None.
+def stop_of_path(follow, t, state, limit, checks):
+    """The motion, `Halt` or `Free`, that brings a `Follow` to rest from time t on with at most a deceleration `limit`.
 
     state  (3, dof) of the reference at time t; an acceleration beyond `limit` that it has is given up within `EASE`
+    limit  (columns,)
+
+    Where the path bends too much for a stop on it the axes slow down by themselves. Where that would lead out of the
+    limits of the joints, since the path was about to slow down more than `limit`, it is kept nevertheless.
     """
     speed = follow.pace.at(t)[1]
     if speed <= 0.0:
@@ -31,17 +35,29 @@ def halt(follow, t, state, limit, checks):
     present = np.abs(checks.columns(*state)[2])
     slopes = np.abs(checks.columns(*follow.at(follow.path_time(t)))[1])
     fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
+    least, gentlest = np.inf, None
     for share in GENTLER:
         pace = follow.pace.copy()
         pace.aim(0.0, t, share * fastest, share * fastest / EASE)
         stop = Halt(follow, pace)
+        excess = 0.0
         for instant in np.linspace(t, stop.end, LOOKS + 1)[1:]:
             bound = limit if instant > t + EASE else np.maximum(limit, present)
-            if (np.abs(checks.columns(*stop.sample(instant))[2]) > MARGIN * bound).any():
-                break
-        else:
+            excess = max(excess, float((np.abs(checks.columns(*stop.sample(instant))[2]) / bound).max()))
+        if excess <= MARGIN:
             return stop
-    return None
+        if excess < least:
+            least, gentlest = excess, stop
+    free = Free(coming_to_rest(t, *state, limit, checks))
+    return free if _within_limits(free.sample(free.end), checks) else gentlest
+
+
+def _within_limits(state, checks):
+    try:
+        x = checks.columns(*state)[0]
+    except PsdynError:
+        return False
+    return bool(((x >= checks.lower) & (x <= checks.upper)).all())
 
 
 def coming_to_rest(t, x, xd, xdd, limit, checks):
