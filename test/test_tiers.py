@@ -90,6 +90,46 @@ def test_when_flow_runs_out_all_cylinders_slow_down_together():
     assert 0.4 <= slowest <= 0.7
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('what', ['payload', 'base'])
+def test_what_changes_on_the_way_costs_less_where_the_law_is_told(what):
+    worst, load = {}, ('tcp', 100.0, np.zeros(3), np.eye(3))
+    machine = crane().with_payload(*load) if what == 'payload' else crane()
+    for told in (True, False):
+        law = make_law('valve_computed_torque', crane(), oil(), None, PERIOD)
+        law.hold(START)
+        law.reference.follow(REFERENCES['demonstration'](), 0.0)
+        plant = HydraulicPlant(machine, oil(), period=1e-3, position=START)
+        off = []
+        for k in range(1750):
+            t = k * PERIOD
+            share = np.clip(t - 1.0, 0.0, 1.0)
+            if what == 'payload' and told and k == 60:      # when the force at rest was already measured
+                law.set_payload(*load)
+            if what == 'base' and k % 5 == 0:       # the ground gives way, and comes up again
+                base = psdyn_ros.BaseMotion(acceleration=(0.0, 0.0, -1.5 * np.sin(np.pi * share), 0.0, 0.0, 0.0))
+                plant.set_environment(base=base)
+                if told:
+                    law.set_base(base)
+            plant.step(law.update(t, plant.x.copy(), plant.xd.copy(), plant.fluid[:, :2].copy()), PERIOD)
+            off.append(plant.x - law.reference.ahead(t + PERIOD)[0])
+        worst[told] = 1e3 * np.sqrt(np.mean(np.array(off)[:, 1:]**2, axis=0))
+    assert (worst[True] < worst[False]).all()
+    assert np.linalg.norm(worst[True]) <= 0.65 * np.linalg.norm(worst[False])
+
+
+@pytest.mark.slow
+def test_the_integral_takes_away_what_a_wrong_model_leaves():
+    found = {}
+    for integral in (None, np.zeros(4)):
+        options = {} if integral is None else {'integral': integral}
+        law = make_law('computed_torque', crane(0.9), oil(), None, PERIOD, bandwidth=20.0, **options)
+        plant = plant_of(oil(), law)
+        errors = tracked(law, plant, REFERENCES['demonstration'](), 4.0)
+        found[integral is None] = 1e3 * np.sqrt(np.mean(errors**2, axis=0))[1:]
+    assert (found[True] <= 0.4 * found[False]).all()
+
+
 def test_the_flow_that_a_reference_needs_is_that_of_its_areas_and_directions():
     hydraulics = replace(oil(), supply=replace(oil().supply, max_flow=1e-3))
     law = make_law('valve_pid', crane(), hydraulics, None, PERIOD)

@@ -43,7 +43,7 @@ def test_the_short_study_meets_every_bound_and_writes_what_it_found(tmp_path, ca
 
 
 def result(rms, swing=0.0):
-    return Result(np.full(3, rms), np.full(3, 4.0 * rms), np.full(3, swing))
+    return Result(None, np.full(3, rms), np.full(3, 4.0 * rms), np.full(3, swing))
 
 
 def results(**changed):
@@ -63,7 +63,8 @@ def test_a_study_that_meets_every_bound_passes():
 
 @pytest.mark.parametrize('changed, missed', [
     ({'exact': [result(3.1e-4)]}, {'exact model, rms [mm]'}),
-    ({'exact': [Result(np.full(3, 2e-4), np.array([0.0, 1.6e-3, 0.0]), np.zeros(3))]}, {'exact model, largest [mm]'}),
+    ({'exact': [Result(None, np.full(3, 2e-4), np.array([0.0, 1.6e-3, 0.0]), np.zeros(3))]},
+     {'exact model, largest [mm]'}),
     ({'corners': [result(4e-4), result(1.6e-3)], 'PID corners': [result(4e-3), result(4e-3)]},
      {'worst corner, rms [mm]'}),
     ({'Stribeck': [result(4e-4), result(2.1e-3), result(0.0)]},

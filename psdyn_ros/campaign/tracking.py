@@ -32,8 +32,9 @@ LEAST_EXACT, LEAST_CORNER = 5.0, 2.0                # times better than PID
 
 
 class Result(NamedTuple):
-    """What came of a case: rms, largest error, and what swings at the end, each (3,) [m]."""
+    """What came of a case: errors (N, 3), their rms, largest and what swings at the end, each (3,) [m]."""
 
+    errors: np.ndarray
     rms: np.ndarray
     most: np.ndarray
     swing: np.ndarray
@@ -70,7 +71,7 @@ def cases(references, corners=CORNERS):
 def result_of(case):
     """The `Result` of a case; NaN where the plant gave up."""
     errors = run(case)
-    return Result(rms(errors), np.abs(errors).max(axis=0), swing(errors))
+    return Result(errors, rms(errors), np.abs(errors).max(axis=0), swing(errors))
 
 
 def compute(table, processes=2, progress=True):
@@ -136,7 +137,8 @@ def main(args=None):
     folder = Path(options.output)
     (folder / 'images').mkdir(parents=True, exist_ok=True)
     first = references[0]
-    draw(folder / 'images' / 'tracking_study.png', {law: run(Case(law, first)) for law in (TORQUE, PID)}, corners,
+    draw(folder / 'images' / 'tracking_study.png',
+         {TORQUE: results[first, 'exact'][0].errors, PID: results[first, 'PID'][0].errors}, corners,
          {law: [result.rms for result in results[first, what]]
           for law, what in ((TORQUE, 'corners'), (PID, 'PID corners'))})
     shares = {name: load_share(REFERENCES[name]()) for name in references}

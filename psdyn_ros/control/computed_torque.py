@@ -10,8 +10,8 @@ actuators than coordinates, the efforts are those of least norm among the ones t
 
 What the model does not know is left to the integral. On the crane at w = 20 rad/s (Kp = w^2, Kd = 2 w), inertia and
 friction off by a tenth, it takes 14 mm rms of the telescope down to 2.4, and costs nothing where the model is exact; a
-disturbance observer would have to differentiate the measured rate, and H^-1 makes 90 mm/s^2 of 1 kN and a few
-millimetres per second of noise there. Ki = w^3 / 4 is an eighth of what would be unstable. It does not grow while the
+disturbance observer would have to differentiate the measured rate, and the noise of that is kilonewtons on the tonnes
+that the cylinders carry. Ki = w^3 / 4 is an eighth of what would be unstable. The integral does not grow while the
 force of an actuator is clipped, unless it then shrinks, and not while it is told to stand still (`freeze`).
 
 Friction follows the rate of the reference: that of a late and noisy measurement around rest is a limit cycle.

@@ -68,6 +68,11 @@ class LoadModel:
         for body, module, parameters in self._payloads.values():
             self._to[body, module] += parameters
 
+    @property
+    def loading(self):
+        """Whether the model is on its way to another payload."""
+        return self._share < 1.0
+
     def set_base(self, base):
         """Believe in a `BaseMotion`; None: at rest and upright."""
         self._base_target = base_rows(self.mechanism.gravity, base)

@@ -15,6 +15,7 @@ from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
 MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
 PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
 LONGEST_STEP = 2.0              # periods between two updates that count
+FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
 PID, OBSERVED, BIAS_SAMPLES, KNOWN = range(4)       # options of the kernel
 STATES = ('error', 'slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples')
@@ -118,6 +119,8 @@ class ValveLaw(ControlLaw):
         dt = -1.0
         if self._last is not None:
             dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
+            if self.load.loading:       # what is told now may hang there since before the bias was taken
+                np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
             self.load.advance(dt)
         motion[0] = reference.sample(t)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period
