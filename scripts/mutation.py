@@ -50,6 +50,8 @@ ARGUED = {
     ('safety_states', '__init__: self._rest = False', 'False -> True'): STOP,
     ('safety_states', '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
     ('safety_states', '__init__: self._moving = False', 'False -> True'): MOVING,
+    ('output_gate', 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
+    ('output_ramp', '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
 }
 
 COMPARISONS = {

@@ -520,9 +520,16 @@ def test_nothing_begins_during_a_stop():
     c = running()
     c.cycle('tracking')
     for call in (c.s.activate, c.s.enable, c.s.reset):
-        assert 'a stop is in progress' in c.refused(call)
+        assert 'is refused: a stop is in progress' in c.refused(call)
     assert c.s.reference_accepted(c.now) is False
     assert c.cycle() is STOPPING
+
+
+def test_a_stop_is_no_time_for_a_reset_even_without_a_fault():
+    c = running()
+    c.s.disable(c.now)
+    assert c.refused(c.s.reset) == 'reset is refused: a stop is in progress'
+    assert c.s.state is STOPPING
 
 
 # disabling and deactivation
@@ -625,7 +632,8 @@ def test_safe_outlives_deactivation():
     assert not c.s.active
     assert c.cycle() is SAFE
     c.wait(PROBATION)
-    assert 'the state is SAFE, which only a reset leaves' in c.refused(c.s.activate)
+    said = c.refused(c.s.activate)
+    assert said == 'activation is refused: the state is SAFE, which only a reset leaves; F29: exception fails'
     c.s.reset(c.now)
     assert (c.s.state, c.s.active) == (STANDBY, False)
     c.s.activate(c.now)

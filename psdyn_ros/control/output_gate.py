@@ -66,7 +66,7 @@ class OutputGate:
             limit = self._limit[i]
             if not -limit <= value <= limit:
                 self.range_clamps[i] += 1
-                value = limit if value > 0.0 else -limit
+                value = math.copysign(limit, value)
             last, step = self._last[i], self._rate[i] * dt
             if value > last + step:
                 self.rate_clamps[i] += 1
@@ -85,10 +85,9 @@ class OutputGate:
         which gravity is the safe output are left out.  Never raises.
         """
         out = list(self._safe)
-        if True in self._gravity:
-            known = type(holding) is np.ndarray and holding.shape == self._shape and holding.dtype == np.float64
-            for i, gravity in enumerate(self._gravity):
-                if gravity and known and math.isfinite(holding[i]):
-                    out[i] = min(max(float(holding[i]), -self._limit[i]), self._limit[i])
+        known = type(holding) is np.ndarray and holding.shape == self._shape and holding.dtype == np.float64
+        for i, gravity in enumerate(self._gravity):
+            if gravity and known and math.isfinite(holding[i]):
+                out[i] = min(max(float(holding[i]), -self._limit[i]), self._limit[i])
         self._last = out
         return np.array(out)

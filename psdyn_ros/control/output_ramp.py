@@ -22,7 +22,8 @@ class OutputRamp:
         self._longest = declaration.stop_time
         self._count = len(self._rate)
         self._from = self._to = [0.0] * self._count
-        self._started, self._duration = 0, 0
+        self._started = 0
+        self._duration = 0      # ns
 
     def start(self, command, velocity, target, now):
         """Begin at `now` (ns of the steady clock).
