@@ -140,6 +140,39 @@ def test_the_flow_that_a_reference_needs_is_that_of_its_areas_and_directions():
     assert make_law('valve_pid', crane(), oil(), None, PERIOD)._pump is None      # it gives what is asked
 
 
+def limited_to(litres_per_minute):
+    """A law on the crane with a small pump."""
+    hydraulics = replace(oil(), supply=replace(oil().supply, max_flow=litres_per_minute / 6e4))
+    law = make_law('valve_pid', crane(), hydraulics, None, PERIOD)
+    law.hold(START)
+    return law
+
+
+@pytest.mark.parametrize('speed', [1.0, 0.5])
+def test_the_scale_falls_before_the_flow_is_needed_and_comes_back_when_it_is_not(speed):
+    law, most = limited_to(45.0), 0.9 * 45.0 / 6e4
+    law.reference.set_speed(speed, 0.0)
+    law.reference.follow(REFERENCES['demonstration'](), 0.0)
+    end, asked = law.reference.end, []
+    for k in range(round((end + 2.0) / PERIOD)):
+        t = k * PERIOD
+        scale = law._pump.scale(t, PERIOD)
+        x, xd, _ = law.reference.ahead(t)
+        at_full_speed = law._pump.needed(x, xd) / speed
+        assert scale * at_full_speed <= 1.01 * most
+        asked.append(scale)
+    assert asked[0] == asked[-1] == 1.0 and 0.4 <= min(asked) <= 0.7
+
+
+def test_points_that_are_streamed_do_not_make_the_scale_fall_further_and_further():
+    law = limited_to(200.0)
+    law.reference.set_speed(0.3, 0.0)
+    for k in range(1000):
+        t = k * PERIOD
+        law.reference.stream(t, START + 0.05 * np.array([0.0, t, t, t]), np.array([0.0, 0.05, 0.05, 0.05]), now=t)
+        assert law._pump.scale(t, PERIOD) == 1.0
+
+
 # units, limits and refusals
 
 

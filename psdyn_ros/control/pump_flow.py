@@ -9,7 +9,7 @@ import numpy as np
 
 SHARE = 0.9         # of the pump's flow that the reference may ask for; feedback and compression need the rest
 HORIZON = 0.8       # s that the flow is looked at ahead, so that slowing down comes before flow runs out
-LOOKS = 8           # at the horizon and nearer, one in each update, by turns
+LOOKS = 9           # from now to the horizon, one in each update, by turns
 STEP = 0.05         # of the scale, which is also the least that it becomes
 
 
@@ -34,9 +34,11 @@ class PumpFlow:
         """
         law, reference = self._law, self._law.reference
         self._turn = (self._turn + 1) % LOOKS
-        then = t + HORIZON * (self._turn + 1) / LOOKS
+        then = t + HORIZON * self._turn / (LOOKS - 1)
         x, xd, _ = reference.ahead(then)
-        flow, most = self.needed(x, xd), SHARE * float(law.supply['flow'][0]) * max(reference.speed(then), STEP)
+        # streamed points keep to the clock at any speed
+        speed = 1.0 if reference.stream_age(t) < math.inf else max(reference.speed(then), STEP)
+        flow, most = self.needed(x, xd), SHARE * float(law.supply['flow'][0]) * speed
         self._seen[self._turn] = 1.0 if flow <= most else most / flow
         allowed = max(STEP * math.floor(self._seen.min() / STEP + 1e-9), STEP)
         self._calm = self._calm + dt if allowed > self._scale else 0.0
