@@ -176,6 +176,27 @@ def test_a_velocity_that_would_be_carried_on_beyond_the_limit_is_refused(crane):
     assert (np.abs(run(reference, 2.0, 3.5)[1][:, 1, 0]) <= limit).all()
 
 
+def test_a_velocity_from_which_there_is_no_stop_before_the_limit_is_refused(crane):
+    low = crane.limits.lower[1]
+    x = crane.initial_position.copy()
+    x[1] = low + 0.1
+    reference = reference_of(crane, deceleration=0.2)
+    reference.hold(x)
+    reference.follow(Waypoints(crane.actuators, [1.0], [x - 0.09 * AXES[1]], [np.zeros(4)]), 0.0)
+    before = at(reference, 0.6)
+    v = before[1]
+    assert before[0, 1] - v[1]**2 / 0.4 < low
+    with pytest.raises(TrajectoryError, match='at its velocity lift_cylinder can only stop at -0'):
+        reference.stream(0.62, before[0] + 0.02 * v, v, now=0.6)
+    assert at(reference, 1.0)[0, 1] == pytest.approx(low + 0.01)
+    # where the point is well, but a stop on the way to it is not, the reference goes on to the point
+    reference.stream(0.66, before[0] + 0.03 * v, 0.3 * v, now=0.6)
+    reference.stop(0.605)
+    _, path = run(reference, 0.6, 3.0)
+    assert_smooth(path)
+    assert path[:, 0, 1].min() > low and not path[-1, 1:].any()
+
+
 def test_the_first_point_has_to_be_near(crane):
     reference = reference_of(crane, start_tolerance=0.01)
     with pytest.raises(TrajectoryError, match=r'the first one has lift_cylinder 0\.02 away.*tolerance 0\.01'):

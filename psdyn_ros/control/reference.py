@@ -9,7 +9,7 @@ from .candidate import Candidate
 from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows
 from .path_time import PathTime
 from .reference_limits import ReferenceChecks, ReferenceLimits
-from .stop_motion import EASE, coming_to_rest, stop_of_path
+from .stop_motion import EASE, coming_to_rest, stop_of_path, within_limits
 from .stream import Stream, streamed_point
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
 
@@ -290,8 +290,12 @@ class ReferenceMotion:
             return
         limit = self._deceleration(deceleration)
         state = np.array(motion.sample(t))
-        self._motion = (stop_of_path(motion, t, state, limit, self._checks) if isinstance(motion, Follow)
-                        else Free(coming_to_rest(t, *state, limit, self._checks)))
+        if isinstance(motion, Follow):
+            self._motion = stop_of_path(motion, t, state, limit, self._checks)
+            return
+        stop = Free(coming_to_rest(t, *state, limit, self._checks))
+        if within_limits(stop.sample(stop.end), self._checks):
+            self._motion = stop         # else the stream comes to rest by itself, as far as it is taken already
 
     def stop_from(self, t, x, xd, deceleration=None):
         """Bring the reference to rest from a measured state x, xd (dof,), and forget everything else.

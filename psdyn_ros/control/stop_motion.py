@@ -49,10 +49,11 @@ def stop_of_path(follow, t, state, limit, checks):
         if excess < least:
             least, gentlest = excess, stop
     free = Free(coming_to_rest(t, *state, limit, checks))
-    return free if _within_limits(free.sample(free.end), checks) else gentlest
+    return free if within_limits(free.sample(free.end), checks) else gentlest
 
 
-def _within_limits(state, checks):
+def within_limits(state, checks):
+    """Whether a state (3, dof) is within the limits of the joints, with all loops closed."""
     try:
         x = checks.columns(*state)[0]
     except PsdynError:

@@ -148,11 +148,23 @@ class Stream:
                 i = int(gap.argmax())
                 return (f'the first one has {self._checks.names[i]} {gap[i]:.3g} away from its reference, start '
                         f'tolerance {limits.start_tolerance:.3g}')
-        after = np.array(self._carried_on(self._fade))[:, None]
-        motion = np.concatenate([bridge_rows(self.start, self._meet, self._before, self._target), after], axis=1)
+        faded = np.array(self._carried_on(self._fade))
+        lead = bridge_rows(self.start, self._meet, self._before, self._target)
+        motion = np.concatenate([lead, faded[:, None]], axis=1)
         try:
             states = self._checks.columns(*motion)
         except PsdynError as error:
             return f'no way leads to it: {error}'
         found = self._checks.fault(motion[0, -1:], states, states[0, 0])
-        return '' if found is None else f'the way to it {found[1]}'
+        return self._no_stop(*faded[:2]) if found is None else f'the way to it {found[1]}'
+
+    def _no_stop(self, x, speed):
+        """Why there is no stop before the limits from x, speed (dof,); empty where there is one."""
+        n, checks, start = len(x), self._checks, self._before[0]
+        rest = x + 0.5 * speed * np.abs(speed) / checks.braking[:n]
+        beyond = (rest < np.minimum(checks.lower[:n], start)) | (rest > np.maximum(checks.upper[:n], start))
+        if not beyond.any():
+            return ''
+        i = int(beyond.argmax())
+        return (f'at its velocity {checks.names[i]} can only stop at {rest[i]:.4g}, outside of '
+                f'[{checks.lower[i]:.4g}, {checks.upper[i]:.4g}]')
