@@ -21,7 +21,6 @@ docs/controller.md says what its states are, what it stops for, and how to commi
     ~/follow_joint_trajectory  control_msgs/FollowJointTrajectory  action, where control_msgs is installed
 """
 
-import gc
 import sys
 import time
 
@@ -111,7 +110,6 @@ class Controller:
             self._rivals = Publishers(node, self._outputs.command_topics, ours=True)
             self._sources = Publishers(node, self._inputs.state_topics, ours=False)
             self._restart_loop()
-            gc.collect()
             self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
         except PsdynError:
             self._release()
@@ -191,7 +189,8 @@ class Controller:
         return min(seconds, self._loop.turn())
 
     def _on_state(self, began):
-        self._loop.request(began)
+        if self._p.trigger == 'state':
+            self._loop.request(began)
 
     def _cycle(self, now, dt):
         inputs = self._inputs
