@@ -206,6 +206,37 @@ def test_a_redundant_sensor_that_stands_still_while_its_loop_moves_F09():
     assert 'lift_boom' in rig.core.states.reasons['state_frozen']
 
 
+def test_a_stroke_that_stands_still_while_other_joints_of_its_loop_move_F09():
+    rig = Rig(plausibility={'velocity_residual': 10.0, 'freeze_speed': 1.0})
+    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.run()
+    at = rig.plant.x[1]
+
+    def stuck(stamp, x, xd):
+        positions = rig.machine.joint_state(x)[1].copy()
+        x[1] = at
+        return stamp, x, xd, 0.0, positions
+    rig.until(STOPPING, 200, state=stuck)
+    assert 'the others of its loop stand still' in rig.core.states.reasons['state_frozen']
+
+
+def test_a_coarse_sensor_of_a_barrel_at_the_turn_of_its_swing_is_not_stuck_F09():
+    machine, where = Rig().machine, Rig().machine.joints.index('lift_barrel')
+    strokes = np.linspace(0.02, 0.48, 400)
+    swing = [machine.joint_state(np.array([0.0, s, 0.3, 0.3]))[1][where] for s in strokes]
+    turn = strokes[int(np.argmax(swing))] if 0 < int(np.argmax(swing)) < 399 else strokes[int(np.argmin(swing))]
+    assert 0.05 < turn < 0.45
+    rig = Rig(position=np.array([0.0, turn - 0.015, 0.3, 0.3]))
+    rig.core.inputs.checks.measure(rig.machine.joints)
+
+    def coarse(positions, names):
+        positions[where] = np.round(positions[where] / 4e-4) * 4e-4
+    rig.hold()
+    rig.follow(np.array([0.0, turn + 0.015, 0.3, 0.3]), 1.0)
+    rig.ticks(600, state=with_all_joints(rig, coarse))
+    assert rig.state is HOLD and not rig.core.states.reasons
+
+
 def test_positions_and_velocities_that_disagree_F11():
     rig = Rig('valve').run()
     suspect = lambda stamp, x, xd: (stamp, x, xd + [0.0, 0.03, 0.0, 0.0])   # noqa: E731

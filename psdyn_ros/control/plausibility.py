@@ -164,36 +164,39 @@ class StateChecks:
 
 
 class _Sensors:
-    """Measured joints, some of them redundant."""
+    """Measured joints, more than needed, each beside what the state says of it.
+
+    Either may stand still while the other one moves: then the sensor is stuck, or one of those that the state is from.
+    A joint that hardly moves with its loop, as a barrel at the turn of its swing, is no reason for that.
+    """
 
     def __init__(self, manipulator, joints, freeze_ns):
         self._joints, self._manipulator, self._freeze = joints, manipulator, freeze_ns
-        self._columns = [manipulator.joints.index(name) for name in joints]
-        self._records = np.zeros(len(joints), kernels.SENSOR)
-        self._seen = np.zeros((len(joints), len(joints)))
-        self._records['module'] = np.arange(len(joints))
-        if not manipulator.machine.general:
-            places = manipulator.records.mods['joint']
-            self._records['module'] = [int(np.argwhere((places == column).any(axis=1))[0, 0])
-                                       for column in self._columns]
+        self._columns = np.array([manipulator.joints.index(name) for name in joints])
+        count = len(joints)
+        self._records = np.zeros(2 * count, kernels.SENSOR)
+        self._records['module'] = np.tile(np.arange(count), 2)
+        self._seen, self._values = np.zeros((2 * count, 2 * count)), np.zeros(2 * count)
 
     def forget(self):
         self._records['changed'] = 0
 
     def findings(self, x, positions, stamp):
         """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
-        if not math.isfinite(math.fsum(positions)):
+        count, values = len(self._joints), self._values
+        values[:count], values[count:] = positions, self._manipulator.joint_state(x)[1][self._columns]
+        if not math.isfinite(values.sum()):
             return [(NOT_FINITE, True, 'a measured joint is not finite')]
         found = []
-        stuck = kernels.stuck_sensor(self._records, self._seen, positions, stamp, self._freeze, SENSOR_TRAVEL)
+        stuck = kernels.stuck_sensor(self._records, self._seen, values, stamp, self._freeze, SENSOR_TRAVEL)
         if stuck >= 0:
-            found.append((FROZEN, True, f'{self._joints[stuck]} says {positions[stuck]:.6g} while another joint of '
-                          'its loop moves'))
-        off = np.abs(self._manipulator.joint_state(x)[1][self._columns] - positions)
+            name, which = self._joints[stuck % count], 'it stands' if stuck < count else 'the others of its loop stand'
+            found.append((FROZEN, True, f'{name} and the other measured joints of its loop move apart: {which} still'))
+        off = np.abs(values[:count] - values[count:])
         i = int(off.argmax())
         if off[i] > WRONG_BRANCH:
-            found.append((BRANCH, True, f'{self._joints[i]} is {off[i]:.3g} away from where the declared assembly '
-                          'mode has it'))
+            found.append((BRANCH, True, f'{self._joints[i]} is {off[i]:.3g} away from where the declared assembly mode '
+                          'has it'))
         return found
 
 

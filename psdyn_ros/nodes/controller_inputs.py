@@ -46,6 +46,7 @@ class ControllerInputs:
         self._on_state, self._on_trajectory = on_state, on_trajectory
         self._simulated = node.get_parameter('use_sim_time').value
         self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
+        self._joints = ()           # of the last state
         self._points = PointReader(setup.machine)
         # text of the last one heard on the topic, or used
         self._heard = setup.description if setup.description.lstrip().startswith('<') else None
@@ -120,9 +121,12 @@ class ControllerInputs:
         except PsdynError as error:
             self._refuse_state(began, 'state_malformed' if len(msg.velocity) else 'velocity_missing', error)
         else:
+            if self._reader.joints is not self._joints:
+                self._joints = self._reader.joints
+                self._core.inputs.checks.measure(self._joints)
             # both clocks at one moment: what comes between them would look like a jump of one
             refused = self._core.take_state(stamp_to_ns(msg.header.stamp), self.ros_now(), time.monotonic_ns(), x, xd,
-                                            self._reader.residual)
+                                            self._reader.residual, self._reader.positions)
             if refused:
                 self._rejections.add('joint_states', refused, began)
             else:

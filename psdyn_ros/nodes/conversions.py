@@ -80,11 +80,13 @@ class StateReader:
     tolerance    m or rad: how far redundant measurements may contradict each other
     on_extra     called with the names that the machine does not have, once for each order of names
 
-    `residual` is how far they did at the last message.
+    `residual` is how far they did at the last message; `positions` (m,) are those of its `joints` that the machine has,
+    where they are more than needed, else None.
     """
 
     def __init__(self, manipulator, tolerance, on_extra):
         self.residual = 0.0
+        self.joints, self.positions = (), None
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
         self._general = manipulator.machine.general
         self._records = manipulator.records.mods
@@ -98,6 +100,8 @@ class StateReader:
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
         position, velocity = np.frombuffer(position), np.frombuffer(velocity)
+        self.joints = joint_map.names
+        self.positions = position[columns] if len(columns) > self._manipulator.dof else None
         if self._general:
             x, xd, residual = joint_map.state(position[columns], velocity[columns])
             self._check(residual)
