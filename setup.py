@@ -30,8 +30,8 @@ setup(
     data_files=shared,
     python_requires='>=3.10',
     install_requires=[
-        'defusedxml', 'jinja2', 'matplotlib', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags', 'scipy', 'tqdm',
-        'transforms3d',
+        'defusedxml', 'jinja2', 'lz4', 'matplotlib', 'mcap', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags', 'scipy',
+        'tqdm', 'transforms3d', 'zstandard',
     ],
     zip_safe=False,
     maintainer=manifest.findtext('maintainer'),

@@ -37,8 +37,9 @@ KEYS = {
     'transforms3d': 'python3-transforms3d',
     'yaml': 'python3-yaml',
 }
-# No key resolves to Numba on Ubuntu 24.04 (package.xml says so); xacro is used where it is installed.
-NO_KEY = {'numba', 'xacro'}
+# No key resolves to Numba on Ubuntu 24.04, none to mcap, which brings lz4 and zstandard (package.xml says so); xacro is
+# used where it is installed.
+NO_KEY = {'lz4', 'mcap', 'numba', 'xacro', 'zstandard'}
 # Come with a full ROS 2 only; what imports them does so where they are needed, and does without or says so.
 NOT_ON_PYPI = {'control_msgs', 'launch', 'launch_ros', 'simulation_interfaces', 'tf_transformations', 'xacro'}
 
