@@ -283,6 +283,12 @@ def test_a_ramp_is_no_faster_than_the_declared_rates(i, command, target):
     assert r.done(math.ceil(ns) + 1)
 
 
+def test_a_part_of_a_nanosecond_makes_no_rate_too_fast():
+    r = ramp([0.0, 1.0 / 3.0, 0.0, 0.0], np.zeros(4), np.zeros(4))     # 6666666.7 ns at 50 per s
+    assert not r.done(6_666_666)
+    assert r.done(6_666_667)
+
+
 def test_a_ramp_is_over_after_the_stop_time():
     r = ramp(SMALL, [1e308, 0, 0, 0], np.zeros(4))
     assert not r.done(STOP_TIME - 1)
