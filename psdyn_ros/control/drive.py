@@ -35,6 +35,10 @@ class Drive:
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last trusted position
         self._still = np.zeros(manipulator.dof)
+        # what is compiled, or read from the cache, at its first call is no work for a stop
+        law.holding(manipulator.initial_position)
+        law.carrying(manipulator.initial_position, self._still, self._still)
+        self.watch.velocities(manipulator.initial_position, self._still)
 
     @property
     def desired(self):
