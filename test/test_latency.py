@@ -172,6 +172,7 @@ def test_unusable_options_end_before_anything_is_started(capsys, arguments, word
 
 def test_a_short_run_over_dds(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(latency, 'SLICE', 0.5)
+    monkeypatch.setattr(latency.tempfile, 'tempdir', str(tmp_path))
     files = {what: str(tmp_path / f'latency.{what}') for what in ('json', 'png', 'md')}
     code = psdyn(['latency', '--seconds', '3', '--rate', '200', '--trigger', 'timer', '--realtime', OFF,
                   '--json', files['json'], '--picture', files['png'], '--report', files['md']])
@@ -241,7 +242,8 @@ def test_a_short_soak_cannot_tell_a_slope():
     assert np.isnan(soak.growth(memory(1.0)[:2], 7200.0)[0])
 
 
-def test_a_short_soak_over_dds(tmp_path, capfd):
+def test_a_short_soak_over_dds(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(soak.tempfile, 'tempdir', str(tmp_path))        # logs of a run that failed stay
     file = tmp_path / 'soak.json'
     code = soak.main(['--hours', '0.0015', '--motion', '1.5', '--rate', '200', '--json', str(file)])
     told = json.loads(file.read_text())
