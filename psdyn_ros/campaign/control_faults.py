@@ -10,6 +10,9 @@ from ..control.singularity import ToggleGauge
 from ..model.errors import StateError
 from .injection import ALL, DEGRADED, HOLD, MS, RUN, UNDER_LAW, After, during, injection
 
+RISE = 0.15                 # s in which streamed points get to their velocity
+
+
 # mechanism and actuators
 
 def _clamped_outward(bench):
@@ -100,16 +103,16 @@ def _the_machine_does_not_follow(bench):
     yield from during(_law(bench, lambda command: bench.law.holding(bench.plant.x)))
 
 
-def _stream(bench, seconds, velocity, until=lambda bench: False):
+def _stream(bench, seconds, velocity):
     """Hand over a point each turn, that moves from where the reference is at a velocity (dof,) reached smoothly."""
-    core, position = bench.core, np.array(bench.law.desired[0])
-    rate = np.zeros_like(position)
+    core, start, began = bench.core, np.array(bench.law.desired[0]), bench.ros_now
     for _ in range(round(seconds / bench.period)):
-        if until(bench):
-            break
-        rate += 0.02 * (velocity - rate)
-        position = position + rate * bench.period
-        core.take_point(bench.ros_now, bench.now, position, rate)
+        t = (bench.ros_now - began) * 1e-9
+        s = min(t / RISE, 1.0)
+        # smoothstep of the velocity, with its integral and its derivative
+        way = RISE * (s**3 - 0.5 * s**4) + max(0.0, t - RISE)
+        point = way * velocity, (3.0 * s**2 - 2.0 * s**3) * velocity, 6.0 * s * (1.0 - s) / RISE * velocity
+        core.take_point(bench.ros_now, bench.now, start + point[0], *point[1:])
         bench.judge.took_reference()
         bench.turn()
 

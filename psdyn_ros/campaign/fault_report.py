@@ -42,11 +42,15 @@ signal, on the clock of the system, to the stamp of the first telemetry in which
 output; the last command may have come up to a period before the signal, and stamps have the grain of a period.
 '''
 LEASE = '''A dead publisher counts as one until the middleware forgets it, by default of Fast DDS after 20 s, and as
-long as it counts a new controller is refused and the receiver obeys nobody. The processes here run with
-`config/fastdds_short_lease.xml`, which makes that 1 s; each controller has a node name of its own, so that the next
-one waits, unconfigured and without a publisher, while one is at work.
-'''
+long as it counts a new controller is refused and the receiver obeys nobody. The processes here run with a profile of
+`config/fastdds_*.xml` that makes it 1 s; each controller has a node name of its own, so that the next one waits,
+unconfigured and without a publisher, while one is at work.
 
+In shared memory, the usual transport on one computer, SIGSTOP can hit a process while it holds a lock; then everybody
+else, the receiver too, was seen to stall for one to two seconds (`--transport shared_memory` shows it, in about one of
+five stops). What drives an actuator must not share memory with a controller: the campaign, and a machine, run with
+`config/fastdds_loopback.xml` or over a network.
+'''
 NULL = '''A process that only sleeps and wakes up, each 2 ms, while the half over the wire ran: what this computer is
 late by itself.
 '''
@@ -160,7 +164,7 @@ def _kills(kills, ttl):
         yield (f'| {way} | {len(some)} | {seconds[-1] * 1e3:.1f} ms | {seconds[len(seconds) // 2] * 1e3:.1f} ms | '
                f'{len(some) - len(seconds)} | {sum(bool(kill.moved_by) for kill in some)} | '
                f'{max(kill.moved for kill in some) * 1e3:.2g} mm or mrad | '
-               f'{"" if bad else f"{100 * CONFIDENCE / len(some):.2g} %"} |' if seconds else
+               f'{"" if bad or len(some) <= CONFIDENCE else f"{100 * CONFIDENCE / len(some):.2g} %"} |' if seconds else
                f'| {way} | {len(some)} | none | none | {len(some)} | | | |')
     late = sum(kill.refused for kill in kills)
     yield f'\nCommands of processes that went on after SIGCONT and were refused as late: {late}.'

@@ -16,12 +16,11 @@ import numpy as np
 
 from ..campaign import fault_report, in_process
 from ..model.errors import PsdynError
-from ..model.locate import find_config
 from . import wire_attacks, wire_kills
 from .conditions import Meanwhile, conditions
 from .processes import NodeProcesses, environment, exported, free_domain
 from .session import own_node, terminable
-from .wire_bench import LEASE, TTL, WireBench
+from .wire_bench import LOOPBACK, TRANSPORTS, TTL, WireBench, surroundings
 
 GOOD, BAD, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 SEEDS, SHORT_SEEDS = 8, 1
@@ -30,7 +29,7 @@ REPORT = 'docs/fault_report.md'
 
 
 def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attacks=True, ttl=TTL, output=None,
-        quiet=False):
+        transport=LOOPBACK, quiet=False):
     """Run the campaign; returns the exit code.
 
     seeds      of each way, state and level in process
@@ -40,6 +39,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
     wire       whether the half over the wire runs; attacks: whether with its attacks
     ttl        s of commands over the wire
     output     file of the report; None: none is written
+    transport  over the wire, one of TRANSPORTS
     quiet      whether nothing is said about progress
     """
     say = _progress if not quiet and sys.stdout.isatty() else (lambda text: None)
@@ -52,7 +52,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
             seconds = time.monotonic() - began
             if wire:
                 with wire_kills.NullLoop() as null:
-                    kills, attacked, abandoned = _over_wire(cycles, first, attacks, ttl, say)
+                    kills, attacked, abandoned = _over_wire(cycles, first, attacks, (ttl, transport), say)
                     nulls = _null(null, abandoned)
     except KeyboardInterrupt:
         print('\nstopped; the nodes have ended', file=sys.stderr)
@@ -67,6 +67,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
         print(f'  {one}')
     if output:
         facts = {'run': f'seeds {first} to {first + seeds - 1} of each way, state and level; {first} over the wire',
+                 'transport over the wire': transport,
                  'begun': time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began)),
                  'duration': f'{seconds:.0f} s in process, {time.monotonic() - began - seconds:.0f} s over the wire',
                  **conditions(), **meanwhile.told()}
@@ -74,10 +75,10 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
     return GOOD if fault_report.is_good(summaries, kills, attacked) else BAD
 
 
-def _over_wire(cycles, seed, attacks, ttl, say):
+def _over_wire(cycles, seed, attacks, wire, say):
     """([`Kill`], [`Attack`], controllers that stopped by themselves) of processes in domains of their own."""
     rng, attacked = np.random.default_rng(seed), []
-    with _wire(ttl) as bench:
+    with _wire(*wire) as bench:
         watch = wire_attacks.CommandWatch(bench)
         kills = list(wire_kills.run(bench, cycles, seed, say))
         if attacks:
@@ -85,7 +86,7 @@ def _over_wire(cycles, seed, attacks, ttl, say):
         attacked += _commands(watch)
         abandoned = bench.abandoned
     if attacks:
-        with _wire(ttl, simulated_time=True) as bench:
+        with _wire(*wire, simulated_time=True) as bench:
             watch = wire_attacks.CommandWatch(bench)
             attacked += wire_attacks.run_clock(bench, watch, rng, say)
             attacked += _commands(watch)
@@ -100,11 +101,11 @@ def _commands(watch):
 
 
 @contextmanager
-def _wire(ttl, simulated_time=False):
+def _wire(ttl, transport, simulated_time=False):
     """A `WireBench` with its processes, in a domain of its own."""
     with tempfile.TemporaryDirectory() as folder:
         domain = free_domain()
-        variables = environment(domain, folder) | {'FASTRTPS_DEFAULT_PROFILES_FILE': find_config(LEASE)}
+        variables = environment(domain, folder) | surroundings(transport)
         with exported(variables), NodeProcesses(folder) as nodes, own_node(domain) as (node, spin_once):
             yield WireBench(node, spin_once, nodes, folder, ttl=ttl, simulated_time=simulated_time)
 
@@ -131,6 +132,8 @@ def main(args=None):
     parser.add_argument('--over-wire', action='store_true', help='this half only')
     parser.add_argument('--ttl', type=float, default=TTL, metavar='S',
                         help='of commands over the wire (default: %(default)s)')
+    parser.add_argument('--transport', choices=tuple(TRANSPORTS), default=LOOPBACK,
+                        help='over the wire (default: %(default)s)')
     parser.add_argument('--output', metavar='FILE', help=f'report (default: {REPORT}, with --short none)')
     given = parser.parse_args(args)
     for name in ('cycles', 'seeds'):
@@ -140,7 +143,7 @@ def main(args=None):
     return run(given.seeds or (SHORT_SEEDS if given.short else SEEDS),
                given.cycles or (SHORT_CYCLES if given.short else CYCLES), first=given.first,
                processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
-               output=given.output or (None if given.short else REPORT))
+               transport=given.transport, output=given.output or (None if given.short else REPORT))
 
 
 if __name__ == '__main__':

@@ -33,8 +33,17 @@ START_UP = 120.0        # s; a first run compiles
 PATIENCE = 20.0         # s for anything else
 ANSWER = 3.0            # s for the answer of a service, before it is asked again
 SPEED_SHARE = 0.3       # of the rated speed, peak of the motions
-LEASE = 'fastdds_short_lease.xml'
+# transport -> variables of all processes beside those of their domain; rmw_fastrtps adds shared memory with LOCALHOST
+LOOPBACK, SHARED_MEMORY = 'loopback', 'shared_memory'
+TRANSPORTS = {LOOPBACK: ('fastdds_loopback.xml', {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SYSTEM_DEFAULT'}),
+              SHARED_MEMORY: ('fastdds_short_lease.xml', {})}
 COMMANDS = '/simulator/joint_commands'
+
+
+def surroundings(transport):
+    """{variable: value} of all processes, where they talk by this one of TRANSPORTS."""
+    profile, variables = TRANSPORTS[transport]
+    return {'FASTRTPS_DEFAULT_PROFILES_FILE': find_config(profile), **variables}
 
 
 class WireError(PsdynError):

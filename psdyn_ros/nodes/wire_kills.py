@@ -16,6 +16,7 @@ MOVED = 0.005           # m or rad that count as a motion
 HANG = (0.3, 1.0)       # s for which a process is stopped
 RUNNING = (0.2, 0.8)    # s of motion before
 AFTERWARDS = 0.5        # s that are watched after a process went on
+REDISCOVERY = 3.0       # s in which those who took it for dead find it again
 NULL_PERIOD = 0.002     # s
 MOST_ABANDONED = 5      # controllers that stop by themselves, beyond one for each cycle
 
@@ -133,7 +134,7 @@ def _cycle(bench, contestant, rng, at_rest, hang):
     if hang:
         refused = _go_on(bench, contestant, rng)
         moved, by = max((moved, by), _moved(bench, at_rest, 0.0, 'the process that had been stopped'))
-        if contestant.state in (State.RUN, State.DEGRADED):
+        if contestant.state in (State.RUN, State.DEGRADED):     # as it said after it went on
             moved, by = np.inf, 'the process that had been stopped went on with its reference'
     return Kill('SIGSTOP' if hang else 'kill -9', seconds, moved, by if moved > MOVED else '', refused), at_rest
 
@@ -153,7 +154,9 @@ def _go_on(bench, contestant, rng):
     """Let a stopped process go on; how many commands of it were refused."""
     bench.through(rng.uniform(*HANG))
     before = bench.rejected()
+    contestant.state = None
     contestant.process.send_signal(signal.SIGCONT)
+    bench.within(lambda: contestant.state is not None, REDISCOVERY)
     bench.through(AFTERWARDS)
     return bench.rejected() - before
 
