@@ -28,6 +28,26 @@ class JointMap:
         """Return (x, xd, xdd) for positions, velocities and accelerations (m,) in the order of `names`."""
         return self._run(position, velocity, acceleration)[:3]
 
+    def states(self, position, velocity=None):
+        """Return (x (N, dof), xd, residual (N,)) of N rows of positions and velocities (N, m), as `state` does of one.
+
+        Rows that fix nothing, being not finite or of a loop that cannot close, come out as NaN; xd is None without
+        velocities.
+        """
+        q = numbers('position', position)
+        qd = np.zeros_like(q) if velocity is None else numbers('velocity', velocity)
+        for what, rows in (('position', q), ('velocity', qd)):
+            if rows.shape != (len(q), len(self.names)):
+                raise ShapeError(f'{what} has shape {rows.shape}; expected (N, {len(self.names)})')
+        count = len(self._machine.modules)
+        x, xd, residual = np.full((len(q), count), np.nan), np.full((len(q), count), np.nan), np.full(len(q), np.nan)
+        mods, rows, still = self._machine.records, self._rows, np.zeros(len(self.names))
+        out = np.empty((4, count))
+        for k in np.flatnonzero(np.isfinite(q).all(axis=1)).tolist():
+            if coordinates(mods, rows, q[k], qd[k], still, out[0], out[1], out[2], out[3]) == 0:
+                x[k], xd[k], residual[k] = out[0], out[1], out[3].max()
+        return x, None if velocity is None else xd, residual
+
     def residuals(self, position):
         """Return {loop name: disagreement of its measured joints at the rod eye [m]}."""
         gaps = self._run(position, None, None)[3]

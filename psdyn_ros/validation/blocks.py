@@ -4,6 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..model.errors import StateError
+from .bags import SECOND, BagError
+from .channel_streams import ChannelStreams
+
+ROWS = 16384
+OVERLAP = 0.5               # s
+SHORTEST = 8                # rows of a block; shorter stretches between gaps are left out
+
 
 @dataclass(frozen=True)
 class Block:
@@ -33,3 +41,110 @@ class Block:
     joints: tuple
     positions: np.ndarray
     period: float
+
+
+def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap_s=OVERLAP, quality=None, delays=None):
+    """Yield the `Block`s of a `BagSource`, in the order of time.
+
+    The grid has the median period of the topic of states.  Gaps of more than three periods, and instants at which the
+    joints measured fix no state, end a block; nothing is bridged beyond that.
+
+    channels    `Channels` of `find_topics`
+    hydraulics  of the model; None: efforts are those of JointState, pressures are not used
+    rows        of the core of a block
+    overlap_s   s by which blocks overlap on either side, where there is no gap
+    quality     `Quality` that is told what goes by, or None
+    delays      {topic: s by which it is late}, taken off
+    """
+    if manipulator.floating:
+        raise BagError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
+    streams = ChannelStreams(source, channels, manipulator, hydraulics, quality, delays or {})
+    overlap = round(overlap_s * SECOND / streams.period)
+    cutter = _Cutter(manipulator, channels, streams, rows, overlap)
+    for instants, connected in streams.grids():
+        yield from cutter.add(instants, connected)
+    yield from cutter.end()
+
+
+class _Cutter:
+    """Collects rows of the grid and cuts them into blocks."""
+
+    def __init__(self, manipulator, channels, streams, rows, overlap):
+        self._map, self._joints, self._streams = manipulator.joint_map(channels.joints), channels.joints, streams
+        self._rows, self._overlap = rows, overlap
+        self._columns, self._before = None, 0   # what waits, and how many of its rows were in a core already
+
+    def add(self, instants, connected):
+        """Yield the blocks that are complete with these instants; not connected: there is a gap before them."""
+        if not connected:
+            yield from self.end()
+        sampled = self._streams.sample(instants)
+        x, xd, residual = _states(self._map, sampled.pop('positions'), sampled.pop('velocities'), sampled)
+        columns = {'t': instants / SECOND, 'x': x, 'xd': xd, 'residual': residual, **sampled}
+        good = np.isfinite(x).all(axis=1)
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False]))))
+        for first, last in edges.reshape(-1, 2):
+            if first > 0:
+                yield from self.end()
+            self._append({name: None if values is None else values[first:last] for name, values in columns.items()})
+            yield from self._full()
+            if last < len(good):
+                yield from self.end()
+
+    def _append(self, columns):
+        self._columns = columns if self._columns is None else {
+            name: None if values is None else np.concatenate((values, columns[name]))
+            for name, values in self._columns.items()}
+
+    def _full(self):
+        while len(self._columns['t']) >= self._before + self._rows + self._overlap:
+            core = slice(self._before, self._before + self._rows)
+            yield self._block(core, core.stop + self._overlap)
+            first = max(core.stop - self._overlap, 0)
+            self._columns = {name: None if values is None else values[first:] for name, values in self._columns.items()}
+            self._before = core.stop - first
+
+    def end(self):
+        """Yield what waits."""
+        if self._columns is not None:
+            count = len(self._columns['t'])
+            if count > self._before and count >= SHORTEST:
+                yield self._block(slice(self._before, count), count)
+        self._columns, self._before = None, 0
+
+    def _block(self, core, last):
+        cut = {name: None if values is None else values[:last].copy() for name, values in self._columns.items()}
+        xd = cut['xd']
+        # drivers that know no velocity say that it is zero
+        if xd is None or not np.isfinite(xd).all() or not xd.any() and np.ptp(cut['x'], axis=0).any():
+            cut['xd'] = None
+        return Block(core=core, joints=self._joints, period=self._streams.period / SECOND, **cut)
+
+
+def _states(joint_map, positions, velocities, sampled):
+    """(x, xd, residual) of rows, NaN where they fix no state; notes the positions in `sampled`."""
+    sampled['positions'] = positions
+    if velocities is not None and not np.isfinite(velocities).any():
+        velocities = None
+    # a velocity that is missing must not take the position with it
+    rates = None if velocities is None else np.nan_to_num(velocities)
+    if hasattr(joint_map, 'states'):
+        x, xd, residual = joint_map.states(positions, rates)
+    else:
+        x, xd, residual = _one_by_one(joint_map, positions, rates)
+    if xd is not None:
+        xd[~np.isfinite(velocities).all(axis=1)] = np.nan
+    return x, np.full_like(x, np.nan) if xd is None else xd, residual
+
+
+def _one_by_one(joint_map, positions, velocities):
+    found = []
+    for k, position in enumerate(positions):
+        try:
+            found.append(joint_map.state(position, None if velocities is None else velocities[k]))
+        except StateError:
+            found.append(None)
+    size = next((len(one[0]) for one in found if one), 0)
+    nothing = np.full(size, np.nan), np.full(size, np.nan), np.nan
+    x, xd, residual = (np.array(column) for column in zip(*(one or nothing for one in found)))
+    return x, None if velocities is None else xd, residual
