@@ -18,7 +18,6 @@ import numpy as np
 import yaml
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
 from ..api.load import load
@@ -280,7 +279,7 @@ def _record(bag, law, setup, manipulator, waypoints):
         wait = Waiting(nodes, spin_once)
         wait.until(lambda: recorder.heard(JUDGED_TOPICS.states) and control.active, START_UP,
                    f'{NAMES[law]}: starting both nodes')
-        wait.granted(node, SetBool, '/controller/enable', SetBool.Request(data=True), f'{NAMES[law]}: enabling')
+        wait.held(node, f'{NAMES[law]}: enabling')
         wait.until(lambda: control.check() and recorder.heard(TOPICS.commands, TOPICS.reference)
                    and reference.get_subscription_count() and plant.summary == RUNNING, REACTION,
                    f'{NAMES[law]}: waiting for the machine to be held')

@@ -9,6 +9,7 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
 from tqdm import tqdm
 
 from ..control.fault_table import State
@@ -107,13 +108,16 @@ class Waiting:
         node.destroy_client(client)
         return future.result()
 
-    def granted(self, node, kind, service, request, what):
-        """Call a service until it grants the request; DemoError with its last word when it does not for REACTION."""
+    def held(self, node, what):
+        """Let the controller hold its machine; DemoError with its last word when it does not for REACTION."""
         print(what, flush=True)
         deadline = time.monotonic() + REACTION
-        while not (response := self.called(node, kind, service, request, what)).success:
+        while not (response := self.called(node, SetBool, '/controller/enable', SetBool.Request(data=True),
+                                           what)).success:
             if time.monotonic() > deadline:
                 raise DemoError(f'{what}: {response.message}')
+            # it may have stopped before, on a busy computer
+            self.called(node, Trigger, '/controller/reset', Trigger.Request(), what)
             self.turn(what)
 
     def turn(self, what):
