@@ -273,6 +273,17 @@ def test_a_second_publisher_of_commands_stops_it(managed):
 
 
 @pytest.mark.dds
+def test_a_second_publisher_of_states_is_told(managed):
+    m = managed
+    m.held()
+    rival = m.graph.publisher(JointState, 'joint_states')
+    m.graph.until(lambda: 'F32: 2 publishers on /managed/joint_states' in m.summary)
+    assert m.graph.report('controller: control')[0] == ERROR
+    m.graph.node.destroy_publisher(rival)
+    m.graph.until(lambda: 'F32' not in m.summary)
+
+
+@pytest.mark.dds
 def test_deactivation_in_motion_ends_in_the_safe_output_then_in_silence(managed):
     m = managed
     m.held()

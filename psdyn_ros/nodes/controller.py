@@ -332,7 +332,16 @@ class Controller:
                        records.longest_missed, 'execution p99 [ms]':
                        float(records.histograms['execution'].percentiles(99.0)[0] * 1e3), **status(core)}
         self._diagnostics.publish(time.time_ns() if self._now is None else self._now(), self._node.lifecycle,
-                                  self._node.refusal, None if core is None else core.states, values)
+                                  self._node.refusal, None if core is None else core.states, values, self._notes())
+
+    def _notes(self):
+        """(level, text) of what is wrong without being a reason for the sub-state."""
+        notes = []
+        if self._core is not None and self._core.states.flags['rival_states']:
+            notes.append(('error', f'F32: {self._sources.last}'))
+        if self._inputs is not None and self._inputs.base_stale:
+            notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
+        return notes
 
     def _say(self, level, text):
         # rclpy wants one severity for each line of code that logs

@@ -13,7 +13,7 @@ from trajectory_msgs.msg import JointTrajectory
 from ..control.fault_table import State
 from ..model.safety import BRAKE
 from .command_reader import FIELDS
-from .conversions import JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
+from .conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
 from .cycle_records import STATISTICS
 
 COMMANDS = QoSProfile(depth=1)          # reliable, volatile: stock controllers subscribe reliably
@@ -115,7 +115,7 @@ class ControllerDiagnostics:
         self._node = node
         self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
 
-    def publish(self, now, lifecycle, refusal, states, values):
+    def publish(self, now, lifecycle, refusal, states, values, notes=()):
         """Tell everybody.
 
         now        ns, ROS
@@ -123,12 +123,14 @@ class ControllerDiagnostics:
         refusal    why the last transition was refused, or ''
         states     `SafetyStates`, None before there is one
         values     {what: figure}
+        notes      (level, text) of what is wrong without being a reason for the state
         """
-        reasons = [] if states is None else list(states.reasons.values())
-        active = states is not None and states.active
-        summary = states.state.name if active else lifecycle
-        if not active:
-            reasons = [refusal] if refusal else []
-        level = LEVEL.get(states.state, 'warn' if reasons else 'ok') if active else 'warn' if reasons else 'ok'
-        text = '; '.join([summary, *reasons])
+        if states is not None and states.active:
+            summary, reasons = states.state.name, list(states.reasons.values())
+            worst = LEVEL.get(states.state, 'warn' if reasons else 'ok')
+        else:
+            summary, reasons = lifecycle, [refusal] if refusal else []
+            worst = 'warn' if reasons else 'ok'
+        level = max(worst, *(level for level, _ in notes), key=tuple(LEVELS).index) if notes else worst
+        text = '; '.join([summary, *reasons, *(text for _, text in notes)])
         self._publish(diagnostics_msg(now, f'{self._node.get_name()}: control', level, text, values))
