@@ -1,4 +1,4 @@
-"""Control laws against the plant, and the judge of measured states."""
+"""Control laws at force level against the plant."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,10 @@ from machines import URDF
 import psdyn_ros
 from psdyn_ros.control.computed_torque import LAWS, ComputedTorque, PdGravity
 from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.state_monitor import JUMPS, StateMonitor, Verdict
 from psdyn_ros.control.trajectory import Waypoints
 from psdyn_ros.simulation.plant import Plant
 
 PERIOD = 0.002
-MS = 1_000_000      # ns
 
 
 @pytest.fixture(scope='module')
@@ -120,94 +118,3 @@ def test_a_trajectory_starts_from_the_reference_and_not_from_the_measurement(cra
     law.reference.follow(Waypoints(crane.actuators, [2.0], [crane.initial_position + 0.05]), 0.1)
     law.update(0.1, crane.initial_position + 0.001, np.zeros(4))
     assert law.desired[0] == pytest.approx(crane.initial_position)
-
-
-# measured states
-
-
-class Machine:
-    """States of a machine that moves steadily, judged as they come every 2 ms."""
-
-    def __init__(self):
-        self.monitor = StateMonitor(PERIOD, 0.1, 0.005, 0.02)
-        self.now = 1_000_000 * MS
-        self.velocity = np.array([0.1, -0.2])
-        self.x = np.zeros(2)
-
-    def next(self, ms=2, *, late=0, off=0.0):
-        self.now += ms * MS
-        self.x = self.x + self.velocity * ms * 1e-3
-        return self.monitor.judge(self.now - late * MS, self.now, self.now, self.x + off, self.velocity)
-
-
-@pytest.fixture
-def machine():
-    machine = Machine()
-    assert machine.next() is Verdict.RESTARTED
-    assert machine.next() is Verdict.ACCEPTED
-    return machine
-
-
-def test_states_in_order_are_accepted_and_none_is_missed(machine):
-    assert {machine.next() for _ in range(50)} == {Verdict.ACCEPTED}
-    assert machine.monitor.missed == 0
-
-
-def test_missing_states_are_counted(machine):
-    assert machine.next(8) is Verdict.ACCEPTED
-    assert machine.monitor.missed == 3
-
-
-@pytest.mark.parametrize('judge, verdict', [
-    (lambda m: m.monitor.judge(0, m.now, m.now, m.x, m.velocity), Verdict.UNSTAMPED),
-    (lambda m: m.next(2, late=101), Verdict.STALE),
-    (lambda m: m.next(2, late=-6), Verdict.FUTURE),
-    (lambda m: m.next(2, late=2), Verdict.OUT_OF_ORDER),
-    (lambda m: m.next(2, late=50), Verdict.OUT_OF_ORDER),
-    (lambda m: m.next(2, off=0.03), Verdict.JUMPED),
-])
-def test_what_is_wrong_is_rejected_and_the_next_good_one_is_accepted(machine, judge, verdict):
-    assert judge(machine) is verdict
-    assert machine.next() is Verdict.ACCEPTED
-
-
-@pytest.mark.parametrize('stamp', [
-    lambda frozen, now: frozen,
-    lambda frozen, now: 0,
-    lambda frozen, now: now - 200 * MS,
-    lambda frozen, now: now + 50 * MS,
-])
-def test_rejected_states_do_not_keep_the_age_young(machine, stamp):
-    frozen = machine.now
-    for _ in range(49):
-        machine.now += 2 * MS
-        verdict = machine.monitor.judge(
-            stamp(frozen, machine.now), machine.now, machine.now, machine.x, machine.velocity)
-        assert verdict not in (Verdict.ACCEPTED, Verdict.RESTARTED)
-    assert not machine.monitor.silent(machine.now)
-    assert machine.monitor.silent(machine.now + 3 * MS)
-
-
-def test_silence_ends_with_a_restart(machine):
-    assert not machine.monitor.silent(machine.now + 99 * MS)
-    assert machine.monitor.silent(machine.now + 101 * MS)
-    assert machine.next(150) is Verdict.RESTARTED
-    assert machine.next() is Verdict.ACCEPTED
-
-
-def test_a_clock_that_was_set_back_is_followed_after_the_timeout(machine):
-    verdicts = []
-    machine_now = machine.now
-    for k in range(80):
-        back = machine_now - 10_000 * MS + 2 * k * MS
-        verdicts.append(machine.monitor.judge(back, back, machine_now + 2 * k * MS, machine.x, 0 * machine.x))
-    assert verdicts[0] is Verdict.OUT_OF_ORDER
-    assert verdicts.count(Verdict.RESTARTED) == 1
-    assert verdicts[-1] is Verdict.ACCEPTED
-
-
-def test_one_spike_is_rejected_and_a_lasting_step_restarts(machine):
-    assert machine.next(off=0.5) is Verdict.JUMPED
-    assert machine.next() is Verdict.ACCEPTED
-    verdicts = [machine.next(off=0.5) for _ in range(JUMPS + 2)]
-    assert verdicts == [Verdict.JUMPED] * (JUMPS - 1) + [Verdict.RESTARTED] + [Verdict.ACCEPTED] * 2

@@ -292,8 +292,9 @@ def test_a_clock_that_is_slewed_has_not_jumped_F31():
     for k in range(1000):
         ros += T + 40_000       # 2 % fast
         assert watch.look(k * T, ros) == 0 and watch.clock == k * T
-    assert watch.look(1000 * T, ros + T + 50_000_001) == 50_000_001 and watch.jumps == 1
-    assert watch.look(1001 * T, ros + 2 * T + 50_000_001) == 0
+    assert watch.look(1000 * T, ros + T + 5_000_000) == 0 and watch.jumps == 0
+    assert watch.look(1001 * T, ros + 2 * T - 1) == -5_000_001 and watch.jumps == 1
+    assert watch.look(1002 * T, ros + 3 * T - 1) == 0
 
 
 def test_late_cycles_are_counted_by_the_slots_they_left_out_F30():

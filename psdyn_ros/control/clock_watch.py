@@ -1,6 +1,7 @@
 """Jumps, pauses and resets of the clock that stamps are on, beside a steady one."""
 
-JUMP = 50_000_000       # ns by which a clock of the wall may go astray unnoticed
+STEP = 5_000_000        # ns from one look to the next that are no drift: stamps have to be shifted
+JUMP = 50_000_000       # ns that are worth telling
 PAUSE = 200_000_000     # ns of steady time in which simulated time stands still
 
 
@@ -34,7 +35,7 @@ class ClockWatch:
         offset = ros_now - now
         jump = 0 if self._offset is None else offset - self._offset
         self._offset = offset
-        if -JUMP <= jump <= JUMP:
+        if -STEP <= jump <= STEP:
             return 0
         self.jumps += 1
         return jump

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..model.errors import PsdynError
 from .activation import against_control
+from .clock_watch import JUMP
 from .cycle_watch import SHARE, CycleWatch
 from .drive import AT_SAFE, UNDER_LAW, Drive
 from .fault_table import Result, State
@@ -342,3 +343,6 @@ class ControlCore:
         self._answered += jump
         self._stamp += jump
         self._enabled_stamp += jump
+        if abs(jump) > JUMP:
+            with suppress(Exception):       # of a logger
+                self._log('warning', f'the clock of stamps jumped by {jump / 1e6:.1f} ms: stamps are taken from there')

@@ -3,7 +3,7 @@
 import math
 
 from ..model.errors import PsdynError
-from .clock_watch import ClockWatch
+from .clock_watch import JUMP, ClockWatch
 from .fault_table import Demand, Result, State
 from .measured_input import ORDER, MeasuredInput
 from .plausibility import IN_A_ROW, StateChecks
@@ -80,8 +80,9 @@ class Inputs:
         if self._epoch is not None:
             self._epoch += jump
         self._on_jump(jump)
-        self._states.report(self.clock, 'clock_reset' if self.simulated_time else 'clock_jump', FAIL,
-                            f'the clock of stamps jumped by {jump / 1e6:.1f} ms')
+        if self.simulated_time or abs(jump) > JUMP:
+            self._states.report(self.clock, 'clock_reset' if self.simulated_time else 'clock_jump', FAIL,
+                                f'the clock of stamps jumped by {jump / 1e6:.1f} ms')
 
     def take_state(self, stamp, ros_now, now, x, xd, residual, desired_rate, trusting, positions):
         """As `StateChecks.take`; `now` on the steady clock."""
