@@ -273,11 +273,11 @@ def test_the_bench_repeats_itself(machine):
 
 
 @pytest.mark.dds
-def test_two_controllers_are_killed_and_nothing_moves_afterwards(tmp_path, capsys):
+def test_two_controllers_are_killed_and_nothing_moves_afterwards(capfd):
     pytest.importorskip('rclpy', reason='the nodes need rclpy')
     from psdyn_ros.nodes import campaign
-    assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True) == campaign.GOOD, capsys.readouterr().out
-    assert '2 processes killed or stopped' in capsys.readouterr().out
+    assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True) == campaign.GOOD, capfd.readouterr().out
+    assert '2 processes killed or stopped' in capfd.readouterr().out
 
 
 def test_the_command_refuses_counts_that_are_none():
