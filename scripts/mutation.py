@@ -30,8 +30,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = 'psdyn_ros.control'
-TESTS = {'safety_states': 'test_safety_states.py', 'output_gate': 'test_output_gate.py',
-         'output_ramp': 'test_output_gate.py'}
+TESTS = {'safety_states': ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
+         'output_gate': ('test_output_gate.py',), 'output_ramp': ('test_output_gate.py',)}
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
@@ -228,7 +228,7 @@ def start(mutant, folder):
         import pytest
         os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'      # none is needed, and looking for them takes time
         code = pytest.main(['-x', '-q', '--assert=plain', '-p', 'no:cacheprovider', '--rootdir', str(ROOT),
-                            str(ROOT / 'test' / TESTS[mutant.module])], plugins=[_Quick()])
+                            *(str(ROOT / 'test' / name) for name in TESTS[mutant.module])], plugins=[_Quick()])
     finally:
         os._exit(int(code))
 

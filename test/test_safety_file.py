@@ -12,7 +12,6 @@ from test_model_fuzz import harmed_text
 
 import psdyn_ros
 from psdyn_ros import PsdynError
-from psdyn_ros.control.fault_table import CONDITIONS, ROWS, Demand, State
 from psdyn_ros.control.safety_checks import check_safety
 from psdyn_ros.model import safety as model
 from psdyn_ros.model.errors import ActuationError, DuplicateNameError, ModelError, ShapeError, UnknownNameError
@@ -374,35 +373,3 @@ def test_the_receiver_must_be_declared(crane, hydraulics):
             check(crane, CRANE, 'effort', hydraulics)
     finally:
         hydraulics.axes['slew'] = None
-
-
-# the table of faults
-
-def test_the_table_has_every_fault_and_each_condition_once():
-    assert list(dict.fromkeys(row.id for row in ROWS)) == [f'F{number:02d}' for number in range(1, 37)]
-    assert len(CONDITIONS) == len(ROWS)
-    for row in ROWS:
-        assert re.fullmatch('[a-z_]+', row.name)
-        assert row.detects
-        assert row.output
-        assert row.latched is (row.demand is not None and row.demand.state >= State.STOPPING)
-        assert row.demand is None or row.demand.state >= State.DEGRADED
-
-
-def test_bounds_follow_the_declaration():
-    d = lift('valve')
-    assert CONDITIONS['state_silent'].bound(d, 0.002) == pytest.approx(0.032)
-    assert CONDITIONS['state_frozen'].bound(d, 0.002) == pytest.approx(0.112)
-    assert CONDITIONS['tracking'].bound(d, 0.002) == pytest.approx(0.004)
-    assert CONDITIONS['output_rejected'].bound(d, 0.002) == 0.0
-    assert CONDITIONS['rival_commands'].bound(d, 0.002) == pytest.approx(1.002)
-    for row in ROWS:
-        stated = getattr(model.Timeouts(), row.timeout, None) or getattr(model.Plausibility(), row.timeout or 'x', None)
-        assert (stated is None) is (row.timeout == '')
-        assert stated is None or stated == row.bound_s
-
-
-def test_only_what_is_trusted_is_used_for_a_stop():
-    assert CONDITIONS['tracking'].demand == Demand(State.STOPPING, True)
-    for name in ('state_silent', 'state_jump', 'state_frozen', 'velocity_residual', 'closure_residual'):
-        assert CONDITIONS[name].demand == Demand(State.STOPPING, False)
