@@ -1,0 +1,140 @@
+"""What is wrong with a measured signal by itself: values that are not finite, stand still, stick out or are clipped."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FROZEN = 0.1                # s of the same bits from which a signal may be frozen
+FEWEST = 20                 # samples of it
+MOST_SPANS = 64             # that are kept, the longest
+NOISY = 0.5                 # share of samples that differ from the one before, from which none repeats by chance
+MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a frozen joint would have moved
+OUTSTANDING = 20.0          # times the usual second difference that a spike has
+CLIPPED = 5                 # samples in a row at the very end of the range
+LEAST_CLIPPED = 20          # samples in all
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of time, s since the start of the bag."""
+
+    start: float
+    end: float
+
+
+class SignalQuality:
+    """One signal while it goes by.
+
+    floor  difference from its neighbours that is never a spike, in the unit of the signal
+    """
+
+    def __init__(self, floor):
+        self._floor = floor
+        self.samples = self.missing = self.spikes = 0
+        self._skipped = 0                   # samples left out of the tail
+        self.low, self.high = np.inf, -np.inf
+        self.largest_spike = 0.0
+        self._changes = 0
+        self._tail = np.empty((3, 0))       # times, values, evidence of the run that goes on, two samples before it
+        self._runs = []                     # (s start, s end, samples, value, moved meanwhile, abrupt)
+
+    def add(self, times, values, moved):
+        """Add samples: times (n,) s, values (n,), and how far it moved since the start by another witness (n,)."""
+        finite = np.isfinite(values)
+        self.samples += len(values)
+        self.missing += int(len(values) - finite.sum())
+        if not finite.all():
+            times, values, moved = times[finite], values[finite], moved[finite]
+        if not len(values):
+            return
+        self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
+        fresh = self._tail.shape[1]
+        times, values, moved = (np.concatenate(pair) for pair in zip(self._tail, (times, values, moved)))
+        self._find_spikes(times, values, max(fresh - 1, 1))
+        self._find_runs(times, values, moved, fresh)
+
+    def _find_spikes(self, times, values, first):
+        """Samples that both neighbours contradict; the first of the piece and those before were looked at."""
+        if len(values) < 5:
+            return
+        rise = np.diff(values)
+        off = values[1:-1] - 0.5 * (values[:-2] + values[2:])
+        usual = 1.4826 * np.median(np.abs(off))
+        found = (np.abs(off) > max(OUTSTANDING * usual, self._floor)) & (rise[:-1] * rise[1:] < 0)
+        # a spike makes its neighbours stand out the other way, by half
+        found[1:] &= np.abs(off[1:]) >= np.abs(off[:-1])
+        found[:-1] &= np.abs(off[:-1]) > np.abs(off[1:])
+        found = found[first - 1:]
+        if found.any():
+            self.spikes += int(found.sum())
+            self.largest_spike = max(self.largest_spike, float(np.abs(off[first - 1:][found]).max()))
+
+    def _find_runs(self, times, values, moved, fresh):
+        changes = np.flatnonzero(values[1:] != values[:-1]) + 1
+        self._changes += int((changes >= max(fresh, 1)).sum())
+        starts = np.concatenate(([0], changes))
+        ends = np.concatenate((changes, [len(values)]))
+        counts = ends - starts
+        for k in np.flatnonzero((counts >= CLIPPED)[:-1]).tolist():
+            self._keep(times, values, moved, starts[k], ends[k])
+        begin = int(starts[-1])
+        keep = max(begin - 2, 0)
+        run = len(values) - begin
+        if run > FEWEST:
+            # of a long run its begin and its end are enough
+            kept = np.r_[keep:begin + 1, len(values) - FEWEST:len(values)]
+            self._skipped += run - 1 - FEWEST
+        else:
+            kept = np.r_[keep:len(values)]
+        self._tail = np.vstack((times[kept], values[kept], moved[kept]))
+
+    def _keep(self, times, values, moved, first, last):
+        """Note a run of equal values that has ended, or ends with the recording."""
+        count = int(last - first) + self._skipped
+        self._skipped = 0
+        # it came at speed and stopped within one sample
+        abrupt = bool(first >= 2 and abs(values[first - 1] - values[first - 2]) > 0
+                      and abs(values[first] - values[first - 1]) > 0)
+        slope = abs(values[first - 1] - values[first - 2]) if abrupt else 0.0
+        self._runs.append((float(times[first]), float(times[last - 1]), count, float(values[first]),
+                           float(abs(moved[last - 1] - moved[first])), slope))
+        if len(self._runs) > 2 * MOST_SPANS:
+            self._runs.sort(key=lambda run: run[0] - run[1])
+            del self._runs[MOST_SPANS:]
+
+    def finish(self):
+        """No more samples come."""
+        if self._tail.shape[1] > 1:
+            times, values, moved = self._tail
+            starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+            if len(values) - starts[-1] >= CLIPPED:
+                self._keep(times, values, moved, int(starts[-1]), len(values))
+        self._tail = np.empty((3, 0))
+
+    @property
+    def noisy(self):
+        """Whether nearly every sample differs from the one before."""
+        return self._changes > NOISY * max(self.samples - self.missing, 1)
+
+    @property
+    def frozen(self):
+        """`Span`s of the same bits, while another witness says that it moved, or of a signal that never repeats."""
+        return [Span(start, end) for start, end, count, _, moved, _ in sorted(self._runs)
+                if end - start >= FROZEN and count >= FEWEST
+                and (moved > max(MOVED, SPEED * (end - start)) or self.noisy)
+                and not self._at_end_of_range(start, end)]
+
+    @property
+    def saturated(self):
+        """`Span`s at the very end of the range of a signal, which it reached at speed or among noise."""
+        spans = [Span(run[0], run[1]) for run in sorted(self._runs) if self._clips(run)]
+        total = sum(run[2] for run in self._runs if self._clips(run))
+        return spans if total >= LEAST_CLIPPED and len(spans) > 1 else []
+
+    def _clips(self, run):
+        _, _, count, value, _, slope = run
+        spread = self.high - self.low
+        return value in (self.low, self.high) and spread > 0 and (self.noisy or slope * count > 1e-2 * spread)
+
+    def _at_end_of_range(self, start, end):
+        return any(span.start == start and span.end == end for span in self.saturated)
