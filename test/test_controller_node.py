@@ -1,6 +1,7 @@
 """The managed controller over real DDS: its lifecycle, what refuses it, what stops it, and how it ends."""
 
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -72,6 +73,17 @@ class Managed(StillMachine):
         response = self.graph.call(Trigger, 'controller/reset', Trigger.Request())
         return response.success, response.message
 
+    def held(self):
+        """As that of `StillMachine`, from wherever the node is."""
+        self.pressed = False
+        self.speaking.set()
+        if self.lifecycle == 'unconfigured':
+            self.set('safety', ParameterType.PARAMETER_STRING, string_value=str(self.graph.declare_safety()))
+            assert self.change('configure')
+        if self.lifecycle == 'inactive':
+            self.graph.until(lambda: self.change('activate'), 20.0)
+        return super().held()
+
     @property
     def summary(self):
         return self.graph.report('controller: control')[1]
@@ -100,7 +112,7 @@ def managed(crane, tmp_path_factory):
             assert g.processes.stop() == {'controller': 0}
 
 
-# one after the other: each test takes the node from where the one before left it
+# the first four one after the other: each takes the node from where the one before left it
 
 
 @pytest.mark.dds
@@ -303,6 +315,21 @@ def test_sigterm_ends_it_in_the_safe_output(managed):
     m.graph.until(lambda: m.process.poll() is not None, 5.0)
     assert m.process.returncode == 0
     assert_ended_safely(m)
+
+
+@pytest.mark.dds
+def test_an_exception_ends_it_in_the_safe_output_and_with_its_code(crane, tmp_path, monkeypatch):
+    monkeypatch.setenv('PYTHONPATH', str(Path(__file__).resolve().parent))
+    with graph(tmp_path, '/failing') as g, Managed(g, crane) as m:
+        safety = g.declare_safety()
+        process = g.processes.start(
+            'controller', 'failing_controller', '--ros-args', '-r', '__ns:=/failing', '-p', 'autostart:=true',
+            '-p', f'safety:={safety}', '-p', f'robot_description:={CRANE}', '-p', 'emergency_stop:=none', *ON_VALVES)
+        g.until(lambda: m.sub_states, START_UP)
+        m.enabled()
+        g.until(lambda: process.poll() is not None)
+        assert process.returncode == executor.INTERNAL and 'as the test wants it' in g.said('controller')
+        assert_ended_safely(m)
 
 
 @pytest.mark.dds

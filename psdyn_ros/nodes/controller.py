@@ -23,6 +23,7 @@ docs/controller.md says what its states are, what it stops for, and how to commi
 
 import sys
 import time
+from contextlib import nullcontext, suppress
 
 from rcl_interfaces.msg import SetParametersResult
 from std_srvs.srv import SetBool, Trigger
@@ -63,6 +64,7 @@ class Controller:
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
+        self._failing = False           # it ends because of an exception: what is no command must not keep it from that
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
         self._reported = -PATIENCE
         self._autostart = Autostart(node) if p.autostart else None
@@ -146,6 +148,7 @@ class Controller:
         node = self._node
         if node.lifecycle == ACTIVE and node.context.ok():
             if failure is not None:
+                self._failing = True
                 self._core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
             self._stop()
 
@@ -203,9 +206,10 @@ class Controller:
         self._outputs.commands(output)
         published = time.monotonic_ns()
         self._loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
-        self._outputs.state(output, self._core)
-        if self._action is not None:
-            self._action.update(output)
+        with suppress(Exception) if self._failing else nullcontext():
+            self._outputs.state(output, self._core)
+            if self._action is not None:
+                self._action.update(output)
 
     def _stop(self):
         """Bring the machine to rest and give the safe output, in control of the thread until that is done.
@@ -221,7 +225,8 @@ class Controller:
         last, most = now, now + self._setup.declaration.stop_time_ns + PATIENCE
         while not core.finished and now < most:
             time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
-            self._inputs.poll()
+            with suppress(Exception) if self._failing else nullcontext():
+                self._inputs.poll()
             now = time.monotonic_ns()
             self._cycle(now, (now - last) / SECOND)
             last = now
