@@ -20,6 +20,12 @@ ARGUED = {
     ('B404', 'psdyn_ros/nodes/processes.py'): 'as B603',
     ('B110', 'psdyn_ros/api/manipulator.py'): 'the checked way that follows raises whatever there is to raise',
     ('B110', 'psdyn_ros/api/general.py'): 'as in manipulator.py',
+    ('B404', 'psdyn_ros/nodes/cyclictest.py'): 'as in processes.py',
+    ('B603', 'psdyn_ros/nodes/cyclictest.py'): 'a list of arguments without a shell, numbers only',
+    ('B405', 'psdyn_ros/campaign/tracking_runs.py'): 'reads a machine of the package',
+    ('B314', 'psdyn_ros/campaign/tracking_runs.py'): 'reads a machine of the package',
+    ('B506', 'psdyn_ros/validation/bag_files.py'): 'a loader of safe types only',
+    ('B110', 'psdyn_ros/validation/message_layouts.py'): 'the message is then read in the checked way',
     ('B405', 'psdyn_ros/model/xml_reader.py'): 'the element class only; texts are parsed by defusedxml',
 }
 
