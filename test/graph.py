@@ -18,6 +18,7 @@ from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses
 
 START_UP = 60.0         # s; a first run compiles
+FOUND = 0.1             # s after which a service that is ready knows its client, too
 
 
 class Graph:
@@ -26,6 +27,7 @@ class Graph:
     def __init__(self, node, spin_once, processes, namespace, folder):
         self.node, self.processes, self.namespace, self.folder = node, processes, namespace, Path(folder)
         self._spin_once = spin_once
+        self._clients = {}      # service -> client; an answer to one that was just made may be lost
         self.reports = {}       # status of the diagnostics -> the last one
         self.listen(DiagnosticArray, 'diagnostics', self._keep_report)
 
@@ -111,11 +113,14 @@ class Graph:
 
     def call(self, kind, service, request, each=None):
         """The response of a service; `each` is done in every turn meanwhile."""
-        client = self.node.create_client(kind, f'{self.namespace}/{service}')
-        self.until(client.service_is_ready, START_UP, each)
+        client = self._clients.get(service)
+        if client is None:
+            client = self._clients[service] = self.node.create_client(kind, f'{self.namespace}/{service}')
+        if not client.service_is_ready():
+            self.until(client.service_is_ready, START_UP, each)
+            self.through(FOUND)
         future = client.call_async(request)
         self.until(future.done, 10.0, each)
-        self.node.destroy_client(client)
         return future.result()
 
     def report(self, part):
