@@ -13,9 +13,9 @@ from scipy.signal import butter, freqz, savgol_coeffs, savgol_filter, sosfiltfil
 
 from ..model.errors import ModelError, UnknownNameError, did_you_mean
 
-WINDOW = 0.1                # s of a polynomial
+WINDOW = 0.2                # s of a polynomial; encoders of 0.1 mm on a heavy machine need that much
 DEGREE = 4
-CUTOFF = 15.0               # Hz at which Butterworth's filter, run both ways, leaves half the power
+CUTOFF = 8.0                # Hz at which Butterworth's filter, run both ways, leaves half the power
 ORDER = 4
 SETTLED = 1.5               # periods of the cut-off after which an end of the record is forgotten
 FREQUENCIES = 2048          # at which a response is looked at
