@@ -55,7 +55,8 @@ def find_files(path):
         if path.name == METADATA:
             return find_files(path.parent)
         return _single(path, (path,))
-    except OSError as error:
+    # a link to itself is a RuntimeError until Python 3.13
+    except (OSError, RuntimeError) as error:
         raise BagError(f"bag '{path}': {error}") from error
 
 

@@ -44,6 +44,8 @@ class ChannelStreams:
             track = self._track(topic, 2 * len(names))
             self._position[topic] = track, [joints.index(name) for name in names]
             self._readers[topic].append((track, _joint_columns(names, ('position',), ('velocity',))))
+        # columns of tracks in which a number that is not finite spoils a message
+        self._vital = {track: len(columns) for track, columns in self._position.values()}
         self._main = self._position[channels.states[0]][0]
         self._effort = self._command = None
         if channels.efforts:
@@ -65,6 +67,7 @@ class ChannelStreams:
             kind = self._source.topics[self._source.number(channels.commands)].msgtype
             self._readers[channels.commands].append((self._command, _array_command(self._actuators) if kind == ARRAY
                                                      else _joint_columns(self._actuators, COMMAND_FIELDS)))
+        self._vital.update((track, track.values.shape[1]) for track, _ in self._pressures.values())
         self._tracks = list(dict.fromkeys(track for readers in self._readers.values() for track, _ in readers))
 
     def _track(self, topic, columns, held=False):
@@ -132,11 +135,15 @@ class ChannelStreams:
         times, sane = self._times(topic, found, received)
         if self._quality is not None:
             self._quality.rows(topic, found, times)
-        self._source.bad += int(len(sane) - sane.sum())
         order = np.argsort(received, kind='stable') if len(found) > 1 else slice(None)
+        whole = sane
         for track, columns in self._readers[topic]:
-            values = np.concatenate([columns(rows) for rows in found])
+            groups = [columns(rows) for rows in found]
+            if track in self._vital:
+                whole = whole & np.concatenate([_finite(values[:, :self._vital[track]]) for values in groups])
+            values = np.concatenate(groups)
             track.add(times[order][sane[order]], values[order][sane[order]])
+        self._source.bad += int(len(whole) - whole.sum())
 
     def _times(self, topic, found, received):
         """(ns since the start of the bag, whether the stamp is sane) of rows."""
@@ -177,6 +184,12 @@ class ChannelStreams:
         command = None if self._command is None else self._command.sample(instants)
         return {'positions': positions, 'velocities': velocities, 'effort': effort, 'pressures': pressures,
                 'command': command}
+
+
+def _finite(values):
+    """(n,) whether rows of like messages are finite; columns that none of them has do not count."""
+    good = np.isfinite(values)
+    return (good | ~good.any(axis=0)).all(axis=1)
 
 
 def _joint_columns(names, *groups):

@@ -19,6 +19,7 @@ JOINT_STATE, TRAJECTORY, PRESSURE, ARRAY = (
     'std_msgs/msg/Float64MultiArray')
 MOST_LAYOUTS = 16           # of one topic
 MOST_NAMES = 4096
+MOST = 1e15                 # beyond it no number is meant: it counts as one that is not finite
 LITTLE_ENDIAN = b'\x00\x01'
 # type -> {field of Rows: where it is in the message}; the first name is that of the names
 FIELDS = {
@@ -98,7 +99,7 @@ class _Layout:
 
     def __init__(self, raw, message, msgtype):
         self.names = _names(message, msgtype)
-        self._check(message, msgtype)
+        check_lengths(message, msgtype, self.names)
         self._size, self._first = len(raw), np.frombuffer(raw, dtype=np.uint8)
         fixed = np.ones(self._size, dtype=bool)
         self.stamp, self.places = None, {}
@@ -117,9 +118,6 @@ class _Layout:
         edges = np.flatnonzero(np.diff(np.concatenate(([False], fixed, [False]))))
         self._runs = [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
-    def _check(self, message, msgtype):
-        check_lengths(message, msgtype, self.names)
-
     def fits(self, matrix):
         """(n,) whether messages, the rows of a matrix of bytes, have this layout."""
         good = np.ones(len(matrix), dtype=bool)
@@ -134,9 +132,16 @@ class _Layout:
             time = np.ascontiguousarray(matrix[:, self.stamp:self.stamp + 8]).view('<u4').astype(np.int64)
             # seconds are signed
             stamps = np.where(time[:, 0] >= 1 << 31, time[:, 0] - (1 << 32), time[:, 0]) * SECOND + time[:, 1]
-        values = {field: np.ascontiguousarray(matrix[:, place:place + 8 * count]).view('<f8')
+        values = {field: _meant(np.ascontiguousarray(matrix[:, place:place + 8 * count]).view('<f8'))
                   for field, (place, count) in self.places.items()}
         return Rows(self.names, received, stamps, values)
+
+
+def _meant(values):
+    wild = ~(np.abs(values) <= MOST)
+    if wild.any():
+        values = np.where(wild, np.nan, values)
+    return values
 
 
 def _names(message, msgtype):
@@ -261,7 +266,7 @@ def alone(message, msgtype, received):
     """The `Rows` of one message; Malformed."""
     names = _names(message, msgtype)
     check_lengths(message, msgtype, names)
-    values = {field: np.atleast_1d(np.asarray(_at(message, path), dtype=np.float64))[np.newaxis]
+    values = {field: _meant(np.array(_at(message, path), dtype=np.float64).reshape(1, -1))
               for field, path in FIELDS[msgtype].items() if np.size(_at(message, path))}
     stamp = getattr(message, 'header', None)
     stamps = None if stamp is None else np.array([stamp.stamp.sec * SECOND + stamp.stamp.nanosec], dtype=np.int64)

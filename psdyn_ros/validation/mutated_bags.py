@@ -1,0 +1,185 @@
+"""Reads mutated bags, in processes with bounded memory, and counts what comes of them.
+
+    python3 -m psdyn_ros.validation.mutated_bags --count 5000
+"""
+
+import argparse
+import multiprocessing
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..api.load import load
+from ..model.hydraulics import read_hydraulics
+from ..model.locate import find_config, find_machine
+from .bag_mutations import Mutator
+from .bag_source import open_bag
+from .bags import BagError
+from .blocks import blocks
+from .channels import find_topics
+from .quality import Quality
+
+MACHINE = 'hiab_xs031'
+MEMORY = 600 << 20          # bytes of address space that reading a bag may take
+PATIENCE = 20               # s for one bag
+WHOLE, PARTIAL, INVALID, REFUSED, CRASH, HANG = 'whole', 'partial', 'invalid', 'refused', 'crash', 'hang'
+
+
+class Hang(BaseException):
+    """A bag that is read for too long."""
+
+
+def read_through(path, machine):
+    """Read a bag to its end; returns WHOLE, PARTIAL, INVALID or REFUSED.  machine: (manipulator, hydraulics)."""
+    manipulator, hydraulics = machine
+    try:
+        with open_bag(path) as source:
+            channels = find_topics(source, manipulator)
+            quality = Quality(channels, manipulator, hydraulics)
+            rows = sum(block.core.stop - block.core.start
+                       for block in blocks(source, channels, manipulator, hydraulics, quality=quality))
+            quality.as_dict()
+            if source.invalid:
+                return INVALID
+            return PARTIAL if source.lost or not rows else WHOLE
+    except BagError:
+        return REFUSED
+
+
+@dataclass
+class Report:
+    """What came of a campaign.
+
+    outcomes      {(kind of mutation, outcome): how many}
+    failures      (number, kind, traceback) of crashes and hangs
+    wrong_passes  (number, kind) of bags called whole that nobody may call so
+    memory        bytes, the most that a process grew by
+    slowest       s, of one bag
+    """
+
+    outcomes: Counter = field(default_factory=Counter)
+    failures: list = field(default_factory=list)
+    wrong_passes: list = field(default_factory=list)
+    memory: int = 0
+    slowest: float = 0.0
+
+    def table(self):
+        """Rows of text, the header first."""
+        names = sorted({outcome for _, outcome in self.outcomes})
+        yield 'mutation', *names
+        for kind in sorted({kind for kind, _ in self.outcomes}):
+            yield kind, *(str(self.outcomes[kind, name]) for name in names)
+        yield 'all', *(str(sum(n for (_, one), n in self.outcomes.items() if one == name)) for name in names)
+
+
+def campaign(count, seed=0, judge=read_through, good=(WHOLE,), first=0, progress=None):
+    """Judge `count` mutated bags; returns a `Report`.
+
+    judge     function of (path, (manipulator, hydraulics)) that returns an outcome, and raises nothing
+    good      outcomes that say that a bag is good and whole
+    progress  function of the number of bags that are done, or None
+    """
+    manipulator = load(find_machine(MACHINE))
+    machine = manipulator, read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
+    report, done = Report(), first
+    with tempfile.TemporaryDirectory(prefix='psdyn_bags_') as folder:
+        while done < first + count:
+            done = _one_process(report, machine, Path(folder) / f'from_{done}', done, first + count, seed, judge, good,
+                                progress)
+    return report
+
+
+def _one_process(report, machine, folder, first, last, seed, judge, good, progress):
+    """Judge bags in a process until all are, or it dies; returns the number of the next."""
+    context = multiprocessing.get_context('fork')
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(there, machine, folder, first, last, seed, judge))
+    process.start()
+    there.close()
+    number, kind = first, 'start'
+    try:
+        while True:
+            what, *values = here.recv()
+            if what == 'begin':
+                number, kind = values
+                continue
+            outcome, never_pass, seconds, memory, text = values
+            report.outcomes[kind, outcome] += 1
+            report.slowest, report.memory = max(report.slowest, seconds), max(report.memory, memory)
+            if outcome in (CRASH, HANG):
+                report.failures.append((number, kind, text))
+            if never_pass and outcome in good:
+                report.wrong_passes.append((number, kind))
+            number += 1
+            if progress:
+                progress(number - first)
+    except EOFError:
+        process.join()
+    if number < last:
+        report.outcomes[kind, CRASH] += 1
+        report.failures.append((number, kind, f'the process ended with {process.exitcode}'))
+        number += 1
+    return number
+
+
+def _child(pipe, machine, folder, first, last, seed, judge):
+    mutator = Mutator(folder, machine[0], machine[1].cylinders, [seed, first])
+    # what is imported and compiled on first use is not a matter of the bag
+    judge(mutator.seeds['zstd'], machine)
+    judge(mutator.seeds['sqlite'], machine)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.RLIM_INFINITY))
+    signal.signal(signal.SIGALRM, _give_up)
+    for number in range(first, last):
+        pipe.send(('begin', number, mutator.kind(number)))
+        mutation = mutator.make(number)
+        started, text = time.perf_counter(), ''
+        signal.alarm(PATIENCE)
+        try:
+            outcome = judge(mutation.path, machine)
+        except Hang:
+            outcome, text = HANG, traceback.format_exc()
+        except Exception:
+            outcome, text = CRASH, traceback.format_exc()
+        signal.alarm(0)
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        pipe.send(('end', outcome, mutation.never_pass, time.perf_counter() - started, grown, text))
+    pipe.close()
+
+
+def _give_up(*_):
+    raise Hang(f'not read within {PATIENCE} s')
+
+
+def main(arguments=None):
+    """Run a campaign and print what came of it; returns 0 if nothing crashed, hung or passed wrongly, else 1."""
+    parser = argparse.ArgumentParser(description='Reads mutated bags and counts what comes of them.')
+    parser.add_argument('--count', type=int, default=5000, help='how many bags')
+    parser.add_argument('--seed', type=int, default=0)
+    options = parser.parse_args(arguments)
+    started = time.perf_counter()
+    report = campaign(options.count, options.seed)
+    rows = list(report.table())
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    for number, kind, text in report.failures[:10]:
+        print(f'\nbag {number} ({kind}):\n{text}')
+    print(f'{options.count} bags in {time.perf_counter() - started:.0f} s, seed {options.seed}: '
+          f'{len(report.failures)} crashes or hangs, {len(report.wrong_passes)} called whole that are not '
+          f'{report.wrong_passes[:5] or ""}; the slowest took {report.slowest:.2f} s, memory grew by '
+          f'{report.memory / 2 ** 20:.0f} MiB at most')
+    if not report.failures:
+        print(f'none failed in {options.count} trials: the rate of failures is below {3 / options.count:.2g} (95 %)')
+    return 1 if report.failures or report.wrong_passes else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
