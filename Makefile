@@ -13,7 +13,7 @@ coverage_skips := packaging bootstrap surroundings machines oracle readme layers
 coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard test/test_*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest coverage bench lint clean distclean
+.PHONY: help demo test test-oldest coverage bench campaign mutation lint clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,6 +39,14 @@ coverage:  ## line and branch coverage of kernels and API, which run as plain Py
 bench:  ## compare our dynamics with Pinocchio and MuJoCo
 	@$(bootstrap) dev
 	@$(bin)/python -m bench $(ARGS)
+
+campaign:  ## every fault in every state, killed and stopped controllers: docs/fault_report.md (half an hour; ARGS="--short")
+	@$(bootstrap) dev
+	@$(bin)/python -m psdyn_ros.nodes.campaign $(ARGS)
+
+mutation:  ## mutants of the safety states, the output gate and the ramp, which the tests must notice (10 min)
+	@$(bootstrap) dev
+	@$(bin)/python scripts/mutation.py $(ARGS)
 
 lint:  ## check style and common mistakes
 	@$(bootstrap) dev

@@ -11,9 +11,11 @@ manifest = ElementTree.parse('package.xml').getroot()
 
 shared = [
     ('share/ament_index/resource_index/packages', [f'resource/{NAME}']),
-    (f'share/{NAME}', ['package.xml', 'LICENSE', 'NOTICE']),
+    (f'share/{NAME}', ['package.xml', 'LICENSE', 'NOTICE', 'SECURITY.md']),
     (f'share/{NAME}/launch', sorted(glob('launch/*.launch.py'))),
-    (f'share/{NAME}/config', sorted(glob('config/*.yaml') + glob('config/*.rviz'))),
+    (f'share/{NAME}/config', sorted(
+        glob('config/*.yaml') + glob('config/*.rviz') + glob('config/*.xml'))),
+    (f'share/{NAME}/config/security', sorted(glob('config/security/*'))),
     (f'share/{NAME}/config/ros2_control', sorted(glob('config/ros2_control/*.yaml'))),
     (f'share/{NAME}/urdf', sorted(glob('urdf/*.urdf'))),
     (f'share/{NAME}/urdf/ros2_control', sorted(glob('urdf/ros2_control/*.urdf'))),

@@ -49,7 +49,7 @@ def source(tmp_path_factory):
     """A copy of the package, so that building leaves nothing in the source tree."""
     folder = tmp_path_factory.mktemp('workspace') / 'src' / 'psdyn_ros'
     folder.mkdir(parents=True)
-    for name in ('LICENSE', 'NOTICE', 'package.xml', 'pyproject.toml', 'setup.cfg', 'setup.py'):
+    for name in ('LICENSE', 'NOTICE', 'SECURITY.md', 'package.xml', 'pyproject.toml', 'setup.cfg', 'setup.py'):
         shutil.copy2(ROOT / name, folder)
     for name in ('config', 'launch', 'psdyn_ros', 'resource', 'urdf'):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns('__pycache__'))
