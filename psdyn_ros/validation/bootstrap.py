@@ -1,8 +1,8 @@
 """How sure a figure is that comes from one recording: the moving-block bootstrap of sums per second.
 
-Seconds next to each other are alike, so blocks of seconds are drawn, not seconds (Kuensch, Ann. Statist. 17
-(1989) 1217; circular: Politis and Romano 1992).  With few blocks percentiles are too narrow, by the share that Student's
-t and n / (n - 1) say; levels are widened accordingly (Hesterberg, Am. Statist. 69 (2015) 371, section 4).
+Seconds next to each other are alike, so blocks of them are drawn (Kuensch, Ann. Statist. 17 (1989) 1217; circular:
+Politis and Romano 1992).  With few blocks percentiles are too narrow, by the share that Student's t and n / (n - 1)
+say; levels are widened accordingly (Hesterberg, Am. Statist. 69 (2015) 371).
 """
 
 import math

@@ -17,7 +17,7 @@ WINDOW = 0.2                # s of a polynomial; encoders of 0.1 mm on a heavy m
 DEGREE = 4
 CUTOFF = 8.0                # Hz at which Butterworth's filter, run both ways, leaves half the power
 ORDER = 4
-SETTLED = 1.5               # periods of the cut-off after which an end of the record is forgotten
+SETTLED = 0.5               # periods of the cut-off, for each order, after which an end of the record is forgotten
 FREQUENCIES = 2048          # at which a response is looked at
 HALF_POWER = math.sqrt(0.5)
 DIFFERENCES = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0      # first derivative, of order 4
@@ -92,7 +92,7 @@ class Butterworth:
     @property
     def half(self):
         """Samples on either side that an estimate depends on to any extent worth mentioning."""
-        return math.ceil(SETTLED / (self.frequency * self.period))
+        return math.ceil(SETTLED * self.order / (self.frequency * self.period))
 
     def __call__(self, values, derivative=0):
         """Return a derivative (N, ...) of uniform samples, along the first axis; N must be 2 half + 1 or more."""

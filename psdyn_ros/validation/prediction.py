@@ -112,7 +112,8 @@ class Predictor:
     def _evaluate(self, block, x, xd, xdd, effort, core):
         v, positions = self._actuator_motion(x, xd)
         bare = self.mechanism.inverse_dynamics(x, xd, xdd)
-        friction = self.friction(x, xd, xdd, v, bare)
+        # measured efforts have lost the corners of friction to the filter
+        friction = self.filter(self.friction(x, xd, xdd, v, bare))
         known = np.isfinite(effort)
         driving = np.where(known, effort, bare + friction) - friction
         xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)

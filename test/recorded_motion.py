@@ -1,0 +1,72 @@
+"""Motions of the crane as blocks of a recording: made by formulas, where everything is known, or by running it."""
+
+from functools import cache
+
+import numpy as np
+
+from psdyn_ros.campaign import tracking_runs
+from psdyn_ros.control.laws import make_law
+from psdyn_ros.validation.blocks import Block
+from psdyn_ros.validation.prediction import Predictor
+
+PERIOD = 0.002
+MIDDLE, SWING = np.array([0.0, 0.3, 0.25, 0.4]), np.array([0.3, 0.1, 0.09, 0.2])
+FREQUENCY = np.array([0.11, 0.17, 0.23, 0.13])      # Hz
+
+
+def crane():
+    return tracking_runs.crane()
+
+
+def oil():
+    return tracking_runs.oil()
+
+
+def swinging(seconds, start=0.0):
+    """(t, x, xd, xdd) of sines of all axes, turning round now and then."""
+    t = start + PERIOD * np.arange(round(seconds / PERIOD))
+    w = 2.0 * np.pi * FREQUENCY
+    phase = t[:, None] * w
+    return t, MIDDLE + SWING * np.sin(phase), SWING * w * np.cos(phase), -SWING * w ** 2 * np.sin(phase)
+
+
+def block_of(t, x, xd, effort, pressures=None, residual=None, core=None):
+    """A `Block` of the crane."""
+    return Block(t=t, x=x, xd=xd, residual=np.zeros(len(t)) if residual is None else residual, effort=effort,
+                 pressures=pressures, command=None, core=core or slice(0, len(t)), joints=crane().actuators,
+                 positions=x, period=PERIOD)
+
+
+def exact_block(seconds=10.0, start=0.0, recorded_velocity=True, hydraulics=True):
+    """A swinging crane whose efforts are those of the model."""
+    t, x, xd, xdd = swinging(seconds, start)
+    predictor = Predictor(crane(), oil() if hydraulics else None)
+    bare = predictor.mechanism.inverse_dynamics(x, xd, xdd)
+    effort = bare + predictor.friction(x, xd, xdd, xd, bare)
+    return block_of(t, x, xd if recorded_velocity else None, effort)
+
+
+@cache
+def demonstration(payload=0.0, plain=False, seconds=10.0, drift=0.0):
+    """The crane on its oil under control, as a block; sensors exact, or those of a plain machine.
+
+    payload  kg that the machine carries and the model does not know of
+    drift    Pa/s of the sensor of chamber A of the tilt cylinder
+    """
+    waypoints = tracking_runs.REFERENCES['demonstration']()
+    plant = tracking_runs.plant_for(waypoints.positions[0], payload=payload)
+    law = make_law('valve_computed_torque', crane(), oil(), period=PERIOD)
+    law.hold(waypoints.positions[0])
+    law.reference.follow(waypoints, 0.0)
+    sensors, rows = tracking_runs.PlainSensors(), []
+    for k in range(round(seconds / PERIOD)):
+        measured = sensors.read(plant) if plain else (plant.x.copy(), plant.xd.copy(), plant.fluid[:, :2].copy())
+        rows.append((*measured, plant.force[0]))
+        plant.step(law.update(k * PERIOD, *measured), PERIOD)
+        assert not plant.fault
+    x, xd, pressures, slew = (np.array(column) for column in zip(*rows))
+    t = PERIOD * np.arange(len(x))
+    pressures[:, 1, 0] += drift * t
+    effort = np.column_stack([slew] + [one.area_a * pressures[:, k, 0] - one.area_b * pressures[:, k, 1]
+                                       for k, one in enumerate(oil().cylinders.values())])
+    return block_of(t, x, xd, effort, pressures)
