@@ -42,11 +42,17 @@ class DelayEstimator:
         self._b = np.zeros((3, 2 * self._lags + 1))     # at each lag sums of b, b^2 and a b
 
     def add(self, a, b):
-        """Add a piece (N,) of both, without gaps; a piece with values that are not finite is left out."""
+        """Add a piece (N,) of both, without gaps; between values that are not finite, what is long enough is used."""
         a, b = (np.diff(np.asarray(signal, dtype=float)) for signal in (a, b))
+        good = np.isfinite(a) & np.isfinite(b)
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False]))))
+        for first, last in edges.reshape(-1, 2).tolist():
+            self._add(a[first:last], b[first:last])
+
+    def _add(self, a, b):
         # only the inner part of a is compared, so that every lag sees as many samples
         inner = a[self._lags:len(a) - self._lags]
-        if len(inner) < self._lags or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        if len(inner) < self._lags:
             return
         size = next_fast_len(len(a) + len(inner), real=True)
         products = irfft(rfft(b, size) * np.conj(rfft(inner, size)), size)[:2 * self._lags + 1]
@@ -116,7 +122,7 @@ def topic_delays(blocks, channels, manipulator, hydraulics=None, most=MOST_DELAY
         if channels.commands and block.command is not None:
             velocity = np.gradient(block.x, block.period, axis=0) if len(block.x) > 2 else None
             for axis in range(block.command.shape[1]):
-                if velocity is not None and np.isfinite(block.command[:, axis]).all():
+                if velocity is not None:
                     _of(found, channels.commands, axis, block, most).add(block.command[:, axis], velocity[:, axis])
     return {topic: max((one.delay() for one in axes.values()), key=lambda delay: delay.correlation)
             for topic, axes in found.items()}

@@ -363,7 +363,7 @@ def bombs():
     import zstandard
 
     piece = bytes(1 << 20)
-    zstd, lz4_ = zstandard.ZstdCompressor(level=19).compressobj(), lz4.frame.LZ4FrameCompressor()
+    zstd, lz4_ = zstandard.ZstdCompressor(level=1).compressobj(), lz4.frame.LZ4FrameCompressor()
     packed = SimpleNamespace(zstd=[], lz4=[lz4_.begin()])
     for _ in range(BOMB >> 20):
         packed.zstd.append(zstd.compress(piece))

@@ -300,6 +300,7 @@ class _SqlitePart:
             rows = _Rows(reader.messages([one for one in reader.connections if one.id in wanted]), wanted, unpack)
             while True:
                 topic, received, data = rows.take(ROWS)
+                behind += len(topic)
                 if rows.failure:
                     count = max(self.weight - behind, 0)
                     self._source.note_loss((self._number, 'rows'), Lost(0, count, (
@@ -307,7 +308,6 @@ class _SqlitePart:
                         'could not be read')))
                 self._source.bad += rows.bad
                 self._source.received += rows.bad
-                behind += len(topic)
                 if topic:
                     size = np.array([len(one) for one in data], dtype=np.int64)
                     yield (Packet(b''.join(data), np.array(topic, dtype=np.int64), np.array(received, dtype=np.int64),

@@ -55,6 +55,8 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
     overlap_s   s by which blocks overlap on either side, where there is no gap
     quality     `Quality` that is told what goes by, or None
     delays      {topic: s by which it is late}, taken off
+
+    Raises BagError where there is not one block, with the reason.
     """
     if manipulator.floating:
         raise BagError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
@@ -64,6 +66,10 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
     for instants, connected in streams.grids():
         yield from cutter.add(instants, connected)
     yield from cutter.end()
+    if not cutter.count:
+        doubts = [f'{about} {text}' for about, text in quality.units.findings()] if quality is not None else []
+        raise BagError(f"bag '{source.path}' has no stretch of {SHORTEST} instants at which its state is known"
+                       f': {"; ".join([cutter.why(), *doubts])}')
 
 
 class _Cutter:
@@ -72,6 +78,7 @@ class _Cutter:
     def __init__(self, manipulator, channels, streams, rows, overlap):
         self._map, self._joints, self._streams = manipulator.joint_map(channels.joints), channels.joints, streams
         self._rows, self._overlap = rows, overlap
+        self.count, self._failed = 0, None      # blocks so far, positions that fix no state
         self._columns, self._before = None, 0   # what waits, and how many of its rows were in a core already
 
     def add(self, instants, connected):
@@ -82,6 +89,10 @@ class _Cutter:
         x, xd, residual = _states(self._map, sampled.pop('positions'), sampled.pop('velocities'), sampled)
         columns = {'t': instants / SECOND, 'x': x, 'xd': xd, 'residual': residual, **sampled}
         good = np.isfinite(x).all(axis=1)
+        if self._failed is None and not good.all():
+            lacking = np.flatnonzero(~good)
+            measured = lacking[np.isfinite(columns['positions'][lacking]).all(axis=1)]
+            self._failed = columns['positions'][(measured if len(measured) else lacking)[0]]
         edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False]))))
         for first, last in edges.reshape(-1, 2):
             if first > 0:
@@ -90,6 +101,16 @@ class _Cutter:
             yield from self._full()
             if last < len(good):
                 yield from self.end()
+
+    def why(self):
+        """Why there is no state at the first instant that has none."""
+        if self._failed is None:
+            return 'it is too short, or has too many gaps'
+        try:
+            self._map.state(self._failed)
+        except StateError as error:
+            return str(error)
+        return 'its joints are measured together too rarely'
 
     def _append(self, columns):
         self._columns = columns if self._columns is None else {
@@ -113,6 +134,7 @@ class _Cutter:
         self._columns, self._before = None, 0
 
     def _block(self, core, last):
+        self.count += 1
         cut = {name: None if values is None else values[:last].copy() for name, values in self._columns.items()}
         xd = cut['xd']
         # drivers that know no velocity say that it is zero

@@ -114,12 +114,12 @@ class _Seen:
 
     def __init__(self, source, topic):
         self.name, self.msgtype, self.count = topic
-        self._decoder, taken = Decoder(topic.msgtype), []
+        decoder, taken = Decoder(topic.msgtype), []
         for packet in source.packets((topic.name,)):
-            taken += self._decoder.decode(packet)
+            taken += decoder.decode(packet)
             if sum(len(rows.received) for rows in taken) >= min(SAMPLES, topic.count):
                 break
-        self._rows = taken
+        self._rows, self.bad = taken, decoder.bad
 
     @property
     def names(self):
@@ -242,6 +242,7 @@ class _Finder:
         """Say why topics whose type would fit are not used."""
         lines = [f'  {topic.name}: {readable(self._source.schemas[topic.name])}' for topic in self._source.topics
                  if self._source.schemas[topic.name].msgtype in FIELDS and topic.name not in self._seen and topic.count]
+        lines += [f'  {seen.name}: its messages contradict themselves' for seen in self._seen.values() if seen.bad]
         return '\nthese cannot be read:\n' + '\n'.join(lines) if lines else ''
 
     def efforts(self, states):

@@ -5,6 +5,7 @@ import numpy as np
 from .bags import SECOND
 
 BRIDGED = 3.0               # periods without a measurement that are interpolated over
+TOUCHING = 0.01             # periods by which an instant may miss a measurement at the end of a stretch
 CLOSEST, FURTHEST = 0.3, 3.0    # periods between neighbours, for a cubic through four of them
 OLDEST = SECOND             # ns that a value which is held may be old
 
@@ -78,9 +79,9 @@ def _interpolated(times, values, instants, period, out):
     place = np.clip(np.searchsorted(times, instants, side='right') - 1, 0, len(times) - 2)
     step = np.diff(times).astype(float)
     since = (instants - times[place]).astype(float)
-    near = ((step[place] <= BRIDGED * period) & (since >= 0) & (since <= step[place])) | (since == 0) \
-        | (since == step[place])
-    share = since / step[place]
+    before, after = np.abs(since) <= TOUCHING * period, np.abs(since - step[place]) <= TOUCHING * period
+    near = ((step[place] <= BRIDGED * period) & (since >= 0) & (since <= step[place])) | before | after
+    share = np.clip(since / step[place], 0.0, 1.0)
     out[near] = (values[place] + share[:, np.newaxis] * (values[place + 1] - values[place]))[near]
     even = (step >= CLOSEST * period) & (step <= FURTHEST * period)
     inner = np.clip(place, 1, max(len(times) - 3, 1))
