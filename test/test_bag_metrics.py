@@ -30,9 +30,10 @@ def random_prediction(rng, rows, start=0.0, core=None):
     xdd = rng.normal(0.0, 1.0, (rows, 4))
     return Prediction(
         t=t, x=np.tile([0.0, 0.3, 0.25, 0.4], (rows, 1)), xd=np.zeros((rows, 4)), xdd=xdd, v=np.zeros((rows, 4)),
-        effort=effort, effort_id=effort + rng.normal(100.0, 300.0, (rows, 4)), effort_id_frictionless=effort - 1e3,
-        xdd_fd=xdd + rng.normal(0.0, 0.1, (rows, 4)), regime=rng.integers(0, 5, (rows, 4)).astype(np.uint8),
-        residual=np.abs(rng.normal(0.0, 1e-3, rows)), core=core or slice(0, rows), period=PERIOD)
+        effort=effort, effort_rate=rng.normal(0.0, 1e3, (rows, 4)), effort_id=effort + rng.normal(1e2, 3e2, (rows, 4)),
+        effort_id_frictionless=effort - 1e3, xdd_fd=xdd + rng.normal(0.0, 0.1, (rows, 4)),
+        regime=rng.integers(0, 5, (rows, 4)).astype(np.uint8), residual=np.abs(rng.normal(0.0, 1e-3, rows)),
+        core=core or slice(0, rows), period=PERIOD)
 
 
 def accumulator(capacity=None):
@@ -95,6 +96,9 @@ def test_sums_of_a_long_bag_take_no_more_room_and_lose_nothing(rng, monkeypatch)
         for regime in (None, 2):
             assert found.metrics(kind, 1, regime).as_dict() == pytest.approx(whole.metrics(kind, 1, regime).as_dict())
     assert found.closure_residual()[:3] == pytest.approx(whole.closure_residual()[:3])
+    assert found.lag(2).estimate == pytest.approx(whole.lag(2).estimate)
+    assert found.interval(2).estimate == pytest.approx(whole.interval(2).estimate)
+    assert found.interval(2).estimate == pytest.approx(found.metrics(EFFORT, 2).nrmse)
     assert np.nansum(found.per_bin(EFFORT, 0)[:, 2]) == np.nansum(whole.per_bin(EFFORT, 0)[:, 2])
 
 
@@ -132,6 +136,20 @@ def test_a_known_delay_is_found_between_samples(late):
     for axis in range(1, 4):
         assert found.delay(axis).seconds == pytest.approx(late, abs=5e-4), axis
     assert math.isnan(accumulator_of_nothing().delay(1).seconds)
+
+
+@pytest.mark.parametrize('late', [0, 4])
+def test_a_delay_is_found_behind_the_noise_of_plain_sensors_too(late):
+    """8 ms, in 10 s; cross-correlation sees only the noise of accelerations there."""
+    block = demonstration(plain=True)
+    effort = np.vstack((block.effort[:1],) * late + (block.effort[:len(block.effort) - late],))
+    found = accumulator()
+    found.add(Predictor(crane(), oil()).predict(replace(block, effort=effort)))
+    for axis in range(1, 4):
+        lag = found.lag(axis, block=2)
+        assert lag.estimate == pytest.approx(1e-3 * 2 * late, abs=2.5e-3) and lag.high - lag.low < 12e-3
+        assert lag.low - 1e-3 <= 1e-3 * 2 * late <= lag.high + 1e-3
+    assert math.isnan(accumulator_of_nothing().lag(1).estimate)
 
 
 def accumulator_of_nothing():

@@ -61,7 +61,8 @@ def difference(first, second, statistic, block=BLOCK, resamples=RESAMPLES, seed=
 
 def rmse(totals):
     """Statistic of totals (..., 2): samples, sum of squares."""
-    return np.sqrt(totals[..., 1] / totals[..., 0])
+    with np.errstate(invalid='ignore'):     # of no samples nothing is known
+        return np.sqrt(totals[..., 1] / totals[..., 0])
 
 
 def mean(totals):

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from .alignment import DelayEstimator
+from .bootstrap import Interval, bootstrap, rmse
 from .energy import EnergyBalance
 from .prediction import REGIME_NAMES, REGIMES
 from .spectrum import ResidualSpectrum
@@ -19,6 +20,7 @@ KIND_NAMES = ('effort', 'effort_frictionless', 'acceleration')
 # columns of sums: e = measured - predicted, a = measured
 COUNT, E, E2, ABS_E, A, A2 = range(6)
 SUMS = 6
+LAG_SUMS = 5                        # samples, e, rate of a, e rate, rate^2
 LARGEST, LOW, HIGH = range(3)       # extremes: of |e|, of a
 MOST_BINS = 4096
 LEAST_RANGE = 0.05                  # of the capacity: an actuator that did less is judged by this much of it
@@ -72,8 +74,8 @@ class MetricsAccumulator:
         shape = len(KINDS), self.channels, len(REGIMES)
         self._sums = np.zeros((0, *shape, SUMS))
         self._extremes = np.zeros((0, *shape, 3))
-        self.closure = np.zeros(3)          # rows, sum of squares, largest disagreement of redundant joints
-        self._closure_bins = np.zeros((0, 3))
+        self._lags = np.zeros((0, len(self.actuators), LAG_SUMS))
+        self._closure = np.zeros((0, 3))        # rows, sum of squares, largest
         self.energy = EnergyBalance(mechanism)
         self.spectrum = ResidualSpectrum(len(self.actuators))
         self._delays = None
@@ -106,6 +108,8 @@ class MetricsAccumulator:
                 self._reduce(kind, channel, bins, of, measured[core, channel], predicted[core, channel])
         for axis, estimator in enumerate(self._delays):
             estimator.add(prediction.effort_id[core, axis], prediction.effort[core, axis])
+            self._add_lag(axis, bins, *(rows[core, axis] for rows in (prediction.effort, prediction.effort_id,
+                                                                      prediction.effort_rate)))
         self._add_closure(bins, prediction.residual[core])
         self.energy.add(prediction)
         self.spectrum.add(prediction)
@@ -118,26 +122,29 @@ class MetricsAccumulator:
         missing = int(bins[-1]) + 1 - len(self._sums)
         if missing > 0:
             missing = max(missing, min(len(self._sums) // 2, MOST_BINS - len(self._sums)))
-            fresh = np.zeros((missing, *self._extremes.shape[1:]))
-            fresh[..., LOW], fresh[..., HIGH] = np.inf, -np.inf
-            self._sums = np.concatenate((self._sums, np.zeros((missing, *self._sums.shape[1:]))))
-            self._extremes = np.concatenate((self._extremes, fresh))
-            self._closure_bins = np.concatenate((self._closure_bins, np.zeros((missing, 3))))
+            self._grow(missing)
         return bins
+
+    def _grow(self, count):
+        """Append empty bins."""
+        for name in ('_sums', '_extremes', '_lags', '_closure'):
+            bins = getattr(self, name)
+            setattr(self, name, np.concatenate((bins, np.zeros((count, *bins.shape[1:])))))
+        self._extremes[-count:, ..., LOW], self._extremes[-count:, ..., HIGH] = np.inf, -np.inf
 
     def _halve(self):
         """Make pairs of bins one."""
-        odd = len(self._sums) % 2
-        pad = [np.concatenate((part, part[-1:] * 0.0 if k != 1 else part[-1:])) if odd else part
-               for k, part in enumerate((self._sums, self._extremes, self._closure_bins))]
-        self._sums = pad[0][::2] + pad[0][1::2]
-        self._extremes = np.stack((
-            np.maximum(pad[1][::2, ..., LARGEST], pad[1][1::2, ..., LARGEST]),
-            np.minimum(pad[1][::2, ..., LOW], pad[1][1::2, ..., LOW]),
-            np.maximum(pad[1][::2, ..., HIGH], pad[1][1::2, ..., HIGH])), axis=-1)
-        largest = np.maximum(pad[2][::2, 2], pad[2][1::2, 2])
-        self._closure_bins = pad[2][::2] + pad[2][1::2]
-        self._closure_bins[:, 2] = largest
+        if len(self._sums) % 2:
+            self._grow(1)
+        self._sums, self._lags = (bins[::2] + bins[1::2] for bins in (self._sums, self._lags))
+        first, second = self._extremes[::2], self._extremes[1::2]
+        low = np.minimum(first, second)[..., LOW]
+        self._extremes = np.maximum(first, second)
+        self._extremes[..., LOW] = low
+        first, second = self._closure[::2], self._closure[1::2]
+        largest = np.maximum(first, second)[:, 2]
+        self._closure = first + second
+        self._closure[:, 2] = largest
         self.width *= 2.0
 
     def _reduce(self, kind, channel, bins, regime, measured, predicted):
@@ -160,12 +167,20 @@ class MetricsAccumulator:
         np.minimum.at(extremes[..., LOW], at, np.minimum.reduceat(measured, starts))
         np.maximum.at(extremes[..., HIGH], at, np.maximum.reduceat(measured, starts))
 
+    def _add_lag(self, axis, bins, measured, predicted, rate):
+        e = measured - predicted
+        known = np.isfinite(e) & np.isfinite(rate)
+        bins, e, rate = bins[known], e[known], rate[known]
+        for column, weights in enumerate((np.ones(len(e)), e, rate, e * rate, rate * rate)):
+            found = np.bincount(bins, weights)
+            self._lags[:len(found), axis, column] += found
+
     def _add_closure(self, bins, residual):
         known = np.isfinite(residual)
         bins, residual = bins[known], residual[known]
-        np.add.at(self._closure_bins, (bins, 0), 1.0)
-        np.add.at(self._closure_bins, (bins, 1), residual ** 2)
-        np.maximum.at(self._closure_bins[:, 2], bins, residual)
+        np.add.at(self._closure, (bins, 0), 1.0)
+        np.add.at(self._closure, (bins, 1), residual ** 2)
+        np.maximum.at(self._closure[:, 2], bins, residual)
 
     def scale(self, kind, channel):
         """Range by which errors are normalised, see `Metrics`."""
@@ -195,13 +210,28 @@ class MetricsAccumulator:
         """The `Delay` by which the measured effort of an actuator is later than the predicted one."""
         return self._delays[actuator].delay() if self._delays else None
 
+    def lag(self, actuator, **options):
+        """Return the `Interval` of s by which the measured effort is later than the predicted one.
+
+        From how its errors go with its rate, to first order, which needs less of a recording than `delay` where
+        sensors are noisy; a model that is wrong shows here, too.  options: of `bootstrap`.
+        """
+        sums = self._lags[:, actuator]
+        return bootstrap(sums[sums[:, 0] > 0.0], _lag, **options)
+
     def closure_residual(self):
         """(rows, rms, largest [m]) of the disagreement of redundant joints at rod eyes, and over time:
         (bins,) largest."""
-        bins = self._closure_bins
+        bins = self._closure
         count = bins[:, 0].sum()
         rms = math.sqrt(bins[:, 1].sum() / count) if count else math.nan
         return int(count), rms, float(bins[:, 2].max(initial=0.0)), bins[:, 2].copy()
+
+    def interval(self, actuator, kind=EFFORT, **options):
+        """Return the `Interval` of rmse / scale of a kind; options: of `bootstrap`."""
+        sums = self._sums[:, kind, actuator].sum(axis=1)[:, (COUNT, E2)]
+        found = bootstrap(sums[sums[:, 0] > 0.0], rmse, **options)
+        return Interval(*(value / self.scale(kind, actuator) for value in found))
 
     def per_bin(self, kind, channel):
         """(bins, 3) rmse, bias and samples of each bin, NaN where there are none: errors over time."""
@@ -217,6 +247,13 @@ class MetricsAccumulator:
             parts = {'all': self.metrics(kind, channel)}
             parts.update({label: self.metrics(kind, channel, regime) for regime, label in enumerate(REGIME_NAMES)})
             yield channel, name, parts
+
+
+def _lag(totals):
+    """Statistic of LAG_SUMS: - the slope of e over the rate."""
+    count, e, rate, product, square = np.moveaxis(totals, -1, 0)
+    with np.errstate(invalid='ignore', divide='ignore'):
+        return -(product - e * rate / count) / (square - rate ** 2 / count)
 
 
 def capacities(manipulator, hydraulics=None):

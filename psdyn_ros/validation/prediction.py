@@ -20,6 +20,7 @@ class Prediction:
     x, xd, xdd (N, dof) filtered: positions, velocities as recorded or differentiated, accelerations
     v          (N, actuators) velocities of the actuators
     effort     (N, actuators) measured; NaN where unknown
+    effort_rate  (N, actuators) its derivative
     effort_id  (N, actuators) inverse dynamics with friction
     effort_id_frictionless  (N, actuators)
     xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones are taken to be those that the motion
@@ -36,6 +37,7 @@ class Prediction:
     xdd: np.ndarray
     v: np.ndarray
     effort: np.ndarray
+    effort_rate: np.ndarray
     effort_id: np.ndarray
     effort_id_frictionless: np.ndarray
     xdd_fd: np.ndarray
@@ -98,18 +100,19 @@ class Predictor:
             xd, xdd = smooth(block.x, 1), smooth(block.x, 2)
         else:
             xd, xdd = smooth(block.xd), smooth(block.xd, 1)
-        effort = through_gaps(smooth, block.effort)
+        effort = [through_gaps(lambda values, order=order: smooth(values, order), block.effort) for order in (0, 1)]
         core = slice(max(block.core.start, smooth.half), min(block.core.stop, rows - smooth.half))
         if core.start >= core.stop:
             self.skipped += block.core.stop - block.core.start
             return None
         try:
-            return self._evaluate(block, x, xd, xdd, effort, core)
+            return self._evaluate(block, (x, xd, xdd), *effort, core)
         except StateError:
             self.skipped += core.stop - core.start
             return None
 
-    def _evaluate(self, block, x, xd, xdd, effort, core):
+    def _evaluate(self, block, motion, effort, effort_rate, core):
+        x, xd, xdd = motion
         v, positions = self._actuator_motion(x, xd)
         bare = self.mechanism.inverse_dynamics(x, xd, xdd)
         # measured efforts have lost the corners of friction to the filter
@@ -119,9 +122,9 @@ class Predictor:
         xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)
         xdd_fd[~known.any(axis=1)] = np.nan
         return Prediction(
-            t=block.t, x=x, xd=xd, xdd=xdd, v=v, effort=effort, effort_id=bare + friction, effort_id_frictionless=bare,
-            xdd_fd=xdd_fd, regime=self._regimes(positions, v, block.period), residual=block.residual, core=core,
-            period=block.period)
+            t=block.t, x=x, xd=xd, xdd=xdd, v=v, effort=effort, effort_rate=effort_rate, effort_id=bare + friction,
+            effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=self._regimes(positions, v, block.period),
+            residual=block.residual, core=core, period=block.period)
 
     def friction(self, x, xd, xdd, v, bare):
         """Return the friction (N, actuators) of states, positive against motion."""
