@@ -2,6 +2,8 @@
 
 import sys
 
+import patient_controller  # noqa: F401  a stall shall not be what ends it
+
 from psdyn_ros.nodes import controller, controller_outputs
 
 CYCLES = 50

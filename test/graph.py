@@ -1,5 +1,6 @@
 """A node of the test among nodes that run as processes of their own; everything waits by polling with a deadline."""
 
+import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,10 @@ import psdyn_ros
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.nodes.executor import make_executor
-from psdyn_ros.nodes.processes import NodeProcesses
+from psdyn_ros.nodes.processes import NodeProcesses, exported
 
 START_UP = 60.0         # s; a first run compiles
+TURN = 0.01             # s that the test waits for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 
 
@@ -33,8 +35,11 @@ class Graph:
 
     def start(self, name, *arguments, module=None):
         """Run psdyn_ros.nodes.<name> in the namespace, its diagnostics too."""
+        return self._run(name, f'psdyn_ros.nodes.{module or name}', *arguments)
+
+    def _run(self, name, module, *arguments):
         return self.processes.start(
-            name, f'psdyn_ros.nodes.{module or name}', '--ros-args', '-r', f'__ns:={self.namespace}',
+            name, module, '--ros-args', '-r', f'__ns:={self.namespace}',
             '-r', f'/diagnostics:={self.namespace}/diagnostics', '-p', 'report_rate:=20.0', *arguments)
 
     def start_controller(self, *arguments, machine='hiab_xs031', change=None):
@@ -43,8 +48,14 @@ class Graph:
         change  function that changes the safety declaration, a dictionary
         """
         urdf, safety = URDF / f'{machine}.urdf', self.declare_safety(machine, change)
-        return self.start('controller', '-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
-                          '-p', 'autostart:=true', '-p', 'emergency_stop:=none', '-p', 'overrun_share:=1.0', *arguments)
+        return self.start_patient('-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
+                                  '-p', 'autostart:=true', '-p', 'emergency_stop:=none', *arguments)
+
+    def start_patient(self, *arguments, module='patient_controller'):
+        """Run a controller that a stall of the computer does not stop; a module of these tests."""
+        path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parent), os.environ.get('PYTHONPATH')]))
+        with exported({'PYTHONPATH': path}):
+            return self._run('controller', module, '-p', 'overrun_share:=1.0', *arguments)
 
     def declare_safety(self, machine='hiab_xs031', change=None):
         """Path of a safety declaration for a busy computer."""
@@ -99,17 +110,18 @@ class Graph:
         while True:
             if each is not None:
                 each()
-            self._spin_once(timeout_sec=0.01)
+            self._spin_once(timeout_sec=TURN)
             value = condition()
             if value:
                 return value
             assert time.monotonic() < deadline, f'nothing within {seconds} s; diagnostics: {self.reports}'
 
     def through(self, seconds):
-        """Spin for so long."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            self._spin_once(timeout_sec=0.01)
+        """Spin for so long, and as often as without a stall."""
+        deadline, turns = time.monotonic() + seconds, 0
+        while time.monotonic() < deadline or turns < seconds / TURN:
+            self._spin_once(timeout_sec=TURN)
+            turns += 1
 
     def call(self, kind, service, request, each=None):
         """The response of a service; `each` is done in every turn meanwhile."""

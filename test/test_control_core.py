@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from control_rig import BAD_STATES, LOST, MS, RATE, SILENT, TARGET, Rig, T, jumped, nothing
+from control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -138,6 +138,37 @@ def test_velocities_that_disagree_by_half_of_what_is_allowed_refuse_activation_F
         rig.core.activate(rig.now, rig.ros_now)
     rig.ticks(40)
     rig.core.activate(rig.now, rig.ros_now)
+
+
+@pytest.mark.parametrize('share', (0.5, 1.1))
+def test_what_is_gone_for_its_probation_at_activation_does_not_speak_against_it(share):
+    rig = Rig('valve')
+    rig.ticks(3, pressures=False)
+    with pytest.raises(SafetyError, match='F18: no pressures came'):
+        rig.core.activate(rig.now, rig.ros_now)
+    rig.ticks(round(share * PROBATION * RATE))
+    if share < 1.0:
+        with pytest.raises(SafetyError, match='F01'):
+            rig.core.activate(rig.now, rig.ros_now)
+    else:
+        rig.core.activate(rig.now, rig.ros_now)
+        assert rig.tick().state is STANDBY
+
+
+def test_a_fault_that_left_it_inactive_can_be_reset_once_it_is_gone():
+    rig = Rig('valve').hold()
+    rig.pressed = True
+    rig.until(SAFE, 3)
+    rig.core.deactivate(rig.now)
+    rig.ticks(5)
+    assert rig.core.finished and rig.tick() is None
+    with pytest.raises(SafetyError, match='F36'):
+        rig.core.reset(rig.now)
+    rig.pressed = False
+    rig.ticks(2)
+    rig.core.reset(rig.now)
+    rig.core.activate(rig.now, rig.ros_now)
+    assert rig.tick().state is STANDBY
 
 
 def test_enabling_needs_activity_and_a_reference_needs_enabling():

@@ -95,8 +95,13 @@ class ControlCore:
         residual   m, by which redundant joints disagree
         positions  (m,) of the joints named to `inputs.checks.measure`, where there are more than needed
         """
-        return self.inputs.take_state(stamp, ros_now, now, x, xd, residual, self.drive.rate,
-                                      self.drive.mode is AT_SAFE, positions)
+        refused = self.inputs.take_state(stamp, ros_now, now, x, xd, residual, self.drive.rate,
+                                         self.drive.mode is AT_SAFE, positions)
+        if not self._giving and self.states.reasons:
+            # no cycle does it: what is over for its probation does not speak against activation or reset
+            self.inputs.watch()
+            self.states.step(self.inputs.clock)
+        return refused
 
     def reject_state(self, now, row, reason):
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""

@@ -47,6 +47,7 @@ from .trajectory_checks import TrajectoryChecks
 POLL = 1.0                  # s between two looks at who else publishes
 FLUSH = 0.01                # s between two lines of the log
 PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
+DELIVERY = 0.05             # s that receivers have to acknowledge the last output
 
 
 class Controller:
@@ -230,6 +231,9 @@ class Controller:
             now = time.monotonic_ns()
             self._cycle(now, (now - last) / SECOND)
             last = now
+        # a process that ends takes with it what its receivers do not have yet
+        with suppress(Exception):       # of a middleware that cannot tell
+            self._outputs.wait_for_receivers(DELIVERY)
         self._lines.flush_all()
         if not core.finished:
             self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
@@ -260,6 +264,8 @@ class Controller:
 
     def _reset(self, request, response):
         try:
+            if self._core is None:      # an executor still delivers what it has noticed before a clean-up
+                raise SafetyError(f'the node is {self._node.lifecycle}; configure it first')
             self._core.reset(time.monotonic_ns())
         except PsdynError as error:
             return self._answer(response, False, error)

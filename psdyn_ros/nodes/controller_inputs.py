@@ -73,6 +73,8 @@ class ControllerInputs:
     def destroy(self):
         """Listen to nothing any more."""
         for subscription in self._subscriptions:
+            # an executor still delivers what it has noticed already
+            subscription.callback = _pass_over
             self._node.destroy_subscription(subscription)
 
     def poll(self):
@@ -196,3 +198,7 @@ class ControllerInputs:
             self._core.report(time.monotonic_ns(), 'description_changed', Result.FAIL, f'another one came on {TOPIC}')
             self._node.get_logger().warning('another robot_description is passed over: it takes effect when the node '
                                             'is cleaned up and configured')
+
+
+def _pass_over(msg):
+    """Take no notice of a message."""

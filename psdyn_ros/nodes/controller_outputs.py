@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
@@ -56,6 +57,11 @@ class ControllerOutputs:
         """Publish nothing any more."""
         for publisher in self._publishers:
             self._node.destroy_publisher(publisher)
+
+    def wait_for_receivers(self, seconds):
+        """Wait until what was published last has been received, each topic at most for so long."""
+        for publisher in self._publishers:
+            publisher.wait_for_all_acked(Duration(seconds=seconds))
 
     def commands(self, output):
         """Publish the commands of an `Output` of the core."""
