@@ -10,7 +10,7 @@ import numpy as np
 
 from ..api.hydraulics import frictionless
 from ..kernels.records import BARREL, LINK
-from ..model.errors import ActuationError, UnknownNameError, did_you_mean
+from ..model.errors import ActuationError, StateError, UnknownNameError, did_you_mean
 
 PARAMETERS = ('m', 'mx', 'my', 'mz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 COUNT = len(PARAMETERS)
@@ -111,6 +111,18 @@ class Regressor:
         if self._direct:
             return np.eye(self.manipulator.dof)[None]
         return np.array([self.manipulator.actuator_map(row) for row in x])
+
+    def rates(self, x, xd):
+        """Return the rates (N, actuators) of the actuated joints; NaN where a loop does not close."""
+        if self._direct:
+            return np.array(xd)
+        rates = np.full((len(x), len(self.manipulator.actuators)), np.nan)
+        for row, (position, rate) in enumerate(zip(x, xd)):
+            try:
+                rates[row] = self.manipulator.actuator_map(position) @ rate
+            except StateError:
+                continue
+        return rates
 
 
 def parameters_of(inertial):
