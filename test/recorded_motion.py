@@ -6,8 +6,10 @@ import numpy as np
 
 from psdyn_ros.campaign import tracking_runs
 from psdyn_ros.control.laws import make_law
+from psdyn_ros.simulation.study import Readings, exact_readings
 from psdyn_ros.validation.blocks import Block
 from psdyn_ros.validation.prediction import Predictor
+from psdyn_ros.validation.simulated_bag import SimulatedBag
 
 PERIOD = 0.002
 MIDDLE, SWING = np.array([0.0, 0.3, 0.25, 0.4]), np.array([0.3, 0.1, 0.09, 0.2])
@@ -46,27 +48,46 @@ def exact_block(seconds=10.0, start=0.0, recorded_velocity=True, hydraulics=True
     return block_of(t, x, xd if recorded_velocity else None, effort)
 
 
-@cache
-def demonstration(payload=0.0, plain=False, seconds=10.0, drift=0.0):
-    """The crane on its oil under control, as a block; sensors exact, or those of a plain machine.
+def controlled(payload=0.0, plain=False, seconds=10.0, drift=0.0, late=0):
+    """Yield (plant, x, xd, pressures) every period of the crane on its oil under control, as sensors see it.
 
     payload  kg that the machine carries and the model does not know of
-    drift    Pa/s of the sensor of chamber A of the tilt cylinder
+    plain    sensors of a plain machine; else exact ones
+    drift    Pa/s of the sensor of chamber A of the tilt cylinder, which only the recording sees
+    late     periods by which its pressures come later than they are stamped
     """
     waypoints = tracking_runs.REFERENCES['demonstration']()
     plant = tracking_runs.plant_for(waypoints.positions[0], payload=payload)
     law = make_law('valve_computed_torque', crane(), oil(), period=PERIOD)
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, 0.0)
-    sensors, rows = tracking_runs.PlainSensors(), []
+    sensors, history = tracking_runs.PlainSensors(), []
     for k in range(round(seconds / PERIOD)):
-        measured = sensors.read(plant) if plain else (plant.x.copy(), plant.xd.copy(), plant.fluid[:, :2].copy())
-        rows.append((*measured, plant.force[0]))
-        plant.step(law.update(k * PERIOD, *measured), PERIOD)
+        x, xd, pressures = (sensors.read(plant) if plain else
+                            (plant.x.copy(), plant.xd.copy(), plant.fluid[:, :2].copy()))
+        history.append(pressures)
+        seen = history[max(k - late, 0)].copy()
+        seen[1, 0] += drift * k * PERIOD
+        yield plant, x, xd, seen
+        plant.step(law.update(k * PERIOD, x, xd, pressures), PERIOD)
         assert not plant.fault
+
+
+@cache
+def demonstration(payload=0.0, plain=False, seconds=10.0):
+    """The same as a block."""
+    rows = [(x, xd, pressures, plant.force[0]) for plant, x, xd, pressures in controlled(payload, plain, seconds)]
     x, xd, pressures, slew = (np.array(column) for column in zip(*rows))
-    t = PERIOD * np.arange(len(x))
-    pressures[:, 1, 0] += drift * t
     effort = np.column_stack([slew] + [one.area_a * pressures[:, k, 0] - one.area_b * pressures[:, k, 1]
                                        for k, one in enumerate(oil().cylinders.values())])
-    return block_of(t, x, xd, effort, pressures)
+    return block_of(PERIOD * np.arange(len(x)), x, xd, effort, pressures)
+
+
+def write_demonstration(path, seconds=10.0, **what):
+    """A bag of it, as the simulator writes them."""
+    with SimulatedBag(path, tuple(oil().cylinders)) as bag:
+        for plant, x, xd, pressures in controlled(seconds=seconds, **what):
+            exact = exact_readings(plant)
+            names, position, velocity, _ = crane().joint_state(x, xd)
+            bag.write(plant, Readings(tuple(names), position, velocity, exact.effort, pressures), exact)
+    return path

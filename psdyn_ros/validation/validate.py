@@ -1,0 +1,171 @@
+"""Does the model tell the truth about a recorded machine?  A bag and a URDF in, a verdict out.
+
+    python3 -m psdyn_ros.validation.validate BAG --urdf FILE [--config YAML] [--hydraulics YAML] [--output DIR]
+
+Exit codes: 0 pass, 1 fail, 2 unusable, 3 pass on partial input.
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from ..api.load import load
+from ..api.manipulator import Manipulator
+from ..model.errors import ModelError, PsdynError
+from ..model.hydraulics import read_hydraulics
+from ..model.locate import find_config, find_machine
+from .bag_source import open_bag
+from .blocks import OVERLAP, ROWS, blocks
+from .channels import Channels, find_topics
+from .metrics import MetricsAccumulator, capacities
+from .multistep import SimulationError
+from .prediction import Predictor
+from .quality import Quality
+from .tolerances import Settings, read_settings
+from .traces import Traces
+from .verdict import EXIT_CODES, INVALID, Verdict, judge
+
+UNUSABLE = EXIT_CODES[INVALID]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What came of a validation.
+
+    verdict     `Verdict`, with `exit_code` and `text`
+    metrics     `MetricsAccumulator` with everything that was summed up
+    simulation  tuple of `HorizonError`
+    traces      `Traces` to be drawn
+    quality     `Quality` of the data
+    channels    which topics were used
+    settings    what was tolerated
+    predictor   the model, its filter and regimes
+    bag         path
+    duration    s that were recorded
+    """
+
+    verdict: Verdict
+    metrics: MetricsAccumulator
+    simulation: tuple
+    traces: Traces
+    quality: Quality
+    channels: Channels
+    settings: Settings
+    predictor: Predictor
+    bag: Path
+    duration: float
+
+    @property
+    def manipulator(self):
+        """The model."""
+        return self.predictor.manipulator
+
+
+def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=None, initial=None, rows=ROWS, quiet=True):
+    """Hold a recording against a model; returns a `Validation`.
+
+    bag         folder or file, MCAP or SQLite
+    urdf        file, name of a machine of the package, or a `Manipulator`
+    hydraulics  YAML file or `Hydraulics`; '' for none, None for that of the machine of the package, where it has one
+    config      YAML file or text as `tolerances.read_settings` takes them, or None for the defaults
+    output      folder for report.html, its pictures, validation.json, metrics.csv, seconds.csv and spectrum.csv; it may
+                exist, and these files are replaced; None writes nothing
+    topics      {'states', 'efforts', 'pressures', 'commands', 'reference': topic}, beside those of the config
+    initial     {joint: position}, see `load`
+    rows        of a block
+    quiet       no progress bar
+
+    Reads the bag once, beside the beginning of each topic, with memory that does not grow with it.  Raises BagError
+    where it cannot be read or is of another machine, ModelError for files that do not fit.
+    """
+    manipulator, hydraulics = read_model(urdf, hydraulics, initial)
+    settings = read_settings(config, manipulator.actuators)
+    with open_bag(bag) as source:
+        channels = find_topics(source, manipulator, {**settings.topics, **(topics or {})})
+        smooth = settings.filter.make(channels.period)
+        predictor = Predictor(manipulator, hydraulics, smooth)
+        quality = Quality(channels, manipulator, hydraulics)
+        metrics = MetricsAccumulator(manipulator, predictor.mechanism, capacities(manipulator, hydraulics))
+        simulation, traces = SimulationError(predictor), Traces()
+        overlap = max(OVERLAP, smooth.half * channels.period)
+        with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
+                  bar_format='{desc}{bar} {n:.0f} %') as bar:
+            for block in blocks(source, channels, manipulator, hydraulics, rows=rows, overlap_s=overlap,
+                                quality=quality, delays=settings.delays):
+                prediction = predictor.predict(block)
+                if prediction is not None:
+                    metrics.add(prediction)
+                    simulation.add(prediction)
+                    traces.add(prediction)
+                bar.update(100.0 * source.progress - bar.n)
+        verdict = judge(metrics, quality, source, settings, period=channels.period, skipped=predictor.skipped)
+        found = Validation(verdict, metrics, simulation.errors(), traces, quality, channels, settings, predictor,
+                           Path(source.path), (source.end_ns - source.start_ns) * 1e-9)
+    if output is not None:
+        # figures take a second to import
+        from .validation_report import write_outputs
+        write_outputs(output, found)
+    return found
+
+
+def read_model(urdf, hydraulics=None, initial=None):
+    """(Manipulator, Hydraulics or None), as `validate` takes them."""
+    manipulator = urdf if isinstance(urdf, Manipulator) else load(find_machine(urdf), initial=initial)
+    if hydraulics is None and isinstance(urdf, (str, Path)) and not Path(urdf).is_file():
+        hydraulics = find_config(f'{urdf}_hydraulics.yaml')
+    if isinstance(hydraulics, (str, Path)) and hydraulics:
+        hydraulics = read_hydraulics(hydraulics, manipulator.actuators)
+    return manipulator, hydraulics or None
+
+
+def main(arguments=None):
+    """Run from the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog='psdyn_ros.validation.validate', description=__doc__.split('\n')[0])
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))
+
+
+def add_arguments(parser):
+    """Add what `run` needs to an argument parser."""
+    parser.add_argument('bag', metavar='BAG', help='folder or file, MCAP or SQLite')
+    parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
+    parser.add_argument('--config', metavar='FILE', help='YAML file of tolerances, filter and topics')
+    parser.add_argument('--hydraulics', metavar='FILE',
+                        help="YAML file; '' for none (default: that of a machine of the package)")
+    parser.add_argument('--output', metavar='DIR', help='folder for the report, JSON and CSV files')
+    parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
+                        help='states, efforts, pressures, commands or reference; more than once for more')
+
+
+def run(options):
+    """Validate as the options of `add_arguments` say, print a table; returns the exit code."""
+    from .validation_tables import summary
+
+    try:
+        found = validate(options.bag, options.urdf, hydraulics=options.hydraulics, config=options.config,
+                         output=options.output, topics=_topics(options.topic), quiet=False)
+    except (PsdynError, OSError) as error:
+        print(f'{INVALID}: {error}', file=sys.stderr)
+        return UNUSABLE
+    print(summary(found))
+    if options.output:
+        print(f'\nreport: {Path(options.output) / "report.html"}')
+    return found.verdict.exit_code
+
+
+def _topics(entries):
+    """{what: topic or list of topics} of 'what=topic'."""
+    found = {}
+    for entry in entries:
+        what, equals, topic = entry.partition('=')
+        if not (what and equals and topic):
+            raise ModelError(f"--topic '{entry}': expected WHAT=TOPIC")
+        found.setdefault(what, []).append(topic)
+    return {what: given[0] if len(given) == 1 else given for what, given in found.items()}
+
+
+if __name__ == '__main__':
+    sys.exit(main())
