@@ -18,7 +18,7 @@ from pathlib import Path
 from ..api.load import load
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
-from .bag_mutations import Mutator
+from .bag_mutations import Mutator, bombs
 from .bag_source import open_bag
 from .bags import BagError
 from .blocks import blocks
@@ -87,6 +87,7 @@ def campaign(count, seed=0, judge=read_through, good=(WHOLE,), first=0, progress
     """
     manipulator = load(find_machine(MACHINE))
     machine = manipulator, read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
+    bombs()     # made once, for all processes
     report, done = Report(), first
     with tempfile.TemporaryDirectory(prefix='psdyn_bags_') as folder:
         while done < first + count:

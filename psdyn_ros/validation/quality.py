@@ -261,7 +261,8 @@ def _of_signal(name, signal):
                           f'{spans[0].start:.3f} to {spans[0].end:.3f} s')
     if signal.spikes:
         yield Finding(WARNING, name, f'{signal.spikes} spikes, the largest {signal.largest_spike:.3g}')
-    if signal.missing:
+    # of what is never measured there is nothing to say
+    if 0 < signal.missing < signal.samples:
         yield Finding(NOTE, name, f'{signal.missing} of {signal.samples} values are not finite')
 
 

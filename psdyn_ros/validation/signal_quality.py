@@ -7,7 +7,7 @@ import numpy as np
 FROZEN = 0.1                # s of the same bits from which a signal may be frozen
 FEWEST = 20                 # samples of it
 MOST_SPANS = 64             # that are kept, the longest
-NOISY = 0.5                 # share of samples that differ from the one before, from which none repeats by chance
+NOISY = 0.5                 # share of samples that must differ from the one before, to look for noise in them
 MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a frozen joint would have moved
 OUTSTANDING = 20.0          # times the usual second difference that a spike has
 CLIPPED = 5                 # samples in a row at the very end of the range
@@ -32,10 +32,11 @@ class SignalQuality:
         self._floor = floor
         self.samples = self.missing = self.spikes = 0
         self._skipped = 0                   # samples left out of the tail
+        self._usual = None                  # second difference of the last piece
         self.low, self.high = np.inf, -np.inf
         self.largest_spike = 0.0
-        self._changes = 0
-        self._tail = np.empty((3, 0))       # times, values, evidence of the run that goes on, two samples before it
+        self._pieces = np.zeros(2, dtype=int)   # that say whether there is noise, and of them those that say so
+        self._tail = np.empty((3, 0))       # times, values, moved of the run that goes on, and two samples before
         self._runs = []                     # (s start, s end, samples, value, moved meanwhile, abrupt)
 
     def add(self, times, values, moved):
@@ -50,28 +51,40 @@ class SignalQuality:
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
         fresh = self._tail.shape[1]
         times, values, moved = (np.concatenate(pair) for pair in zip(self._tail, (times, values, moved)))
-        self._find_spikes(times, values, max(fresh - 1, 1))
+        self._find_spikes(values, max(fresh - 1, 1), len(values) - 1)
+        self._look_for_noise(values[fresh:])
         self._find_runs(times, values, moved, fresh)
 
-    def _find_spikes(self, times, values, first):
-        """Samples that both neighbours contradict; the first of the piece and those before were looked at."""
-        if len(values) < 5:
+    def _find_spikes(self, values, first, last):
+        """Count samples that both neighbours contradict, from the first on and before the last."""
+        if last <= first:
             return
         rise = np.diff(values)
         off = values[1:-1] - 0.5 * (values[:-2] + values[2:])
-        usual = 1.4826 * np.median(np.abs(off))
-        found = (np.abs(off) > max(OUTSTANDING * usual, self._floor)) & (rise[:-1] * rise[1:] < 0)
-        # a spike makes its neighbours stand out the other way, by half
-        found[1:] &= np.abs(off[1:]) >= np.abs(off[:-1])
-        found[:-1] &= np.abs(off[:-1]) > np.abs(off[1:])
-        found = found[first - 1:]
-        if found.any():
-            self.spikes += int(found.sum())
-            self.largest_spike = max(self.largest_spike, float(np.abs(off[first - 1:][found]).max()))
+        if last - first >= FEWEST or self._usual is None:
+            self._usual = 1.4826 * float(np.median(np.abs(off)))
+        found = (np.abs(off) > max(OUTSTANDING * self._usual, self._floor)) & (rise[:-1] * rise[1:] < 0)
+        # its neighbours stand out too, but on one side of them only
+        found &= np.minimum(np.abs(rise[:-1]), np.abs(rise[1:])) > 0.5 * np.abs(off)
+        found = np.flatnonzero(found[first - 1:last - 1]) + first - 1
+        if len(found):
+            self.spikes += len(found)
+            self.largest_spike = max(self.largest_spike, float(np.abs(off[found]).max()))
+
+    def _look_for_noise(self, values):
+        """Note whether samples scatter, such that never two are the same by chance."""
+        rise = np.diff(values)
+        changing = rise[rise != 0]
+        if len(changing) < max(FEWEST, NOISY * len(rise)):
+            return
+        steps = changing / np.abs(changing).min()
+        quantised = np.abs(steps - np.rint(steps)).max() < 1e-3
+        # of a smooth signal each difference is far smaller than that before
+        second, third = np.diff(changing), np.diff(changing, 2)
+        self._pieces += 1, not quantised and np.median(np.abs(third)) > np.median(np.abs(second))
 
     def _find_runs(self, times, values, moved, fresh):
         changes = np.flatnonzero(values[1:] != values[:-1]) + 1
-        self._changes += int((changes >= max(fresh, 1)).sum())
         starts = np.concatenate(([0], changes))
         ends = np.concatenate((changes, [len(values)]))
         counts = ends - starts
@@ -113,8 +126,8 @@ class SignalQuality:
 
     @property
     def noisy(self):
-        """Whether nearly every sample differs from the one before."""
-        return self._changes > NOISY * max(self.samples - self.missing, 1)
+        """Whether it scatters, so that the same bits again and again are no rest."""
+        return bool(2 * self._pieces[1] > self._pieces[0])
 
     @property
     def frozen(self):

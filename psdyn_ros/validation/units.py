@@ -105,7 +105,7 @@ class Units:
 
 
 def _unit(reached, most, units):
-    """The unit in which what was reached would be as much as is usual, '' where it is so already."""
+    """The units in which what was reached would be as much as is usual, '' where it is so already."""
     if not reached or LEAST <= reached / most <= MOST:
         return ''
-    return next((name for factor, name in units if RANGE[0] <= factor * reached / most <= RANGE[1]), '')
+    return ' or '.join(name for factor, name in units if RANGE[0] <= factor * reached / most <= RANGE[1])
