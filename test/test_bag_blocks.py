@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.load import load
+from psdyn_ros.model.errors import ShapeError
 from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.validation.alignment import DelayEstimator, estimate_delay, topic_delays
@@ -182,6 +183,29 @@ def test_any_sufficient_joints_will_do(tmp_path, crane, swing, measured):
     assert block.xd is None and np.isnan(block.effort).all()
 
 
+def test_states_of_many_rows_are_those_of_each(crane, rng):
+    names = ('slew', 'lift_boom', 'lift_cylinder', 'tilt_cylinder', 'telescope')
+    rows = [crane.joint_state(crane.initial_position + 0.05 * rng.standard_normal(4), rng.standard_normal(4))
+            for _ in range(20)]
+    columns = [crane.joints.index(name) for name in names]
+    position, velocity = (np.array([row[k][columns] for row in rows]) for k in (1, 2))
+    position += 1e-4 * rng.standard_normal(position.shape)
+    position[3, 1], position[4, 2] = np.nan, 50.0
+    each = crane.joint_map(names)
+    x, xd, residual = each.states(position, velocity)
+    for k in range(20):
+        if k in (3, 4):
+            assert np.isnan(x[k]).all() and np.isnan(residual[k])
+            continue
+        one = each.state(position[k], velocity[k])
+        np.testing.assert_array_equal(x[k], one[0])
+        np.testing.assert_array_equal(xd[k], one[1])
+        assert residual[k] == one[2]
+    assert each.states(position)[1] is None
+    with pytest.raises(ShapeError, match=r'expected \(N, 5\)'):
+        each.states(position[:, :4])
+
+
 def test_joints_that_fix_no_state_are_said_to(tmp_path, crane, hydraulics, swing):
     times, positions, _ = (one[:100] for one in swing)
     names = ('slew', 'lift_boom', 'tilt_barrel', 'telescope')
@@ -268,8 +292,12 @@ def test_pressures_of_a_topic_for_each_port(tmp_path, crane, hydraulics, swing):
             streams.append([(topic, BEGIN + round(t * SECOND) + 300_000, cases.fluid_pressure(
                 BEGIN + round(t * SECOND), value + ATMOSPHERE, name)) for t, value in zip(slow, rows[:, k, j])])
     path = cases.write(tmp_path / 'a.mcap', cases.state_messages(crane, times, positions), *streams, kinds=kinds)
-    channels, (block,), _ = collect(path, crane, hydraulics)
+    with open_bag(path) as source:
+        channels = find_topics(source, crane)
+        quality = Quality(channels, crane, hydraulics)
+        block, = blocks(source, channels, crane, hydraulics, quality=quality)
     assert len(channels.ports) == 6 and channels.telemetry == ''
+    assert quality.findings() == [] and quality.signals['tilt_cylinder.pressure_b'].samples == 400
     there = block.t - block.t[0] <= slow[-1]
     np.testing.assert_allclose(block.pressures[there], pressures(times[there]), atol=2e3)
     assert np.isnan(block.pressures[~there]).all()
@@ -289,6 +317,7 @@ def test_commands_are_held(tmp_path, crane, swing):
     path = cases.write(tmp_path / 'a.mcap', cases.state_messages(crane, times, positions), commands,
                        kinds={'/c/commands': JOINT_STATE})
     _, (block,), _ = collect(path, crane)
+    assert np.isnan(block.effort).all()
     k = np.arange(2000) // 50
     np.testing.assert_array_equal(block.command, np.column_stack((5.0 * k, k, k, k)))
 

@@ -21,7 +21,7 @@ class Block:
     x          (N, dof) coordinates of the machine
     xd         (N, dof) as recorded; None where velocities were not
     residual   (N,) largest disagreement of redundant joints at a rod eye [m]
-    effort     (N, actuators) measured: JointState.effort, or p_A A_A - p_B A_B; NaN where unknown
+    effort     (N, actuators) measured: JointState.effort, or p_A A_A - p_B A_B; NaN where unknown, or zero all along
     pressures  (N, cylinders, 2) gauge [Pa], in the order of the hydraulics; None where there are none
     command    (N, actuators) as recorded, NaN where unknown; None where there is none
     core       the rows that no other block has; the others overlap, for filters
@@ -140,6 +140,8 @@ class _Cutter:
         # drivers that know no velocity say that it is zero
         if xd is None or not np.isfinite(xd).all() or not xd.any() and np.ptp(cut['x'], axis=0).any():
             cut['xd'] = None
+        # nor of an effort that they do not measure
+        cut['effort'][:, ~cut['effort'].any(axis=0)] = np.nan
         return Block(core=core, joints=self._joints, period=self._streams.period / SECOND, **cut)
 
 
