@@ -59,7 +59,8 @@ def test_pressures_that_are_late_are_found_out_by_the_model(tmp_path):
         ns = BEGIN + round((t + 0.008) * SECOND)
         rows = [((force[k, crane.actuators.index(name)] + 5e6 * one.area_b) / one.area_a, 5e6, 0.0, ns / SECOND)
                 for name, one in hydraulics.cylinders.items()]
-        messages.append((TELEMETRY, ns + 200_000, cases.labelled(rows, names, ('pressure_a', 'pressure_b', 'flow_a', 'stamp'))))
+        messages.append((TELEMETRY, ns + 200_000, cases.labelled(
+            rows, names, ('pressure_a', 'pressure_b', 'flow_a', 'stamp'))))
     path = cases.write(tmp_path / 'a.mcap', cases.state_messages(crane, times, positions), messages)
     with open_bag(path) as source:
         channels = find_topics(source, crane)
