@@ -41,6 +41,7 @@ class ControllerOutputs:
         self._state = LabelledArrayWriter(('control',), STATE)
         self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
         self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
+        self._whole = _CommandWriter(self._names, self._modes, np.ones(len(self._names), dtype=bool))
         overrides = QoSOverridingOptions.with_default_policies()
         self._publishers = [
             node.create_publisher(JointState, '~/joint_commands', COMMANDS, qos_overriding_options=overrides),
@@ -66,6 +67,12 @@ class ControllerOutputs:
     def commands(self, output):
         """Publish the commands of an `Output` of the core."""
         command, stamp = output.command, output.stamp
+        if output.valid:                # it passed the gate, so none is left out
+            self._publish_joints(self._whole.fill(command, stamp))
+            if self._ordered:
+                self._commands.values[:] = command
+                self._publish_commands(self._commands.message)
+            return
         given = command == command      # not NaN
         key = given.tobytes()
         writer = self._writers.get(key)
@@ -105,7 +112,9 @@ class _CommandWriter:
             rows = [row for row, of_row in enumerate(fields) if of_row == field]
             view = getattr(self._writer, field)
             view[:] = math.nan
-            self._places.append((view, rows, places[rows]))
+            # quicker than lists of places
+            whole = len(rows) == len(names)
+            self._places.append((view, slice(None), slice(None)) if whole else (view, rows, places[rows]))
 
     def fill(self, command, stamp):
         """The message of a command (actuators,) with this stamp [ns]."""

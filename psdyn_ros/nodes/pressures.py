@@ -36,15 +36,17 @@ class TelemetryReader:
         if labels != known:
             places = self._places(labels)
             self._last = labels, places
-        rows, columns, shape = places
-        if len(msg.data) != shape[0] * shape[1]:
-            raise MessageError(f'data has {len(msg.data)} entries, expected {shape[0]} x {shape[1]} as labelled')
-        values = np.frombuffer(msg.data).reshape(shape)[rows, columns]
-        if not math.isfinite(values.sum()):
+        places, shape = places
+        data = msg.data
+        if len(data) != shape[0] * shape[1]:
+            raise MessageError(f'data has {len(data)} entries, expected {shape[0]} x {shape[1]} as labelled')
+        # of so few numbers Python is quicker than NumPy
+        chambers, supplies, stamps = ([data[i] for i in part] for part in places)
+        if not math.isfinite(sum(chambers) + sum(supplies) + sum(stamps)):
             raise MessageError('pressures or their stamp are not finite')
-        _check_range(values[:, :3])
+        _check_range(min(*chambers, *supplies), max(*chambers, *supplies))
         # the oldest and the lowest of all that is said
-        return round(float(values[:, 3].min()) * SECOND), values[:, :2].copy(), float(values[:, 2].min())
+        return round(min(stamps) * SECOND), np.array(chambers).reshape(-1, 2), min(supplies)
 
     def _places(self, labels):
         if len(labels) != 2:
@@ -55,8 +57,11 @@ class TelemetryReader:
                 if names.count(name) != 1:
                     raise MessageError(f"{what} '{name}' is labelled {names.count(name)} times, expected once"
                                        f'{did_you_mean(name, [n for n in names if n != name])}')
-        return (np.array([[rows.index(name)] for name in self._cylinders]),
-                np.array([[columns.index(name) for name in WANTED]]), (len(rows), len(columns)))
+        first = [rows.index(name) * len(columns) for name in self._cylinders]
+        a, b, supply, stamp = (columns.index(name) for name in WANTED)
+        places = [row + column for row in first for column in (a, b)], [row + supply for row in first], [
+            row + stamp for row in first]
+        return places, (len(rows), len(columns))
 
 
 class PressureInputs:
@@ -94,15 +99,15 @@ class PressureInputs:
 
     def _on_port(self, row, column):
         def take(msg):
-            gauge = np.array([msg.fluid_pressure - ATMOSPHERE])
+            gauge = msg.fluid_pressure - ATMOSPHERE
             try:
-                if not math.isfinite(gauge[0]):
+                if not math.isfinite(gauge):
                     raise MessageError('the pressure is not finite')
-                _check_range(gauge)
+                _check_range(gauge, gauge)
             except MessageError as error:
                 self._reject(error)
                 return
-            self._values[row, column], self._stamps[row, column] = gauge[0], stamp_to_ns(msg.header.stamp)
+            self._values[row, column], self._stamps[row, column] = gauge, stamp_to_ns(msg.header.stamp)
             # together they are as old as the oldest of them, which is 0 until all have come
             oldest = int(self._stamps.min())
             if oldest > self._told:
@@ -111,6 +116,6 @@ class PressureInputs:
         return take
 
 
-def _check_range(values):
-    if values.min() < -1.01 * ATMOSPHERE or values.max() > MOST:
-        raise MessageError(f'a gauge pressure between {values.min():.4g} and {values.max():.4g} Pa is absurd')
+def _check_range(least, most):
+    if least < -1.01 * ATMOSPHERE or most > MOST:
+        raise MessageError(f'a gauge pressure between {least:.4g} and {most:.4g} Pa is absurd')
