@@ -5,6 +5,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -14,10 +15,12 @@ from std_srvs.srv import SetBool, Trigger
 
 import psdyn_ros
 from psdyn_ros.model.locate import find_config
+from psdyn_ros.nodes.conversions import SECOND, stamp_to_ns
 from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses, exported
 
+CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 60.0         # s; a first run compiles
 TURN = 0.01             # s that the test waits for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
@@ -139,6 +142,17 @@ class Graph:
         """(level, summary, values) of the last diagnostics of a part such as 'controller: control'."""
         status = self.reports.get(part, DiagnosticStatus())
         return status.level, status.message, {pair.key: pair.value for pair in status.values}
+
+    def assert_on_grid(self, states, period):
+        """Stamps of a simulator are whole periods [s] apart, but where a stall of the computer lost time."""
+        stamps = np.array([stamp_to_ns(msg.header.stamp) for msg in states])
+        steps = np.diff(stamps) / (period * SECOND)
+        assert (steps > 0).all()
+        off = steps[np.abs(steps - np.round(steps)) > 1e-6]
+        # it makes up for shorter ones
+        assert (off * period > CATCH_UP).all()
+        if off.size:
+            self.until(lambda: float(self.report('simulator: plant')[2].get('lost time [s]', 0.0)) > 0.0)
 
     def _keep_report(self, msg):
         for status in msg.status:

@@ -210,7 +210,7 @@ def test_a_parameter_that_is_not_live_is_refused(controlled):
 def simulated(tmp_path_factory):
     with graph(tmp_path_factory.mktemp('simulator'), '/plant') as g:
         g.start('simulator', *MACHINE)
-        g.states = g.listen(JointState, 'joint_states')
+        g.states = g.listen(JointState, 'joint_states', qos=1000)
         g.named = g.publisher(JointState, 'simulator/joint_commands', 1)
         g.ordered = g.publisher(Float64MultiArray, 'simulator/commands', 1)
         g.until(lambda: g.states and g.reports, START_UP)
@@ -233,17 +233,18 @@ def test_the_plant_is_held_until_commands_come(simulated, crane):
 
 
 def test_states_come_at_the_rate_with_stamps_on_its_grid(simulated):
-    del simulated.states[:]
-    simulated.until(lambda: len(simulated.states) >= 500)
-    stamps = np.array([stamp_of(msg) for msg in simulated.states])
-    steps = np.diff(stamps) / 2e6
-    assert (steps > 0).all()
-    off = np.abs(steps - np.round(steps)) > 1e-6
-    if off.any():
-        # a stall longer than max_catch_up shifts the grid, once, and is reported as time lost
-        assert off.sum() <= 2
-        simulated.until(lambda: float(simulated.report('simulator: plant')[2]['lost time [s]']) > 0.0)
-    assert (stamps[-1] - stamps[0]) / 2e6 == pytest.approx(len(stamps), rel=0.2)
+    states = simulated.states
+    del states[:]
+
+    def at_the_rate():
+        """Of the last states; a busy computer may let some be left out."""
+        if len(states) < 500:
+            return False
+        periods = (stamp_of(states[-1]) - stamp_of(states[-500])) / 2e6
+        return periods == pytest.approx(500, rel=0.2)
+
+    simulated.until(at_the_rate, 60.0)
+    simulated.assert_on_grid(states, 0.002)
 
 
 def assert_stays(graph, states):
