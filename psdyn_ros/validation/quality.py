@@ -124,7 +124,8 @@ class Quality:
             part = times[begin:begin + len(rows.received)]
             begin += len(rows.received)
             missing = np.zeros(len(part), dtype=bool)
-            for field in ('position', 'data', 'pressure'):
+            # a command says NaN of what it does not command
+            for field in ('position', 'data', 'pressure') if topic != self._channels.commands else ():
                 if field in rows.values:
                     missing |= ~np.isfinite(rows.values[field]).all(axis=1)
             self.topics[topic].add(part, rows.received, rows_stamps(rows), missing)

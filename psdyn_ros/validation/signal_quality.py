@@ -8,6 +8,7 @@ FROZEN = 0.1                # s of the same bits from which a signal may be froz
 FEWEST = 20                 # samples of it
 MOST_SPANS = 64             # that are kept, the longest
 NOISY = 0.5                 # share of samples that must differ from the one before, to look for noise in them
+REPEATS = 0.01              # share of samples that are the same as one neighbour, from which it is quantised
 MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a frozen joint would have moved
 OUTSTANDING = 20.0          # times the usual second difference that a spike has
 CLIPPED = 5                 # samples in a row at the very end of the range
@@ -78,7 +79,10 @@ class SignalQuality:
         if len(changing) < max(FEWEST, NOISY * len(rise)):
             return
         steps = changing / np.abs(changing).min()
-        quantised = np.abs(steps - np.rint(steps)).max() < 1e-3
+        # what is computed from a quantised signal has no steps of one size, but repeats now and then
+        still = rise == 0
+        repeats = (still[1:-1] & ~still[:-2] & ~still[2:]).sum()
+        quantised = np.abs(steps - np.rint(steps)).max() < 1e-3 or repeats > REPEATS * len(rise)
         # of a smooth signal each difference is far smaller than that before
         second, third = np.diff(changing), np.diff(changing, 2)
         self._pieces += 1, not quantised and np.median(np.abs(third)) > np.median(np.abs(second))
