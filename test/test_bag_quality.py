@@ -218,11 +218,10 @@ def test_efforts_in_kn_are_doubted(tmp_path, hydraulics, noisy, crane):
 # --- signals by themselves
 
 
-def fed(values, pieces, floor=1e-3, moved=None):
+def fed(values, pieces, floor=1e-3):
     signal, times = SignalQuality(floor), np.arange(len(values)) * 0.01
-    moved = np.zeros(len(values)) if moved is None else moved
     for part in np.array_split(np.arange(len(values)), pieces):
-        signal.add(times[part], values[part], moved[part])
+        signal.add(times[part], values[part])
     signal.finish()
     return signal
 

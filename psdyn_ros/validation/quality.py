@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..model.errors import StateError
 from .bags import SECOND
 from .channels import PRESSURES, array_columns, rows_stamps
 from .signal_quality import SignalQuality
@@ -109,7 +110,7 @@ class Quality:
 
     def __init__(self, channels, manipulator, hydraulics=None):
         self._channels, self._machine = channels, manipulator
-        self._types = {}
+        self._measured = {*channels.states, channels.telemetry, *channels.ports.values()}
         self.topics = {topic: TopicQuality(_or(channels.periods.get(topic), 1.0)) for topic in channels.topics}
         self.signals = {}
         self.units = Units(manipulator, hydraulics)
@@ -124,8 +125,8 @@ class Quality:
             part = times[begin:begin + len(rows.received)]
             begin += len(rows.received)
             missing = np.zeros(len(part), dtype=bool)
-            # a command says NaN of what it does not command
-            for field in ('position', 'data', 'pressure') if topic != self._channels.commands else ():
+            # of other topics NaN may mean that there is none, as in commands
+            for field in ('position', 'data', 'pressure') if topic in self._measured else ():
                 if field in rows.values:
                     missing |= ~np.isfinite(rows.values[field]).all(axis=1)
             self.topics[topic].add(part, rows.received, rows_stamps(rows), missing)
@@ -147,17 +148,16 @@ class Quality:
             return
         position, velocity = rows.values['position'], rows.values.get('velocity')
         known = [name for name in self._channels.joints if name in rows.names]
-        still = {}
+        ways = {}
         for name in known:
             column = rows.names.index(name)
             self.units.position(name, seconds, position[:, column], None if velocity is None else velocity[:, column])
-            still[name] = self._travel(name, seconds, None if velocity is None else velocity[:, column])
+            ways[name] = self._travel(name, seconds, None if velocity is None else velocity[:, column])
         for name in known:
-            moved = still[name]
-            for peer in self._peers.get(name, ()):
-                if peer in known:
-                    moved = moved + np.nan_to_num(position[:, rows.names.index(peer)])
-            self._add(f'{name}.position', 'position', seconds, position[:, rows.names.index(name)], moved)
+            peer = self._peers.get(name, '')
+            peer = peer if peer in known else None
+            self._add(f'{name}.position', 'position', seconds, position[:, rows.names.index(name)], ways[name],
+                      None if peer is None else position[:, rows.names.index(peer)])
 
     def _travel(self, name, seconds, velocity):
         """(n,) how far a joint has come, by its velocities."""
@@ -191,10 +191,12 @@ class Quality:
                     self._add(f'{name}.{label}', 'pressure', seconds, values)
                     self.units.pressure(values)
 
-    def _add(self, signal, kind, seconds, values, moved=None):
+    def _add(self, signal, kind, seconds, values, moved=None, peer=None):
         if signal not in self.signals:
-            self.signals[signal] = SignalQuality(FLOORS[kind])
-        self.signals[signal].add(seconds, values, np.zeros(len(values)) if moved is None else moved)
+            joint = signal.rpartition('.')[0]
+            follows = _follows(self._machine, self._peers[joint], joint) if peer is not None else None
+            self.signals[signal] = SignalQuality(FLOORS[kind], follows)
+        self.signals[signal].add(seconds, values, moved, peer)
 
     def finish(self, source, late):
         """Nothing more comes; late: {topic: rows that were dropped for not being later than those before}."""
@@ -240,11 +242,12 @@ class Quality:
 
 
 def _of_topic(topic, one):
+    zero = one.zero if one.zero > 1 else 0      # simulated time begins at zero
     for count, what in ((one.gaps, f'gaps of more than {GAP:g} periods, the longest {one.longest_gap:.3g} s'),
                         (one.out_of_order, 'messages out of order, left out'),
                         (one.repeated, 'messages with the stamp of the one before, left out'),
                         (one.future, f'messages stamped more than {FUTURE / 1e6:g} ms after they were received'),
-                        (one.absurd, 'messages with absurd stamps'), (one.zero, 'messages without a stamp'),
+                        (one.absurd, 'messages with absurd stamps'), (zero, 'messages without a stamp'),
                         (one.missing, 'messages with numbers that are not finite')):
         if count:
             yield Finding(WARNING if count > 1e-3 * one.messages or one.longest_gap > 1.0 else NOTE, topic,
@@ -268,15 +271,34 @@ def _of_signal(name, signal):
 
 
 def _peers(manipulator, joints):
-    """joint -> other measured joints of its loop: of one of them that moves the others cannot stand."""
+    """joint -> another measured joint of its loop, of which it must follow the motion."""
     peers = {}
     for module in manipulator.machine.modules:
         triangle = getattr(module, 'triangle', None)
         if triangle:
+            # of the barrel's angle two strokes may follow
             names = [one.name for one in (triangle.rod, triangle.boom, triangle.barrel) if one.name in joints]
-            for name in names:
-                peers[name] = [other for other in names if other != name]
+            peers.update((name, next(other for other in names if other != name)) for name in names
+                         if len(names) > 1 and (name != triangle.rod.name or triangle.boom.name in names))
     return peers
+
+
+def _follows(manipulator, peer, joint):
+    """A function of the position of one joint of a loop that gives that of another, NaN where there is none."""
+    at_rest = dict(zip(manipulator.joints, manipulator.joint_state(manipulator.initial_position)[1]))
+    triangles = [module.triangle for module in manipulator.machine.modules if getattr(module, 'triangle', None)]
+    rod = next(one.rod.name for one in triangles if peer in (one.rod.name, one.boom.name, one.barrel.name))
+    names = [peer if name == rod else name for name in manipulator.actuators]
+    measured = manipulator.joint_map(names)
+    place = manipulator.joints.index(joint)
+
+    def follow(position):
+        try:
+            x, _, _ = measured.state([position if name == peer else at_rest[name] for name in names])
+            return float(manipulator.joint_state(x)[1][place])
+        except StateError:
+            return np.nan
+    return follow
 
 
 def _parts(found, times):

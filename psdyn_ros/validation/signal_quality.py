@@ -1,6 +1,7 @@
 """What is wrong with a measured signal by itself: values that are not finite, stand still, stick out or are clipped."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ MOST_SPANS = 64             # that are kept, the longest
 NOISY = 0.5                 # share of samples that must differ from the one before, to look for noise in them
 REPEATS = 0.01              # share of samples that are the same as one neighbour, from which it is quantised
 MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a frozen joint would have moved
+STEPS = 10                  # and steps of the resolution
 OUTSTANDING = 20.0          # times the usual second difference that a spike has
 CLIPPED = 5                 # samples in a row at the very end of the range
 LEAST_CLIPPED = 20          # samples in all
@@ -23,38 +25,59 @@ class Span:
     end: float
 
 
+class _Run(NamedTuple):
+    """Equal values one after another: from when to when [s], what, how far it moved meanwhile by its velocities, where
+    its peer was at the begin and the end, and by how much it changed from sample to sample before."""
+
+    start: float
+    end: float
+    count: int
+    value: float
+    moved: float
+    peer: tuple
+    slope: float
+
+
 class SignalQuality:
     """One signal while it goes by.
 
-    floor  difference from its neighbours that is never a spike, in the unit of the signal
+    floor    difference from its neighbours that is never a spike, in the unit of the signal
+    follows  function of the position of a peer that gives the one that this signal must have then, or None
     """
 
-    def __init__(self, floor):
-        self._floor = floor
+    def __init__(self, floor, follows=None):
+        self._floor, self._follows = floor, follows
         self.samples = self.missing = self.spikes = 0
         self._skipped = 0                   # samples left out of the tail
         self._usual = None                  # second difference of the last piece
         self.low, self.high = np.inf, -np.inf
         self.largest_spike = 0.0
         self._pieces = np.zeros(2, dtype=int)   # that say whether there is noise, and of them those that say so
-        self._tail = np.empty((3, 0))       # times, values, moved of the run that goes on, and two samples before
-        self._runs = []                     # (s start, s end, samples, value, moved meanwhile, abrupt)
+        self._tail = np.empty((4, 0))       # times, values, moved, peer of the last run, and two samples before
+        self._runs = []
+        self._step = 0.0                    # smallest change, of a quantised signal
 
-    def add(self, times, values, moved):
-        """Add samples: times (n,) s, values (n,), and how far it moved since the start by another witness (n,)."""
+    def add(self, times, values, moved=None, peer=None):
+        """Add samples: times (n,) s, values (n,).
+
+        Other witnesses of whether it moved: how far it came since the start, by its velocity (n,), and the position of
+        what cannot move without it (n,).
+        """
+        moved, peer = (np.zeros(len(values)) if one is None else np.nan_to_num(one) for one in (moved, peer))
         finite = np.isfinite(values)
         self.samples += len(values)
         self.missing += int(len(values) - finite.sum())
         if not finite.all():
-            times, values, moved = times[finite], values[finite], moved[finite]
+            times, values, moved, peer = times[finite], values[finite], moved[finite], peer[finite]
         if not len(values):
             return
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
         fresh = self._tail.shape[1]
-        times, values, moved = (np.concatenate(pair) for pair in zip(self._tail, (times, values, moved)))
+        samples = np.concatenate((self._tail, [times, values, moved, peer]), axis=1)
+        values = samples[1]
         self._find_spikes(values, max(fresh - 1, 1), len(values) - 1)
         self._look_for_noise(values[fresh:])
-        self._find_runs(times, values, moved, fresh)
+        self._find_runs(samples)
 
     def _find_spikes(self, values, first, last):
         """Count samples that both neighbours contradict, from the first on and before the last."""
@@ -85,15 +108,17 @@ class SignalQuality:
         quantised = np.abs(steps - np.rint(steps)).max() < 1e-3 or repeats > REPEATS * len(rise)
         # of a smooth signal each difference is far smaller than that before
         second, third = np.diff(changing), np.diff(changing, 2)
+        self._step = max(self._step, float(np.abs(changing).min())) if quantised else self._step
         self._pieces += 1, not quantised and np.median(np.abs(third)) > np.median(np.abs(second))
 
-    def _find_runs(self, times, values, moved, fresh):
+    def _find_runs(self, samples):
+        values = samples[1]
         changes = np.flatnonzero(values[1:] != values[:-1]) + 1
         starts = np.concatenate(([0], changes))
         ends = np.concatenate((changes, [len(values)]))
         counts = ends - starts
         for k in np.flatnonzero((counts >= CLIPPED)[:-1]).tolist():
-            self._keep(times, values, moved, starts[k], ends[k])
+            self._keep(samples, starts[k], ends[k])
         begin = int(starts[-1])
         keep = max(begin - 2, 0)
         run = len(values) - begin
@@ -103,30 +128,34 @@ class SignalQuality:
             self._skipped += run - 1 - FEWEST
         else:
             kept = np.r_[keep:len(values)]
-        self._tail = np.vstack((times[kept], values[kept], moved[kept]))
+        self._tail = samples[:, kept]
 
-    def _keep(self, times, values, moved, first, last):
+    def _keep(self, samples, first, last):
         """Note a run of equal values that has ended, or ends with the recording."""
+        times, values, moved, peer = samples
         count = int(last - first) + self._skipped
         self._skipped = 0
         # it came at speed and stopped within one sample
         abrupt = bool(first >= 2 and abs(values[first - 1] - values[first - 2]) > 0
                       and abs(values[first] - values[first - 1]) > 0)
         slope = abs(values[first - 1] - values[first - 2]) if abrupt else 0.0
-        self._runs.append((float(times[first]), float(times[last - 1]), count, float(values[first]),
-                           float(abs(moved[last - 1] - moved[first])), slope))
+        self._runs.append(_Run(float(times[first]), float(times[last - 1]), count, float(values[first]),
+                               float(abs(moved[last - 1] - moved[first])), (float(peer[first]), float(peer[last - 1])),
+                               float(slope)))
         if len(self._runs) > 2 * MOST_SPANS:
-            self._runs.sort(key=lambda run: run[0] - run[1])
+            # at rest nothing moves, however long
+            self._runs.sort(key=lambda run: (
+                max(run.moved, abs(run.peer[1] - run.peer[0])) < MOVED, run.start - run.end))
             del self._runs[MOST_SPANS:]
 
     def finish(self):
         """No more samples come."""
         if self._tail.shape[1] > 1:
-            times, values, moved = self._tail
+            values = self._tail[1]
             starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
             if len(values) - starts[-1] >= CLIPPED:
-                self._keep(times, values, moved, int(starts[-1]), len(values))
-        self._tail = np.empty((3, 0))
+                self._keep(self._tail, int(starts[-1]), len(values))
+        self._tail = np.empty((4, 0))
 
     @property
     def noisy(self):
@@ -136,22 +165,22 @@ class SignalQuality:
     @property
     def frozen(self):
         """`Span`s of the same bits, while another witness says that it moved, or of a signal that never repeats."""
-        return [Span(start, end) for start, end, count, _, moved, _ in sorted(self._runs)
-                if end - start >= FROZEN and count >= FEWEST
-                and (moved > max(MOVED, SPEED * (end - start)) or self.noisy)
-                and not self._at_end_of_range(start, end)]
+        spans = self.saturated
+        return [span for run in sorted(self._runs) if run.end - run.start >= FROZEN and run.count >= FEWEST
+                and (self.noisy or self._should_have_moved(run)) and (span := Span(run.start, run.end)) not in spans]
+
+    def _should_have_moved(self, run):
+        by_peer = abs(self._follows(run.peer[1]) - self._follows(run.peer[0])) if self._follows else 0.0
+        return max(run.moved, by_peer) > max(MOVED, SPEED * (run.end - run.start), STEPS * self._step)
 
     @property
     def saturated(self):
         """`Span`s at the very end of the range of a signal, which it reached at speed or among noise."""
-        spans = [Span(run[0], run[1]) for run in sorted(self._runs) if self._clips(run)]
-        total = sum(run[2] for run in self._runs if self._clips(run))
+        clipped = [run for run in sorted(self._runs) if self._clips(run)]
+        spans, total = [Span(run.start, run.end) for run in clipped], sum(run.count for run in clipped)
         return spans if total >= LEAST_CLIPPED and len(spans) > 1 else []
 
     def _clips(self, run):
-        _, _, count, value, _, slope = run
         spread = self.high - self.low
-        return value in (self.low, self.high) and spread > 0 and (self.noisy or slope * count > 1e-2 * spread)
-
-    def _at_end_of_range(self, start, end):
-        return any(span.start == start and span.end == end for span in self.saturated)
+        return run.value in (self.low, self.high) and spread > 0 and (
+            self.noisy or run.slope * run.count > 1e-2 * spread)
