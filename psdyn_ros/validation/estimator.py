@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .evidence import COULOMB, GAIN_A, GAIN_B, OFFSET, TERMS, VISCOUS
+from .evidence import COULOMB, GAIN_A, GAIN_B, OFFSET, TERMS, VISCOUS, triangle
 from .regressor import COUNT
 
 STEPS, HALVINGS = 60, 30        # most Gauss-Newton steps, and halvings of one
-CONVERGED = 1e-8                # standard deviations
+CONVERGED = 1e-5                # standard deviations
 FAINTEST = 3e-4                 # of the efforts, below which no model is trusted to be exact
 WIDE = 1e3                      # factor of a scale that stands for no belief at all
 PRESSURE_OFFSET = 5e4           # Pa, of a pressure sensor, and
 SENSOR_GAIN = 5e-3              # relative, of any sensor of pressure or effort, both standard deviations
 EFFORT_OFFSET = 5e-3            # of the efforts, where they are measured as such
 SHARES = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0)   # of their believed errors that sensors are tried with
-CORRELATED = 60.0              # equations that share a filter, or an error of the pose
+CORRELATED = 60.0            # equations that share a filter, or an error of the pose
 FEWEST_GROUPS = 8               # with less there are no standard errors
 
 
@@ -126,10 +126,10 @@ class System:
         self.parts = self.parts.reshape(len(groups), count + 1, count + 1)
         self.total = self.parts.sum(axis=0)
 
-    def solve(self, unknown):
-        """Return the likeliest `Estimate` of `Unknowns`."""
+    def solve(self, unknown, shares=SHARES):
+        """Return the likeliest `Estimate` of `Unknowns` with one of these shares of the believed errors of sensors."""
         best, estimate = -np.inf, None
-        for share in SHARES:
+        for share in shares:
             belief = np.where(self.sensors[:-1], share ** -2.0, 1.0)
             eta, cost = self._minimum(unknown, belief, None if estimate is None else estimate)
             J = unknown.jacobian(eta)
@@ -197,8 +197,9 @@ def _left(stack, rows, power):
     """Standard deviation of equations about their best fit."""
     if not rows:
         return 1.0
-    scale = np.maximum(np.linalg.norm(stack, axis=0), 1e-300)
-    best = np.linalg.lstsq(stack[:, :-1] / scale[:-1], stack[:, -1], rcond=1e-10)[0]
-    left = np.linalg.norm(stack[:, -1] - stack[:, :-1] / scale[:-1] @ best)
-    free = max(rows - np.linalg.matrix_rank(stack[:, :-1] / scale[:-1], tol=1e-10), 1)
+    R = triangle(stack)
+    scale = np.maximum(np.linalg.norm(R, axis=0), 1e-300)[:-1]
+    best, _, rank, _ = np.linalg.lstsq(R[:, :-1] / scale, R[:, -1], rcond=1e-10)
+    left = np.linalg.norm(R[:, -1] - R[:, :-1] / scale @ best)
+    free = max(rows - rank, 1)
     return max(float(left / np.sqrt(free)), FAINTEST * float(np.sqrt(power / rows)), 1e-9)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import Polynomial
 from scipy.ndimage import convolve1d, maximum_filter1d, minimum_filter1d
-from scipy.signal import freqz
 
 from ..model.errors import StateError
 from ..model.machine import SLIP
 
 WINDOW, POWER = 0.3, 5          # s, width of the filter, and the power of its weights
 FEWEST = 4                      # samples on either side in it
+CUTOFFS = 4000                  # frequencies at which its response is looked at
 SPACING = 0.01                  # s between equations; the filter leaves nothing in between
 GROUPS = 128                    # that are kept
 SLIDES = 4.0                    # v / v_s from which friction is what it is at speed
@@ -42,16 +42,17 @@ class Bell:
         t = period * np.arange(-self.half, self.half + 1)
         self._taps = [(weights.deriv(order) if order else weights)(t) / weights(t).sum()
                       for order in range(3)]
-        frequencies, response = freqz(self._taps[0], worN=8192, fs=1.0 / period)
-        self.cutoff = float(frequencies[np.argmax(np.abs(response) < np.sqrt(0.5))])
+        frequencies = np.arange(0.0, 0.5, 5e-4 / len(t)) / period
+        response = np.array([self._taps[0] @ np.cos(2.0 * np.pi * one * t) for one in frequencies[:CUTOFFS]])
+        self.cutoff = float(frequencies[np.argmax(response < np.sqrt(0.5))])
 
     def __call__(self, values, derivative=0):
         """Return the filtered values or a derivative of them; the first and last `half` are not valid."""
         return convolve1d(values, self._taps[derivative], axis=0, mode='nearest')
 
     def __str__(self):
-        return (f'zero-phase filter with weights (1 - s^2)^{POWER}, {2e3 * self.half * self.period:.0f} ms wide, cut-off '
-                f'{self.cutoff:.2f} Hz (-3 dB)')
+        return (f'zero-phase filter with weights (1 - s^2)^{POWER}, {2e3 * self.half * self.period:.0f} ms wide, '
+                f'cut-off {self.cutoff:.2f} Hz (-3 dB)')
 
 
 @dataclass

@@ -15,6 +15,7 @@ from .regressor import COLUMNS, COUNT, ROWS
 
 THINNEST = 5e-3             # m and,
 SLIMMEST = 1e-3             # of the largest, what a radius of gyration is taken for at least
+DIAGONAL = np.arange(3)
 STEP = 1e-30                # of a complex step, whose derivative has no cancellation
 DEVIATION = 0.3             # of mass, of radii of gyration, and of the centre of mass in such radii
 # m, 1, m of a payload of which nothing is said: radii of gyration about this, standard deviation of their logarithm,
@@ -41,30 +42,49 @@ class BodyModel:
     signed: bool = False
 
     def parts(self, eta):
-        """Return (mass, com (3,), second moments about the centre of mass for 1 kg (3, 3))."""
+        """Return (mass, com (3,), second moments about the centre of mass for 1 kg (3, 3)); of rows, rows of them."""
         change = self.deviation * eta
-        mass = self.mass + change[0] if self.signed else self.mass * np.exp(change[0])
-        V = np.diag(np.exp(change[4:7]))
-        V[[0, 0, 1], [1, 2, 2]] = change[7:]
+        mass = self.mass + change[..., 0] if self.signed else self.mass * np.exp(change[..., 0])
+        V = np.zeros((*change.shape[:-1], 3, 3), change.dtype)
+        V[..., DIAGONAL, DIAGONAL] = np.exp(change[..., 4:7])
+        V[..., [0, 0, 1], [1, 2, 2]] = change[..., 7:]
         W = self.root @ V
-        return mass, self.com + self.root @ change[1:4], W @ W.T
+        return mass, self.com + change[..., 1:4] @ self.root.T, W @ np.swapaxes(W, -1, -2)
 
     def parameters(self, eta):
         """Return the ten parameters of the regressor."""
         mass, com, second = self.parts(eta)
-        second = second + np.outer(com, com)
-        moments = np.trace(second) * np.eye(3) - second
-        return mass * np.concatenate(([1.0], com, moments[ROWS, COLUMNS]))
+        moments = _inertia(second + com[..., :, None] * com[..., None, :])
+        one = np.ones((*com.shape[:-1], 1))
+        return mass[..., None] * np.concatenate((one, com, moments[..., ROWS, COLUMNS]), axis=-1)
+
+    def quantities(self, eta):
+        """Return (10,): mass, com x y z, inertia xx xy xz yy yz zz about the centre of mass."""
+        mass, com, second = self.parts(eta)
+        moments = mass[..., None] * _inertia(second)[..., ROWS, COLUMNS]
+        return np.concatenate((mass[..., None], com, moments), axis=-1)
 
     def jacobian(self, eta):
-        """Return their derivatives (10, 10) by eta."""
-        steps = eta + 1j * STEP * np.eye(COUNT)
-        return np.array([self.parameters(step).imag for step in steps]).T / STEP
+        """Return the derivatives (10, 10) of the parameters by eta."""
+        return _derivatives(self.parameters, eta)
+
+    def slopes(self, eta):
+        """Return the derivatives (10, 10) of the quantities by eta."""
+        return _derivatives(self.quantities, eta)
 
     def inertial(self, eta):
         """Return the `Inertial`, its inertia about the centre of mass."""
         mass, com, second = self.parts(np.asarray(eta, dtype=float))
-        return Inertial(float(mass), com, mass * (np.trace(second) * np.eye(3) - second))
+        return Inertial(float(mass), com, mass * _inertia(second))
+
+
+def _inertia(second):
+    """Inertia of second moments (..., 3, 3) for 1 kg."""
+    return np.trace(second, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - second
+
+
+def _derivatives(function, eta):
+    return function(eta + 1j * STEP * np.eye(COUNT)).imag.T / STEP
 
 
 def declared_body(inertial, deviation=DEVIATION):

@@ -2,9 +2,9 @@
 
     A' f = Y(x, xd, xdd) theta,  theta = (m, m c_x, m c_y, m c_z, I_xx, I_xy, I_xz, I_yy, I_yz, I_zz) of each link
 
-in link axes, the moments about the origin of the link; A xd are the rates of the actuators, which is xd itself where the
-actuators are the coordinates.  Inverse dynamics are linear in the records of bodies, so each column is inverse dynamics
-of the same machine, of which one body has one unit of one parameter and all else nothing.
+in link axes, the moments about the origin of the link; A xd are the rates of the actuators, which is xd itself where
+the actuators are the coordinates.  Inverse dynamics are linear in the records of bodies, so each column is inverse
+dynamics of the same machine, of which one body has one unit of one parameter and all else nothing.
 """
 import numpy as np
 
