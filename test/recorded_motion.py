@@ -1,6 +1,7 @@
 """Motions of the crane as blocks of a recording: made by formulas, where everything is known, or by running it."""
 
 from functools import cache
+from itertools import islice
 
 import numpy as np
 
@@ -83,10 +84,10 @@ def demonstration(payload=0.0, plain=False, seconds=10.0):
     return block_of(PERIOD * np.arange(len(x)), x, xd, effort, pressures)
 
 
-def write_demonstration(path, seconds=10.0, **what):
-    """A bag of it, as the simulator writes them."""
+def write_demonstration(path, seconds=10.0, every=2, **what):
+    """A bag of it at 500 Hz / every, as the simulator writes them."""
     with SimulatedBag(path, tuple(oil().cylinders)) as bag:
-        for plant, x, xd, pressures in controlled(seconds=seconds, **what):
+        for plant, x, xd, pressures in islice(controlled(seconds=seconds, **what), 0, None, every):
             exact = exact_readings(plant)
             names, position, velocity, _ = crane().joint_state(x, xd)
             bag.write(plant, Readings(tuple(names), position, velocity, exact.effort, pressures), exact)

@@ -231,7 +231,8 @@ class MetricsAccumulator:
         """Return the `Interval` of rmse / scale of a kind; options: of `bootstrap`."""
         sums = self._sums[:, kind, actuator].sum(axis=1)[:, (COUNT, E2)]
         found = bootstrap(sums[sums[:, 0] > 0.0], rmse, **options)
-        return Interval(*(value / self.scale(kind, actuator) for value in found))
+        scale = self.scale(kind, actuator)
+        return Interval(*(value / scale if scale > 0.0 else math.nan for value in found))
 
     def per_bin(self, kind, channel):
         """(bins, 3) rmse, bias and samples of each bin, NaN where there are none: errors over time."""

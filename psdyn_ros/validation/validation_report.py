@@ -13,7 +13,7 @@ from .report import KILO, write_page
 from .validation_tables import FORCE
 
 SINCE = 'since the start of the bag'
-LEAST_DECADES = 6           # of a spectrum that are shown below its largest value
+DECADES = 5                 # of a spectrum that are shown below its largest value
 
 
 class _Page(NamedTuple):
@@ -142,7 +142,7 @@ def _spectrum(found, axes):
     if one.get_lines():
         top = max(line.get_ydata().max() for line in one.get_lines())
         if top > 0.0:
-            one.set_ylim(top * 10.0 ** -LEAST_DECADES, 3.0 * top)
+            one.set_ylim(top * 10.0 ** -DECADES, 3.0 * top)
         one.axvline(found.predictor.filter.cutoff(), color=BLACK, linewidth=0.9, linestyle=':', label='cut-off')
         one.legend(fontsize=9)
     one.set_xlabel('frequency [Hz]')

@@ -99,9 +99,9 @@ def _actuator(metrics, axis, settings):
                'seed': drawn.seed}
     nrmse = metrics.interval(axis, **options)
     yield _check(name, 'nrmse', found.nrmse, tolerance.nrmse, '%', nrmse[1:])
-    yield _check(name, 'bias', abs(found.bias) / found.scale, tolerance.bias, '%')
+    yield _check(name, 'bias', _share(abs(found.bias), found.scale), tolerance.bias, '%')
     if math.isfinite(tolerance.maximum):
-        yield _check(name, 'maximum', found.maximum / found.scale, tolerance.maximum, '%')
+        yield _check(name, 'maximum', _share(found.maximum, found.scale), tolerance.maximum, '%')
     if math.isfinite(tolerance.r2):
         yield Check(name, 'r2', found.r2, math.nan, math.nan, tolerance.r2, '', found.r2 >= tolerance.r2)
     if found.high - found.low >= IDLE * found.scale:
@@ -128,6 +128,10 @@ def _machine(metrics, quality, settings):
 def _check(about, figure, value, tolerance, unit, between=(math.nan, math.nan)):
     # what is not a number is within no tolerance
     return Check(about, figure, float(value), *between, tolerance, unit, bool(value <= tolerance))
+
+
+def _share(value, scale):
+    return value / scale if scale > 0.0 else math.nan
 
 
 def _partial(metrics, source, settings, judged, usable, skipped):
