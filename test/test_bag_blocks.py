@@ -235,6 +235,21 @@ def test_joints_on_two_topics_at_two_rates(tmp_path, crane, swing):
     assert len(block.t) > 1980
 
 
+def test_two_publishers_of_one_topic(tmp_path, crane, swing):
+    """Each with joints of its own, the second one 0.1 ms after the first."""
+    times, positions, _ = swing
+    first, second = ('slew', 'lift_cylinder'), ('tilt_cylinder', 'telescope')
+    columns = [[crane.joints.index(name) for name in names] for names in (first, second)]
+    _, later, _ = cases.motion(crane, 2000, PERIOD, times=times + 1e-4)
+    path = cases.write(tmp_path / 'a.mcap', cases.state_messages(crane, times, positions[:, columns[0]], names=first),
+                       cases.state_messages(crane, times + 1e-4, later[:, columns[1]], names=second))
+    channels, (block,), source = collect(path, crane)
+    assert channels.states == (STATES,) and channels.period == pytest.approx(PERIOD) and source.bad == 0
+    shift = (source.start_ns - BEGIN - channels.offsets[STATES]) / SECOND
+    np.testing.assert_allclose(block.x, expected(crane, block.t + shift), atol=1e-7)
+    assert len(block.t) > 1990
+
+
 def test_jittering_stamps_and_reordered_names(tmp_path, crane, rng):
     """Stamps scatter by a fifth of the period; each says truly when it was measured."""
     times = np.arange(2000) * PERIOD + rng.uniform(-0.2, 0.2, 2000) * PERIOD + 0.01

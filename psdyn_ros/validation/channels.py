@@ -145,12 +145,16 @@ class _Seen:
         return int(np.median(received - stamps))
 
     def period(self, by_stamp):
-        """Median period [s]; NaN of a single message."""
-        pairs = self._stamps() if by_stamp else []
-        times = np.sort(np.concatenate([stamps for _, stamps in pairs] if pairs else
-                                       [rows.received for rows in self._rows] or [np.empty(0, np.int64)]))
-        steps = np.diff(times)
-        return float(np.median(steps[steps > 0])) / SECOND if (steps > 0).any() else float('nan')
+        """Median period [s] of the messages about the same joints, of the rarest; NaN of single messages.
+
+        Several publishers may share a topic, each with joints of its own.
+        """
+        groups = {}
+        for rows in self._rows:
+            stamps = rows_stamps(rows) if by_stamp else None
+            groups.setdefault(frozenset(rows.names), []).append(rows.received if stamps is None else stamps)
+        steps = [np.diff(np.sort(np.concatenate(times))) for times in groups.values()]
+        return max((float(np.median(one[one > 0])) / SECOND for one in steps if (one > 0).any()), default=float('nan'))
 
 
 def rows_stamps(rows):
