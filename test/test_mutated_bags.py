@@ -10,7 +10,7 @@ import pytest
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_machine
 from psdyn_ros.validation import mutated_bags
-from psdyn_ros.validation.bag_mutations import Mutator, data_end, record_edges
+from psdyn_ros.validation.bag_mutations import Mutator, data_end, honest_messages, record_edges
 from psdyn_ros.validation.mutated_bags import CRASH, HANG, WHOLE, campaign, main, read_through
 
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -87,8 +87,8 @@ def test_the_command_prints_counts_and_the_bound(capsys):
 
 
 def test_the_same_seed_gives_the_same_bags(tmp_path):
-    crane = load(find_machine('hiab_xs031'))
-    first, second = (Mutator(tmp_path / name, crane, CYLINDERS, 5) for name in 'ab')
+    messages = honest_messages(load(find_machine('hiab_xs031')), CYLINDERS)
+    first, second = (Mutator(tmp_path / name, messages, 5) for name in 'ab')
     for number in range(28):
         a, b = first.make(number), second.make(number)
         assert a.kind == b.kind and a.never_pass == b.never_pass
@@ -100,7 +100,7 @@ def test_the_same_seed_gives_the_same_bags(tmp_path):
 
 
 def test_every_edge_is_cut_at(tmp_path):
-    mutator = Mutator(tmp_path / 'a', load(find_machine('hiab_xs031')), CYLINDERS, 0)
+    mutator = Mutator(tmp_path / 'a', honest_messages(load(find_machine('hiab_xs031')), CYLINDERS), 0)
     whole = mutator.seeds['zstd'].read_bytes()
     edges = record_edges(whole)
     seen = {mutator.make(14 * k).path.joinpath('bag.mcap').stat().st_size for k in range(3 * len(edges))}

@@ -114,11 +114,13 @@ def describe(folder, files, storage='mcap', **information):
 
 
 class Mutator:
-    """Makes mutated bags in a folder, one after another; the same seed gives the same ones."""
+    """Makes mutated bags in a folder, one after another; the same seed gives the same ones.
 
-    def __init__(self, folder, manipulator, cylinders, seed):
-        self._folder, self._rng = Path(folder), np.random.default_rng(seed)
-        self._messages = honest_messages(manipulator, cylinders)
+    messages  [(topic, ns received, serialised message)] on STATES and TELEMETRY, of the honest bags
+    """
+
+    def __init__(self, folder, messages, seed):
+        self._folder, self._rng, self._messages = Path(folder), np.random.default_rng(seed), list(messages)
         self.seeds = self._make_seeds()
         self._edges = [(name, offset + by) for name, file in self.seeds.items() if name != 'sqlite'
                        for offset in record_edges(file.read_bytes()) for by in (-1, 0, 1)]

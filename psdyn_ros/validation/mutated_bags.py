@@ -18,7 +18,7 @@ from pathlib import Path
 from ..api.load import load
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
-from .bag_mutations import Mutator, bombs
+from .bag_mutations import Mutator, bombs, honest_messages
 from .bag_source import open_bag
 from .bags import BagError
 from .blocks import blocks
@@ -78,29 +78,31 @@ class Report:
         yield 'all', *(str(sum(n for (_, one), n in self.outcomes.items() if one == name)) for name in names)
 
 
-def campaign(count, seed=0, judge=read_through, good=(WHOLE,), first=0, progress=None):
+def campaign(count, seed=0, judge=read_through, good=(WHOLE,), messages=None, first=0, progress=None):
     """Judge `count` mutated bags; returns a `Report`.
 
     judge     function of (path, (manipulator, hydraulics)) that returns an outcome, and raises nothing
     good      outcomes that say that a bag is good and whole
+    messages  those of the honest bags, see `Mutator`; None: of a machine that moves slowly and pushes anyhow
     progress  function of the number of bags that are done, or None
     """
     manipulator = load(find_machine(MACHINE))
     machine = manipulator, read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
     bombs()     # made once, for all processes
+    messages = honest_messages(manipulator, machine[1].cylinders) if messages is None else messages
     report, done = Report(), first
     with tempfile.TemporaryDirectory(prefix='psdyn_bags_') as folder:
         while done < first + count:
-            done = _one_process(report, machine, Path(folder) / f'from_{done}', done, first + count, seed, judge, good,
-                                progress)
+            done = _one_process(report, machine, messages, Path(folder) / f'from_{done}', done, first + count, seed,
+                                judge, good, progress)
     return report
 
 
-def _one_process(report, machine, folder, first, last, seed, judge, good, progress):
+def _one_process(report, machine, messages, folder, first, last, seed, judge, good, progress):
     """Judge bags in a process until all are, or it dies; returns the number of the next."""
     context = multiprocessing.get_context('fork')
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(there, machine, folder, first, last, seed, judge))
+    process = context.Process(target=_child, args=(there, machine, messages, folder, first, last, seed, judge))
     process.start()
     there.close()
     number, kind = first, 'start'
@@ -129,8 +131,8 @@ def _one_process(report, machine, folder, first, last, seed, judge, good, progre
     return number
 
 
-def _child(pipe, machine, folder, first, last, seed, judge):
-    mutator = Mutator(folder, machine[0], machine[1].cylinders, [seed, first])
+def _child(pipe, machine, messages, folder, first, last, seed, judge):
+    mutator = Mutator(folder, messages, [seed, first])
     # what is imported and compiled on first use is not a matter of the bag
     judge(mutator.seeds['zstd'], machine)
     judge(mutator.seeds['sqlite'], machine)
