@@ -243,11 +243,16 @@ def test_a_fault_of_a_sensor_is_seen_on_the_wire_and_not_in_the_truth(fresh):
 
 
 def test_lost_and_late_messages(fresh):
+    def lost():
+        return float(fresh.report(PART)[2]['lost time [s]'])
+
+    before = lost()
     assert set_fault(fresh, '{kind: dropout, target: joint_states, duration: 0.3}').successful
     fresh.until(lambda: 'dropout of joint_states' in fresh.report(PART)[2]['active faults'])
     fresh.until(lambda: fresh.report(PART)[2]['active faults'] == '')
-    stamps = [stamp_of(msg) for msg in fresh.states]
-    assert np.diff(stamps).max() == pytest.approx(0.3e9, abs=0.06e9)
+    longest = np.diff([stamp_of(msg) for msg in fresh.states]).max() * 1e-9
+    # a stall of the computer meanwhile is no part of it
+    assert 0.24 < longest < 0.36 + lost() - before
     del fresh.states[:]
     assert set_fault(fresh, '{kind: out_of_order, target: joint_states, value: 0.5}').successful
     fresh.until(lambda: len(fresh.states) > 100)

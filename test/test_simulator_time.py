@@ -217,7 +217,7 @@ def test_the_clock_goes_with_simulated_time_and_stands_still_when_paused(tmp_pat
         g.start('simulator', '-p', f'robot_description:={CRANE}', '-p', 'publish_clock:=true', '-p',
                 'real_time_factor:=2.0', '-r', '/clock:=/clocked/clock')
         g.until(lambda: len(states) > 100, START_UP)
-        g.until(lambda: float(g.report(PART)[2]['real-time factor']) == pytest.approx(2.0, rel=0.3))
+        g.until(lambda: float(g.report(PART)[2]['real-time factor']) == pytest.approx(2.0, rel=0.3), 60.0)
         assert g.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
         g.until(lambda: g.report(PART)[1] == 'paused')
         g.through(0.1)

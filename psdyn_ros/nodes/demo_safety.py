@@ -16,6 +16,7 @@ FULL = 0.02             # s in which its commands go from nothing to all
 SHARE = 0.1             # of its range by which an actuator of it may be off its reference
 WIDEST = 0.9            # of its range, for a law that is meant to be weak
 MARGIN = 0.01           # of its range before its limits
+MOST_SPEED = 10.0       # m/s, rad/s that may be declared
 MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
 
 
@@ -23,7 +24,7 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
     """YAML text of a declaration.
 
     declared  path of that of the machine; None: nobody has declared anything, brakes hold what is not commanded
-    weak      whether the machine may be anywhere, since its law does not follow well
+    weak      whether the machine may be anywhere, and swing, since its law does not follow well
     ladder    of its timeouts, those that are not as declared
     """
     contents = yaml.safe_load(read_text(declared, MOST_TEXT)) if declared else _made_up(manipulator)
@@ -31,6 +32,9 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
     # what stood once, under an anchor, may become different things
     actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
     if weak:
+        believed = contents['plausibility'] = {**contents.get('plausibility', {})}
+        # as far as its rated speed goes, a swing is no fault of a sensor
+        believed['velocity_residual'] = max([believed.get('velocity_residual', 0.0), *_speeds(manipulator)])
         for name, span in zip(manipulator.actuators, _spans(manipulator)):
             actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
     return yaml.safe_dump(contents)
@@ -38,6 +42,10 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
 
 def _spans(manipulator):
     return [min(float(upper - lower), 10.0) for lower, upper in zip(*manipulator.limits[:2])]
+
+
+def _speeds(manipulator):
+    return [min(float(speed), MOST_SPEED) for speed in manipulator.limits.velocity]
 
 
 def _made_up(manipulator):

@@ -16,7 +16,7 @@ from ..control.fault_table import State
 from ..model.errors import PsdynError
 from .executor import make_executor
 
-REACTION = 5.0              # s for a trajectory to be taken up, or a service to answer
+REACTION = 20.0             # s for a trajectory to be taken up, or a service to answer, on a busy computer
 TURN = 0.05                 # s between two looks at how far the nodes are
 
 
