@@ -22,7 +22,7 @@ COUNT, E, E2, ABS_E, A, A2 = range(6)
 SUMS = 6
 LAG_SUMS = 5                        # samples, e, rate of a, e rate, rate^2
 LARGEST, LOW, HIGH = range(3)       # extremes: of |e|, of a
-MOST_BINS = 4096
+MOST_BINS = 2048
 LEAST_RANGE = 0.05                  # of the capacity: an actuator that did less is judged by this much of it
 
 
@@ -62,7 +62,7 @@ class MetricsAccumulator:
     capacity  (actuators,) the largest efforts, NaN or infinite where unknown; of a healthy actuator that did next to
               nothing the error is not worth a verdict
 
-    width     s that a bin of the sums has, 1 until the bag is longer than 4096 s
+    width     s that a bin of the sums has, 1 until the bag is longer than 2048 s
     sums      (bins, kinds, channels, regimes, SUMS), channels are actuators, of accelerations coordinates
     """
 
