@@ -24,7 +24,7 @@ from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free
 FOLDER = Path(__file__).resolve().parent.parent / 'config' / 'security'
 VERSION = '0.2.0'           # of the policy schema of sros2
 START_UP = 300.0            # s; a first run compiles
-SETTLED = 1.0               # s without a change of the graph after which it is complete
+SETTLED = 3.0               # s without a change of the graph after which it is complete
 MODEL = ('-p', f'robot_description:={find_machine("hiab_xs031")}')
 CRANE = (*MODEL, '-p', f'hydraulics:={find_config("hiab_xs031_hydraulics.yaml")}')
 # a managed node opens its topics when it is configured

@@ -46,6 +46,7 @@ os.environ.update(
     ROS_LOG_DIR=LOG_DIR,
     PSDYN_SEED=str(SEED),  # workers that run tests side by side have the same
     ROS_PYTHON_CHECK_FIELDS='1',  # jazzy accepts a wrong field of a message in silence otherwise
+    PYTHONFAULTHANDLER='1',  # a process that crashes says where
     MPLBACKEND='Agg',
 )
 

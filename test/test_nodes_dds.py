@@ -380,7 +380,7 @@ def test_a_node_that_cannot_run_says_why_and_ends_with_two(tmp_path, name, argum
     with graph(tmp_path, '/refused') as g:
         process = g.start(name, *arguments)
         g.until(lambda: process.poll() is not None, START_UP)
-        assert process.returncode == 2
+        assert process.returncode == 2, g.said(name)
         assert says in g.said(name) and 'Traceback' not in g.said(name)
 
 

@@ -155,6 +155,28 @@ def test_after_a_stall_stamps_are_neither_ahead_of_the_clock_nor_behind(monkeypa
     assert clock.slipped > 0.9 * SECOND and clock.clock_jumps == 2
 
 
+def test_what_goes_by_between_the_readings_of_two_clocks_is_no_jump(monkeypatch):
+    clock = SimulationClock(Node(), settings())
+    instant, stalls = 10**12, [0, 0, 30_000_000, 0]
+
+    def ros():
+        nonlocal instant
+        read = 10**18 + instant
+        instant += stalls.pop(0) if stalls else 0
+        return read
+
+    monkeypatch.setattr('psdyn_ros.nodes.pacing.time.monotonic_ns', lambda: instant)
+    monkeypatch.setattr(clock, '_ros', ros)
+    stamps = []
+    for _ in range(20):
+        instant += clock.period
+        for periods in clock.due(instant):
+            clock.advance(periods)
+            stamps.append(clock.stamp)
+    assert stalls == [] and clock.clock_jumps == 0
+    assert (np.diff(stamps) > 0).all() and not (np.diff(stamps) % clock.period).any()
+
+
 def test_single_steps_never_stamp_backwards_and_are_no_jumps(monkeypatch):
     clock = SimulationClock(Node(), settings())
     now = 10**18

@@ -128,7 +128,7 @@ class Controller:
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
         self._look_around()
-        self._core.activate(time.monotonic_ns(), self._inputs.ros_now())
+        self._core.activate(*pacing.both_clocks(self._inputs.ros_now))
         self._restart_loop()
 
     def deactivate(self):
@@ -200,7 +200,7 @@ class Controller:
         inputs = self._inputs
         inputs.move_base(dt)
         began = time.monotonic_ns()
-        output = self._core.cycle(time.monotonic_ns(), inputs.ros_now())
+        output = self._core.cycle(*pacing.both_clocks(inputs.ros_now))
         if output is None:
             return
         computed = time.monotonic_ns()

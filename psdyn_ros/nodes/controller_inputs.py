@@ -15,6 +15,7 @@ from ..model.errors import NonFiniteError, PsdynError
 from . import conversions
 from .base_inputs import BaseInputs, three
 from .conversions import SECOND, MessageError, RepeatedNameError, stamp_to_ns
+from .pacing import both_clocks
 from .point_reader import PointReader
 from .polling import newest
 from .pressures import PressureInputs
@@ -126,9 +127,9 @@ class ControllerInputs:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
                 self._core.inputs.checks.measure(self._joints)
-            # both clocks at one moment: what comes between them would look like a jump of one
-            refused = self._core.take_state(stamp_to_ns(msg.header.stamp), self.ros_now(), time.monotonic_ns(), x, xd,
-                                            self._reader.residual, self._reader.positions)
+            now, ros_now = both_clocks(self.ros_now)
+            refused = self._core.take_state(stamp_to_ns(msg.header.stamp), ros_now, now, x, xd, self._reader.residual,
+                                            self._reader.positions)
             if refused:
                 self._rejections.add('joint_states', refused, began)
             else:
@@ -144,8 +145,8 @@ class ControllerInputs:
             f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
 
     def _take_pressures(self, stamp, values, supply):
-        now = time.monotonic_ns()
-        refused = self._core.take_pressures(stamp, self.ros_now(), now, values, supply)
+        now, ros_now = both_clocks(self.ros_now)
+        refused = self._core.take_pressures(stamp, ros_now, now, values, supply)
         if refused:
             self._rejections.add('pressures', refused, now)
 

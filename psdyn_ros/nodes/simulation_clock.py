@@ -85,7 +85,8 @@ class SimulationClock:
         if self.simulated:
             self.stamp += periods * self.period
             return
-        now = self._ros() - self._deadlines.lateness(time.monotonic_ns())
+        steady, now = pacing.both_clocks(self._ros)
+        now -= self._deadlines.lateness(steady)
         stamp = now if self.stamp is None else self.stamp + periods * self.period
         if single:
             stamp = max(now, stamp)

@@ -29,6 +29,7 @@ from .demo_safety import safety_text
 MACHINE = 'hiab_xs031'
 RATE = 500.0            # Hz
 TTL = 0.1               # s; on a computer that does something else too
+TURN = 0.005            # s
 START_UP = 120.0        # s; a first run compiles
 PATIENCE = 20.0         # s for anything else
 ANSWER = 3.0            # s for the answer of a service, before it is asked again
@@ -215,13 +216,14 @@ class WireBench:
     # waiting
 
     def turn(self):
-        self._spin_once(timeout_sec=0.005)
+        self._spin_once(timeout_sec=TURN)
 
     def through(self, seconds):
-        """Serve our node for so long."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        """Serve our node for so long, and often enough to have heard the last, whatever stalled us."""
+        deadline, turns = time.monotonic() + seconds, 0
+        while time.monotonic() < deadline or turns < seconds / TURN:
             self.turn()
+            turns += 1
 
     def within(self, condition, seconds):
         """Serve our node until the condition holds, at most so long; whether it holds."""
