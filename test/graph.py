@@ -21,7 +21,7 @@ from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses, exported
 
 CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
-START_UP = 60.0         # s; a first run compiles
+START_UP = 240.0        # s; a first run compiles
 TURN = 0.01             # s that the test waits for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 

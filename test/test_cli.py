@@ -242,7 +242,7 @@ def test_interrupts_end_quietly(monkeypatch):
 
 def process(*arguments, **options):
     return subprocess.run([sys.executable, '-m', 'psdyn_ros.cli', *map(str, arguments)], cwd=ROOT, capture_output=True,
-                          text=True, timeout=120, **options)
+                          text=True, timeout=240, **options)
 
 
 def test_as_a_process(file):
@@ -257,7 +257,7 @@ def test_a_reader_that_goes_away():
     command = f'"{sys.executable}" -m psdyn_ros.cli check hiab_xs031 | head -c 20'
     # compiled, since plain Python says so on stderr
     done = subprocess.run(['bash', '-o', 'pipefail', '-c', command], cwd=ROOT, capture_output=True, text=True,
-                          timeout=120, env={**os.environ, 'NUMBA_DISABLE_JIT': '0'})
+                          timeout=240, env={**os.environ, 'NUMBA_DISABLE_JIT': '0'})
     assert done.returncode == 0 and done.stdout == 'hiab_xs031: 4 DoF, 4' and done.stderr == ''
 
 

@@ -49,7 +49,7 @@ def children_of(pid):
 ])
 def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better):
     process = start('--duration', '3', '--output', str(tmp_path), *(('--level', level) if level != 'valve' else ()))
-    said, _ = process.communicate(timeout=250)
+    said, _ = process.communicate(timeout=500)
     assert process.returncode == 0, said
     assert 'PASS' in said and re.search(r'telescope +mm +0\.\d{3} +0\.500', said)
     assert re.search(title + r' +\d+ +\d+ +\d+', said)
@@ -82,7 +82,7 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     nodes = children_of(process.pid)
     assert len(nodes) == 2
     process.send_signal(number)
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate(timeout=240)
     assert process.returncode == 130 and 'Traceback' not in said
     assert not [pid for pid in nodes if os.path.exists(f'/proc/{pid}')]
 
@@ -96,7 +96,7 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
 ])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, arguments, says):
     process = start('--output', str(tmp_path), *arguments)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=240)
     assert process.returncode == 2, said
     assert says in said and 'Traceback' not in said
 
@@ -111,7 +111,7 @@ def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch,
 
 def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
     process = subprocess.run([sys.executable, '-m', 'bench.latency', '--rounds', '50', '--out', str(tmp_path)],
-                             cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+                             cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
     assert process.returncode in (0, 1), process.stdout         # whether it meets the target is not judged here
     result = json.loads((tmp_path / 'latency.json').read_text())
     assert result['ratio'] > 0.5 and result['lost'] <= 10

@@ -322,7 +322,7 @@ def test_no_forces_do_nothing():
 
 def test_every_type_and_parameter_is_described():
     run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.external_forces'], cwd=ROOT, capture_output=True,
-                         text=True, timeout=60)
+                         text=True, timeout=240)
     assert run.returncode == 0, run.stderr
     for name, kind in model.TYPES.items():
         table = re.search(rf'### {name}\n(.*?)(?=###|\Z)', run.stdout, re.DOTALL).group(1)

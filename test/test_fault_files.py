@@ -177,7 +177,7 @@ def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
 
 def test_the_table_of_kinds_can_be_printed():
     run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.faults'], cwd=ROOT, capture_output=True, text=True,
-                         timeout=60)
+                         timeout=240)
     assert run.returncode == 0, run.stderr
     for kind in KINDS:
         assert f'| `{kind.name}` | {model.WHAT[kind.domain]} | {kind.description} |' in run.stdout

@@ -125,7 +125,7 @@ def test_a_parameter_file_that_is_none_is_named(tmp_path, text, says):
 
 def command(*arguments):
     process = subprocess.run([sys.executable, '-m', 'psdyn_ros.cli', 'demo', *arguments], cwd=ROOT, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100)
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
     return process.returncode, process.stdout
 
 

@@ -381,7 +381,7 @@ def test_any_yaml(contents):
 
 def test_every_parameter_is_described():
     run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.hydraulics'], cwd=ROOT, capture_output=True, text=True,
-                         timeout=60)
+                         timeout=240)
     assert run.returncode == 0, run.stderr
     for title, cls in (('supply', model.Supply), ('oil', model.Oil), ('cylinders: JOINT', model.Cylinder),
                        ('cylinders: JOINT: valve', model.Valve), ('cylinders: JOINT: load_holding', model.LoadHolding),

@@ -249,5 +249,5 @@ def test_a_bag_becomes_a_table_and_corrected_files(recording, bag, tmp_path, cap
 
 def test_unusable_input_exits_with_two(tmp_path):
     done = subprocess.run([sys.executable, '-m', 'psdyn_ros.validation.identification', str(tmp_path / 'none'),
-                           '--urdf', 'hiab_xs031'], capture_output=True, text=True, timeout=120)
+                           '--urdf', 'hiab_xs031'], capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and 'does not exist' in done.stderr and 'Traceback' not in done.stderr

@@ -125,7 +125,7 @@ print(len(names))
 
 
 def test_everything_outside_nodes_imports_without_ros():
-    run = subprocess.run([sys.executable, '-c', WITHOUT_ROS], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, '-c', WITHOUT_ROS], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
     expected = sum(layer_of(path) != 'nodes' for path in SOURCES) - 1       # the package itself is no submodule
     assert int(run.stdout) == expected
@@ -141,5 +141,5 @@ def test_ruff_is_content():
     if importlib.util.find_spec('ruff') is None:
         pytest.skip('ruff is not installed')
     run = subprocess.run([sys.executable, '-m', 'ruff', 'check', '--no-cache', '.'], cwd=ROOT, capture_output=True,
-                         text=True, timeout=120)
+                         text=True, timeout=240)
     assert run.returncode == 0, run.stdout

@@ -15,7 +15,7 @@ from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
 from .session import PlantState, Waiting, own_node, stop
 
-START_UP = 120.0        # s for the node to come up; a first run compiles
+START_UP = 300.0        # s for the node to come up; a first run compiles
 COMMAND_PERIOD = 0.1    # s between commands of no effort, where there are actuators
 COMMAND_TIMEOUT = 10.0  # s, longer than any stall
 MAX_CATCH_UP = 1.0      # s; so that stamps are simulated time even where the computer is busy

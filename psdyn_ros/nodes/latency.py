@@ -38,7 +38,7 @@ RATES = (500.0, 1000.0)
 TIMER, STATE = TRIGGERS = 'timer', 'state'
 SLICE = 2.0             # s of a turn
 WARM_UP = 0.3           # s of it before, that do not count
-START_UP = 120.0        # s for processes to answer; a first run compiles
+START_UP = 300.0        # s for processes to answer; a first run compiles
 PATIENCE = 10.0         # s for a service to answer
 WAIT = 0.02             # s that nothing may come while no loop is served
 DURATION = 60.0         # s of the motion to where the machine is

@@ -20,7 +20,7 @@ from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
 from .session import PlantState, Waiting, own_node, stop
 
-START_UP = 120.0        # s for the nodes to come up; a first run compiles
+START_UP = 300.0        # s for the nodes to come up; a first run compiles
 PATIENCE = 60.0         # s for that, in lock-step on a busy computer
 SETTLE = 1.0            # s at neutral valves before the motion begins
 TTL = 0.2               # s; a busy computer may stall a process for a tenth of a second

@@ -42,7 +42,7 @@ from .session import Waiting, own_node
 
 MACHINE = 'hiab_xs031'
 NODES = 'simulator', 'controller'
-START_UP = 120.0        # s
+START_UP = 300.0        # s
 GROWTH = 1.0            # MiB/h that memory may grow
 SETTLED = 0.1           # of the time, after which growth counts
 WORSE = 1.5             # times the tracking error of the first motion
