@@ -114,5 +114,5 @@ def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
                              cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
     assert process.returncode in (0, 1), process.stdout         # whether it meets the target is not judged here
     result = json.loads((tmp_path / 'latency.json').read_text())
-    assert result['ratio'] > 0.5 and result['lost'] <= 10
+    assert result['ratio'] > 0.5 and result['lost'] <= 25
     assert all(0.0 < result['seconds'][name]['p50'] < 0.1 for name in ('controller', 'echo'))
