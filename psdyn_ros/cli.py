@@ -14,6 +14,8 @@ from .model.errors import ModelError, PsdynError
 from .model.hydraulics import read_hydraulics
 from .model.locate import find_config, find_machine, machine_names
 from .papers import SECTIONS
+from .validation import identification
+from .validation import validate as validation
 from .validation.witness import compare, witness_report
 
 
@@ -120,6 +122,16 @@ def _parser():
     latency.add_argument('--picture', metavar='FILE', help='PNG: share of slots beyond a duration')
     latency.add_argument('--report', metavar='FILE', help='Markdown: conditions, table and verdict')
     latency.set_defaults(run=_latency)
+
+    validate = commands.add_parser(
+        'validate', help='compare a recorded bag with the model of the machine; a verdict, tables and a report')
+    validation.add_arguments(validate)
+    validate.set_defaults(run=validation.run)
+
+    identify = commands.add_parser(
+        'identify', help='estimate payload, friction and inertial parameters from a recorded bag')
+    identification.add_arguments(identify)
+    identify.set_defaults(run=identification.run)
 
     papers = commands.add_parser(
         'papers', help='recompute every example and figure of the four papers, beside their numbers')
