@@ -16,6 +16,7 @@ import psdyn_ros
 from psdyn_ros.validation.bag_mutations import BEGIN, STATES
 from psdyn_ros.validation.bag_mutations import TELEMETRY as MUTATED_TELEMETRY
 from psdyn_ros.validation.bags import SECOND
+from psdyn_ros.validation.comparison import BETTER, SAME, WORSE, compare
 from psdyn_ros.validation.metrics import EFFORT
 from psdyn_ros.validation.mutated_bags import campaign
 from psdyn_ros.validation.simulated_bag import TELEMETRY
@@ -65,6 +66,20 @@ def test_tolerances_tell_a_payload_and_a_drifting_sensor_from_a_healthy_machine(
     assert about is None or any(reason.startswith(about) for reason in found.reasons)
     if name == 'drift':
         assert all(reason.startswith('tilt_cylinder') for reason in found.reasons)
+
+
+def test_two_recordings_are_told_from_each_other_where_the_machine_changed_and_only_there(bags):
+    plain, payload, drift = (short(bags, name) for name in ('plain', 'payload', 'drift'))
+    assert {change.verdict for change in compare(plain, plain)} == {SAME}
+    worse = {(change.actuator, change.figure) for change in compare(plain, payload) if change.verdict == WORSE}
+    assert worse >= {('lift_cylinder', 'rmse'), ('lift_cylinder', 'bias'), ('tilt_cylinder', 'bias')}
+    changes = compare(plain, drift)
+    assert {change.actuator for change in changes if change.verdict != SAME} == {'tilt_cylinder'}
+    back = {change.verdict for change in compare(drift, plain)}
+    assert back == {SAME, BETTER} and all('to' in change.text for change in changes)
+    bias, = (change for change in changes if (change.actuator, change.figure) == ('tilt_cylinder', 'bias'))
+    # 0.5 bar/s over 10 s on the piston side
+    assert bias.change.estimate == pytest.approx(0.5 * 5e4 * 10.0 * oil().cylinders['tilt_cylinder'].area_a, rel=0.03)
 
 
 def test_how_a_recording_is_cut_into_blocks_changes_nothing(bags, exact):
