@@ -172,7 +172,7 @@ class Rig:
     def follow(self, target, seconds):
         waypoints = Waypoints(self.machine.coordinates, [seconds], [target], [np.zeros(4)])
         candidate = self.core.consider(waypoints)
-        assert candidate.advance(10.0)
+        assert candidate.advance(100.0)
         self.core.accept(candidate, self.now)
 
 

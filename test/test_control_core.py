@@ -249,7 +249,7 @@ def test_references_that_cannot_be_followed_leave_the_motion_as_it_is(name):
         if bad:
             with pytest.raises(PsdynError):
                 candidate = rig.core.consider(waypoints_of(rig, **bad))
-                candidate.advance(10.0)
+                candidate.advance(100.0)
                 rig.core.accept(candidate, rig.now)
         rig.ticks(50)
         assert rig.state is RUN
@@ -260,12 +260,12 @@ def test_references_that_cannot_be_followed_leave_the_motion_as_it_is(name):
 def test_a_candidate_is_void_after_a_stop_another_reference_or_a_reset():
     rig = Rig().run()
     old = rig.core.consider(waypoints_of(rig))
-    old.advance(10.0)
+    old.advance(100.0)
     rig.follow(TARGET, 4.0)
     with pytest.raises(TrajectoryError, match='another reference came'):
         rig.core.accept(old, rig.now)
     old = rig.core.consider(waypoints_of(rig))
-    old.advance(10.0)
+    old.advance(100.0)
     rig.core.disable(rig.now)
     rig.until(STANDBY, 400)
     rig.core.enable(rig.now)

@@ -353,7 +353,7 @@ def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     core.enable(ticks(2))
     ticks(5)
     candidate = core.consider(demonstration(machine, 4.0))
-    candidate.advance(10.0)
+    candidate.advance(100.0)
     core.accept(candidate, now)
     ticks(250)
     assert output.state is RUN and core.drive.watch.share < 0.1 and output.command.shape == (4,)
