@@ -1,10 +1,14 @@
-"""The kernels of a control cycle: clamps, distances, and polynomials that know their derivatives."""
+"""The kernels of a control cycle: clamps, distances, polynomials that know their derivatives, computed torque."""
 
 import numpy as np
 import pytest
 from machines import URDF
 
 import psdyn_ros
+from psdyn_ros.control.computed_torque import ComputedTorque
+from psdyn_ros.control.motions import SAME, Follow, Path, sample_each
+from psdyn_ros.control.path_time import PathTime
+from psdyn_ros.control.trajectory import Waypoints, quintic_curve
 from psdyn_ros.kernels import control
 from psdyn_ros.kernels.entry import NON_FINITE
 
@@ -63,3 +67,48 @@ def test_the_state_is_read_from_the_columns_wanted_and_no_others(crane, rng):
     assert control.measured_state(crane.records.mods, rows, q, qd, out, residual)[1] > 1e-3
     q[column[crane.joints.index('slew')]] = np.inf
     assert control.measured_state(crane.records.mods, rows, q, qd, out, residual)[0] == NON_FINITE
+
+
+def test_a_path_is_sampled_as_by_its_motion_at_any_speed(rng):
+    curve = quintic_curve(np.array([0.5, 1.0, 2.5, 3.0]), *rng.normal(size=(3, 4, 2)))
+    pace = PathTime(0.8)
+    follow = Follow(Path(curve, SAME, ('a', 'b')), pace, start=1.0)
+    out, wanted = np.empty((2, 3, 3, 2))
+    for _ in range(2):
+        for first in np.arange(0.7, 6.0, 0.13):
+            times = first, first + 0.01, first + 0.5
+            follow.samples(times, out)
+            sample_each(follow, times, wanted)
+            assert out == pytest.approx(wanted, rel=1e-13, abs=1e-13)
+        pace.aim(0.25, 1.3, 2.0, 8.0)       # the second time on a path that slows down on its way
+
+
+class StepByStep(ComputedTorque):
+    """The same law without its kernel."""
+
+    def _at_once(self, x, xd, desired, dt):
+        return None
+
+
+def test_computed_torque_at_once_is_computed_torque_step_by_step(crane, rng):
+    laws = [kind(crane, np.full(4, 9000.0), np.full(4, 40.0), np.full(4, 2000.0), period=0.002)
+            for kind in (ComputedTorque, StepByStep)]
+    away = crane.initial_position + np.array([0.3, -0.02, 0.02, 0.05])
+    for law in laws:
+        law.axes['viscous'], law.axes['coulomb'] = 200.0, [0.0, 300.0, 0.0, 50.0]
+        law.hold(crane.initial_position)
+        law.reference.follow(Waypoints(crane.coordinates, [1.5, 3.0], [away, crane.initial_position]), 0.0)
+        law.feedforward_scale = 0.7
+    for k in range(200):
+        t = 0.016 * k
+        # far enough off to be clipped now and then
+        off = np.array([0.3, 0.005, 0.005, 0.1] if k % 3 else [1e-4] * 4)
+        x = laws[0].reference.ahead(t)[0] + off * rng.normal(size=4)
+        xd = rng.normal(size=4) * 0.1
+        for law in laws:
+            law.freeze(k % 7 == 0)
+        efforts = [law.update(t, x, xd, age=0.001) for law in laws]
+        assert efforts[0] == pytest.approx(efforts[1], rel=1e-9, abs=1e-6)
+        assert laws[0].predicted_efforts == pytest.approx(laws[1].predicted_efforts, rel=1e-9, abs=1e-6)
+        assert laws[0].desired == pytest.approx(laws[1].desired, abs=1e-15)
+    assert laws[0].saturations.tolist() == laws[1].saturations.tolist() and laws[0].saturations.all()

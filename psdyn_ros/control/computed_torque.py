@@ -46,13 +46,16 @@ class ForceLaw(ControlLaw):
                  pressure_lag=PRESSURE_LAG, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         m = manipulator
-        self._sum, self._clipped = np.zeros(m.dof), np.zeros(m.dof)
+        self._state = np.zeros((2, m.dof))
+        self._sum, self._clipped = self._state      # integral; sign of the effort where it was clipped, else 0
         self._frozen = np.zeros(m.dof, dtype=bool)
         self._last = None           # time of the last update
         self.set_gains(stiffness, damping, integral)
         self._lead = delay + 0.5 * (period or 0.0) + (pressure_lag if PRESSURE in self.tiers else 0.0)
         self._limit = np.minimum(self._effort_limit, self._area * self._highest_pressure())
         self._predicted = np.zeros(len(m.actuators))
+        self._motion = np.zeros((3, 3, m.dof))      # reference at the time of the measurement, and where commands act
+        self._measured = np.zeros((3, m.dof))       # x, xd; the last row is room for the kernel
         self._sharing = None        # of the load among redundant actuators of which one is at its limit
         if len(m.actuators) > m.dof:
             self._sharing = Allocation(m.actuators, dict(zip(m.actuators, self._limit)),
@@ -73,7 +76,8 @@ class ForceLaw(ControlLaw):
             if gain.shape != (self.manipulator.dof,) or not (np.isfinite(gain) & (gain >= 0.0)).all():
                 raise ModelError(f'gains {name} = {gain.tolist()!s:.120}: expected {self.manipulator.dof} finite '
                                  'numbers, none of them negative')
-        self._kp, self._kd, self._ki = gains
+        self._gains = np.array(gains)
+        self._kp, self._kd, self._ki = self._gains
 
     def _forget(self):
         self._sum[:], self._clipped[:], self._last = 0.0, 0.0, None
@@ -98,21 +102,28 @@ class ForceLaw(ControlLaw):
             self.hold(x)
         dt = 0.0 if self._last is None else min(max(t - self._last, 0.0), LONGEST_STEP * (self.period or np.inf))
         self.load.advance(dt)
-        desired = np.empty((3, self.manipulator.dof))
-        desired[:] = self.reference.sample(t)
-        scale = self.feedforward_scale
-        ahead = np.empty((2, self.manipulator.dof))     # rate and acceleration where the command will act
-        ahead[:] = self.reference.ahead(t + age + self._lead)[1:]
-        ahead *= scale
+        then = t + age + self._lead
+        self.reference.samples((t, then, then), self._motion)
+        desired = self._motion[0].copy()
+        command = self._at_once(x, xd, desired, dt)
+        if command is None:
+            command = self._step_by_step(x, xd, desired, dt)
+        self.desired, self._last = desired, t
+        return command
+
+    def _at_once(self, x, xd, desired, dt):
+        """The commands (actuators,) by one call of compiled code; None where this law has none, or where it fails."""
+        return None
+
+    def _step_by_step(self, x, xd, desired, dt):
+        ahead = self.feedforward_scale * self._motion[1, 1:]    # rate and acceleration where the command will act
         error = self._error(x, desired)
         force = self._force(x, xd, desired, ahead, error)
         force += self._friction(desired[0], ahead[0])
-        self.desired = desired
         self._predicted[:] = force
         command = self._within_limits(x, force) / self._area
         free = ~self._frozen & ~(self._clipped * error > 0.0)
         self._sum[free] += error[free] * dt
-        self._last = t
         return command
 
     def _error(self, x, desired):
@@ -170,6 +181,18 @@ class ForceLaw(ControlLaw):
 
 class ComputedTorque(ForceLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
+
+    def _at_once(self, x, xd, desired, dt):
+        measured = self._measured
+        if self._general or self._space is not None or not np.shape(x) == np.shape(xd) == measured[0].shape:
+            return None
+        measured[0], measured[1] = x, xd
+        command = np.empty(len(measured[0]))
+        self._motion[2] = self._motion[1]       # the kernel scales what it gets
+        status = control.computed_torque(
+            *self.load.records, self.axes, self._gains, self._state, self._frozen, desired, self._motion[2],
+            self.feedforward_scale, measured, dt, self._area, self._limit, self.saturations, self._predicted, command)
+        return command if status == 0 else None
 
     def _force(self, x, xd, desired, ahead, error):
         feedback = self._feedback(x, xd, desired, error)

@@ -4,6 +4,7 @@ from math import inf
 
 import numpy as np
 
+from ..kernels.control import path_samples
 from .trajectory import Curve
 
 # coefficients of a quintic over a unit of time from position, velocity, acceleration at both of its ends
@@ -20,12 +21,17 @@ class Hold:
     start = end = -inf
 
     def __init__(self, x):
-        self.x = np.array(x, dtype=float)
-        self._rest = self.x, np.zeros(len(self.x)), np.zeros(len(self.x))
+        self._rest = np.zeros((3, len(x)))
+        self._rest[0] = x
+        self.x = self._rest[0]
 
     def sample(self, t):
         """(x, xd, xdd), each (dof,)."""
         return self._rest
+
+    def samples(self, times, out):
+        """Write samples at three times into out (3, 3, dof)."""
+        out[:] = self._rest
 
     def over(self, t):
         """Whether it is at its end at time t."""
@@ -114,6 +120,15 @@ class Follow:
         path_time += self._offset
         return (self.entry if path_time < self._joined else self.path).at(path_time, speed, rate)
 
+    def samples(self, times, out):
+        """Write samples at three times, of which the first is the earliest, into out (3, 3, dof)."""
+        path = self.path
+        if path.plain and (self.entry is None or self.path_time(times[0]) >= self._joined):
+            curve = path.curve
+            path_samples(curve.coefficients, curve.times, self.pace.rows, self._offset, *times, out)
+        else:
+            sample_each(self, times, out)
+
     @property
     def end(self):
         """Time of the clock at which it ends if the speed stays what it is meant to be; inf where that is zero."""
@@ -157,6 +172,10 @@ class Free:
         """(x, xd, xdd), each (dof,); valid until the next call."""
         return self._rest if t >= self.end else self._curve.sample(t)
 
+    def samples(self, times, out):
+        """Write samples at three times into out (3, 3, dof)."""
+        sample_each(self, times, out)
+
     def over(self, t):
         """Whether it is at its end at time t."""
         return t >= self.end
@@ -164,6 +183,19 @@ class Free:
     def progress(self, t):
         """Share of the motion that is over."""
         return min(max((t - self.start) / (self.end - self.start), 0.0), 1.0) if self.end > self.start else 1.0
+
+
+def in_path_time(motion, t):
+    """(3, dof) of a motion at time t, with its rates by path time where it runs by that."""
+    if isinstance(motion, Follow) and not isinstance(motion, Halt):
+        return np.array(motion.at(motion.path_time(t)))
+    return np.array(motion.sample(t))
+
+
+def sample_each(motion, times, out):
+    """Write samples of a motion at these times into out (len(times), 3, dof), one after the other."""
+    for row, t in zip(out, times):
+        row[:] = motion.sample(t)
 
 
 def bridge(start, end, before, after):

@@ -7,6 +7,8 @@ the velocity of an axis to rest. Seconds are those of any one clock.
 from math import inf, sqrt
 from typing import NamedTuple
 
+import numpy as np
+
 
 class Phase(NamedTuple):
     """For so long a rate that starts like this and bends so much."""
@@ -39,13 +41,17 @@ def ramp(value, rate, target, rate_limit, bend_limit):
 class PathTime:
     """Seconds of path time over those of the clock: their ratio, the speed, follows `aim` without a jump.
 
-    Until the first `aim` the speed is what it was made with.
+    Until the first `aim` the speed is what it was made with. `rows` (m, 5) are its phases: clock, path time, speed, its
+    rate and its bend at the start of each.
     """
 
     def __init__(self, speed=1.0):
         self.target = speed
-        self._begins = -inf     # of the last phase
-        self._phases = [(0.0, 0.0, speed, 0.0, 0.0)]      # (clock, path time, speed, its rate, its bend) at its start
+        self._keep([(0.0, 0.0, speed, 0.0, 0.0)], -inf)
+
+    def _keep(self, phases, begins):
+        self._phases, self._begins = phases, begins     # the latter of the last one
+        self.rows = np.array(phases)
 
     def at(self, t):
         """(path time, speed, rate of the speed) at time t of the clock."""
@@ -60,25 +66,26 @@ class PathTime:
     def aim(self, speed, t, rate, bend):
         """From time t on, go over to another speed with at most this rate [1/s] and bend [1/s^2]."""
         path, present, present_rate = self.at(t)
-        self.target, self._phases = speed, []
+        self.target, phases = speed, []
         for phase in ramp(present, present_rate, speed, rate, bend):
-            self._phases.append((t, path, present, phase.rate, phase.bend))
+            phases.append((t, path, present, phase.rate, phase.bend))
             dt = phase.duration
             path += dt * (present + dt * (phase.rate / 2.0 + dt * phase.bend / 6.0))
             present += dt * (phase.rate + dt * phase.bend / 2.0)
             t += dt
-        self._phases.append((t, path, speed, 0.0, 0.0))
-        self._begins = t
+        self._keep([*phases, (t, path, speed, 0.0, 0.0)], t)
 
     def restart(self, speed, t):
         """At time t, take a speed at once, as where what moves by path time stands still."""
         path = self.at(t)[0]
-        self.target, self._phases, self._begins = speed, [(t, path, speed, 0.0, 0.0)], t
+        self.target = speed
+        self._keep([(t, path, speed, 0.0, 0.0)], t)
 
     def copy(self):
         """One that goes on like this."""
         other = PathTime()
-        other.target, other._phases, other._begins = self.target, list(self._phases), self._begins
+        other.target = self.target
+        other._keep(list(self._phases), self._begins)
         return other
 
     @property

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from ..kernels import state_checks as kernels
+from ..kernels.quantities import joint_states
 from .measured_input import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
@@ -187,6 +188,8 @@ class _Sensors:
         self._records = np.zeros(2 * count, kernels.SENSOR)
         self._records['module'] = np.tile(np.arange(count), 2)
         self._seen, self._values = np.zeros((2 * count, 2 * count)), np.zeros(2 * count)
+        self._still = np.zeros(manipulator.dof)
+        self._joint_state = np.zeros((3, len(manipulator.joints)))
 
     def forget(self):
         self._records['changed'] = 0
@@ -194,20 +197,27 @@ class _Sensors:
     def findings(self, x, positions, stamp):
         """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
         count, values = len(self._joints), self._values
-        values[:count], values[count:] = positions, self._manipulator.joint_state(x)[1][self._columns]
-        if not math.isfinite(values.sum()):
+        values[:count] = positions
+        stuck, i, off = kernels.compare_sensors(self._records, self._seen, values, self._joint_positions(x),
+                                                self._columns, stamp, self._freeze, SENSOR_TRAVEL)
+        if stuck == kernels.NON_FINITE:
             return [(NOT_FINITE, True, 'a measured joint is not finite')]
         found = []
-        stuck = kernels.stuck_sensor(self._records, self._seen, values, stamp, self._freeze, SENSOR_TRAVEL)
         if stuck >= 0:
             name, which = self._joints[stuck % count], 'it stands' if stuck < count else 'the others of its loop stand'
             found.append((FROZEN, True, f'{name} and the other measured joints of its loop move apart: {which} still'))
-        off = np.abs(values[:count] - values[count:])
-        i = int(off.argmax())
-        if off[i] > WRONG_BRANCH:
-            found.append((BRANCH, True, f'{self._joints[i]} is {off[i]:.3g} away from where the declared assembly mode '
+        if off > WRONG_BRANCH:
+            found.append((BRANCH, True, f'{self._joints[i]} is {off:.3g} away from where the declared assembly mode '
                           'has it'))
         return found
+
+    def _joint_positions(self, x):
+        """Positions of all joints at x (dof,), finite; raises StateError where a loop does not close."""
+        if not self._manipulator.machine.general:
+            q, qd, qdd = self._joint_state
+            if joint_states(self._manipulator.records.mods, x, self._still, self._still, q, qd, qdd) == 0:
+                return q
+        return self._manipulator.joint_state(x)[1]
 
 
 def _records(manipulator, declaration):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model.errors import PsdynError
 from .candidate import Candidate
-from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows
+from .motions import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows, in_path_time
 from .path_time import PathTime
 from .reference_limits import ReferenceChecks, ReferenceLimits
 from .stop_motion import EASE, coming_to_rest, stop_of_path, within_limits
@@ -99,7 +99,7 @@ class ReferenceMotion:
         joint_map = self._map(waypoints.joints)
         waits = self._next is not None and self._next.start > now       # and will not begin if this one is accepted
         running = self._next if self._next is not None and not waits else self._motion
-        entry = self._in_joints(waypoints.joints, _in_path_time(running, begin))
+        entry = self._in_joints(waypoints.joints, in_path_time(running, begin))
         self._check_start(waypoints, times, first, entry[0], now, state)
         return Candidate(self._checks, waypoints, joint_map, begin, start is None, (first, times[first:]), entry)
 
@@ -131,7 +131,7 @@ class ReferenceMotion:
         at = follow.path_time(t)
         if at >= path.curve.end:
             raise TrajectoryOverError('the trajectory is over: it ended while it was looked at')
-        here = self._in_joints(joints, _in_path_time(self._motion, t))
+        here = self._in_joints(joints, in_path_time(self._motion, t))
         there = (follow.entry or path).curve.sample(at).copy()
         gap = here - there
         same = np.abs(gap) <= SAME_STATE * (1.0 + np.abs(here))
@@ -216,6 +216,15 @@ class ReferenceMotion:
         """
         motion = self._next if self._next is not None and t >= self._next.start else self._motion
         return motion.sample(t)
+
+    def samples(self, times, out):
+        """Write `sample` of times[0], and `ahead` of two later ones, into out (3, 3, dof)."""
+        if self._next is None or times[-1] < self._next.start:
+            self._now = times[0]
+            self._motion.samples(times, out)
+        else:
+            for row, t, look in zip(out, times, (self.sample, self.ahead, self.ahead)):
+                row[:] = look(t)
 
     def moving(self, t):
         """Whether a motion is in progress or waiting at time t."""
@@ -386,10 +395,3 @@ class ReferenceMotion:
         names, *values = self._manipulator.joint_state(*reference)
         columns = [names.index(name) for name in joints]
         return np.asarray(values)[:, columns]
-
-
-def _in_path_time(motion, t):
-    """(3, dof) of a motion at time t, with its rates by path time where it runs by that."""
-    if isinstance(motion, Follow) and not isinstance(motion, Halt):
-        return np.array(motion.at(motion.path_time(t)))
-    return np.array(motion.sample(t))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..model.errors import PsdynError
-from .motions import Free, bridge, bridge_rows
+from .motions import Free, bridge, bridge_rows, sample_each
 from .path_time import Phase
 from .stop_motion import EASE, axes_curve, stopping_phases, way
 from .trajectory import LARGEST, TrajectoryError
@@ -77,6 +77,10 @@ class Stream:
             if self._open:
                 return self._carried_on(t - self._meet)
         return self._after().sample(t)
+
+    def samples(self, times, out):
+        """Write samples at three times into out (3, 3, dof)."""
+        sample_each(self, times, out)
 
     def _carried_on(self, dt):
         """What `_after` comes to as long as the point is carried on far from every limit."""

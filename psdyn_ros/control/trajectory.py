@@ -119,9 +119,9 @@ class Curve:
     """
 
     def __init__(self, knots, coefficients):
-        self.knots, self.times = knots.tolist(), knots
+        self.knots, self.times = knots.tolist(), np.array(knots, dtype=float)
         self.start, self.end = self.knots[0], self.knots[-1]
-        self.coefficients = np.ascontiguousarray(coefficients)
+        self.coefficients = np.ascontiguousarray(coefficients, dtype=float)
         self._sample = np.empty((3, coefficients.shape[2]))
 
     def sample(self, t):

@@ -122,10 +122,8 @@ class ValveLaw(ControlLaw):
             if self.load.loading:       # what is told now may hang there since before the bias was taken
                 np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
             self.load.advance(dt)
-        motion[0] = reference.sample(t)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period
-        motion[1] = reference.ahead(aim - half)
-        motion[2] = reference.ahead(aim + half)
+        reference.samples((t, aim - half, aim + half), motion)
         self.desired = motion[0]
         share = (age + self._act) / (age + self._act + self.lag)
         position = measured[0]

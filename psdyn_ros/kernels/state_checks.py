@@ -138,6 +138,26 @@ def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
 
 
 @entry
+def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, travel):
+    """Return (stuck, worst, off): what `stuck_sensor` finds, which sensor is furthest from its joint, and by how much.
+
+    values (2 m,): the first m are measured, of the joints `columns` (m,) of q, which are kept in the others.
+    Returns (NON_FINITE, 0, 0) where one is not finite, and keeps nothing of it.
+    """
+    m = columns.shape[0]
+    for i in range(m):
+        values[m + i] = q[columns[i]]
+        if 0.0 * float(values[i]) + 0.0 * values[m + i] != 0.0:
+            return NON_FINITE, 0, 0.0
+    worst, off = 0, 0.0
+    for i in range(m):
+        gap = abs(values[i] - values[m + i])
+        if gap > off:
+            worst, off = i, gap
+    return stuck_sensor(sensors, seen, values, stamp, freeze_time, travel), worst, off
+
+
+@entry
 def worst_share(x, x_ref, tolerance):
     """Return (largest |x_ref - x| / tolerance, where), inf where it is not finite; all (n,)."""
     worst, where = 0.0, 0
