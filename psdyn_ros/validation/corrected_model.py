@@ -75,13 +75,12 @@ def _elements(text):
 
     def end(tag):
         name, begin, children = stack.pop()[1:]
-        # of an element that closes itself the index is that of its beginning
-        here = parser.CurrentByteIndex
-        finish = _after_tag(data, begin if here == begin else here)
+        opened = _after_tag(data, begin)
+        finish = opened if data[opened - 2:opened] == b'/>' else _after_tag(data, parser.CurrentByteIndex)
         if len(stack) == 2:
             stack[-1][3][tag] = begin, finish
         elif len(stack) == 1:
-            out[tag, name] = begin, _after_tag(data, begin), finish, children
+            out[tag, name] = begin, opened, finish, children
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.Parse(data, True)
