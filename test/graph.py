@@ -22,6 +22,8 @@ from psdyn_ros.nodes.processes import NodeProcesses, exported
 
 CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 240.0        # s; a first run compiles
+# of a law that is stable although a busy computer delays its commands by a tenth of a second
+PATIENT_LAW = '-p', 'bandwidth:=5.0'
 TURN = 0.01             # s that the test waits for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 
@@ -81,14 +83,14 @@ class Graph:
 
         self.until(held, START_UP)
 
-    def until_moved(self, condition, publish, seconds=60.0):
+    def until_moved(self, condition, publish, seconds=120.0):
         """Publish a trajectory and wait; again where a busy computer made the controller stop on the way."""
         publish()
 
         def there():
             if self.report('controller: control')[1].startswith('SAFE'):
                 self.hold()
-                self.until(lambda: not self.report('controller: control')[1].startswith('SAFE'))
+                self.until(lambda: not self.report('controller: control')[1].startswith('SAFE'), seconds)
                 publish()
             return condition()
 

@@ -11,7 +11,7 @@ import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import START_UP, graph  # noqa: E402
+from graph import PATIENT_LAW, START_UP, graph  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
@@ -326,7 +326,7 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
         g.start('simulator', *MACHINE, '-p', 'command_timeout:=0.2',
                 '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
-        controller = g.start_controller('-p', f'trigger:={trigger}')
+        controller = g.start_controller('-p', f'trigger:={trigger}', *PATIENT_LAW)
         g.hold()
         g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
         g.until(plant_is(g, OK, 'running'))

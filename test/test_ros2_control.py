@@ -10,7 +10,7 @@ import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import START_UP, graph  # noqa: E402
+from graph import PATIENT_LAW, START_UP, graph  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
@@ -94,7 +94,7 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     references = world.listen(JointTrajectory, 'controller/reference')
     trajectories = world.publisher(JointTrajectory, 'controller/joint_trajectory')
     # a forward controller takes arrays, which leave nothing out: this one holds by force when it stops
-    world.start_controller('-r', '~/commands:=/effort_controller/commands', change=holds_by_force)
+    world.start_controller('-r', '~/commands:=/effort_controller/commands', *PATIENT_LAW, change=holds_by_force)
     world.hold()
     manage(world, 'effort_controller', fill=fill)
     world.until(lambda: references and trajectories.get_subscription_count(), START_UP)
