@@ -179,8 +179,11 @@ def test_efforts_measured_as_such_on_a_machine_with_more_actuators_than_coordina
     laden = machine.with_payload('bucket_link', 400.0, [0.5, 0.1, 0.0], 20.0 * np.eye(3))
     x, xd, xdd = sines(machine, 30.0, 0.02, np.array([0.3, 0.12, 0.12, 0.12]))
     f = laden.inverse_dynamics(x, xd, xdd)
-    body, = identify(cut(machine, x, f, 0.02), machine, payload_link='bucket_link').bodies
+    found = identify(cut(machine, x, f, 0.02), machine, payload_link='bucket_link')
+    body, = found.bodies
     assert body.found.mass == pytest.approx(400.0, abs=min(2.5 * body.errors[0], 40.0))
+    twins = [one for one in found.friction if one.name.startswith('boom_cylinder')]
+    assert len(twins) == 2 and not any(one.told for one in twins)      # which of the two rubs nobody can say
 
 
 def test_the_filter_gives_derivatives_of_what_it_gives():

@@ -55,7 +55,7 @@ def corrected_urdf(text, found, hydraulics=None):
         if body.payload or (body.told >= TOLD).any():
             edits.append(_inertial_edit(text, elements, body, found.source))
     for one in found.friction:
-        if one.forces and friction_block(hydraulics, one.name) is None and (one.declared or one.significant):
+        if one.told and friction_block(hydraulics, one.name) is None and (one.declared or one.significant):
             edits.append(_dynamics_edit(text, elements, one, found.source))
     data = text.encode('utf-8')
     for begin, end, replacement in sorted(edits, reverse=True):
@@ -197,7 +197,7 @@ def corrected_hydraulics(text, found, actuators):
     """
     before = read_hydraulics(text if '\n' in text else text + '\n', actuators)
     root = yaml.compose(text, Loader=yaml.SafeLoader)
-    identified = {one.name: one for one in found.friction if one.forces}
+    identified = {one.name: one for one in found.friction if one.told}
     places, used = {}, {}
     for section in ('cylinders', 'axes'):
         for joint, mapping in _children(_child(root, section)):

@@ -97,6 +97,12 @@ class FrictionEstimate:
         return bool(self.was_coulomb or self.was_viscous)
 
     @property
+    def told(self):
+        """Whether the recording tells it: cylinders side by side, for one, are not told apart."""
+        return bool(self.forces) and all(one.error <= 0.5 * max(abs(one.force), abs(one.believed))
+                                         for one in self.forces)
+
+    @property
     def significant(self):
         """Whether what was found differs from what was believed, beyond two standard errors."""
         return any(abs(one.force - one.believed) > 2.0 * one.error for one in self.forces)
@@ -113,9 +119,10 @@ class FrictionEstimate:
         if not self.forces:
             yield f'{self.name}: friction not identified, it moved {self.moved:.1f} s only'
             return
-        shown = ', '.join(f'{one.force:.0f} +- {one.error:.0f} at {one.speed:g} {self.unit} (was {one.believed:.0f})'
+        shown = ', '.join(f'{one.force:.4g} +- {one.error:.2g} at {one.speed:g} {self.unit} (was {one.believed:.4g})'
                           for one in self.forces)
-        yield f'{self.name}: friction {shown} {"N" if self.unit == "m/s" else "N m"}'
+        note = '' if self.told else '; this recording does not tell it'
+        yield f'{self.name}: friction {shown} {"N" if self.unit == "m/s" else "N m"}{note}'
 
 
 @dataclass(frozen=True)
