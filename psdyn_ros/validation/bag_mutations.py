@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sqlite3
 import struct
 from dataclasses import dataclass
 from functools import cache
@@ -261,10 +262,9 @@ class Mutator:
             describe(folder, ['bag.mcap.zstd'], compression_mode='FILE', compression_format='zstd')
         else:
             write_sqlite(folder / 'bag', self._messages[:20])
-            import apsw
-
-            database = apsw.Connection(str(folder / 'bag' / 'bag.db3'))
+            database = sqlite3.connect(folder / 'bag' / 'bag.db3')
             database.execute('UPDATE messages SET data = ?', (bombs()['zstd'],))
+            database.commit()
             database.close()
             shutil.move(folder / 'bag' / 'bag.db3', folder / 'bag.db3')
             shutil.rmtree(folder / 'bag')
