@@ -35,7 +35,7 @@ from ..validation.tracking import track, units
 from . import free_response, rig_demo
 from .configuration import read_parameters
 from .conversions import stamp_to_ns, trajectory_to_msg
-from .demo_safety import LADDER, WIDEST_LADDER, safety_text
+from .demo_safety import WIDEST_LADDER, safety_text
 from .executor import INTERNAL, SUCCESS, UNUSABLE
 from .parameters import joint_positions
 from .processes import NodeProcesses, environment, exported, free_domain
@@ -274,7 +274,7 @@ def _record(bag, law, setup, manipulator, waypoints):
     parameters = logs / 'parameters.yaml'
     weak = law in BASELINE.values()
     safety = logs / 'safety.yaml'
-    safety.write_text(safety_text(manipulator, setup.safety, weak=weak, ladder=WIDEST_LADDER if weak else LADDER))
+    safety.write_text(safety_text(manipulator, setup.safety, weak=weak, ladder=WIDEST_LADDER))
     controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'bandwidth': setup.bandwidths[law],
                   'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS,
                   'report_rate': 5.0}

@@ -17,6 +17,7 @@ from ..model.errors import PsdynError
 from .executor import make_executor
 
 REACTION = 20.0             # s for a trajectory to be taken up, or a service to answer, on a busy computer
+HELD = 90.0                 # s until a controller holds its machine, which takes a second without a stall
 TURN = 0.05                 # s between two looks at how far the nodes are
 
 
@@ -109,9 +110,9 @@ class Waiting:
         return future.result()
 
     def held(self, node, what):
-        """Let the controller hold its machine; DemoError with its last word when it does not for REACTION."""
+        """Let the controller hold its machine; DemoError with its last word when it does not for HELD."""
         print(what, flush=True)
-        deadline = time.monotonic() + REACTION
+        deadline = time.monotonic() + HELD
         while not (response := self.called(node, SetBool, '/controller/enable', SetBool.Request(data=True),
                                            what)).success:
             if time.monotonic() > deadline:
