@@ -1,7 +1,6 @@
 """Bags as streams: every format gives back what was written, in bounded memory, and nothing leaves the folder."""
 
 import os
-import resource
 import shutil
 import struct
 import subprocess
@@ -20,6 +19,7 @@ from psdyn_ros.validation.bags import SECOND, BagError, write_bag
 from psdyn_ros.validation.mcap_chunks import RECORD, Packet
 from psdyn_ros.validation.mcap_index import mcap_index
 from psdyn_ros.validation.message_layouts import ARRAY, FIELDS, JOINT_STATE, PRESSURE, TRAJECTORY, Decoder, type_store
+from psdyn_ros.validation.mutated_bags import peak_memory
 from psdyn_ros.validation.salvage import scan
 
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -131,13 +131,13 @@ def with_hole(data, size):
 
 
 READ = '''
-import resource, sys
+import sys
 from psdyn_ros.validation.bag_source import open_bag
+from psdyn_ros.validation.mutated_bags import peak_memory
 with open_bag(sys.argv[1]) as source:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     count = sum(len(packet) for packet in source.packets([topic.name for topic in source.topics]))
-    print(count, source.lost is None, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    print(count, source.lost is None, (peak_memory() - before) >> 20, peak_memory() >> 20)
 '''
 
 
@@ -165,9 +165,9 @@ def test_memory_does_not_grow_with_the_bag(tmp_path, messages):
         packets = source.packets(TOPICS)
         for _ in range(20):
             next(packets)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_memory()
         assert sum(len(packet) for packet in packets) > 10_000
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4 * 1024
+        assert peak_memory() - before < 4 << 20
 
 
 # --- what is no bag, or one that attacks

@@ -136,7 +136,7 @@ def _child(pipe, machine, messages, folder, first, last, seed, judge):
     # what is imported and compiled on first use is not a matter of the bag
     judge(mutator.seeds['zstd'], machine)
     judge(mutator.seeds['sqlite'], machine)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.RLIM_INFINITY))
     signal.signal(signal.SIGALRM, _give_up)
@@ -152,9 +152,15 @@ def _child(pipe, machine, messages, folder, first, last, seed, judge):
         except Exception:
             outcome, text = CRASH, traceback.format_exc()
         signal.alarm(0)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        grown = peak_memory() - before
         pipe.send(('end', outcome, mutation.never_pass, time.perf_counter() - started, grown, text))
     pipe.close()
+
+
+def peak_memory():
+    """Largest resident memory [bytes] of this process so far; `getrusage` counts that of its parent in."""
+    status = Path('/proc/self/status').read_text()
+    return int(status.split('VmHWM:')[1].split()[0]) * 1024
 
 
 def _give_up(*_):
