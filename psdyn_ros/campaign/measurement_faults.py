@@ -30,7 +30,8 @@ def _only(count, spoil):
 
 @injection('state_missed', states=(RUN,), after=After.ONCE)
 def _some_missed(bench):
-    yield from during(_state(bench, _only(int(bench.rng.integers(3, 9)), lambda msg: None)))
+    # with three, jitter decides whether a cycle finds the last state three periods old
+    yield from during(_state(bench, _only(int(bench.rng.integers(4, 9)), lambda msg: None)))
 
 
 @injection('state_silent')

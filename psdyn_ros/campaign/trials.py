@@ -200,7 +200,8 @@ def _start_again(bench, failures):
         failures.append(f'{core.states.state.name}, moved by {moved:.3g} after enabling')
     bench.follow(bench.motion(0.5, 0.3))
     bench.turns(2.0 * bench.period)
-    if core.states.state is not RUN:
+    # what asked for half the speed before may be in its probation still
+    if core.states.state not in (RUN, DEGRADED):
         failures.append(f'{core.states.state.name} with a new reference after a reset')
 
 

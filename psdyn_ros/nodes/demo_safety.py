@@ -16,7 +16,7 @@ FULL = 0.02             # s in which its commands go from nothing to all
 SHARE = 0.1             # of its range by which an actuator of it may be off its reference
 WIDEST = 0.9            # of its range, for a law that is meant to be weak
 MARGIN = 0.01           # of its range before its limits
-MOST_SPEED = 10.0       # m/s, rad/s that may be declared
+SWING = 1.0             # m, rad and m/s, rad/s that a state of such a law may be off what was expected
 MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
 
 
@@ -33,8 +33,8 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
     actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
     if weak:
         believed = contents['plausibility'] = {**contents.get('plausibility', {})}
-        # as far as its rated speed goes, a swing is no fault of a sensor
-        believed['velocity_residual'] = max([believed.get('velocity_residual', 0.0), *_speeds(manipulator)])
+        # after a stall it swings beyond its rated speed, which is no fault of a sensor
+        believed['velocity_residual'] = believed['jump_margin'] = SWING
         for name, span in zip(manipulator.actuators, _spans(manipulator)):
             actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
     return yaml.safe_dump(contents)
@@ -42,10 +42,6 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
 
 def _spans(manipulator):
     return [min(float(upper - lower), 10.0) for lower, upper in zip(*manipulator.limits[:2])]
-
-
-def _speeds(manipulator):
-    return [min(float(speed), MOST_SPEED) for speed in manipulator.limits.velocity]
 
 
 def _made_up(manipulator):
