@@ -37,12 +37,6 @@ def test_clamp_refuses_what_is_not_finite_and_changes_nothing(bad):
     assert f[0] == 5.0 and not count.any()
 
 
-def test_deviation_is_the_distance_from_uniform_motion(rng):
-    x_last, xd_last, off = rng.normal(size=(3, 5))
-    assert control.deviation(x_last + 0.3 * xd_last, x_last, xd_last, 0.3) <= 1e-15
-    assert control.deviation(x_last + 0.3 * xd_last + off, x_last, xd_last, 0.3) == pytest.approx(np.linalg.norm(off))
-
-
 def test_polynomials_and_their_derivatives_agree_with_numpy(rng):
     coefficients, out = rng.normal(size=(6, 3)), np.empty((3, 3))
     for t in (0.0, -0.7, 1.3):

@@ -36,8 +36,3 @@ class ValveControl(ValveLaw):
         self.gains = gains
         for field in fields(gains):
             self._law[field.name] = getattr(gains, field.name)
-
-    @property
-    def piston_forces(self):
-        """(2, actuators): wanted and measured force of the pistons at the last update [N]; 0 of other axes."""
-        return self._law['wanted'].copy(), self._law['force'].copy()

@@ -40,16 +40,6 @@ def clamp(f, limit, clamped):
 
 
 @entry
-def deviation(x, x_last, xd_last, dt):
-    """Return the distance of x (dof,) from where x_last goes in time dt at the rate xd_last."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        step = x[i] - x_last[i] - dt * xd_last[i]
-        total += step * step
-    return total ** 0.5
-
-
-@entry
 def polynomials(coefficients, t, out):
     """Write value, rate and acceleration, the rows of out (3, n), of n polynomials at t.
 

@@ -252,12 +252,7 @@ def read_hydraulics(source, actuators):
     DuplicateNameError or ActuationError that name the file, its line, the joint and the parameter.
     """
     file = open_parameters('hydraulics', source, MOST_TEXT)
-    nodes = {}
-    for key, node in file.mapping(file.root):
-        if key.value not in SECTIONS:
-            raise ModelError(f"{file.where(key)}: there is no section '{shorten(key.value)}'"
-                             f'{did_you_mean(key.value, SECTIONS)}')
-        nodes[key.value] = key, node
+    nodes = file.parts(SECTIONS)
     for name in REQUIRED:
         if name not in nodes:
             raise ModelError(f"{file.where(file.root)}: section '{name}' is missing; expected {', '.join(SECTIONS)}")

@@ -111,6 +111,16 @@ class ParameterFile:
             seen.add(key.value)
         return node.value
 
+    def parts(self, names):
+        """Return {name: (key node, value node)} of the mapping that the file is, which has nothing but `names`."""
+        found = {}
+        for key, node in self.mapping(self.root):
+            if key.value not in names:
+                raise ModelError(f"{self.where(key)}: there is no section '{shorten(key.value)}'"
+                                 f'{did_you_mean(key.value, names)}')
+            found[key.value] = key, node
+        return found
+
     def section(self, name):
         """Return the node below the key `name`: at the top, alone, or once below the parameters of a ROS node."""
         sections = list(self._sections(name, self.root, DEEPEST))

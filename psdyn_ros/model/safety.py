@@ -186,12 +186,7 @@ def read_safety(source, actuators, tiers, limits, supply_pressure=None):
     actuators, tiers = tuple(actuators), tuple(tiers)
     _check_tiers(actuators, tiers)
     file = open_parameters('safety', source, MOST_TEXT)
-    nodes = {}
-    for key, node in file.mapping(file.root):
-        if key.value not in SECTIONS:
-            raise ModelError(f"{file.where(key)}: there is no section '{shorten(key.value)}'"
-                             f'{did_you_mean(key.value, SECTIONS)}')
-        nodes[key.value] = key, node
+    nodes = file.parts(SECTIONS)
     if 'actuators' not in nodes:
         raise ModelError(f"{file.where(file.root)}: section 'actuators' is missing; its safe outputs have no default")
     blocks = {}

@@ -123,8 +123,7 @@ class AnnotatorNode:
             self._now(), f'{self._node.get_name()}: trajectories', 'warn' if refused else 'ok', self._last, {
                 'passed trajectories': self._passed,
                 'payloads': ', '.join(payloads) or 'none',
-                'rejected messages': rejected.total,
-                **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
+                **rejected.values()}))
 
 
 def main(args=None):

@@ -334,8 +334,7 @@ class Controller:
         self._reported = time.monotonic_ns()
         core, records = self._core, self._loop.records if self._loop is not None else None
         rejected = self._rejections
-        values = {'lifecycle': self._node.lifecycle, 'rejected messages': rejected.total,
-                  **{f'rejected {topic}': count for topic, count in rejected.counts.items()},
+        values = {'lifecycle': self._node.lifecycle, **rejected.values(),
                   **{f'last rejected {topic}': brief(reason) for topic, reason in rejected.reasons.items()},
                   'resident memory [MiB]': realtime.resident_memory() / 2**20}
         if core is not None:

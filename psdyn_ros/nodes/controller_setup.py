@@ -78,12 +78,6 @@ def _tiers(node, machine, hydraulics):
     return {name: tier for name, tier in zip(machine.actuators, given, strict=True) if tier}
 
 
-def forget_outputs(node, setup):
-    """Undeclare the parameters that came with the machine."""
-    for name in setup.machine.actuators:
-        node.undeclare_parameter(f'output.{name}')
-
-
 class Rehearsal:
     """Control cycles of a machine that stands at its initial position, as a function to call.
 

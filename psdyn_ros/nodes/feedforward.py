@@ -179,8 +179,7 @@ class FeedforwardNode:
                 'answered messages': self._answered,
                 'clamped messages': self._clamped,
                 'payloads': ', '.join(payloads) or 'none',
-                'rejected messages': rejected.total,
-                **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
+                **rejected.values()}))
 
 
 def main(args=None):

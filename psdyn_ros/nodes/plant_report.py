@@ -102,8 +102,7 @@ class PlantReport:
             'active faults': ', '.join(self._setup.faults.active),
             'saturated commands': plant.saturations,
             **{f'publishers of {topic}': count for topic, count in self._inputs.publishers.items()},
-            'rejected messages': rejected.total,
-            **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}
+            **rejected.values()}
         if self._snapshot:
             values['snapshot'] = self._snapshot
         return values

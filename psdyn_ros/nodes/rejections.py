@@ -29,6 +29,11 @@ class Rejections:
         """Rejected messages of all topics."""
         return sum(self.counts.values())
 
+    def values(self):
+        """{what: count} for diagnostics."""
+        return {'rejected messages': self.total,
+                **{f'rejected {topic}': count for topic, count in self.counts.items()}}
+
     def add(self, topic, reason, now):
         """Count one rejected message; now in ns on a steady clock."""
         self.counts[topic] += 1

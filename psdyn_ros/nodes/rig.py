@@ -173,8 +173,7 @@ class Rig:
             time.time_ns(), f'{self._node.get_name()}: {self._cylinder}', level, summary, {
                 'force [N]': rig.force, 'position [m]': rig.position, 'spool': rig.spool,
                 'overruns': self._deadlines.overruns, 'lost time [s]': self._deadlines.slipped / SECOND,
-                'rejected messages': rejected.total,
-                **{f'rejected {topic}': count for topic, count in rejected.counts.items()}}))
+                **rejected.values()}))
 
 
 def _holding_force(machine, cylinder):

@@ -109,13 +109,10 @@ def read_settings(source, actuators):
     if source is None:
         return Settings(actuators=dict.fromkeys(actuators, ActuatorTolerance()), where='defaults')
     file = open_parameters('validation', source, MOST_TEXT)
-    nodes, values = {}, {}
-    for key, node in file.mapping(file.root) if file.root is not None else ():
-        if key.value not in SECTIONS:
-            raise ModelError(f"{file.where(key)}: there is no section '{shorten(key.value)}'"
-                             f'{did_you_mean(key.value, SECTIONS)}')
-        check_untagged(file, node, key.value)
-        nodes[key.value] = key, node
+    nodes = file.parts(SECTIONS) if file.root is not None else {}
+    values = {}
+    for name, (_, node) in nodes.items():
+        check_untagged(file, node, name)
     for name, cls in BLOCKS.items():
         values[name] = read_block(cls, file, *nodes[name], name)[0] if name in nodes else cls()
     found = dict.fromkeys(actuators, values['actuator'])
