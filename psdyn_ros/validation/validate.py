@@ -7,7 +7,7 @@ Exit codes: 0 pass, 1 fail, 2 unusable, 3 pass on partial input.
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
@@ -45,6 +45,9 @@ class Validation:
     predictor   the model, its filter and regimes
     bag         path
     duration    s that were recorded
+    delays      {topic: `TopicDelay`} that were looked for, before the pass
+    causes      tuple of `Cause`, the likeliest first
+    causes_text what they come to in words, or why there are none
     """
 
     verdict: Verdict
@@ -57,6 +60,9 @@ class Validation:
     predictor: Predictor
     bag: Path
     duration: float
+    delays: dict = field(default_factory=dict)
+    causes: tuple = ()
+    causes_text: str = ''
 
     @property
     def manipulator(self):
