@@ -35,6 +35,7 @@ setup(
         'defusedxml', 'jinja2', 'lz4', 'matplotlib', 'mcap', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags', 'scipy',
         'tqdm', 'transforms3d', 'zstandard',
     ],
+    extras_require={'fleet': ['dask', 'distributed']},
     zip_safe=False,
     maintainer=manifest.findtext('maintainer'),
     maintainer_email=manifest.find('maintainer').get('email'),

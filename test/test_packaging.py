@@ -38,10 +38,13 @@ KEYS = {
     'yaml': 'python3-yaml',
 }
 # No key resolves to Numba on Ubuntu 24.04, none to mcap, which brings lz4 and zstandard (package.xml says so); xacro is
-# used where it is installed.
-NO_KEY = {'lz4', 'mcap', 'numba', 'xacro', 'zstandard'}
+# used where it is installed, distributed where it is asked for.
+NO_KEY = {'distributed', 'lz4', 'mcap', 'numba', 'xacro', 'zstandard'}
 # Come with a full ROS 2 only; what imports them does so where they are needed, and does without or says so.
 NOT_ON_PYPI = {'control_msgs', 'launch', 'launch_ros', 'simulation_interfaces', 'tf_transformations', 'xacro'}
+
+# Wanted by an extra of setup.py; tests have it.
+EXTRA = {'distributed'}
 
 
 @pytest.fixture(scope='module')
@@ -198,14 +201,15 @@ def test_every_import_is_declared():
 def test_every_import_is_pinned(pinned):
     names = {canonicalize_name(pin.name) for pin in pins(pinned)}
     ros = {canonicalize_name(pin.name) for pin in pins('ros-jazzy')}
-    for module in third_party_imports('psdyn_ros') - NOT_ON_PYPI:
+    assert EXTRA <= {canonicalize_name(pin.name) for pin in pins('dev')}
+    for module in third_party_imports('psdyn_ros') - NOT_ON_PYPI - EXTRA:
         name = {'yaml': 'pyyaml'}.get(module, canonicalize_name(module))
         assert name in names or f'ros-{name}' in ros, module
 
 
 def test_setup_py_asks_for_what_is_pinned():
     metadata = importlib.import_module('importlib.metadata').requires('psdyn_ros')
-    required = {canonicalize_name(Requirement(line).name) for line in metadata}
+    required = {canonicalize_name(one.name) for one in map(Requirement, metadata) if 'extra' not in str(one.marker)}
     assert required <= {canonicalize_name(pin.name) for pin in pins('run')}
     assert required >= {'numpy', 'numba', 'rosbags'}
 
