@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bag_cases import state_messages, write
 from identification_cases import (
     CARRIER,
     COM,
@@ -247,6 +248,48 @@ def test_a_bag_becomes_a_table_and_corrected_files(recording, bag, tmp_path, cap
     corrected = psdyn_ros.load(tmp_path / 'hiab_xs031_identified.urdf')
     assert corrected.total_mass == pytest.approx(crane().total_mass + MASS, rel=0.005)
     assert 'standard error' in (tmp_path / 'hiab_xs031_hydraulics_identified.yaml').read_text()
+
+
+def test_a_bag_that_was_cut_off_exits_with_three(recording, bag, tmp_path, capsys):
+    whole, = bag.glob('*.mcap')
+    cut = tmp_path / 'cut.mcap'
+    cut.write_bytes(whole.read_bytes()[:int(0.7 * whole.stat().st_size)])
+    assert main([str(cut), '--urdf', 'hiab_xs031', '--payload', CARRIER, '--output', str(tmp_path / 'out')]) == 3
+    shown = capsys.readouterr().out
+    assert '(of a partial input)' in shown and 'partial input: the bag is not whole' in shown
+    content = json.loads((tmp_path / 'out' / 'identification.json').read_text())
+    assert content['exit_code'] == 3 and 'not whole' in content['partial'][0] and content['passed'] is True
+
+
+def lift_bag(path, seconds, changed=(), known=slice(None)):
+    """A bag of the lift boom alone; `changed` seconds are those of a much heavier machine, efforts of others unknown
+    than the rows that are `known`."""
+    machine = psdyn_ros.load(URDF / 'hiab_xs031_lift.urdf')
+    x, xd, xdd = sines(machine, seconds, 0.02, 0.12)
+    f = machine.inverse_dynamics(x, xd, xdd) + 500.0 * np.tanh(xd / 5e-3)
+    f[np.isin((0.02 * np.arange(len(x))).astype(int), changed)] *= 4.0
+    efforts = np.full((len(x), 1), np.nan)
+    efforts[known] = f[known]
+    return write(path, state_messages(machine, 0.02 * np.arange(len(x)), x, xd, efforts, names=machine.actuators))
+
+
+def test_what_is_worse_than_the_belief_where_it_was_held_out_exits_with_one(tmp_path, capsys):
+    urdf = str(URDF / 'hiab_xs031_lift.urdf')
+    bag = lift_bag(tmp_path / 'a.mcap', 20.0)
+    assert main([str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 0
+    assert 'PASS' in capsys.readouterr().out
+    bag = lift_bag(tmp_path / 'b.mcap', 20.0, changed=range(3, 20, 4))
+    # a failure counts also where the input is partial
+    for data in (bag.read_bytes(), bag.read_bytes()[:-2000]):
+        bag.write_bytes(data)
+        assert main([str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 1
+        assert 'FAIL' in capsys.readouterr().out
+
+
+def test_efforts_that_are_known_now_and_then_exit_with_three(tmp_path, capsys):
+    bag = lift_bag(tmp_path / 'a.mcap', 25.0, known=slice(0, 700))
+    assert main([str(bag), '--urdf', str(URDF / 'hiab_xs031_lift.urdf'), '--payload', 'lift_boom_link']) == 3
+    assert 'its effort is known during 14 of' in capsys.readouterr().out
 
 
 def test_unusable_input_exits_with_two(tmp_path):

@@ -92,6 +92,7 @@ class Evidence:
 
     groups      {number of the stretch: Group}, each `span` s long
     moved       (actuators,) s during which each moved fast enough for its friction to be full
+    known       (actuators,) s during which the effort of each is known
     seconds     s of the recording that were read
     slip        (actuators,) v_s of each
     """
@@ -103,7 +104,7 @@ class Evidence:
         self.inertial = len(regressor.columns)
         self.size = self.inertial + TERMS * len(self.actuators)
         self.groups, self.span = {}, 1
-        self.moved, self.seconds = np.zeros(len(self.actuators)), 0.0
+        self.moved, self.known, self.seconds = *np.zeros((2, len(self.actuators))), 0.0
         self.smoother = None
         seals = frictions(manipulator, hydraulics)
         self.slip = np.array([seal[2] for seal in seals])
@@ -122,6 +123,7 @@ class Evidence:
             self.smoother = Bell(block.period, self.window)
         half, every = self.smoother.half, max(1, round(SPACING / block.period))
         self.seconds += block.period * (block.core.stop - block.core.start)
+        self.known += block.period * np.isfinite(block.effort[block.core]).sum(axis=0)
         rows = np.arange(half, len(block.t) - half, every)
         if not rows.size:
             return

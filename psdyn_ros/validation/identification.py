@@ -6,11 +6,13 @@ Payload: the rest of the machine is believed, and a body on one link is found.  
 URDF says as the belief, and no inertia leaves what a body can have.  Friction is force at 30 to 100 mm/s: the line
 through it has a level and a slope, but a recording hardly tells one from the other.
 
-Exit codes: 0 the identified model explains what was held out, 1 it does not, 2 unusable.
+Exit codes: 0 the identified model explains what was held out, 1 it does not, 2 unusable, 3 it does, but only a part of
+what was recorded could be used.
 """
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,7 @@ EVERY = 4                   # stretch of them is held out
 FRICTION_SECONDS = 2.0      # that an actuator must slide for its friction
 HEAVIEST = 1.0              # of the mass of the machine, scale of a payload
 SIGNIFICANT = 2.0           # standard deviations
+KNOWN = 0.9                 # share of the time during which an effort must be known for the recording to be whole
 OVERFITTED = 2.0            # times as far off where held out as where not
 
 
@@ -94,7 +97,18 @@ def conclude(evidence, *, payload=False, payload_com=None, reach=REACH, source='
         sensors=tuple(_sensors(evidence, unknown, estimate, deviations)), sensor_share=estimate.share,
         held_out=_held_out(groups, evidence, unknown, estimate.share), filter=str(evidence.smoother),
         seconds=evidence.seconds,
-        equations=int(sum(group.rows.sum() for group in groups)), skipped=evidence.skipped)
+        equations=int(sum(group.rows.sum() for group in groups)), skipped=evidence.skipped,
+        partial=tuple(_unusable(evidence)))
+
+
+def _unusable(evidence):
+    """Why much of what was read could not be used."""
+    instants = max(group.rows.max() for group in evidence.groups.values())
+    if evidence.skipped > (1.0 - KNOWN) * instants:
+        yield f'loops of the model do not close at {evidence.skipped} of the instants'
+    for name, known in zip(evidence.actuators, evidence.known):
+        if 0.0 < known < KNOWN * evidence.seconds:
+            yield f'{name}: its effort is known during {known:.4g} of {evidence.seconds:.4g} s only'
 
 
 def _check(evidence):
@@ -199,7 +213,10 @@ def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=N
     from .bag_source import open_bag
     from .blocks import blocks
     from .channels import find_topics
+    from .quality import Quality
+    from .tolerances import MachineTolerance
     from .validate import read_model
+    from .verdict import losses
 
     manipulator, hydraulics = read_model(urdf, hydraulics, initial)
     if payload_link is not None and payload_link not in manipulator.links:
@@ -207,10 +224,15 @@ def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=N
                                f'{did_you_mean(payload_link, manipulator.links)}')
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, topics)
-        pieces = blocks(source, channels, manipulator, hydraulics, overlap_s=max(0.5, window))
+        quality = Quality(channels, manipulator, hydraulics)
+        pieces = blocks(source, channels, manipulator, hydraulics, overlap_s=max(0.5, window), quality=quality)
         found = identify(pieces, manipulator, hydraulics, payload_link=payload_link, payload_com=payload_com,
                          window=window, source=str(bag))
-    return found, manipulator, hydraulics
+        if source.invalid:
+            raise IdentificationError(f"bag '{bag}': {source.invalid}")
+        partial = *losses(source, found.seconds, MachineTolerance().coverage), *found.partial
+        findings = tuple(f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
+    return replace(found, partial=partial, findings=findings), manipulator, hydraulics
 
 
 def add_arguments(parser):
@@ -246,7 +268,7 @@ def run(options):
     except (PsdynError, OSError) as error:
         print(f'UNUSABLE: {error}', file=sys.stderr)
         return 2
-    return 0 if found.held_out.passed else 1
+    return found.exit_code
 
 
 def main(arguments=None):

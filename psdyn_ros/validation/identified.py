@@ -6,6 +6,7 @@ import numpy as np
 from ..api.manipulator import combine
 from ..model.description import Inertial
 from .physical_inertia import declared_body, is_physical
+from .verdict import PARTIAL_PASS
 
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
 TOLD = 0.5                      # share of its belief that the recording must have replaced of a quantity that it tells
@@ -202,6 +203,8 @@ class Identification:
 
     sensor_share  of what is believed of the errors of sensors, that the recording shows
     equations     that were used, `skipped` at instants at which a loop does not close
+    partial       why only a part of what was recorded could be used
+    findings      what is wrong with the data, in words
     """
 
     machine: str
@@ -217,6 +220,15 @@ class Identification:
     seconds: float
     equations: int
     skipped: int
+    partial: tuple = ()
+    findings: tuple = ()
+
+    @property
+    def exit_code(self):
+        """0 it explains what was held out, 1 it does not, 3 it does, from a part of what was recorded."""
+        if not self.held_out.passed:
+            return 1
+        return PARTIAL_PASS if self.partial else 0
 
     @property
     def text(self):
@@ -225,7 +237,9 @@ class Identification:
 
     def _lines(self):
         yield f"'{self.machine}' from {self.seconds:.1f} s, {self.equations} equations; {self.filter}"
-        yield self.held_out.text
+        yield self.held_out.text + (' (of a partial input)' if self.partial else '')
+        for text in self.partial:
+            yield f'  partial input: {text}'
         held = self.held_out
         for name, rows, before, after, usual in zip(held.coordinates, held.rows, held.before, held.after, held.usual):
             if rows:
@@ -261,6 +275,7 @@ class Identification:
 
         out = plain(asdict(self))
         out['verdict'], out['passed'] = self.held_out.text, self.held_out.passed
+        out['exit_code'] = self.exit_code
         out['friction_note'] = NOT_ALONE
         for entry, one in zip(out['base'], self.base):
             entry['told'] = one.told

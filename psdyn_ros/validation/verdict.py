@@ -134,13 +134,25 @@ def _share(value, scale):
     return value / scale if scale > 0.0 else math.nan
 
 
-def _partial(metrics, source, settings, judged, usable, skipped):
+def losses(source, usable, coverage):
+    """Yield what a `BagSource`, read to its end, lacks of what was recorded.
+
+    usable    s of it that could be used
+    coverage  share of the recorded time that must be
+    """
     if source.lost:
         yield f'the bag is not whole: {source.lost.text}'
+    if source.absurd or source.bad:
+        yield (f'{source.absurd + source.bad} of {source.received} messages are unusable ({source.absurd} received at '
+               f'absurd times, {source.bad} that cannot be decoded)')
     recorded = (source.end_ns - source.start_ns) * 1e-9
-    if usable < settings.machine.coverage * recorded:
+    if usable < coverage * recorded:
         yield (f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
-               f'{settings.machine.coverage:.0%}')
+               f'{coverage:.0%}')
+
+
+def _partial(metrics, source, settings, judged, usable, skipped):
+    yield from losses(source, usable, settings.machine.coverage)
     if skipped * 50 > metrics.rows + skipped:
         yield f'{skipped} of {metrics.rows + skipped} instants cannot be followed by the model'
     for axis in judged:
