@@ -62,7 +62,7 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
         raise BagError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
     streams = ChannelStreams(source, channels, manipulator, hydraulics, quality, delays or {})
     overlap = round(overlap_s * SECOND / streams.period)
-    cutter = _Cutter(manipulator, channels, streams, rows, overlap)
+    cutter = Cutter(manipulator, channels.joints, streams, rows, overlap)
     for instants, connected in streams.grids():
         yield from cutter.add(instants, connected)
     yield from cutter.end()
@@ -72,11 +72,19 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
                        f': {"; ".join([cutter.why(), *doubts])}')
 
 
-class _Cutter:
-    """Collects rows of the grid and cuts them into blocks."""
+class Cutter:
+    """Collects rows of the grid and cuts them into blocks.
 
-    def __init__(self, manipulator, channels, streams, rows, overlap):
-        self._map, self._joints, self._streams = manipulator.joint_map(channels.joints), channels.joints, streams
+    joints   names of those measured
+    streams  has their `period` [ns], and a `sample` of instants as `MachineTracks`
+    rows     of the core of a block
+    overlap  rows by which blocks overlap on either side
+
+    `count` blocks were cut so far.
+    """
+
+    def __init__(self, manipulator, joints, streams, rows, overlap):
+        self._map, self._joints, self._streams = manipulator.joint_map(joints), joints, streams
         self._rows, self._overlap = rows, overlap
         self.count, self._failed = 0, None      # blocks so far, positions that fix no state
         self._columns, self._before = None, 0   # what waits, and how many of its rows were in a core already

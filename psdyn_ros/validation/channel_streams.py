@@ -4,12 +4,12 @@ import numpy as np
 
 from .bags import SECOND, BagError
 from .channels import PRESSURES, array_columns, rows_stamps
+from .machine_tracks import MachineTracks
 from .message_layouts import ARRAY, Decoder
-from .tracks import BRIDGED, Track
+from .tracks import Track
 
 ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
 TOGETHER = 4096             # instants that are sampled at once
-PATIENCE = 2 * SECOND       # ns that a topic may lag behind the states before it is missing
 STRAY, SPREAD = SECOND, 10  # a stamp is absurd that is off by more than 1 s and 10 times the usual
 COMMAND_FIELDS = ('effort', 'velocity', 'position')     # of JointState, later ones count more
 
@@ -22,10 +22,8 @@ class ChannelStreams:
 
     def __init__(self, source, channels, manipulator, hydraulics, quality, delays):
         self._source, self._channels, self._quality = source, channels, quality
-        self._actuators = tuple(manipulator.actuators)
-        self._cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
-        self._areas = [(one.area_a, one.area_b) for one in hydraulics.cylinders.values()] if hydraulics else []
-        self.period = round(channels.period * SECOND)
+        self._machine = MachineTracks(channels.joints, manipulator.actuators, hydraulics,
+                                      round(channels.period * SECOND))
         unknown = sorted(delays.keys() - set(channels.topics))
         if unknown:
             raise BagError(f"no delay is known of topic '{unknown[0]}'; there are: {', '.join(channels.topics)}")
@@ -34,41 +32,44 @@ class ChannelStreams:
         self._decoders = {number: Decoder(source.topics[number].msgtype) for number in self._numbers}
         self._offset = channels.offsets.get(channels.states[0], 0) if channels.by_stamp else 0
         self._drift = self._offset      # latest of the states, for topics without stamps
+        self.sample = self._machine.sample
         self._make_tracks()
 
+    @property
+    def period(self):
+        """ns between instants."""
+        return self._machine.period
+
     def _make_tracks(self):
-        channels, joints = self._channels, self._channels.joints
-        self._position, self._readers = {}, {topic: [] for topic in channels.topics}
+        channels, machine, joints = self._channels, self._machine, self._channels.joints
+        self._readers = {topic: [] for topic in channels.topics}
         for topic in channels.states:
             names = [name for name in joints if name in channels.labels[topic]]
             track = self._track(topic, 2 * len(names))
-            self._position[topic] = track, [joints.index(name) for name in names]
+            machine.positions.append((track, [joints.index(name) for name in names]))
             self._readers[topic].append((track, _joint_columns(names, ('position',), ('velocity',))))
         # columns of tracks in which a number that is not finite spoils a message
-        self._vital = {track: len(columns) for track, columns in self._position.values()}
-        self._main = self._position[channels.states[0]][0]
-        self._effort = self._command = None
+        self._vital = {track: len(columns) for track, columns in machine.positions}
         if channels.efforts:
-            self._effort = self._track(channels.efforts, len(self._actuators))
-            self._readers[channels.efforts].append((self._effort, _joint_columns(self._actuators, ('effort',))))
-        self._pressures = {}
-        if self._cylinders and channels.telemetry:
-            track = self._track(channels.telemetry, 2 * len(self._cylinders))
-            self._pressures[channels.telemetry] = track, slice(0, 2 * len(self._cylinders))
-            self._readers[channels.telemetry].append((track, _array_pressures(self._cylinders)))
+            machine.effort = self._track(channels.efforts, len(machine.actuators))
+            self._readers[channels.efforts].append((machine.effort, _joint_columns(machine.actuators, ('effort',))))
+        if machine.cylinders and channels.telemetry:
+            track = self._track(channels.telemetry, 2 * len(machine.cylinders))
+            machine.pressures.append((track, slice(0, 2 * len(machine.cylinders))))
+            self._readers[channels.telemetry].append((track, _array_pressures(machine.cylinders)))
         for (cylinder, port), topic in channels.ports.items():
-            if cylinder in self._cylinders:
-                column = 2 * self._cylinders.index(cylinder) + 'ab'.index(port)
+            if cylinder in machine.cylinders:
+                column = 2 * machine.cylinders.index(cylinder) + 'ab'.index(port)
                 track = self._track(topic, 1)
-                self._pressures[topic] = track, slice(column, column + 1)
+                machine.pressures.append((track, slice(column, column + 1)))
                 self._readers[topic].append((track, lambda rows: rows.values['pressure'] - ATMOSPHERE))
         if channels.commands:
-            self._command = self._track(channels.commands, len(self._actuators), held=True)
+            machine.command = self._track(channels.commands, len(machine.actuators), held=True)
             kind = self._source.topics[self._source.number(channels.commands)].msgtype
-            self._readers[channels.commands].append((self._command, _array_command(self._actuators) if kind == ARRAY
-                                                     else _joint_columns(self._actuators, COMMAND_FIELDS)))
-        self._vital.update((track, track.values.shape[1]) for track, _ in self._pressures.values())
-        self._tracks = list(dict.fromkeys(track for readers in self._readers.values() for track, _ in readers))
+            self._readers[channels.commands].append((machine.command, _array_command(machine.actuators)
+                                                     if kind == ARRAY
+                                                     else _joint_columns(machine.actuators, COMMAND_FIELDS)))
+        self._vital.update((track, track.values.shape[1]) for track, _ in machine.pressures)
 
     def _track(self, topic, columns, held=False):
         period = self._channels.periods.get(topic)
@@ -76,46 +77,16 @@ class ChannelStreams:
 
     def grids(self):
         """Yield (instants (n,) ns since the start of the bag, whether they go on where the last ended)."""
-        cursor = None
+        machine = self._machine
         for packet in self._source.packets(self._channels.topics):
             self._take(packet)
-            if len(self._main.times) and self._main.last - self._begin(cursor) >= TOGETHER * self.period:
-                for instants, connected in self._grid(cursor, self._ready()):
-                    cursor = int(instants[-1]) + self.period
-                    yield instants, connected
-                self._forget(cursor)
-        if len(self._main.times):
-            yield from self._grid(cursor, self._main.last + 1)
+            if machine.waiting >= TOGETHER * self.period:
+                yield from machine.grid(machine.ready)
+        if len(machine.main.times):
+            yield from machine.grid(machine.main.last + 1)
         if self._quality is not None:
             self._quality.finish(self._source, {topic: max((track.late for track, _ in readers), default=0)
                                                 for topic, readers in self._readers.items()})
-
-    def _begin(self, cursor):
-        return int(self._main.times[0]) if cursor is None else cursor
-
-    def _ready(self):
-        """ns before which no topic is expected to say more."""
-        latest = self._main.last
-        others = [track.last for track in self._tracks if track.last is not None]
-        # the last interval waits for its fourth neighbour
-        return max(min(others), latest - PATIENCE) - 2 * self.period
-
-    def _grid(self, cursor, until):
-        """Instants from the cursor on, before a time; they begin anew with the stamp after each gap."""
-        times = self._main.times
-        pieces = np.flatnonzero(np.diff(times) > BRIDGED * self.period) + 1
-        for piece in np.split(times, pieces):
-            first, last = int(piece[0]), min(int(piece[-1]), until - 1)
-            begin = first if cursor is None or cursor < first else cursor
-            if last >= begin:
-                instants = np.arange(begin, last + 1, self.period)
-                yield instants, begin == cursor
-                cursor = int(instants[-1]) + self.period
-
-    def _forget(self, cursor):
-        if cursor is not None:
-            for track in self._tracks:
-                track.forget(cursor - 2 * self.period)
 
     def _take(self, packet):
         """Decode a packet and add its rows to the tracks."""
@@ -160,30 +131,6 @@ class ChannelStreams:
             if topic == self._channels.states[0]:
                 self._drift = int(middle)
         return times - self._source.start_ns - self._delays.get(topic, 0), sane
-
-    def sample(self, instants):
-        """{positions, velocities (n, joints), effort, pressures, command} at instants, None where there are none."""
-        joints = len(self._channels.joints)
-        positions, velocities = np.full((2, len(instants), joints), np.nan)
-        for track, columns in self._position.values():
-            values = track.sample(instants)
-            positions[:, columns], velocities[:, columns] = values[:, :len(columns)], values[:, len(columns):]
-        effort = (np.full((len(instants), len(self._actuators)), np.nan) if self._effort is None
-                  else self._effort.sample(instants))
-        pressures = None
-        if self._pressures:
-            pressures = np.full((len(instants), 2 * len(self._cylinders)), np.nan)
-            for track, columns in self._pressures.values():
-                pressures[:, columns] = track.sample(instants)
-            pressures = pressures.reshape(len(instants), -1, 2)
-            for k, (name, (area_a, area_b)) in enumerate(zip(self._cylinders, self._areas)):
-                force = area_a * pressures[:, k, 0] - area_b * pressures[:, k, 1]
-                # a cylinder whose pressures nobody records is measured otherwise, or not at all
-                if np.isfinite(force).any():
-                    effort[:, self._actuators.index(name)] = force
-        command = None if self._command is None else self._command.sample(instants)
-        return {'positions': positions, 'velocities': velocities, 'effort': effort, 'pressures': pressures,
-                'command': command}
 
 
 def _finite(values):
