@@ -1,5 +1,8 @@
 """Plant, control laws, references and demonstrations on machines with any loops and any number of actuators."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from machines import URDF
@@ -8,7 +11,10 @@ import psdyn_ros
 from psdyn_ros.control.computed_torque import ComputedTorque, PdGravity, check_actuation
 from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.control.reference import ReferenceMotion
+from psdyn_ros.control.reference_limits import ReferenceLimits
 from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.safety import read_safety
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.forced import ForcedIntegrator
 from psdyn_ros.simulation.offline import simulate
@@ -131,6 +137,57 @@ def test_a_declared_travel_is_taken_and_shortened_where_loops_do_not_follow(mach
     assert 0.1 < np.ptp(far.positions[:, 0]) < 2.4
     with pytest.raises(psdyn_ros.UnknownNameError, match="did you mean 'shoulder_"):
         demonstration(m, travel={'shoulder': 1.0})
+
+
+def followed(m, waypoints, declaration=None):
+    """(N, actuators) efforts that a motion needs, where it is accepted."""
+    reference = ReferenceMotion(m, ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration))
+    reference.hold(m.initial_position)
+    reference.follow(waypoints, 0.0)
+    return np.array([m.inverse_dynamics(*reference.sample(t)) for t in np.linspace(0.0, waypoints.times[-1], 300)])
+
+
+@pytest.mark.parametrize('name', ['excavator', 'hiab_xs031', 'hiab_xs031_lift', 'four_bar', 'five_bar', 'pkm_2pur2rpu'])
+@pytest.mark.parametrize('duration', [0.5, 1.0, 3.0, 10.0])
+def test_a_demonstration_of_any_duration_leaves_every_actuator_some_of_its_effort(machine, name, duration):
+    m, said = machine(name), []
+    waypoints = demonstration(m, duration, say=said.append)
+    needed = np.abs(followed(m, waypoints)).max(axis=0)
+    assert (needed <= 0.91 * m.limits.effort).all()
+    assert waypoints.times[-1] == duration and (np.ptp(waypoints.positions, axis=0) > 1e-3).all()
+    tired = {'excavator': {0.5, 1.0, 3.0, 10.0}, 'hiab_xs031': {0.5, 1.0}}
+    assert bool(said) is (duration in tired.get(name, ()))
+
+
+def test_what_goes_less_far_for_want_of_effort_is_named_and_the_rest_goes_as_far(machine):
+    m, said = machine('excavator'), []
+    short = np.ptp(demonstration(m, 3.0, say=said.append).positions, axis=0)
+    # the swing has the torque for 0.59 rad/s^2 with the arm out
+    assert re.fullmatch(r'swing goes 0\.1\d* instead of 0\.384: more takes swing beyond 90% of its effort', *said)
+    assert 0.05 < short[0] < 0.2
+    usual = np.ptp(demonstration(m).positions, axis=0)
+    assert short[1:3] == pytest.approx(0.3 * usual[1:3]), 'as their speeds tell'
+
+
+def test_a_demonstration_keeps_the_limits_that_are_declared(machine):
+    m, said = machine('five_bar'), []
+    declaration = read_safety(find_config('five_bar_safety.yaml'), m.actuators, ('effort', 'effort'), m.limits)
+    fast = replace(declaration, acceleration=np.array([0.2, np.inf]), command_limit=0.2 * m.limits.effort)
+    usual, slow = demonstration(m), demonstration(m, declaration=fast, say=said.append)
+    with pytest.raises(TrajectoryError, match='accelerates shoulder_1'):
+        followed(m, usual, fast)
+    assert (np.abs(followed(m, slow, fast)) <= 0.182 * m.limits.effort).all()
+    assert (np.ptp(slow.positions, axis=0) < 0.99 * np.ptp(usual.positions, axis=0)).all()
+    assert len(said) == 2 and all('limit 0.2' in sentence for sentence in said)
+
+
+def test_a_machine_too_weak_for_any_motion_has_no_demonstration(machine):
+    m = machine('four_bar')
+    declaration = read_safety(find_config('four_bar_safety.yaml'), m.actuators, ('effort',), m.limits)
+    # less than it takes to stand: standing is given, and rising is not
+    weak = replace(declaration, command_limit=1e-3 * m.limits.effort)
+    with pytest.raises(TrajectoryError, match="'four_bar' cannot move .*: crank needs"):
+        demonstration(m, declaration=weak)
 
 
 def test_a_trajectory_in_other_joints_of_the_loop_is_mapped(machine):

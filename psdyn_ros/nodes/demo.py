@@ -35,7 +35,7 @@ from ..validation.tracking import track, units
 from . import free_response, rig_demo
 from .configuration import read_parameters
 from .conversions import stamp_to_ns, trajectory_to_msg
-from .demo_safety import WIDEST_LADDER, safety_text
+from .demo_safety import WIDEST_LADDER, declared_safety, safety_text
 from .executor import INTERNAL, SUCCESS, UNUSABLE
 from .parameters import joint_positions
 from .processes import NodeProcesses, environment, exported, free_domain
@@ -228,14 +228,21 @@ def _run(setup, output, rig, real_time):
 
 def _track(setup, manipulator, output):
     """Let both laws follow the demonstration; returns (report.Summary, path of the report)."""
-    waypoints = demonstration(manipulator, setup.duration, setup.travel)
+    shortened = []
+    hydraulics = setup.simulator['hydraulics'] if setup.level == VALVE else None
+    declaration = declared_safety(manipulator, setup.safety, hydraulics, setup.controller.get('output'))
+    waypoints = demonstration(manipulator, setup.duration, setup.travel, declaration, shortened.append)
     output.mkdir(parents=True, exist_ok=True)
     laws = ', '.join(NAMES[law] for law in setup.bandwidths)
     print(f'{manipulator.name}: {len(manipulator.actuators)} actuators, {manipulator.total_mass:.2f} kg; '
           f'{setup.duration:g} s of motion under each of {laws}', flush=True)
+    for sentence in shortened:
+        print(f'in {setup.duration:g} s {sentence}', flush=True)
     repeated = []
     runs = [_run_law(law, setup, manipulator, waypoints, output, repeated) for law in setup.bandwidths]
-    facts = _facts(setup, manipulator, output) | ({'runs done again': '; '.join(repeated)} if repeated else {})
+    facts = _facts(setup, manipulator, output)
+    told = {'shortened': shortened, 'runs done again': repeated}
+    facts |= {what: '; '.join(sentences) for what, sentences in told.items() if sentences}
     summary = report.Summary(manipulator.name, *runs, duration=_motion_time(waypoints),
                              travel=np.ptp(waypoints.positions, axis=0), facts=facts)
     return summary, report.write_report(output, summary, manipulator, setup.urdf)

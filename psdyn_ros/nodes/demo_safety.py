@@ -5,6 +5,8 @@ import math
 
 import yaml
 
+from ..model.hydraulics import EFFORT, VALVE, read_hydraulics
+from ..model.safety import read_safety
 from ..model.xml_reader import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
@@ -38,6 +40,19 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
         for name, span in zip(manipulator.actuators, _spans(manipulator)):
             actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
     return yaml.safe_dump(contents)
+
+
+def declared_safety(manipulator, declared=None, hydraulics=None, tiers=None):
+    """The `SafetyDeclaration` of that text, whose limits a reference has to keep.
+
+    declared    as above
+    hydraulics  path of those whose valves are commanded; None: efforts are
+    tiers       {actuator: tier} of those that are commanded otherwise
+    """
+    oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
+    cylinders, supply = (oil.cylinders, oil.supply.pressure) if oil else ((), None)
+    tiers = [(tiers or {}).get(name) or (VALVE if name in cylinders else EFFORT) for name in manipulator.actuators]
+    return read_safety(safety_text(manipulator, declared), manipulator.actuators, tiers, manipulator.limits, supply)
 
 
 def _spans(manipulator):
