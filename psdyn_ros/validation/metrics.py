@@ -217,7 +217,7 @@ class MetricsAccumulator:
         sensors are noisy; a model that is wrong shows here, too.  options: of `bootstrap`.
         """
         sums = self._lags[:, actuator]
-        return bootstrap(sums[sums[:, 0] > 0.0], _lag, **options)
+        return bootstrap(sums[sums[:, 0] > 0.0], slope_lag, **options)
 
     def closure_residual(self):
         """(rows, rms, largest [m]) of the disagreement of redundant joints at rod eyes, and over time:
@@ -250,8 +250,8 @@ class MetricsAccumulator:
             yield channel, name, parts
 
 
-def _lag(totals):
-    """Statistic of LAG_SUMS: - the slope of e over the rate."""
+def slope_lag(totals):
+    """Statistic of (..., LAG_SUMS) totals: s by which the measured is late, - the slope of e over its rate."""
     count, e, rate, product, square = np.moveaxis(totals, -1, 0)
     with np.errstate(invalid='ignore', divide='ignore'):
         return -(product - e * rate / count) / (square - rate ** 2 / count)
