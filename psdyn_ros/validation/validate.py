@@ -1,6 +1,7 @@
 """Does the model tell the truth about a recorded machine?  A bag and a URDF in, a verdict out.
 
-    python3 -m psdyn_ros.validation.validate BAG --urdf FILE [--config YAML] [--hydraulics YAML] [--output DIR]
+    python3 -m psdyn_ros.validation.validate BAG [BAG ...] --urdf FILE [--config YAML] [--hydraulics YAML]
+        [--output DIR]
 
 Exit codes: 0 pass, 1 fail, 2 unusable, 3 pass on partial input.
 """
@@ -17,9 +18,11 @@ from ..api.manipulator import Manipulator
 from ..model.errors import ModelError, PsdynError
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
+from .bag_folders import is_collection
 from .bag_source import open_bag
 from .blocks import OVERLAP, ROWS, blocks
 from .channels import Channels, find_topics
+from .diagnosis import Diagnosis
 from .metrics import MetricsAccumulator, capacities
 from .multistep import SimulationError
 from .prediction import Predictor
@@ -76,7 +79,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     bag         folder or file, MCAP or SQLite
     urdf        file, name of a machine of the package, or a `Manipulator`
     hydraulics  YAML file or `Hydraulics`; '' for none, None for that of the machine of the package, where it has one
-    config      YAML file or text as `tolerances.read_settings` takes them, or None for the defaults
+    config      `Settings`, YAML file or text as `tolerances.read_settings` takes them, or None for the defaults
     output      folder for report.html, its pictures, validation.json, metrics.csv, seconds.csv and spectrum.csv; it may
                 exist, and these files are replaced; None writes nothing
     topics      {'states', 'efforts', 'pressures', 'commands', 'reference': topic}, beside those of the config
@@ -88,7 +91,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     where it cannot be read or is of another machine, ModelError for files that do not fit.
     """
     manipulator, hydraulics = read_model(urdf, hydraulics, initial)
-    settings = read_settings(config, manipulator.actuators)
+    settings = config if isinstance(config, Settings) else read_settings(config, manipulator.actuators)
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, {**settings.topics, **(topics or {})})
         smooth = settings.filter.make(channels.period)
@@ -96,6 +99,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
         quality = Quality(channels, manipulator, hydraulics)
         metrics = MetricsAccumulator(manipulator, predictor.mechanism, capacities(manipulator, hydraulics))
         simulation, traces = SimulationError(predictor), Traces()
+        diagnosis = Diagnosis(predictor, channels)
         overlap = max(OVERLAP, smooth.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
                   bar_format='{desc}{bar} {n:.0f} %') as bar:
@@ -106,10 +110,12 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
                     metrics.add(prediction)
                     simulation.add(prediction)
                     traces.add(prediction)
+                    diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, quality, source, settings, period=channels.period, skipped=predictor.skipped)
         found = Validation(verdict, metrics, simulation.errors(), traces, quality, channels, settings, predictor,
-                           Path(source.path), (source.end_ns - source.start_ns) * 1e-9)
+                           Path(source.path), (source.end_ns - source.start_ns) * 1e-9,
+                           causes=diagnosis.causes(quality, settings.delays), causes_text=diagnosis.text)
     if output is not None:
         # figures take a second to import
         from .validation_report import write_outputs
@@ -136,7 +142,7 @@ def main(arguments=None):
 
 def add_arguments(parser):
     """Add what `run` needs to an argument parser."""
-    parser.add_argument('bag', metavar='BAG', help='folder or file, MCAP or SQLite')
+    parser.add_argument('bag', nargs='+', metavar='BAG', help='folder or file, MCAP or SQLite, or a folder of bags')
     parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
     parser.add_argument('--config', metavar='FILE', help='YAML file of tolerances, filter and topics')
     parser.add_argument('--hydraulics', metavar='FILE',
@@ -144,15 +150,22 @@ def add_arguments(parser):
     parser.add_argument('--output', metavar='DIR', help='folder for the report, JSON and CSV files')
     parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
                         help='states, efforts, pressures, commands or reference; more than once for more')
+    processes = parser.add_mutually_exclusive_group()
+    processes.add_argument('--workers', type=int, metavar='N',
+                           help='bags that are validated at once (default: as many as there are processors)')
+    processes.add_argument('--scheduler', metavar='ADDRESS', help='of a Dask cluster that validates them instead')
 
 
 def run(options):
     """Validate as the options of `add_arguments` say, print a table; returns the exit code."""
+    from .fleet import run as run_many
     from .validation_tables import summary
 
     try:
-        found = validate(options.bag, options.urdf, hydraulics=options.hydraulics, config=options.config,
-                         output=options.output, topics=_topics(options.topic), quiet=False)
+        keywords = {'hydraulics': options.hydraulics, 'config': options.config, 'topics': _topics(options.topic)}
+        if len(options.bag) > 1 or options.scheduler or is_collection(options.bag[0]):
+            return run_many(options, keywords)
+        found = validate(options.bag[0], options.urdf, output=options.output, quiet=False, **keywords)
     except (PsdynError, OSError) as error:
         print(f'{INVALID}: {error}', file=sys.stderr)
         return UNUSABLE
