@@ -1,61 +1,163 @@
-"""A short campaign of mutated bags, and that the campaign finds readers that crash, hang, die, or believe anything."""
+"""A short campaign of mutated bags, which PASSes of them are wrong, and that it finds what crashes, hangs or dies."""
 
 import os
 import signal
 import time
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from psdyn_ros.api.load import load
-from psdyn_ros.model.locate import find_machine
-from psdyn_ros.validation import mutated_bags
-from psdyn_ros.validation.bag_mutations import Mutator, data_end, honest_messages, record_edges
+from psdyn_ros.model.hydraulics import read_hydraulics
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.validation import mutated_bags, mutation_verdict
+from psdyn_ros.validation.bag_mutations import (
+    STATES,
+    Mutation,
+    Mutator,
+    data_end,
+    honest_messages,
+    record_edges,
+    write_mcap,
+)
 from psdyn_ros.validation.mutated_bags import CRASH, HANG, WHOLE, campaign, main, read_through
+from psdyn_ros.validation.mutation_verdict import honest, judge, true_messages, wrong_pass
 
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
+SEED = int(os.environ['PSDYN_SEED']) % 2 ** 31
 
 
-def test_nothing_crashes_hangs_or_passes_wrongly():
-    report = campaign(84, seed=int(os.environ['PSDYN_SEED']) % 2 ** 31)
+def test_no_verdict_crashes_hangs_or_passes_wrongly():
+    report = campaign(56, seed=SEED)
     assert report.failures == [] and report.wrong_passes == []
-    assert sum(report.outcomes.values()) == 84 and len({kind for kind, _ in report.outcomes}) == 14
+    assert sum(report.outcomes.values()) == 56 and len({kind for kind, _ in report.outcomes}) == 14
     # what is spoilt a little is read, what is spoilt more is told
+    assert {outcome for _, outcome in report.outcomes} >= {'pass', 'pass of a part', 'invalid', 'refused'}
+    assert report.memory < 300 << 20 and report.slowest < 10.0
+
+
+def test_nothing_that_is_only_read_is_called_whole_wrongly():
+    report = campaign(28, seed=SEED, judge=read_through)
+    assert report.failures == [] and report.wrong_passes == []
     assert {outcome for _, outcome in report.outcomes} == {'whole', 'partial', 'invalid', 'refused'}
-    assert report.memory < 300 << 20 and report.slowest < 5.0
 
 
-def _trusting(path, machine):
-    return WHOLE
+# which passes are wrong
 
 
-def _crashing(path, machine):
-    if path.name == 'bag':
-        raise IndexError('beyond')
-    return read_through(path, machine)
+@pytest.fixture(scope='module')
+def machine():
+    manipulator = load(find_machine('hiab_xs031'))
+    return manipulator, read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), manipulator.actuators)
 
 
-def _dying(path, machine):
-    if path.name == 'bag' and (path / 'bag.db3').exists():
+@pytest.fixture(scope='module')
+def messages(machine):
+    return true_messages(*machine)
+
+
+@pytest.fixture(scope='module')
+def truth(machine, messages, tmp_path_factory):
+    path = tmp_path_factory.mktemp('honest') / 'bag.mcap'
+    write_mcap(path, messages)
+    return honest(path, messages, machine)
+
+
+def verdict_on(folder, messages, machine, truth, never_pass=False, sealed=False, cut=None):
+    write_mcap(folder / 'bag.mcap', messages)
+    if cut is not None:
+        data = (folder / 'bag.mcap').read_bytes()
+        (folder / 'bag.mcap').write_bytes(data[:int(cut * len(data))])
+    return judge(Mutation('made', folder / 'bag.mcap', never_pass, sealed), machine, truth)
+
+
+def moved(messages, by, every=1):
+    """The messages with positions of every so many joint states moved by so much [m, rad]."""
+    store, kind = mutation_verdict.type_store(), mutation_verdict.JOINT_STATE
+    out, count = [], 0
+    for topic, received, data in messages:
+        if topic == STATES:
+            count += 1
+            if count % every == 0:
+                message = store.deserialize_cdr(data, kind)
+                data = bytes(store.serialize_cdr(replace(message, position=message.position + by), kind))
+        out.append((topic, received, data))
+    return out
+
+
+def test_the_honest_bag_passes_and_that_is_right(messages, machine, truth, tmp_path):
+    assert verdict_on(tmp_path, messages, machine, truth, sealed=True) == ('pass', '')
+    assert truth.messages == Counter(messages) and truth.messages.total() == len(messages)
+    with pytest.raises(ValueError, match='honest bag does not pass'):
+        write_mcap(tmp_path / 'bag.mcap', moved(messages, 0.05))
+        honest(tmp_path / 'bag.mcap', messages, machine)
+
+
+def test_nobody_may_pass_what_cannot_be_whole(messages, machine, truth, tmp_path):
+    assert verdict_on(tmp_path, messages, machine, truth, never_pass=True) == ('pass', 'nobody may call it whole')
+
+
+def test_a_loss_that_is_told_is_right_and_one_that_is_not_is_wrong(messages, machine, truth, tmp_path):
+    assert verdict_on(tmp_path, messages, machine, truth, never_pass=True, sealed=True, cut=0.8) == (
+        'pass of a part', '')
+    outcome, why = verdict_on(tmp_path, messages[:300] + messages[301:], machine, truth)
+    assert (outcome, why) == ('pass', '499 messages were used of 500, and nothing tells')
+
+
+def test_what_no_checksum_covers_may_differ_by_what_no_figure_shows(messages, machine, truth, tmp_path):
+    assert verdict_on(tmp_path, moved(messages, 1e-9, every=50), machine, truth) == ('pass', '')
+    outcome, why = verdict_on(tmp_path, moved(messages, 1e-9, every=50), machine, truth, sealed=True)
+    assert outcome == 'pass' and why == '5 messages were never recorded, and checksums say so'
+    outcome, why = verdict_on(tmp_path, moved(messages, 2e-3), machine, truth)
+    assert outcome == 'pass' and 'of the honest bag' in why
+    assert verdict_on(tmp_path, moved(messages, 0.05), machine, truth) == ('fail', '')
+
+
+def test_a_pass_of_a_part_must_not_rest_on_what_was_never_recorded(messages, machine, truth, tmp_path):
+    spoilt = moved(messages, 1e-9, every=50)
+    assert verdict_on(tmp_path, spoilt, machine, truth, cut=0.8) == ('pass of a part', '')
+    outcome, why = verdict_on(tmp_path, spoilt, machine, truth, sealed=True, cut=0.8)
+    assert outcome == 'pass of a part' and 'checksums say so' in why
+
+
+def test_what_fails_or_is_unusable_is_no_pass():
+    failed = SimpleNamespace(verdict=SimpleNamespace(verdict='FAIL', exit_code=1))
+    assert wrong_pass(Mutation('made', None, True, True), failed, None) == ''
+
+
+# what the campaign finds
+
+
+def _trusting(mutation, machine, truth):
+    return WHOLE, 'nobody may call it whole' if mutation.never_pass else ''
+
+
+def _crashing(mutation, machine, truth):
+    raise IndexError('beyond')
+
+
+def _dying(mutation, machine, truth):
+    if 'sqlite' in mutation.kind:
         os.kill(os.getpid(), signal.SIGKILL)
-    return WHOLE
+    return WHOLE, ''
 
 
-def _hanging(path, machine):
-    while path.name == 'bag':
+def _hanging(mutation, machine, truth):
+    while True:
         time.sleep(0.01)
-    return WHOLE
 
 
-def _greedy(path, machine):
-    if path.name == 'bag':
-        np.ones(1 << 28)
-    return WHOLE
+def _greedy(mutation, machine, truth):
+    np.ones(1 << 28)
+    return WHOLE, ''
 
 
 def test_readers_that_believe_anything_are_found():
     report = campaign(28, judge=_trusting)
-    kinds = {kind for _, kind in report.wrong_passes}
+    kinds = {kind for _, kind, _ in report.wrong_passes}
     assert {'metadata', 'link', 'bomb', 'wrong_schema', 'cut'} <= kinds
     assert report.failures == [] and len(report.wrong_passes) < 28
 
@@ -81,9 +183,10 @@ def test_a_reader_that_hangs_is_found(monkeypatch):
 
 
 def test_the_command_prints_counts_and_the_bound(capsys):
-    assert main(['--count', '14', '--seed', '3']) == 0
-    text = capsys.readouterr().out
-    assert '0 crashes or hangs, 0 called whole' in text and 'below 0.21' in text and 'wrong_schema' in text
+    for options in ([], ['--read']):
+        assert main(['--count', '14', '--seed', '3', *options]) == 0
+        text = capsys.readouterr().out
+        assert '0 crashes or hangs, 0 wrong passes' in text and 'below 0.21' in text and 'wrong_schema' in text
 
 
 def test_the_same_seed_gives_the_same_bags(tmp_path):

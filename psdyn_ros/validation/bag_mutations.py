@@ -32,11 +32,13 @@ class Mutation:
     kind        what was done to it
     path        folder
     never_pass  whether nobody may call it good and whole
+    sealed      whether checksums, made before the mutation, cover all its messages
     """
 
     kind: str
     path: Path
     never_pass: bool
+    sealed: bool
 
 
 def honest_messages(manipulator, cylinders):
@@ -149,14 +151,20 @@ class Mutator:
         folder = self._folder / 'bag'
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        kind = self._kinds[number % len(self._kinds)]
-        return Mutation(kind.__name__, folder, bool(kind(folder)))
+        kind, self._sealed = self._kinds[number % len(self._kinds)], False
+        never_pass = bool(kind(folder))
+        return Mutation(kind.__name__, folder, never_pass, self._sealed)
 
     def _one_of(self, *choices):
         return choices[int(self._rng.integers(len(choices)))]
 
     def _pick(self):
-        return bytearray(self.seeds[self._one_of('zstd', 'lz4', 'plain', 'unchunked')].read_bytes())
+        return self._seed(self._one_of('zstd', 'lz4', 'plain', 'unchunked'))
+
+    def _seed(self, name):
+        # the checksums of MCAP are those of chunks
+        self._sealed = name in ('zstd', 'lz4', 'plain')
+        return bytearray(self.seeds[name].read_bytes())
 
     def _put(self, folder, data, name='bag.mcap', described=None):
         (folder / name).write_bytes(data)
@@ -167,7 +175,7 @@ class Mutator:
         """A file that ends where a record begins or ends, a byte before or after."""
         name, length = self._edges[self._next_edge % len(self._edges)]
         self._next_edge += 1
-        data = self.seeds[name].read_bytes()
+        data = self._seed(name)
         self._put(folder, data[:length])
         return length < data_end(data)
 

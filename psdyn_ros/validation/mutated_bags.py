@@ -1,10 +1,14 @@
-"""Reads mutated bags, in processes with bounded memory, and counts what comes of them.
+"""Validates mutated bags, in processes with bounded memory, and counts what comes of them.
 
-    python3 -m psdyn_ros.validation.mutated_bags --count 5000
+    python3 -m psdyn_ros.validation.mutated_bags --count 5000 [--read]
+
+Which PASSes are wrong says `mutation_verdict`; with --read bags are read to their end only, and none that nobody may
+call whole may be called so.
 """
 
 import argparse
 import multiprocessing
+import os
 import resource
 import signal
 import sys
@@ -15,14 +19,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tqdm import tqdm
+
 from ..api.load import load
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
-from .bag_mutations import Mutator, bombs, honest_messages
+from .bag_mutations import Mutator, bombs, write_mcap
 from .bag_source import open_bag
 from .bags import BagError
 from .blocks import blocks
 from .channels import find_topics
+from .mutation_verdict import honest, judge, true_messages
 from .quality import Quality
 
 MACHINE = 'hiab_xs031'
@@ -35,9 +42,16 @@ class Hang(BaseException):
     """A bag that is read for too long."""
 
 
-def read_through(path, machine):
-    """Read a bag to its end; returns WHOLE, PARTIAL, INVALID or REFUSED.  machine: (manipulator, hydraulics)."""
-    manipulator, hydraulics = machine
+def read_through(mutation, machine, _=None):
+    """Read a mutated bag to its end; returns (WHOLE, PARTIAL, INVALID or REFUSED, why that is wrong or '').
+
+    machine  (manipulator, hydraulics)
+    """
+    outcome = _read(mutation.path, *machine)
+    return outcome, 'nobody may call it whole' if mutation.never_pass and outcome == WHOLE else ''
+
+
+def _read(path, manipulator, hydraulics):
     try:
         with open_bag(path) as source:
             channels = find_topics(source, manipulator)
@@ -58,7 +72,7 @@ class Report:
 
     outcomes      {(kind of mutation, outcome): how many}
     failures      (number, kind, traceback) of crashes and hangs
-    wrong_passes  (number, kind) of bags called whole that nobody may call so
+    wrong_passes  (number, kind, why) of verdicts that are too good
     memory        bytes, the most that a process grew by
     slowest       s, of one bag
     """
@@ -78,31 +92,32 @@ class Report:
         yield 'all', *(str(sum(n for (_, one), n in self.outcomes.items() if one == name)) for name in names)
 
 
-def campaign(count, seed=0, judge=read_through, good=(WHOLE,), messages=None, first=0, progress=None):
+def campaign(count, seed=0, judge=judge, first=0, progress=None):
     """Judge `count` mutated bags; returns a `Report`.
 
-    judge     function of (path, (manipulator, hydraulics)) that returns an outcome, and raises nothing
-    good      outcomes that say that a bag is good and whole
-    messages  those of the honest bags, see `Mutator`; None: of a machine that moves slowly and pushes anyhow
+    judge     function of (`Mutation`, (manipulator, hydraulics), `Honest`) that returns an outcome, and why that is
+              wrong or ''; it raises nothing
     progress  function of the number of bags that are done, or None
     """
     manipulator = load(find_machine(MACHINE))
     machine = manipulator, read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
-    bombs()     # made once, for all processes
-    messages = honest_messages(manipulator, machine[1].cylinders) if messages is None else messages
-    report, done = Report(), first
+    bombs()     # made once, for all processes, as is what is imported and compiled on first use
+    messages, report, done = true_messages(*machine), Report(), first
     with tempfile.TemporaryDirectory(prefix='psdyn_bags_') as folder:
+        seed_bag = Path(folder) / 'honest.mcap'
+        write_mcap(seed_bag, messages)
+        truth = honest(seed_bag, messages, machine)
         while done < first + count:
-            done = _one_process(report, machine, messages, Path(folder) / f'from_{done}', done, first + count, seed,
-                                judge, good, progress)
+            done = _one_process(report, machine, truth, messages, Path(folder) / f'from_{done}', done, first + count,
+                                seed, judge, progress)
     return report
 
 
-def _one_process(report, machine, messages, folder, first, last, seed, judge, good, progress):
+def _one_process(report, machine, truth, messages, folder, first, last, seed, judge, progress):
     """Judge bags in a process until all are, or it dies; returns the number of the next."""
     context = multiprocessing.get_context('fork')
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(there, machine, messages, folder, first, last, seed, judge))
+    process = context.Process(target=_child, args=(there, machine, truth, messages, folder, first, last, seed, judge))
     process.start()
     there.close()
     number, kind = first, 'start'
@@ -112,13 +127,13 @@ def _one_process(report, machine, messages, folder, first, last, seed, judge, go
             if what == 'begin':
                 number, kind = values
                 continue
-            outcome, never_pass, seconds, memory, text = values
+            outcome, wrong, seconds, memory, text = values
             report.outcomes[kind, outcome] += 1
             report.slowest, report.memory = max(report.slowest, seconds), max(report.memory, memory)
             if outcome in (CRASH, HANG):
                 report.failures.append((number, kind, text))
-            if never_pass and outcome in good:
-                report.wrong_passes.append((number, kind))
+            if wrong:
+                report.wrong_passes.append((number, kind, wrong))
             number += 1
             if progress:
                 progress(number - first)
@@ -131,11 +146,9 @@ def _one_process(report, machine, messages, folder, first, last, seed, judge, go
     return number
 
 
-def _child(pipe, machine, messages, folder, first, last, seed, judge):
+def _child(pipe, machine, truth, messages, folder, first, last, seed, judge):
     mutator = Mutator(folder, messages, [seed, first])
-    # what is imported and compiled on first use is not a matter of the bag
-    judge(mutator.seeds['zstd'], machine)
-    judge(mutator.seeds['sqlite'], machine)
+    _read(mutator.seeds['sqlite'], *machine)        # imports
     before = peak_memory()
     taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.RLIM_INFINITY))
@@ -143,17 +156,17 @@ def _child(pipe, machine, messages, folder, first, last, seed, judge):
     for number in range(first, last):
         pipe.send(('begin', number, mutator.kind(number)))
         mutation = mutator.make(number)
-        started, text = time.perf_counter(), ''
+        started, wrong, text = time.perf_counter(), '', ''
         signal.alarm(PATIENCE)
         try:
-            outcome = judge(mutation.path, machine)
+            outcome, wrong = judge(mutation, machine, truth)
         except Hang:
             outcome, text = HANG, traceback.format_exc()
         except Exception:
             outcome, text = CRASH, traceback.format_exc()
         signal.alarm(0)
         grown = peak_memory() - before
-        pipe.send(('end', outcome, mutation.never_pass, time.perf_counter() - started, grown, text))
+        pipe.send(('end', outcome, wrong, time.perf_counter() - started, grown, text))
     pipe.close()
 
 
@@ -163,28 +176,38 @@ def peak_memory():
     return int(status.split('VmHWM:')[1].split()[0]) * 1024
 
 
+def _processor_time():
+    """s of this process and those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def _give_up(*_):
     raise Hang(f'not read within {PATIENCE} s')
 
 
 def main(arguments=None):
     """Run a campaign and print what came of it; returns 0 if nothing crashed, hung or passed wrongly, else 1."""
-    parser = argparse.ArgumentParser(description='Reads mutated bags and counts what comes of them.')
+    parser = argparse.ArgumentParser(description='Validates mutated bags and counts what comes of them.')
     parser.add_argument('--count', type=int, default=5000, help='how many bags')
     parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--read', action='store_true', help='only read them')
     options = parser.parse_args(arguments)
-    started = time.perf_counter()
-    report = campaign(options.count, options.seed)
+    started, used = time.perf_counter(), _processor_time()
+    with tqdm(total=options.count, unit='bag', disable=None, leave=False) as bar:
+        report = campaign(options.count, options.seed, read_through if options.read else judge,
+                          progress=lambda _: bar.update())
     rows = list(report.table())
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     for row in rows:
         print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
     for number, kind, text in report.failures[:10]:
         print(f'\nbag {number} ({kind}):\n{text}')
-    print(f'{options.count} bags in {time.perf_counter() - started:.0f} s, seed {options.seed}: '
-          f'{len(report.failures)} crashes or hangs, {len(report.wrong_passes)} called whole that are not '
-          f'{report.wrong_passes[:5] or ""}; the slowest took {report.slowest:.2f} s, memory grew by '
-          f'{report.memory / 2 ** 20:.0f} MiB at most')
+    for number, kind, why in report.wrong_passes[:10]:
+        print(f'\nbag {number} ({kind}) passes wrongly: {why}')
+    print(f'{options.count} bags in {time.perf_counter() - started:.0f} s ({_processor_time() - used:.0f} s of a '
+          f'processor), seed {options.seed}: {len(report.failures)} crashes or hangs, {len(report.wrong_passes)} wrong '
+          f'passes; the slowest took {report.slowest:.2f} s, memory grew by {report.memory / 2 ** 20:.0f} MiB at most')
     if not report.failures:
         print(f'none failed in {options.count} trials: the rate of failures is below {3 / options.count:.2g} (95 %)')
     return 1 if report.failures or report.wrong_passes else 0
