@@ -62,6 +62,15 @@ def checks_table(found):
         yield check.text, 'pass' if check.passed else 'FAIL'
 
 
+def causes_table(found):
+    """Rows of text, the header first: likely causes, the likeliest first."""
+    yield 'likely cause', 'about', 'would explain [%]', 'how much is wrong'
+    for cause in found.causes:
+        yield (cause.kind.replace('_', ' '), cause.about,
+               f'{SHARE * cause.share:.0f} ({SHARE * max(cause.low, 0.0):.0f} to {SHARE * min(cause.high, 1.0):.0f})',
+               f'{cause.estimate:.3g} ± {cause.error:.2g} {cause.unit}')
+
+
 def facts(found):
     """{label: text} of the conditions."""
     channels = found.channels
@@ -92,6 +101,8 @@ def summary(found):
              as_text(metrics_table(found)), '', 'RMSE by regime', as_text(regimes_table(found))]
     if found.simulation:
         lines += ['', 'errors of simulations under measured efforts', as_text(simulation_table(found))]
+    lines += ['', 'likely causes of what is not explained, none of them a fact']
+    lines += [f'  {number}. {cause.text}' for number, cause in enumerate(found.causes, 1)] or [f'  {found.causes_text}']
     lines += ['', *(f'{label}: {text}' for label, text in facts(found).items())]
     findings = found.quality.findings()
     return '\n'.join(lines + [f'{one.severity}: {one.about}: {one.text}' for one in findings])
@@ -124,7 +135,8 @@ def document(found):
         'coordinates': {name: {'acceleration': _parts(metrics, ACCELERATION, channel)}
                         for channel, name in enumerate(metrics.coordinates)},
         'closure': {'rows': rows, 'rms': rms, 'largest': largest}, 'energy': metrics.energy.balance().as_dict(),
-        'simulation': [error._asdict() for error in found.simulation], 'quality': found.quality.as_dict()})
+        'simulation': [error._asdict() for error in found.simulation],
+        'causes': [cause.as_dict() for cause in found.causes], 'causes_text': found.causes_text, 'quality': found.quality.as_dict()})
 
 
 def plain(value):
