@@ -13,6 +13,7 @@ from .formulations.adapters import Mechanism, call_witnesses
 from .model.errors import ModelError, PsdynError
 from .model.hydraulics import read_hydraulics
 from .model.locate import find_config, find_machine, machine_names
+from .nodes import record_cases
 from .papers import SECTIONS
 from .validation import identification
 from .validation import validate as validation
@@ -132,6 +133,11 @@ def _parser():
         'identify', help='estimate payload, friction and inertial parameters from a recorded bag')
     identification.add_arguments(identify)
     identify.set_defaults(run=identification.run)
+
+    record = commands.add_parser(
+        'record-demo', help='record a simulated crane over ROS 2, healthy and with faults, for `validate` to find them')
+    record_cases.add_arguments(record)
+    record.set_defaults(run=_record_demo)
 
     papers = commands.add_parser(
         'papers', help='recompute every example and figure of the four papers, beside their numbers')
@@ -289,6 +295,14 @@ def _without_ros(command, error):
     print(f'psdyn: {command} needs ROS 2: {error} (source a ROS 2 installation; `make demo` makes an environment '
           'that has it)', file=sys.stderr)
     return 2
+
+
+def _record_demo(options):
+    try:
+        from .nodes.record_demo import run_options
+    except ImportError as error:
+        return _without_ros('record-demo', error)
+    return run_options(options)
 
 
 def _demo(options):

@@ -80,8 +80,8 @@ def _out_and_back(times, far, schedule):
     """(3, N, dof) position, relative to the start, velocity and acceleration of all coordinates."""
     motion = np.zeros((3, len(times), len(far)))
     for i, (way, (leave, arrive, turn, back)) in enumerate(zip(far, schedule)):
-        motion[:, :, i] = (_rest_to_rest((times - leave) / (arrive - leave), way, arrive - leave)
-                           + _rest_to_rest((times - turn) / (back - turn), -way, back - turn))
+        motion[:, :, i] = (rest_to_rest((times - leave) / (arrive - leave), way, arrive - leave)
+                           + rest_to_rest((times - turn) / (back - turn), -way, back - turn))
     return motion
 
 
@@ -139,7 +139,7 @@ def _travel(manipulator, i, seconds, declared):
     return far if start <= 0.5 * (limits.upper[i] + limits.lower[i]) else -far
 
 
-def _rest_to_rest(s, travel, seconds):
+def rest_to_rest(s, travel, seconds):
     """Position, velocity, acceleration (3, N) of a quintic from 0 to `travel` while s goes from 0 to 1."""
     s = np.clip(s, 0.0, 1.0)
     return travel * np.array([s**3 * (10.0 - 15.0 * s + 6.0 * s**2),

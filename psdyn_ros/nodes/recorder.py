@@ -1,6 +1,8 @@
 """Keeps what goes over topics, undecoded, to be written into a bag afterwards."""
 
+import math
 import time
+from collections import Counter
 
 from rclpy.qos import QoSProfile
 from rclpy.serialization import deserialize_message
@@ -14,10 +16,12 @@ class Recorder:
     """Subscribes to topics and keeps every message in memory with the time of its receipt.
 
     topics  topic -> message class
+    clock   function that gives ns of the receipt
+    taps    topic -> function that gets each of its messages as bytes, before it is kept
     """
 
-    def __init__(self, node, topics):
-        self._types = topics
+    def __init__(self, node, topics, clock=time.time_ns, taps=None):
+        self._types, self._clock, self._taps = topics, clock, taps or {}
         self._messages = []         # (topic, ns, bytes)
         self._last = {}             # topic -> bytes
         for topic, kind in topics.items():
@@ -37,15 +41,24 @@ class Recorder:
         self._messages.clear()
         self._last.clear()
 
-    def write(self, path):
-        """Write an MCAP bag into the new folder `path`."""
-        write_bag(path, self._messages, {topic: _type_name(kind) for topic, kind in self._types.items()})
+    def write(self, path, begin=0, end=math.inf, compressed=False):
+        """Write an MCAP bag into the new folder `path`, of what was received from `begin` to `end` ns.
+
+        Returns {topic: number of messages}.
+        """
+        messages = [message for message in self._messages if begin <= message[1] <= end]
+        write_bag(path, messages, {topic: _type_name(kind) for topic, kind in self._types.items()}, compressed)
+        counts = Counter(topic for topic, _, _ in messages)
+        return {topic: counts[topic] for topic in self._types}
 
     def _keep(self, topic):
+        tap, clock, last, messages = self._taps.get(topic), self._clock, self._last, self._messages
+
         def keep(data):
-            data = bytes(data)
-            self._last[topic] = data
-            self._messages.append((topic, time.time_ns(), data))
+            data = last[topic] = bytes(data)
+            if tap is not None:
+                tap(data)
+            messages.append((topic, clock(), data))
         return keep
 
 

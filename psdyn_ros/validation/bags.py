@@ -86,17 +86,21 @@ class Topics:
 TOPICS = Topics()
 
 
-def write_bag(path, messages, types):
+def write_bag(path, messages, types, compressed=False):
     """Write an MCAP bag into the new folder `path`.
 
-    messages  (topic, ns when it was received, serialised message) in the order of the receipt
-    types     topic -> message type, such as 'sensor_msgs/msg/JointState'
+    messages    (topic, ns when it was received, serialised message) in the order of the receipt
+    types       topic -> message type, such as 'sensor_msgs/msg/JointState'
+    compressed  whether its chunks are, by zstd
     """
-    from rosbags.rosbag2 import StoragePlugin, Writer
+    from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
     store = get_typestore(Stores.ROS2_JAZZY)
-    with Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+    bag = Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP)
+    if compressed:
+        bag.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    with bag as writer:
         connections = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in types.items()}
         for topic, received, data in messages:
             writer.write(connections[topic], received, data)
