@@ -1,6 +1,7 @@
 """What a controller listens to: measured state, pressures, emergency stop, references, load, base, description."""
 
 import time
+from contextlib import suppress
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
@@ -22,6 +23,7 @@ from .pressures import PressureInputs
 from .rejections import brief
 from .robot_description import LATCHED, TOPIC
 from .trajectory_reader import SerializedTrajectory
+from .wire_format import LARGEST, JointStateBytes
 
 SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
 RELIABLE = QoSProfile(depth=10)
@@ -46,6 +48,7 @@ class ControllerInputs:
         self._node, self._core, self._now, self._rejections = node, core, now, rejections
         self._on_state, self._on_trajectory = on_state, on_trajectory
         self._simulated = node.get_parameter('use_sim_time').value
+        self._message = JointStateBytes()
         self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
         self._joints = ()           # of the last state
         self._points = PointReader(setup.machine)
@@ -55,7 +58,7 @@ class ControllerInputs:
         overrides = QoSOverridingOptions.with_default_policies()
         before = list(node.subscriptions)
         self._states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA,
-                                                qos_overriding_options=overrides)
+                                                qos_overriding_options=overrides, raw=True)
         self._emergency_stops = node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, NEWEST)
         if setup.hydraulics is not None and setup.hydraulics.cylinders:
             PressureInputs(node, tuple(setup.hydraulics.cylinders), p.pressure_source, p.pressure_topic,
@@ -84,7 +87,9 @@ class ControllerInputs:
             taken = newest(subscription)
             if taken is not None:
                 if self._simulated and subscription is self._states:
-                    self._latest = stamp_to_ns(taken[0].header.stamp)
+                    with suppress(MessageError):
+                        self._message.read(taken[0])
+                    self._latest = self._message.stamp
                 subscription.callback(taken[0])
 
     def ros_now(self):
@@ -110,25 +115,33 @@ class ControllerInputs:
 
     # measured
 
-    def _state(self, msg):
-        began = time.monotonic_ns()
-        if len(msg.name) > MOST_JOINTS:
-            self._refuse_state(began, 'flood', f'{len(msg.name)} joints in a message, at most {MOST_JOINTS}')
+    def _state(self, serialized):
+        began, message = time.monotonic_ns(), self._message
+        if len(serialized) > LARGEST:
+            self._refuse_state(began, 'flood', f'a message of {len(serialized)} bytes, at most {LARGEST}')
             return
         try:
-            x, xd = self._reader.read(msg)
+            message.read(serialized)
+        except MessageError as error:
+            self._refuse_state(began, 'state_malformed', error)
+            return
+        if len(message.name) > MOST_JOINTS:
+            self._refuse_state(began, 'flood', f'{len(message.name)} joints in a message, at most {MOST_JOINTS}')
+            return
+        try:
+            x, xd = self._reader.read(message)
         except RepeatedNameError as error:
             self._refuse_state(began, 'state_duplicate', error)
         except NonFiniteError as error:
             self._refuse_state(began, 'state_not_finite', error)
         except PsdynError as error:
-            self._refuse_state(began, 'state_malformed' if len(msg.velocity) else 'velocity_missing', error)
+            self._refuse_state(began, 'state_malformed' if len(message.velocity) else 'velocity_missing', error)
         else:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
                 self._core.inputs.checks.measure(self._joints)
             now, ros_now = both_clocks(self.ros_now)
-            refused = self._core.take_state(stamp_to_ns(msg.header.stamp), ros_now, now, x, xd, self._reader.residual,
+            refused = self._core.take_state(message.stamp, ros_now, now, x, xd, self._reader.residual,
                                             self._reader.positions)
             if refused:
                 self._rejections.add('joint_states', refused, began)

@@ -16,6 +16,7 @@ from ..model.safety import BRAKE
 from .command_reader import FIELDS
 from .conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
 from .cycle_records import STATISTICS
+from .wire_format import BytesWriter
 
 COMMANDS = QoSProfile(depth=1)          # reliable, volatile: stock controllers subscribe reliably
 RELIABLE = QoSProfile(depth=10)
@@ -24,7 +25,9 @@ LEVEL = {State.DEGRADED: 'warn', State.STOPPING: 'error', State.SAFE: 'error'}
 
 
 class ControllerOutputs:
-    """Publishes what the core puts out, each topic by one message that is filled again and again.
+    """Publishes what the core puts out, each topic by one message, as bytes, that is filled again and again.
+
+    Sub-state and reference are made only where somebody listens.
 
     node         to publish on
     machine      the Manipulator
@@ -36,9 +39,9 @@ class ControllerOutputs:
         self._names, self._modes = declaration.actuators, declaration.tiers
         # with a brake among the safe outputs an array, which cannot leave anything out, would release it
         self._ordered = BRAKE not in declaration.safe_kind
-        self._commands = LabelledArrayWriter(self._names)
-        self._reference = ReferenceWriter(machine.coordinates)
-        self._state = LabelledArrayWriter(('control',), STATE)
+        self._commands = _ArrayWriter(self._names)
+        self._reference = _ReferenceWriter(machine.coordinates)
+        self._state = _ArrayWriter(('control',), STATE)
         self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
         self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
         self._whole = _CommandWriter(self._names, self._modes, np.ones(len(self._names), dtype=bool))
@@ -51,6 +54,8 @@ class ControllerOutputs:
             node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE)]
         (self._publish_joints, self._publish_commands, self._publish_reference, self._publish_state,
          self._publish_statistics) = (publisher.publish for publisher in self._publishers)
+        self._reference_listeners, self._state_listeners = (
+            publisher.get_subscription_count for publisher in self._publishers[2:4])
         self.command_topics = tuple(publisher.topic_name for publisher in self._publishers[:2])
         self.cycles = 0
 
@@ -70,8 +75,7 @@ class ControllerOutputs:
         if output.valid:                # it passed the gate, so none is left out
             self._publish_joints(self._whole.fill(command, stamp))
             if self._ordered:
-                self._commands.values[:] = command
-                self._publish_commands(self._commands.message)
+                self._publish_commands(self._commands.fill(command))
             return
         given = command == command      # not NaN
         key = given.tobytes()
@@ -81,22 +85,54 @@ class ControllerOutputs:
         if writer.names:
             self._publish_joints(writer.fill(command, stamp))
         if self._ordered and given.all():
-            self._commands.values[:] = command
-            self._publish_commands(self._commands.message)
+            self._publish_commands(self._commands.fill(command))
 
     def state(self, output, core):
         """Publish sub-state and reference that belong to an `Output` of the `ControlCore`."""
         self.cycles += 1
-        self._state.values[0] = (output.state, output.valid, core.states.enabled, core.law.feedforward_scale,
-                                 core.drive.speed, self.cycles)
-        self._publish_state(self._state.message)
-        if output.desired is not None:
-            self._publish_reference(self._reference.fill(output.stamp, *output.desired))
+        if self._state_listeners():
+            self._publish_state(self._state.fill((output.state, output.valid, core.states.enabled,
+                                                  core.law.feedforward_scale, core.drive.speed, self.cycles)))
+        if output.desired is not None and self._reference_listeners():
+            self._publish_reference(self._reference.fill(output.stamp, output.desired))
 
     def statistics(self, values):
         """Publish values in the order of `STATISTICS`."""
         self._statistics.values[:] = values
         self._publish_statistics(self._statistics.message)
+
+
+class _ArrayWriter:
+    """A Float64MultiArray; arguments as `LabelledArrayWriter`."""
+
+    def __init__(self, rows, columns=()):
+        writer = LabelledArrayWriter(rows, columns)
+        self._message, self._values = writer.message, writer.values
+        self._bytes = BytesWriter(writer.message, [writer.values])
+        if self._bytes.values is not None:
+            self._values, = self._bytes.values
+
+    def fill(self, values):
+        """What is to be published."""
+        self._values[:] = values
+        return self._message if self._bytes.values is None else self._bytes.bytes()
+
+
+class _ReferenceWriter:
+    """A JointTrajectory of one point: the reference of the coordinates at the time of its stamp."""
+
+    def __init__(self, coordinates):
+        self._writer = writer = ReferenceWriter(coordinates)
+        self._bytes = BytesWriter(writer.message, [writer.position, writer.velocity, writer.acceleration],
+                                  writer.message.header.stamp)
+
+    def fill(self, stamp, reference):
+        """What is to be published of a reference (3, dof) with this stamp [ns]."""
+        if self._bytes.values is None:
+            return self._writer.fill(stamp, *reference)
+        for values, row in zip(self._bytes.values, reference):
+            values[:] = row
+        return self._bytes.stamp(stamp)
 
 
 class _CommandWriter:
@@ -105,19 +141,26 @@ class _CommandWriter:
     def __init__(self, names, modes, given):
         self.names = [name for name, has in zip(names, given) if has]
         fields = [FIELDS[mode][0] for mode, has in zip(modes, given) if has]
-        self._writer = JointStateWriter(self.names, tuple(dict.fromkeys(fields)))
+        if not self.names:
+            return
+        used = tuple(dict.fromkeys(fields))
+        self._writer = JointStateWriter(self.names, used)
+        views = [getattr(self._writer, field) for field in used]
+        for view in views:
+            view[:] = math.nan
+        written = BytesWriter(self._writer.message, views, self._writer.message.header.stamp)
+        if written.values is not None:
+            self._writer, views = written, written.values
         self._places = []               # (view of a field, its rows, their places in the command)
         places = np.flatnonzero(given)
-        for field in dict.fromkeys(fields):
+        for field, view in zip(used, views):
             rows = [row for row, of_row in enumerate(fields) if of_row == field]
-            view = getattr(self._writer, field)
-            view[:] = math.nan
             # quicker than lists of places
             whole = len(rows) == len(names)
             self._places.append((view, slice(None), slice(None)) if whole else (view, rows, places[rows]))
 
     def fill(self, command, stamp):
-        """The message of a command (actuators,) with this stamp [ns]."""
+        """What is to be published of a command (actuators,) with this stamp [ns]."""
         for view, rows, places in self._places:
             view[rows] = command[places]
         return self._writer.stamp(stamp)

@@ -9,6 +9,7 @@ from std_msgs.msg import Float64MultiArray
 
 from ..model.errors import did_you_mean
 from .conversions import SECOND, MessageError, stamp_to_ns
+from .wire_format import ArrayBytes
 
 ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
 MOST = 2e8                  # Pa: beyond it no gauge pressure is meant
@@ -19,25 +20,26 @@ TOPICS = {TELEMETRY: 'simulator/hydraulic_telemetry', PORTS: 'simulator/pressure
 
 
 class TelemetryReader:
-    """Float64MultiArray of cylinders x quantities, both named in the labels of its layout, to pressures.
+    """Bytes of a Float64MultiArray of cylinders x quantities, both named in the labels of its layout, to pressures.
 
     cylinders  names, in the order wanted
     """
 
     def __init__(self, cylinders):
         self._cylinders = tuple(cylinders)
+        self._message = ArrayBytes()
         self._last = None, None     # labels, where the wanted entries are
 
-    def read(self, msg):
+    def read(self, serialized):
         """(stamp in ns, pressures (cylinders, 2), pressure of the supply), Pa gauge."""
-        dim = msg.layout.dim
-        labels = tuple(one.label for one in dim)
-        known, places = self._last
+        message = self._message
+        message.read(serialized)
+        labels, (known, places) = message.labels, self._last
         if labels != known:
             places = self._places(labels)
             self._last = labels, places
         places, shape = places
-        data = msg.data
+        data = message.data.tolist()
         if len(data) != shape[0] * shape[1]:
             raise MessageError(f'data has {len(data)} entries, expected {shape[0]} x {shape[1]} as labelled')
         # of so few numbers Python is quicker than NumPy
@@ -79,7 +81,7 @@ class PressureInputs:
         topic = topic or TOPICS[source]
         if source == TELEMETRY:
             self._reader = TelemetryReader(cylinders)
-            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, NEWEST)
+            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, NEWEST, raw=True)
             return
         self._values = np.zeros((len(cylinders), 2))
         self._stamps = np.zeros((len(cylinders), 2), dtype=np.int64)
@@ -89,9 +91,9 @@ class PressureInputs:
                 node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}', self._on_port(row, column),
                                          NEWEST)
 
-    def _on_telemetry(self, msg):
+    def _on_telemetry(self, serialized):
         try:
-            stamp, values, supply = self._reader.read(msg)
+            stamp, values, supply = self._reader.read(serialized)
         except MessageError as error:
             self._reject(error)
         else:
