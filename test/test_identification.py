@@ -8,20 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bag_cases import state_messages, write
-from identification_cases import (
+from identification_cases import record_crane, sines
+from machines import URDF
+
+import psdyn_ros
+from psdyn_ros.campaign.identification_runs import (
     CARRIER,
     COM,
     MASS,
+    Recording,
+    Sensors,
     crane_blocks,
     cut,
     friction_truth,
     measured,
-    record_crane,
-    sines,
 )
-from machines import URDF
-
-import psdyn_ros
 from psdyn_ros.campaign.tracking_runs import crane, oil
 from psdyn_ros.model.errors import ActuationError, UnknownNameError
 from psdyn_ros.validation import evidence as evidence_module
@@ -82,7 +83,7 @@ def test_without_noise_payload_and_friction_are_found(recording):
     ({}, 0.01, 0.03), ({'offset': 5e4}, 0.05, 0.08), ({'gain': 5e-3}, 0.05, 0.08)],
     ids=['plain', 'offsets of 0.5 bar', 'gains off by 0.5 %'])
 def test_with_plain_sensors_they_are_found_and_standard_errors_cover_the_truth(recording, errors, mass, friction):
-    results = [found_in(measured(recording, seed, **errors)) for seed in range(5)]
+    results = [found_in(measured(recording, seed, Sensors(**errors))) for seed in range(5)]
     assert max(abs(one.bodies[0].found.mass / MASS - 1.0) for one in results) <= mass
     assert max(map(friction_off, results)) <= friction
     off = np.array([scores(one) for one in results])
@@ -91,7 +92,7 @@ def test_with_plain_sensors_they_are_found_and_standard_errors_cover_the_truth(r
 
 
 def test_all_links_at_once_leave_no_inertia_that_cannot_be(recording):
-    found = identify(crane_blocks(measured(recording, 3)), crane(), oil())
+    found = identify(crane_blocks(measured(recording, 3, Sensors())), crane(), oil())
     by_name = {body.name: body for body in found.bodies}
     laden = by_name[CARRIER]
     assert laden.found.mass == pytest.approx(laden.declared.mass + MASS, rel=0.02)
@@ -107,7 +108,7 @@ def test_all_links_at_once_leave_no_inertia_that_cannot_be(recording):
 
 
 def test_viscous_friction_alone_is_said_not_to_be_identifiable(recording):
-    found = found_in(measured(recording, 4))
+    found = found_in(measured(recording, 4, Sensors()))
     assert 'viscous part alone is not identifiable' in found.text
     for item in found.friction:
         if item.name in CYLINDERS:
@@ -117,7 +118,7 @@ def test_viscous_friction_alone_is_said_not_to_be_identifiable(recording):
 
 def test_a_machine_that_is_as_believed_is_told_so(recording):
     laden = crane().with_payload(CARRIER, MASS, COM, np.diag([8.0, 6.0, 5.0]))
-    found = identify(crane_blocks(measured(recording, 5)), laden, oil(), payload_link=CARRIER)
+    found = identify(crane_blocks(measured(recording, 5, Sensors())), laden, oil(), payload_link=CARRIER)
     body, = found.bodies
     assert abs(body.found.mass) <= 3.0 * body.errors[0]
     assert found.held_out.passed
@@ -126,7 +127,7 @@ def test_a_machine_that_is_as_believed_is_told_so(recording):
 
 def test_less_than_believed_is_a_payload_below_zero(recording):
     heavier = crane().with_payload(CARRIER, 300.0, COM, np.diag([8.0, 6.0, 5.0]))
-    body, = identify(crane_blocks(measured(recording, 6)), heavier, oil(), payload_link=CARRIER).bodies
+    body, = identify(crane_blocks(measured(recording, 6, Sensors())), heavier, oil(), payload_link=CARRIER).bodies
     assert body.found.mass == pytest.approx(-100.0, abs=6.0)
     own = crane().machine.description.links[CARRIER].inertial
     assert body.corrected.mass == pytest.approx(own.mass + MASS, abs=6.0)
@@ -213,7 +214,7 @@ def test_a_recording_without_motion_tells_nothing():
 
 
 def test_a_recording_that_is_too_short_is_refused(recording):
-    short = tuple(part[:1500] for part in recording)
+    short = Recording(*(part[:1500] for part in recording))
     with pytest.raises(IdentificationError, match='expected at least 8 s'):
         identify(crane_blocks(short), crane(), oil(), payload_link=CARRIER)
 
@@ -226,9 +227,8 @@ def test_links_and_machines_that_do_not_fit_are_named():
 
 
 def test_an_actuator_that_did_not_move_has_no_friction(recording):
-    x, pressures, efforts = recording
     kept = Evidence(Regressor(crane(), [CARRIER]), oil())
-    for block in crane_blocks((x, pressures, efforts)):
+    for block in crane_blocks(recording):
         kept.add(block)
     kept.moved[3] = 0.5
     found = conclude(kept, payload=True)
