@@ -1,93 +1,132 @@
-"""Causes in words, with numbers in units that people use."""
+"""Causes in words, with numbers in units that people use, and whether such a thing can be."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+REACH = 5.0                 # m from its link within which a payload is believed
+MOST_TILT = math.radians(30.0)
+MOST_GAIN = 0.5             # 1, error of areas and gains that is believed
+MOST_DELAY = 1.0            # s
+BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area': "an area or a gain of '{}'",
+           'sensor_offset': "an offset of a sensor of '{}'", 'sensor_drift': "a drift of a sensor of '{}'",
+           'delay': "a delay of '{}'", 'base_tilt': 'a tilted {}', 'frozen_encoder': "a frozen encoder of '{}'",
+           'encoder_offset': "an offset of the encoder of '{}'"}
 
-def describe(candidate, theta, covariance, corrections, hydraulics):
-    """(estimate, standard error, unit, text) of a candidate with its fit theta (n,) and covariance (n, n)."""
+
+class Wording(NamedTuple):
+    """What a fit comes to: in SI units with its standard error, in words, and whether such a thing can be."""
+
+    estimate: float
+    error: float
+    unit: str
+    text: str
+    possible: bool
+
+
+def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, port=''):
+    """Return the `Wording` of a fit.
+
+    kind, about  of the `Cause`
+    theta        (n,) and its covariance (n, n)
+    axis         number of the actuator, or of the coordinate of an encoder
+    port         'a' or 'b' of an area
+    """
     errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    return WORDS[candidate.kind](candidate, theta, errors, covariance, corrections, hydraulics)
+    if kind == 'payload':
+        return _payload(about, theta, errors)
+    if kind == 'base_tilt':
+        return _tilt(theta, errors, covariance)
+    value, error = float(theta[0]), float(errors[0])
+    if kind == 'friction':
+        return _friction(about, value, error, corrections.believed[axis], effort_unit(corrections, axis))
+    if kind == 'delay':
+        way = 'later' if value > 0.0 else 'earlier'
+        return Wording(value, error, 's', f"efforts on '{about}' that come {shown(1e3 * abs(value), 1e3 * error)} ms "
+                       f'{way} than the states', abs(value) < MOST_DELAY)
+    if kind == 'encoder_offset':
+        return _encoder(about, value, error, corrections.predictor.manipulator, axis)
+    if not corrections.by_pressure[axis]:
+        return _effort(kind, about, value, error, effort_unit(corrections, axis))
+    if kind == 'area':
+        return _area(about, value, error, port)
+    return _pressure(kind, about, value, error, hydraulics.cylinders[about])
 
 
-def _payload(candidate, theta, errors, covariance, corrections, hydraulics):
+def briefly(kind, about):
+    """A cause without numbers."""
+    return BRIEFLY[kind].format(about)
+
+
+def _payload(link, theta, errors):
     mass, error = float(theta[0]), float(errors[0])
     side = 'more' if mass > 0.0 else 'less'
-    text = f"a payload of {shown(abs(mass), error)} kg {side} than the model knows at '{candidate.about}'"
-    if abs(mass) > 3.0 * error:
-        place = ', '.join(f'{value:.2f}' for value in theta[1:] / mass)
-        text += f', centre of mass ({place}) m,'
-    return mass, error, 'kg', text
+    text = f"a payload of {shown(abs(mass), error)} kg {side} than the model knows at '{link}'"
+    if abs(mass) <= 3.0 * error:
+        moments = ', '.join(f'{value:.3g}' for value in theta[1:])
+        return Wording(mass, error, 'kg', f'{text}, with ({moments}) kg m of mass times distance,',
+                       bool(np.linalg.norm(theta[1:]) <= REACH * (abs(mass) + 3.0 * error)))
+    place = theta[1:] / mass
+    return Wording(mass, error, 'kg', f'{text}, centre of mass ({", ".join(f"{value:.2f}" for value in place)}) m,',
+                   bool(np.linalg.norm(place) <= REACH))
 
 
-def _friction(candidate, theta, errors, covariance, corrections, hydraulics):
-    value, error = float(theta[0]), float(errors[0])
-    if corrections.believed[candidate.axis]:
-        return 1.0 + value, error, '1', (f"friction of '{candidate.about}' {shown(1.0 + value, error)} times what the "
-                                         'model says')
-    unit = effort_unit(corrections, candidate.axis)
-    return value, error, unit, (f"friction of '{candidate.about}' of {shown(value, error)} {unit}, where the model has "
-                                'none,')
-
-
-def _area(candidate, theta, errors, covariance, corrections, hydraulics):
-    value, error = float(theta[0]), float(errors[0])
-    if not corrections.by_pressure[candidate.axis]:
-        return value, error, '1', (f"a gain of the sensor of the effort of '{candidate.about}' that is "
-                                   f'{shown(100.0 * abs(value), 100.0 * error)} % too {_size(value)}')
-    # where the model has too large an area, the effort that is computed with it is too large
-    text = (f"an area of port {candidate.port.upper()} of '{candidate.about}' "
-            f'{shown(100.0 * abs(value), 100.0 * error)} % {"smaller" if value > 0.0 else "larger"} than the model '
-            f'says, or a gain of its pressure sensor that is too {_size(value)} by that,')
-    return -value, error, '1', text
-
-
-def _offset(candidate, theta, errors, covariance, corrections, hydraulics):
-    return _of_sensor(candidate, float(theta[0]), float(errors[0]), corrections, hydraulics, 'an offset', '')
-
-
-def _drift(candidate, theta, errors, covariance, corrections, hydraulics):
-    return _of_sensor(candidate, float(theta[0]), float(errors[0]), corrections, hydraulics, 'a drift', '/s')
-
-
-def _of_sensor(candidate, value, error, corrections, hydraulics, what, per):
-    if not corrections.by_pressure[candidate.axis]:
-        unit = effort_unit(corrections, candidate.axis) + per
-        return value, error, unit, f"{what} of {shown(value, error)} {unit} of the effort of '{candidate.about}'"
-    cylinder = hydraulics.cylinders[candidate.about]
-    a, b = value / cylinder.area_a, -value / cylinder.area_b
-    of_a, of_b = error / cylinder.area_a, error / cylinder.area_b
-    text = (f"{what} of one of the pressure sensors of '{candidate.about}', {shown(1e-5 * a, 1e-5 * of_a)} bar{per} of "
-            f'port A or {shown(1e-5 * b, 1e-5 * of_b)} bar{per} of port B,')
-    return a, of_a, 'Pa' + per, text
-
-
-def _delay(candidate, theta, errors, covariance, corrections, hydraulics):
-    value, error = float(theta[0]), float(errors[0])
-    return value, error, 's', (f"efforts on '{candidate.about}' that come {shown(1e3 * abs(value), 1e3 * error)} ms "
-                               f'{"later" if value > 0.0 else "earlier"} than the states')
-
-
-def _tilt(candidate, theta, errors, covariance, corrections, hydraulics):
+def _tilt(theta, errors, covariance):
     size = float(np.hypot(*theta))
     along = theta / size if size > 0.0 else theta
     error = math.sqrt(max(float(along @ covariance @ along), 0.0))
-    x, y = (shown(math.degrees(value), math.degrees(sigma)) for value, sigma in zip(theta, errors))
-    return size, error, 'rad', (f'a base tilted by {shown(math.degrees(size), math.degrees(error))} degrees ({x} about '
-                                f'x, {y} about y)')
+    x, y = (shown(math.degrees(value), math.degrees(one)) for value, one in zip(theta, errors))
+    return Wording(size, error, 'rad', f'a base tilted by {shown(math.degrees(size), math.degrees(error))} degrees '
+                   f'({x} about x, {y} about y)', size < MOST_TILT)
 
 
-def _encoder(candidate, theta, errors, covariance, corrections, hydraulics):
-    value, error = float(theta[0]), float(errors[0])
-    kind = corrections.predictor.manipulator.machine.description.joints[candidate.about].type
-    unit, factor, name = ('m', 1e3, 'mm') if kind == 'prismatic' else ('rad', 180.0 / math.pi, 'degrees')
-    return value, error, unit, (f"an encoder of '{candidate.about}' that says {shown(factor * abs(value), factor * error)}"
-                                f' {name} too {"much" if value > 0.0 else "little"}')
+def _friction(actuator, value, error, believed, unit):
+    if believed:
+        factor = 1.0 + value
+        return Wording(factor, error, '1', f"friction of '{actuator}' {shown(factor, error)} times what the model says",
+                       factor > -3.0 * error)
+    return Wording(value, error, unit, f"friction of '{actuator}' of {shown(value, error)} {unit}, where the model has "
+                   'none,', value > -3.0 * error)
 
 
-WORDS = {'payload': _payload, 'friction': _friction, 'area': _area, 'sensor_offset': _offset, 'sensor_drift': _drift,
-         'delay': _delay, 'base_tilt': _tilt, 'encoder_offset': _encoder}
+def _encoder(joint, value, error, manipulator, coordinate):
+    prismatic = manipulator.machine.description.joints[joint].type == 'prismatic'
+    unit, factor, name = ('m', 1e3, 'mm') if prismatic else ('rad', math.degrees(1.0), 'degrees')
+    much = 'much' if value > 0.0 else 'little'
+    text = f"an encoder of '{joint}' that says {shown(factor * abs(value), factor * error)} {name} too {much}"
+    limits = manipulator.coordinate_limits
+    span = limits.upper[coordinate] - limits.lower[coordinate]
+    return Wording(value, error, unit, text, bool(abs(value) < (MOST_GAIN * span if math.isfinite(span) else math.pi)))
+
+
+def _effort(kind, actuator, value, error, unit):
+    if kind == 'area':
+        text = f"a gain of the effort sensor of '{actuator}' that is {_percent(value, error)} too {_size(value)}"
+        unit = '1'
+    elif kind == 'sensor_offset':
+        text = f"an offset of {shown(value, error)} {unit} of the effort sensor of '{actuator}'"
+    else:
+        unit += '/s'
+        text = f"a drift of {shown(value, error)} {unit} of the effort sensor of '{actuator}'"
+    return Wording(value, error, unit, text, kind != 'area' or abs(value) < MOST_GAIN)
+
+
+def _area(actuator, value, error, port):
+    # where the area of the model is too large, the effort that is computed with it is too large
+    side = 'smaller' if value > 0.0 else 'larger'
+    text = (f"an area of port {port.upper()} of '{actuator}' that is {_percent(value, error)} {side} than the model "
+            f'says, or a gain of its pressure sensor that is too {_size(value)} by that,')
+    return Wording(-value, error, '1', text, abs(value) < MOST_GAIN)
+
+
+def _pressure(kind, actuator, value, error, cylinder):
+    what, per = ('an offset', '') if kind == 'sensor_offset' else ('a drift', '/s')
+    of_a, of_b = (f'{shown(1e-5 * value / area, 1e-5 * error / abs(area))} bar{per}'
+                  for area in (cylinder.area_a, -cylinder.area_b))
+    return Wording(value / cylinder.area_a, error / cylinder.area_a, 'Pa' + per,
+                   f"{what} of one of the pressure sensors of '{actuator}', {of_a} of port A or {of_b} of port B,",
+                   True)
 
 
 def effort_unit(corrections, axis):
@@ -96,13 +135,19 @@ def effort_unit(corrections, axis):
     return 'N' if joints[corrections.actuators[axis]].type == 'prismatic' else 'N m'
 
 
+def _percent(value, error):
+    return f'{shown(100.0 * abs(value), 100.0 * error)} %'
+
+
 def _size(value):
     return 'large' if value > 0.0 else 'small'
 
 
 def shown(value, error):
-    """'31.2 +- 0.5': as many digits as its error is worth."""
+    """'31.2 +- 0.5': as many digits as its error is worth, at most four; without an error that is less."""
     if not (math.isfinite(error) and error > 0.0):
-        return f'{value:.3g}'
-    digits = max(min(1 - math.floor(math.log10(error)), 6), 0)
-    return f'{value:.{digits}f} +- {error:.{digits}f}'
+        return f'{value:.4g}'
+    size = max(abs(value), error)
+    digits = max(min(1 - math.floor(math.log10(error)), 3 - math.floor(math.log10(size))), 0)
+    of_error = f'{error:.{digits}f}'
+    return f'{value:.{digits}f} +- {of_error}' if float(of_error) else f'{value:.{digits}f}'

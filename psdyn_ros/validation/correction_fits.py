@@ -48,6 +48,23 @@ class Equations:
         return self._bootstrap(np.concatenate(sums, axis=1), lambda totals: (
             held_out_share(totals[..., size:]) - held_out_share(totals[..., :size])))
 
+    def of_rest(self, first, second):
+        """`Interval` of the share that the second, fitted together with the first, explains of what that leaves."""
+        among = np.arange(1 + first.shape[1])
+
+        def statistic(totals):
+            alone = held_out_share(totals, among)
+            return (held_out_share(totals) - alone) / (1.0 - alone)
+        return self._bootstrap(self._folded(np.concatenate((first, second), axis=1)), statistic)
+
+    def effect(self, columns, theta):
+        """(actuators,) weighted sum of squares of what columns (actuators, n) times theta (n,) add to each."""
+        total, out = self._products.sum(axis=0), np.zeros(len(columns))
+        for actuator, own in enumerate(columns):
+            index = np.where(own < 0, -1, own + 1)
+            out[actuator] = theta @ total[actuator][index[:, None], index] @ theta
+        return out
+
     def _folded(self, columns):
         """(bins, FOLDS (1 + n)^2): each bin in the place of the part that it is held out with."""
         products = self.chosen(columns)
@@ -96,10 +113,13 @@ def solve(products):
     return scale * np.linalg.solve(inner, (products[..., 1:, 0] * scale)[..., None])[..., 0]
 
 
-def held_out_share(totals):
-    """Statistic of totals (..., FOLDS (1 + n)^2): the share that is explained of each part by a fit to the others."""
+def held_out_share(totals, among=slice(None)):
+    """Statistic of totals (..., FOLDS (1 + n)^2): the share that is explained of each part by a fit to the others.
+
+    among  the residual and the columns that may be used, by number; else all
+    """
     size = round((totals.shape[-1] / FOLDS) ** 0.5)
-    parts = totals.reshape(*totals.shape[:-1], FOLDS, size, size)
+    parts = totals.reshape(*totals.shape[:-1], FOLDS, size, size)[..., among, :][..., among]
     theta = solve(parts.sum(axis=-3, keepdims=True) - parts)
     explained = (2.0 * (theta * parts[..., 1:, 0]).sum(axis=-1)
                  - np.einsum('...i,...ij,...j->...', theta, parts[..., 1:, 1:], theta))

@@ -11,7 +11,7 @@ from ..model.errors import StateError
 from .evidence import frictions
 from .filters import through_gaps
 from .prediction import NEAR_STOP
-from .regressor import COUNT, Regressor
+from .regressor import COLUMNS, COUNT, ROWS, Regressor
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-5                 # m, rad of central differences
@@ -57,7 +57,7 @@ class Corrections:
         """(rows (n,), e (n, actuators), C (n, actuators, count)) of a `Block` and its `Prediction`.
 
         Rows are some of the core; e is NaN where the effort is not known, or the actuator is near a stop, whose force
-        is not in the prediction.  (None, None, None) where the model cannot follow.
+        is not in the prediction.  There are no rows where the model cannot follow.
         """
         rows = np.arange(prediction.core.start, prediction.core.stop, max(1, round(SPACING / prediction.period)))
         x, xd, xdd = (np.ascontiguousarray(values[rows]) for values in (prediction.x, prediction.xd, prediction.xdd))
@@ -70,8 +70,9 @@ class Corrections:
             C[..., ENCODERS:] = self._encoders(block, x, xd, xdd, rows)
         except StateError:
             self.skipped += len(rows)
-            return None, None, None
-        C[..., RATE] = -prediction.effort_rate[rows]
+            return rows[:0], e[:0], C[:0]
+        # not `effort_rate`, which has another bandwidth than the efforts
+        C[..., RATE] = -np.gradient(prediction.effort, prediction.period, axis=0)[rows]
         C[..., OFFSET] = 1.0
         C[..., TIME] = prediction.t[rows, None]
         C[..., FRICTION] = self._friction(prediction)[rows]
@@ -134,6 +135,19 @@ class Corrections:
                 self.by_pressure[number] = True
                 gains[:, number] = through_gaps(self.predictor.filter, ports)
         return gains
+
+
+def point_mass(mass, moments):
+    """(6, 4) d inertia / d (mass, moments (3,)) of a point: what 4 numbers add to the moments about the origin.
+
+    The inertia is of the first degree in the four, so that this times them is the inertia itself.
+    """
+    def matrix(square, products):
+        return square * np.eye(3) - products
+    h = moments
+    slopes = [-matrix(h @ h, np.outer(h, h)) / mass ** 2]
+    slopes += [matrix(2.0 * one @ h, np.outer(one, h) + np.outer(h, one)) / mass for one in np.eye(3)]
+    return np.array([slope[ROWS, COLUMNS] for slope in slopes]).T
 
 
 def outermost(manipulator):

@@ -9,30 +9,19 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .cause_words import describe
-from .correction_fits import Equations, solve
-from .corrections import (
-    ENCODERS,
-    FRICTION,
-    GAIN_A,
-    GAIN_B,
-    OFFSET,
-    PAYLOAD,
-    RATE,
-    TILT,
-    TIME,
-    Corrections,
-)
+from .bootstrap import bootstrap
+from .cause_ranking import EQUAL, LEAST_SHARE, Ranking, candidates
+from .cause_words import REACH, briefly
+from .correction_fits import RESAMPLES, Equations
+from .corrections import PAYLOAD, RATE, Corrections, point_mass
 from .metrics import LEAST_RANGE, capacities
 
 MOST_BINS = 512
-LEAST_SHARE = 0.05          # that a cause must explain
-LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
-FLOOR = 1e-3                # of that range: a residual below it is not weighed any more for being small
-ALIKE = 0.9                 # correlation from which two causes cannot be told apart
-EQUAL = 0.02                # by which a share with fewer columns may be smaller, where that may be chance
-MOST_NEXT = 2               # causes beside the first that are looked for in what it leaves
-REACH = 20.0                # m from its link within which a payload is believed
+FEWEST_BINS = 5
+MOST_CAUSES = 6
+LAG = 0.1                   # s, longer than noise is alike after the filter, and shorter than what causes do
+FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
+REFINED = 3                 # times that the inertia of a payload is taken from its mass and its place
 MARGIN = 0.2                # s around a frozen encoder that suffer from it
 
 
@@ -45,7 +34,7 @@ class Cause:
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence
-    estimate  of how much is wrong, in `unit` (SI), and its standard error
+    estimate  of how much is wrong, in `unit` (SI), and its standard error; NaN where there is none
     text      in words, with numbers
     """
 
@@ -65,22 +54,11 @@ class Cause:
                 for name, value in asdict(self).items()}
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A cause to be looked at: columns (actuators, n) by number, -1 where it does not act on an actuator."""
-
-    kind: str
-    about: str
-    columns: np.ndarray
-    axis: int = -1
-    port: str = ''
-
-
 class Diagnosis:
     """Takes the blocks of a recording and their predictions, one after the other; memory does not grow.
 
     predictor  `Predictor` that makes the predictions
-    channels   `Channels` of the recording, which know its topics; None: there is one
+    channels   `Channels` of the recording, which know its topics; None: it has one of efforts and one of pressures
 
     text  what came of `causes` in words, or why there are none
     """
@@ -89,46 +67,52 @@ class Diagnosis:
         self.corrections = Corrections(predictor)
         self._channels, self._hydraulics = channels, predictor.hydraulics
         self._actuators = self.corrections.actuators
-        size = 1 + self.corrections.count
-        self._products = np.zeros((0, len(self._actuators), size, size))
-        self._rows = np.zeros((0, len(self._actuators)))
-        self._range = np.tile([[np.inf], [-np.inf]], len(self._actuators))
+        count, size = len(self._actuators), 1 + self.corrections.count
+        self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
+        self._rows = np.zeros((0, count))
+        self._jumps = np.zeros((0, count, 2))               # second differences: how many, sum of squares
+        self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
 
     def add(self, block, prediction):
-        """Take a `Block` and its `Prediction`; core rows count.  None for the prediction: there is none."""
+        """Take a `Block` and its `Prediction`, whose core rows count; None where there is none."""
         if prediction is None:
             return
         rows, e, columns = self.corrections(block, prediction)
-        if rows is None:
+        if not len(rows):
             return
         effort = prediction.effort[rows]
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
-        bins = self._bins(prediction.t[rows])
         known = np.isfinite(e)
         joined = np.where(known[..., None], np.concatenate((np.nan_to_num(e)[..., None], columns), axis=-1), 0.0)
-        starts = np.flatnonzero(np.diff(bins, prepend=-1))
+        squares = _second_differences(e, prediction.t[rows]) ** 2
+        bins = self._bins(prediction.t[rows])
+        starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
         for first, last in zip(starts, [*starts[1:], len(bins)]):
-            part = np.swapaxes(joined[first:last], 0, 1)
-            self._products[bins[first]] += np.swapaxes(part, 1, 2) @ part
-            self._rows[bins[first]] += known[first:last].sum(axis=0)
+            part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
+            self._products[place] += np.swapaxes(part, 1, 2) @ part
+            self._rows[place] += known[first:last].sum(axis=0)
+            self._jumps[place, :, 0] += np.isfinite(squares[first:last]).sum(axis=0)
+            self._jumps[place, :, 1] += np.nansum(squares[first:last], axis=0)
 
     def _bins(self, t):
         """(n,) bins of instants; makes room for them, and pairs of bins one where there are too many."""
         while t[-1] / self.width >= MOST_BINS:
             if len(self._rows) % 2:
                 self._grow(1)
-            self._products, self._rows = (sums[::2] + sums[1::2] for sums in (self._products, self._rows))
+            self._products, self._rows, self._jumps = (
+                sums[::2] + sums[1::2] for sums in (self._products, self._rows, self._jumps))
             self.width *= 2.0
         bins = np.maximum((t / self.width).astype(np.int64), 0)
         self._grow(max(int(bins[-1]) + 1 - len(self._rows), 0))
         return bins
 
     def _grow(self, count):
-        self._products, self._rows = (np.concatenate((sums, np.zeros((count, *sums.shape[1:]))))
-                                      for sums in (self._products, self._rows))
+        self._products, self._rows, self._jumps = (
+            np.concatenate((sums, np.zeros((count, *sums.shape[1:]))))
+            for sums in (self._products, self._rows, self._jumps))
 
     def causes(self, quality=None, delays=None):
         """Return the `Cause`s that are more than chance, the likeliest first.
@@ -136,97 +120,147 @@ class Diagnosis:
         quality  `Quality` of the recording, which knows frozen encoders, or None
         delays   {topic: s} that were taken off the blocks; they count as a cause
         """
-        used = self._rows.any(axis=1)
-        if used.sum() < 2 or not self._products[..., 0, 0].any():
-            self.text = 'there is too little to say what may be wrong'
+        used = np.flatnonzero(self._rows.any(axis=1))
+        if len(used) < FEWEST_BINS:
+            self.text = f'{len(used) * self.width:g} s of known efforts are too little to say what may be wrong'
             return ()
-        products, scale = self._prepared(used, delays or {}), self._scale()
-        equations = Equations(products, self._weights(products, self._rows[used].sum(axis=0), scale), self.width)
-        found = []
-        for candidate in self._candidates():
-            cause = self._judge(equations, candidate, products, used, scale)
-            if cause is not None:
-                found.append((candidate, cause))
-        found += self._frozen(equations, quality, used)
-        found.sort(key=lambda pair: -pair[1].share)
-        self.text = '; '.join(cause.text for _, cause in found) or 'nothing that was looked for would explain it'
-        return tuple(cause for _, cause in found)
+        delays = delays or {}
+        scale = self._scale()
+        weights = self._weights(scale)
+        products = self._before(self._products[used], delays)
+        equations = Equations(self._laden(products, weights), weights, self.width)
+        # from a weighted sum of squares to a mean square over the square of the range
+        size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
+        ranking = Ranking(equations, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
+                          self.corrections, self._hydraulics)
+        listed = candidates(self.corrections, self._rows.any(axis=0), self._groups())
+        fits = [fit for fit in (ranking.alone(one, one.about in delays) for one in listed) if fit is not None]
+        frozen = self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used)
+        first = ranking.simplest(fits)
+        if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
+            first, leading = None, frozen
+        else:
+            leading = [_cause(first, ranking.like(first, fits))]
+        others = [_cause(fit) for fit in fits if fit is not first] + ([] if leading is frozen else frozen)
+        found = (leading + sorted(others, key=lambda cause: -cause.share))[:MOST_CAUSES]
+        self.text = _summary(found, ranking.further(first.candidate, listed) if first else [])
+        return tuple(found)
 
     def _scale(self):
         """(actuators,) range of the measured efforts, at least 5 % of what they can give."""
         span = np.maximum(self._range[1] - self._range[0], 0.0)
         return np.fmax(span, LEAST_RANGE * np.where(np.isfinite(self._capacity), self._capacity, 0.0))
 
-    def _prepared(self, used, delays):
-        """Products of the bins used, with the residual as it was before delays were taken off, and a payload of four
-        columns."""
-        products = self._products[used]
+    def _weights(self, scale):
+        """(actuators,) 1 / (mean square of the noise in the residual), by what changes within `LAG`; 0 of none."""
+        count, squares = np.moveaxis(self._jumps, -1, 0)
+        noise = np.zeros(len(scale))
+        for axis in np.flatnonzero(count.any(axis=0)):
+            there = count[:, axis] > 0.0
+            # in most bins nothing happens but noise; in a second difference it has 1 + 4 + 1 times the power
+            noise[axis] = np.median(squares[there, axis] / count[there, axis]) / 6.0
+        noise = np.maximum(noise, (FLOOR * scale) ** 2)
+        return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
+
+    def _before(self, products, delays):
+        """Products (bins, actuators, ...) with the residual as it was before delays were taken off."""
+        change = np.tile(np.eye(products.shape[-1]), (len(self._actuators), 1, 1))
         for axis in range(len(self._actuators)):
             taken = [delays[topic] for topic in self._topics(axis) if topic in delays]
-            if taken:
-                # the column of the delay is - rate, which is what being late by 1 s adds, to first order
-                change = np.eye(products.shape[-1])
-                change[1 + RATE, 0] = np.mean(taken)
-                products[:, axis] = change.T @ products[:, axis] @ change
-        return products
+            # the column of the delay is - rate, which is what being late by 1 s adds, to first order
+            change[axis, 1 + RATE, 0] = np.mean(taken) if taken else 0.0
+        return np.swapaxes(change, 1, 2) @ products @ change
 
-    def _weights(self, products, rows, scale):
-        """(actuators,) 1 / (mean square that not even all corrections together explain)."""
-        total = products.sum(axis=0)
-        rows = np.maximum(rows, 1.0)
-        theta = solve(total)
-        left = total[:, 0, 0] - (theta * total[:, 1:, 0]).sum(axis=-1)
-        return 1.0 / np.maximum(left / rows, np.maximum((FLOOR * scale) ** 2, 1e-12))
+    def _laden(self, products, weights):
+        """Products in which the columns of a payload are those of a body without extent, whose inertia follows from
+        its mass and its place; exact for the payload that fits best."""
+        inertia = np.zeros((6, 4))
+        columns = np.tile(np.arange(PAYLOAD.start, PAYLOAD.start + 4), (len(self._actuators), 1))
+        for _ in range(REFINED):
+            change = np.eye(products.shape[-1])
+            change[1 + PAYLOAD.start + 4:1 + PAYLOAD.stop, 1 + PAYLOAD.start:1 + PAYLOAD.start + 4] = inertia
+            laden = change.T @ products @ change
+            mass, *moments = Equations(laden, weights, self.width).fit(columns)[0]
+            if not np.linalg.norm(moments) <= REACH * abs(mass):
+                break
+            inertia = point_mass(mass, np.array(moments))
+        return laden
 
     def _topics(self, axis):
         """Topics that the effort of an actuator is measured by."""
+        by_pressure = self.corrections.by_pressure[axis]
         if self._channels is None:
-            return ('pressures' if self.corrections.by_pressure[axis] else 'efforts',)
-        if not self.corrections.by_pressure[axis]:
+            return ('pressures' if by_pressure else 'efforts',)
+        if not by_pressure:
             return (self._channels.efforts,)
         ports = tuple(topic for (name, _), topic in self._channels.ports.items() if name == self._actuators[axis])
         return ports or (self._channels.telemetry,)
 
-    def _candidates(self):
-        count = len(self._actuators)
-        known = self._rows.any(axis=0)
-        everywhere = np.ones((count, 1), dtype=int)
+    def _groups(self):
+        """{topic: numbers of the actuators whose efforts it says}, and those of all ports together."""
+        groups = {}
+        for axis in np.flatnonzero(self._rows.any(axis=0)).tolist():
+            groups.setdefault(self._topics(axis), []).append(axis)
+        found = {topics[0]: axes for topics, axes in groups.items()}
+        of_ports = [axes for topics, axes in groups.items() if len(topics) > 1]
+        if len(of_ports) > 1:
+            found['chamber pressures'] = [axis for axes in of_ports for axis in axes]
+        return found
 
-        def only(axis, *columns):
-            out = np.full((count, len(columns)), -1)
-            out[axis] = columns
-            return out
-        yield Candidate('payload', self.corrections.link, everywhere * np.arange(PAYLOAD.start, PAYLOAD.start + 4))
-        yield Candidate('base_tilt', 'base', everywhere * np.arange(TILT.start, TILT.stop))
-        for k, joint in (self.corrections.encoders or {}).items():
-            yield Candidate('encoder_offset', joint, everywhere * (ENCODERS + k), k)
-        topics = {}
-        for axis in np.flatnonzero(known):
-            topics.setdefault(self._topics(axis), []).append(axis)
-        for names, axes in topics.items():
-            out = np.full((count, 1), -1)
-            out[axes] = RATE
-            yield Candidate('delay', names[0], out, axes[0])
-        for axis in np.flatnonzero(known):
-            name = self._actuators[axis]
-            yield Candidate('friction', name, only(axis, FRICTION), axis)
-            yield Candidate('sensor_offset', name, only(axis, OFFSET), axis)
-            yield Candidate('sensor_drift', name, only(axis, TIME, OFFSET), axis)
-            yield Candidate('area', name, only(axis, GAIN_A), axis, 'a')
-            if self.corrections.by_pressure[axis]:
-                yield Candidate('area', name, only(axis, GAIN_B), axis, 'b')
+    def _frozen(self, quality, squares, used):
+        """`Cause`s of encoders that were frozen: of squares (bins,) in the bins used what is above the others."""
+        found = []
+        for name, signal in quality.signals.items() if quality is not None else ():
+            joint, _, what = name.rpartition('.')
+            spans = signal.frozen if what == 'position' else ()
+            if not spans:
+                continue
+            begins = used * self.width
+            within = np.any([(begins < span.end + MARGIN) & (begins + self.width > span.start - MARGIN)
+                             for span in spans], axis=0)
+            if not within.any() or within.all():
+                continue
+            total, count = squares[within].sum(), within.sum()
 
-    def _judge(self, equations, candidate, products, used, scale):
-        share = equations.share(candidate.columns)
-        if not (share.estimate >= LEAST_SHARE and share.low > 0.0):
-            return None
-        theta, covariance = equations.fit(candidate.columns)
-        estimate, error, unit, text = describe(candidate, theta, covariance, self.corrections, self._hydraulics)
-        return Cause(candidate.kind, candidate.about, share.estimate, share.low, min(share.high, 1.0), estimate, error,
-                     unit, f'{text} would explain {_percent(share)} of the residual')
+            def share(totals, total=total, count=count):
+                usual = totals[..., 1] / totals[..., 0]
+                return (total - count * usual) / (total + len(used) * usual - count * usual)
+            # what is frozen is no sample of anything; how large the residual is otherwise, is
+            rest = np.column_stack((np.ones((~within).sum()), squares[~within]))
+            interval = bootstrap(rest, share, block=1, resamples=RESAMPLES)
+            if interval.estimate >= LEAST_SHARE and interval.low > 0.0:
+                seconds = sum(span.end - span.start for span in spans)
+                found.append(Cause('frozen_encoder', joint, *interval, seconds, math.nan, 's',
+                                   f"an encoder of '{joint}' that is frozen for {seconds:.3g} s would explain "
+                                   f'{_percent(interval)} of the residual'))
+        return sorted(found, key=lambda cause: -cause.share)
 
-    def _frozen(self, equations, quality, used):
-        return []
+
+def _second_differences(e, t):
+    """(n, actuators) of rows in a row, `LAG` apart; NaN at either end."""
+    out = np.full_like(e, np.nan)
+    lag = max(round(LAG * (len(t) - 1) / (t[-1] - t[0])), 1) if len(t) > 1 else 1
+    out[lag:-lag] = e[2 * lag:] - 2.0 * e[lag:-lag] + e[:-2 * lag]
+    return out
+
+
+def _cause(fit, alike=()):
+    wording = fit.wording
+    text = f'{wording.text} would explain {_percent(fit.share)} of the residual'
+    if alike:
+        others = list(dict.fromkeys(briefly(one.candidate.kind, one.candidate.about) for one in alike))
+        text += f'; this recording does not tell it from {" or ".join(others)}'
+    return Cause(fit.candidate.kind, fit.candidate.about, fit.share.estimate, fit.share.low, fit.share.high,
+                 wording.estimate, wording.error, wording.unit, text)
+
+
+def _summary(found, further):
+    if not found:
+        return 'nothing that was looked for would explain more of the residual than noise does'
+    text = f'likeliest of what was looked for: {found[0].text}'
+    for fit in further:
+        text += f'; with that, {fit.wording.text} would explain {_percent(fit.share)} of what is left'
+    return text
 
 
 def _percent(share):

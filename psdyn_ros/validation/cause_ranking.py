@@ -1,0 +1,146 @@
+"""Which corrections explain a residual, and how they compare: alone, against each other, and one after the other."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .bootstrap import Interval
+from .cause_words import Wording, word
+from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, RATE, TILT, TIME
+
+LEAST_SHARE = 0.05          # of the residual's squares that a cause must explain
+LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
+EQUAL = 0.02                # by which a share with fewer columns may be smaller, where that may be chance
+ALIKE = 0.9                 # correlation from which two causes may be taken for each other
+MOST_NEXT = 2               # causes beside the first that are looked for in what it leaves
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause to be looked at.
+
+    kind, about  as of a `Cause`
+    columns      (actuators, n) of `Corrections` by number, -1 where it does not act on an actuator
+    axis         number of the actuator, or of the coordinate of an encoder
+    port         'a' or 'b' of an area
+    """
+
+    kind: str
+    about: str
+    columns: np.ndarray
+    axis: int = -1
+    port: str = ''
+
+
+class Fit(NamedTuple):
+    """A candidate, its share with its interval, and what it comes to."""
+
+    candidate: Candidate
+    share: Interval
+    wording: Wording
+
+
+def candidates(corrections, known, topics):
+    """Return the `Candidate`s of `Corrections`.
+
+    known   (actuators,) whether the effort was measured
+    topics  {topics, a tuple: (name, numbers of the actuators whose efforts they say)}
+    """
+    count, measured = len(known), np.flatnonzero(known).tolist()
+
+    def on(axes, *columns):
+        out = np.full((count, len(columns)), -1)
+        out[axes] = columns
+        return out
+    found = [Candidate('payload', corrections.link, on(measured, *range(PAYLOAD.start, PAYLOAD.start + 4))),
+             Candidate('base_tilt', 'base', on(measured, *range(TILT.start, TILT.stop)))]
+    found += [Candidate('encoder_offset', joint, on(measured, ENCODERS + k), k)
+              for k, joint in corrections.encoders.items()]
+    found += [Candidate('delay', name, on(axes, RATE), axes[0]) for name, axes in topics.items()]
+    for axis in measured:
+        name = corrections.actuators[axis]
+        found += [Candidate('friction', name, on(axis, FRICTION), axis),
+                  Candidate('sensor_offset', name, on(axis, OFFSET), axis),
+                  Candidate('sensor_drift', name, on(axis, TIME, OFFSET), axis),
+                  Candidate('area', name, on(axis, GAIN_A), axis, 'a')]
+        if corrections.by_pressure[axis]:
+            found.append(Candidate('area', name, on(axis, GAIN_B), axis, 'b'))
+    return found
+
+
+class Ranking:
+    """Holds candidates against the `Equations` of a recording.
+
+    relative  (actuators,) factor from a weighted sum of squares to a mean square over the square of the range
+    """
+
+    def __init__(self, equations, relative, corrections, hydraulics):
+        self._equations, self._relative = equations, relative
+        self._corrections, self._hydraulics = corrections, hydraulics
+
+    def alone(self, candidate, certain=False):
+        """Return the `Fit` of a candidate, None where it is no explanation; certain: it may be as small as it is."""
+        share = self._equations.share(candidate.columns)
+        if not (share.estimate >= LEAST_SHARE and share.low > 0.0):
+            return None
+        if candidate.kind == 'sensor_drift' and not self._better(candidate.columns[:, 1:], candidate.columns):
+            return None         # it is the offset in it that explains
+        theta, covariance = self._equations.fit(candidate.columns)
+        wording = self._word(candidate, theta, covariance)
+        return Fit(candidate, share, wording) if wording.possible and (
+            certain or self._matters(candidate.columns, theta)) else None
+
+    def simplest(self, fits):
+        """Of what explains the most, and what may as well, the `Fit` with the fewest columns; None of none."""
+        if not fits:
+            return None
+        best = max(fits, key=lambda one: one.share.estimate)
+        equal = [one for one in fits if one is best or one.share.estimate >= best.share.estimate - EQUAL
+                 and not self._better(one.candidate.columns, best.candidate.columns)]
+        return min(equal, key=lambda one: (one.candidate.columns.shape[1], -one.share.estimate))
+
+    def like(self, first, others):
+        """Those of the others that the recording does not tell from the first."""
+        mine = first.candidate.columns
+        return [other for other in others if other is not first
+                and abs(self._equations.likeness(mine, other.candidate.columns)) > ALIKE
+                and not self._better(other.candidate.columns, mine)]
+
+    def further(self, first, others):
+        """Return the `Fit`s that explain the most of what is left, one after the other; of shares of what is left.
+
+        first   `Candidate` that is taken for granted
+        others  `Candidate`s
+        """
+        found, taken, left = [], first.columns, [one for one in others if one is not first]
+        while len(found) < MOST_NEXT:
+            fits = [fit for fit in (self._next(taken, candidate) for candidate in left) if fit is not None]
+            if not fits:
+                break
+            best = max(fits, key=lambda one: one.share.estimate)
+            found.append(best)
+            taken = np.concatenate((taken, best.candidate.columns), axis=1)
+            left = [one for one in left if one is not best.candidate]
+        return found
+
+    def _next(self, taken, candidate):
+        share = self._equations.of_rest(taken, candidate.columns)
+        if not (share.estimate >= LEAST_SHARE and share.low > 0.0):
+            return None
+        theta, covariance = self._equations.fit(np.concatenate((taken, candidate.columns), axis=1))
+        size = candidate.columns.shape[1]
+        theta, covariance = theta[-size:], covariance[-size:, -size:]
+        wording = self._word(candidate, theta, covariance)
+        return Fit(candidate, share, wording) if wording.possible and self._matters(candidate.columns, theta) else None
+
+    def _better(self, first, second):
+        """Whether the second explains more than the first, and not by chance."""
+        return self._equations.gain(first, second).low > 0.0
+
+    def _matters(self, columns, theta):
+        return bool((self._relative * self._equations.effect(columns, theta)).max() >= LEAST_EFFECT ** 2)
+
+    def _word(self, candidate, theta, covariance):
+        return word(candidate.kind, candidate.about, theta, covariance, corrections=self._corrections,
+                    hydraulics=self._hydraulics, axis=candidate.axis, port=candidate.port)
