@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.signal import butter, freqz, savgol_coeffs, savgol_filter, sosfiltfilt, sosfreqz
+from numpy.polynomial import legendre
+from scipy.ndimage import correlate1d
+from scipy.signal import butter, freqz, savgol_coeffs, sosfiltfilt, sosfreqz
 
 from ..model.errors import ModelError, UnknownNameError, did_you_mean
 
@@ -41,6 +43,11 @@ class SavitzkyGolay:
             raise ModelError(f'Savitzky-Golay filter of degree {self.degree} over {self.window:g} s; expected 1 to 9, '
                              'and more than 0 s')
 
+    @cached_property
+    def _weights(self):
+        """{derivative: what `_polynomial_weights` returns}."""
+        return {}
+
     @property
     def half(self):
         """Samples on either side that an estimate depends on."""
@@ -49,8 +56,17 @@ class SavitzkyGolay:
 
     def __call__(self, values, derivative=0):
         """Return a derivative (N, ...) of uniform samples, along the first axis; N must be 2 half + 1 or more."""
-        _check_length(values, 2 * self.half + 1, self.name)
-        return savgol_filter(values, 2 * self.half + 1, self.degree, deriv=derivative, delta=self.period, axis=0)
+        half, width = self.half, 2 * self.half + 1
+        _check_length(values, width, self.name)
+        values = np.asarray(values, dtype=float)
+        if derivative not in self._weights:
+            self._weights[derivative] = _polynomial_weights(half, self.degree, derivative, self.period)
+        weights = self._weights[derivative]
+        out = correlate1d(values, weights[half], axis=0, mode='constant')
+        # at the ends the values of the polynomial through the first and the last window
+        out[:half] = np.tensordot(weights[:half], values[:width], 1)
+        out[-half:] = np.tensordot(weights[half + 1:], values[-width:], 1)
+        return out
 
     def cutoff(self, derivative=0):
         """Hz at which the power of an estimated derivative is half of the true one's."""
@@ -135,6 +151,14 @@ def through_gaps(function, values):
     out = function(bridged)
     out[~known] = np.nan
     return out
+
+
+def _polynomial_weights(half, degree, derivative, period):
+    """(2 half + 1, 2 half + 1) by which a window of samples gives a derivative of its polynomial at each of them."""
+    t = np.linspace(-1.0, 1.0, 2 * half + 1)
+    basis = legendre.legvander(t, degree)
+    slopes = legendre.legvander(t, max(degree - derivative, 0)) @ legendre.legder(np.eye(degree + 1), derivative)
+    return slopes @ np.linalg.pinv(basis) / (half * period) ** derivative
 
 
 def _difference(values, period):
