@@ -23,11 +23,12 @@ TILT_AXIS = 0.6, 0.8                # of x and y, so that neither rolling nor pi
 DRIFT = 12e5                        # Pa at the end of the motion
 DELAY = 0.008                       # s
 FROZEN = 0.4, 0.3                   # of the motion: when an encoder freezes, and for how long
-DRIFTING, FROZEN_JOINT = 'lift_cylinder.pressure_a', 'lift_boom'
+DRIFTING, FROZEN_JOINT = 'lift_cylinder.pressure_a', 'lift_cylinder'
 PLAIN, NOISELESS = SENSORS = 'plain', 'noiseless'
 DURATION = 60.0                     # s of motion
 SEED = 1
 MEASURED = ('slew', 'lift_cylinder', 'lift_boom', 'tilt_cylinder', 'tilt_boom', 'telescope')
+PASSED_ON = ('slew', 'lift_boom', 'tilt_boom', 'telescope')     # to the controller
 # m or rad between which coordinates move; m/s or rad/s of the peaks of their moves, since friction is asked for at 30
 # to 100 mm/s
 RANGES = {'slew': (-0.8, 0.8), 'lift_cylinder': (0.08, 0.28), 'tilt_cylinder': (0.12, 0.36), 'telescope': (0.1, 0.5)}
@@ -58,8 +59,9 @@ CASES = {
                            'bar during the motion', 'sensor_drift', 'lift_cylinder'),
     'delay': Case(f'all pressures are {1e3 * DELAY:g} ms older than their stamps', 'delay',
                   '/simulator/hydraulic_telemetry'),
-    'frozen_encoder': Case(f'the encoder of the lift boom stands still for {FROZEN[1]:.0%} of the motion; the '
-                           'controller reads the strokes and does not notice', 'frozen_encoder', FROZEN_JOINT),
+    'frozen_encoder': Case(f'the encoder of the stroke of the lift cylinder stands still for {FROZEN[1]:.0%} of the '
+                           'motion; the controller is led by the angles of the booms and does not notice',
+                           'frozen_encoder', FROZEN_JOINT),
     'base_tilt': Case(f'the machine stands on ground that slopes by {math.degrees(TILT):g} degrees', 'base_tilt',
                       'base'),
 }

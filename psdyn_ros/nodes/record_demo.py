@@ -1,7 +1,7 @@
 """`psdyn record-demo`: bags of a machine that is as its model says, and of others that are not.
 
-Simulator and controller run as two processes over DDS, once for each case. The controller reads the strokes of the
-cylinders, which are passed on to it; the bag has the encoders of the boom pins too.
+Simulator and controller run as two processes over DDS, once for each case. The bag has the strokes of the cylinders and
+the angles of their booms; the controller is led by the angles, which are passed on to it.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import yaml
 from rclpy.serialization import deserialize_message
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -38,6 +39,7 @@ from .record_cases import (
     CASES,
     DURATION,
     MEASURED,
+    PASSED_ON,
     PLAIN,
     RANGES,
     SEED,
@@ -71,7 +73,7 @@ HASTE = 25                          # periods by hand in a turn
 NUDGES = 20                         # periods by hand until the nodes drive each other
 # m/s^2 that the pump can give beside the weight of the payload
 DECELERATIONS = {'lift_cylinder': 0.35, 'tilt_cylinder': 0.35}
-STROKES = '/strokes'
+CONTROLLED_BY = '/encoders'
 TRUE_TELEMETRY = '/simulator/ground_truth/hydraulic_telemetry'
 COMMANDS, REFERENCE, STATE = '/controller/joint_commands', '/controller/reference', '/controller/state'
 RECORDED = {STATES: JointState, TELEMETRY: Float64MultiArray, COMMANDS: JointState, REFERENCE: JointTrajectory,
@@ -162,20 +164,20 @@ def _run(case, setup):
     parameters = _write_parameters(case, setup, logs)
     domain = free_domain()
     with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
-        strokes = _Strokes(node, setup.model.coordinates)
-        recorder = Recorder(node, RECORDED, (lambda: strokes.stamp) if setup.lock_step else time.time_ns,
-                            {STATES: strokes.pass_on})
+        encoders = _Encoders(node, PASSED_ON, setup.lock_step)
+        recorder = Recorder(node, RECORDED, (lambda: encoders.stamp) if setup.lock_step else time.time_ns,
+                            {STATES: encoders.pass_on})
         control = ControlState(node)
         reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         arguments = '--ros-args', '--params-file', str(parameters)
         for name, renamed in (('simulator', f'/simulator/joint_commands:={COMMANDS}'),
-                              ('controller', f'joint_states:={STROKES}')):
+                              ('controller', f'joint_states:={CONTROLLED_BY}')):
             nodes.start(name, f'psdyn_ros.nodes.{name}', *arguments, '-r', renamed)
-        run = _Run(case, node, Waiting(nodes, spin_once), strokes, control, setup)
+        run = _Run(case, node, Waiting(nodes, spin_once), encoders, control, setup)
         origin = run.hold()
         began = origin + round(LEAD[setup.lock_step] * SECOND)
         run.follow(reference, random_moves(setup.model, RANGES, SPEEDS, setup.duration, setup.seed), began)
-        ended = strokes.stamp
+        ended = encoders.stamp
         run.stand_by()
         stop(nodes, logs)
     bag = setup.output / case
@@ -198,8 +200,7 @@ def _write_parameters(case, setup, logs):
     safety.write_text(yaml.safe_dump(declared))
     common = {'hydraulics': setup.hydraulics, 'rate': RATE, 'report_rate': 5.0}
     simulator = {**common, 'robot_description': machine_urdf(case, setup.urdf), 'ttl': TTL, 'seed': setup.seed,
-                 'measured_joints': ' '.join(MEASURED), 'step_on_command': setup.lock_step,
-                 'publish_clock': setup.lock_step}
+                 'measured_joints': ' '.join(MEASURED), 'step_on_command': setup.lock_step}
     if setup.sensors:
         simulator['sensors'] = setup.sensors
     text = faults(case, list(read_hydraulics(setup.hydraulics, setup.model.actuators).cylinders),
@@ -208,7 +209,7 @@ def _write_parameters(case, setup, logs):
         schedule.write_text(text)
         simulator['faults'] = str(schedule)
     # in lock-step no state may be lost: nobody would say it again
-    every = {f'qos_overrides.{STROKES}.subscription.{policy}': value
+    every = {f'qos_overrides.{CONTROLLED_BY}.subscription.{policy}': value
              for policy, value in (('reliability', 'reliable'), ('depth', 100))}
     controller = {**common, 'robot_description': model_urdf(setup.urdf), 'law': 'valve_computed_torque',
                   'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS,
@@ -218,12 +219,16 @@ def _write_parameters(case, setup, logs):
     return parameters
 
 
-class _Strokes:
-    """Passes on what was measured of some joints, and knows the time by it."""
+class _Encoders:
+    """Passes on what was measured of some joints, and knows the time by it, which in lock-step it tells on /clock.
 
-    def __init__(self, node, joints):
+    The simulator does not: a controller that heard of a time before the state of that time would answer without it.
+    """
+
+    def __init__(self, node, joints, lock_step):
         self._writer, self._joints = JointStateWriter(joints, ('position', 'velocity')), joints
-        self._publish = node.create_publisher(JointState, STROKES, 10).publish
+        self._publish = node.create_publisher(JointState, CONTROLLED_BY, 10).publish
+        self._clock, self._tell = Clock(), node.create_publisher(Clock, '/clock', 10).publish if lock_step else None
         self._columns = None
         self.stamp = 0      # ns, of the last state
 
@@ -236,24 +241,27 @@ class _Strokes:
             writer.position[row], writer.velocity[row] = msg.position[column], msg.velocity[column]
         self.stamp = msg.header.stamp.sec * SECOND + msg.header.stamp.nanosec
         self._publish(writer.stamp(self.stamp))
+        if self._tell is not None:
+            self._clock.clock = msg.header.stamp
+            self._tell(self._clock)
 
 
 class _Run:
     """One run of both nodes, from their start to standing by again."""
 
-    def __init__(self, case, node, wait, strokes, control, setup):
+    def __init__(self, case, node, wait, encoders, control, setup):
         self._case, self._node, self._wait = case, node, wait
-        self._strokes, self._control, self._setup = strokes, control, setup
+        self._encoders, self._control, self._setup = encoders, control, setup
         self._step = node.create_client(Trigger, '/simulator/step')
 
     def hold(self):
         """Let the controller hold the machine; returns the stamp [ns] of the plant's time zero."""
-        case, wait, control, strokes = self._case, self._wait, self._control, self._strokes
-        wait.until(lambda: strokes.stamp, START_UP, f'{case}: starting both nodes')
+        case, wait, control, encoders = self._case, self._wait, self._control, self._encoders
+        wait.until(lambda: encoders.stamp, START_UP, f'{case}: starting both nodes')
         if not self._setup.lock_step:
             wait.until(lambda: control.active, START_UP, f'{case}: starting the controller')
             self._call(Trigger, '/simulator/reset')
-            origin = strokes.stamp
+            origin = encoders.stamp
             wait.held(self._node, f'{case}: enabling')
             return origin
         # nobody commands the machine yet: periods are done by hand
@@ -262,10 +270,10 @@ class _Run:
         wait.until(lambda: self._periods() and self._enabled(), REACTION, f'{case}: enabling')
         for _ in range(NUDGES):
             self._call(SetBool, '/simulator/pause', data=False)
-            before, deadline = strokes.stamp, time.monotonic() + 1.0
+            before, deadline = encoders.stamp, time.monotonic() + 1.0
             while time.monotonic() < deadline:
                 wait.turn(case)
-                if strokes.stamp > before + 10 * PERIOD:
+                if encoders.stamp > before + 10 * PERIOD:
                     return PERIOD       # simulated time begins with one period
             self._call(SetBool, '/simulator/pause', data=True)
             self._call(Trigger, '/simulator/step')
@@ -275,16 +283,17 @@ class _Run:
         """Let the machine follow the waypoints from a stamp on, and rest."""
         case, wait, control = self._case, self._wait, self._control
         wait.until(publisher.get_subscription_count, REACTION, f'{case}: waiting for the controller')
-        if self._strokes.stamp > began - round(NOTICE * SECOND):
-            raise DemoError(f'{case}: the controller held the machine {(self._strokes.stamp - began) / SECOND:.1f} s '
+        if self._encoders.stamp > began - round(NOTICE * SECOND):
+            raise DemoError(f'{case}: the controller held the machine {(self._encoders.stamp - began) / SECOND:.1f} s '
                             'after the motion should have begun')
-        wait.until(lambda: self._strokes.stamp > began - round(NOTICE * SECOND), STALL, f'{case}: waiting for its time')
+        wait.until(lambda: self._encoders.stamp > began - round(NOTICE * SECOND), STALL,
+                   f'{case}: waiting for its time')
         message = trajectory_to_msg(waypoints)
         ns_to_stamp(began, message.header.stamp)
         publisher.publish(message)
         seconds = LEAD[self._setup.lock_step] + self._setup.duration + REST
         origin = began - round(LEAD[self._setup.lock_step] * SECOND)
-        self._through(lambda: control.check() and (self._strokes.stamp - origin) / SECOND, seconds, began)
+        self._through(lambda: control.check() and (self._encoders.stamp - origin) / SECOND, seconds, began)
 
     def _through(self, elapsed, seconds, began):
         control, case, last, deadline = self._control, self._case, -1.0, 0.0
@@ -296,7 +305,7 @@ class _Run:
                 if now > last:
                     last, deadline = now, time.monotonic() + STALL
                 moved |= control.state == State.RUN
-                if not moved and self._strokes.stamp > began + SECOND:
+                if not moved and self._encoders.stamp > began + SECOND:
                     raise DemoError(f'{case}: the motion did not begin: {control.reason}')
                 if time.monotonic() > deadline or now > seconds + SLOWED:
                     raise DemoError(f'{case}: after {now:.1f} s of {seconds:.1f} s nothing goes on: {control.reason}')
