@@ -50,6 +50,7 @@ setup(
             'loop_state = psdyn_ros.nodes.loop_state:main',
             'feedforward = psdyn_ros.nodes.feedforward:main',
             'annotator = psdyn_ros.nodes.annotator:main',
+            'validator = psdyn_ros.nodes.validator:main',
         ],
     },
 )

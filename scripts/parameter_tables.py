@@ -16,7 +16,8 @@ from psdyn_ros.model import external_forces, faults, hydraulics, safety, sensors
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
 PAGE = DOCS / 'parameters.md'
 NODES = {'simulator': 'simulator.md', 'controller': 'controller.md', 'rig': 'actuator_under_test.md',
-         'loop_state': 'loop_state.md', 'feedforward': 'feedforward.md', 'annotator': 'feedforward.md'}
+         'loop_state': 'loop_state.md', 'feedforward': 'feedforward.md', 'annotator': 'feedforward.md',
+         'validator': 'validator.md'}
 PARTS = (
     ('Hydraulics', 'hydraulics', hydraulics,
      'of a machine: `config/*_hydraulics.yaml`, parameter `hydraulics` of the nodes'),

@@ -24,6 +24,7 @@ EXECUTABLES = {
     'loop_state': 'psdyn_ros.nodes.loop_state',
     'feedforward': 'psdyn_ros.nodes.feedforward',
     'annotator': 'psdyn_ros.nodes.annotator',
+    'validator': 'psdyn_ros.nodes.validator',
 }
 # Module -> rosdep key, where they differ.
 KEYS = {

@@ -235,16 +235,27 @@ class ReferenceWriter:
 
 
 def diagnostics_msg(stamp, name, level, summary, values):
-    """A DiagnosticArray of one status; values is a dictionary, level a key of `LEVELS`."""
-    status = DiagnosticStatus(level=LEVELS[level], name=name, message=summary, hardware_id='')
-    status.values = [KeyValue(key=key, value=f'{value:.6g}' if isinstance(value, float) else str(value))
-                     for key, value in values.items()]
-    msg = DiagnosticArray(status=[status])
+    """A DiagnosticArray of one status, arguments as of `diagnostic_status`."""
+    return diagnostics_of(stamp, [diagnostic_status(name, level, summary, values)])
+
+
+def diagnostics_of(stamp, statuses):
+    """A DiagnosticArray of these statuses; stamp in ns."""
+    msg = DiagnosticArray(status=statuses)
     ns_to_stamp(stamp, msg.header.stamp)
     return msg
 
 
-LEVELS = {'ok': DiagnosticStatus.OK, 'warn': DiagnosticStatus.WARN, 'error': DiagnosticStatus.ERROR}
+def diagnostic_status(name, level, summary, values):
+    """A DiagnosticStatus; values is a dictionary, level a key of `LEVELS`."""
+    status = DiagnosticStatus(level=LEVELS[level], name=name, message=summary, hardware_id='')
+    status.values = [KeyValue(key=key, value=f'{value:.6g}' if isinstance(value, float) else str(value))
+                     for key, value in values.items()]
+    return status
+
+
+LEVELS = {'ok': DiagnosticStatus.OK, 'warn': DiagnosticStatus.WARN, 'error': DiagnosticStatus.ERROR,
+          'stale': DiagnosticStatus.STALE}
 
 
 def view(message, field, count):

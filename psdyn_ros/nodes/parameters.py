@@ -184,8 +184,28 @@ ANNOTATOR = MACHINE + EFFORTS_OF + (
     Parameter('max_speed', 0.01, 'm/s or rad/s up to which a machine counts as resting', 1e-6, 1.0),
 )
 
+VALIDATOR = MACHINE + (
+    Parameter('config', '', 'YAML file of tolerances, filter and delays, as of `psdyn validate --config`; empty: '
+              'defaults'),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, for efforts from pressures and their friction; empty: '
+              'friction is that of the URDF'),
+    Parameter('effort_source', 'auto', 'efforts of cylinders: those of joint_states, or the force of their pressures; '
+              'auto: of the pressures where there are hydraulics', choices=('auto', 'message', 'pressures')),
+    Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
+              choices=('telemetry', 'ports')),
+    Parameter('pressure_topic', '', 'topic of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b; empty: '
+              'simulator/hydraulic_telemetry, simulator/pressure'),
+    Parameter('contact_link', '', 'link on which a force from outside is estimated; empty: the outermost'),
+    Parameter('period', 0.0, 's between the instants that are predicted; 0: the median between states', 0.0, 10.0),
+    Parameter('hop', 0.1, 's from one piece that is predicted to the next', 0.01, 10.0),
+    Parameter('window', 10.0, 's that figures and levels are about', 1.0, 3600.0),
+    Parameter('warn_share', 0.8, 'of a tolerance from which on diagnostics warn', 0.0, 1.0),
+    Parameter('output_rate', 50.0, 'Hz of ~/predicted and ~/residual, in whole periods; 0: every period', 0.0, 5000.0),
+    Parameter('state_timeout', 1.0, 's of ROS time without a state after which diagnostics are stale', 0.01, 3600.0),
+)
+
 TABLES = (('simulator', SIMULATOR), ('controller', CONTROLLER), ('rig', RIG), ('loop_state', LOOP_STATE),
-          ('feedforward', FEEDFORWARD), ('annotator', ANNOTATOR))
+          ('feedforward', FEEDFORWARD), ('annotator', ANNOTATOR), ('validator', VALIDATOR))
 
 
 def command_modes(hydraulics):

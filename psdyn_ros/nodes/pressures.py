@@ -74,22 +74,22 @@ class PressureInputs:
     topic       of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b
     take        function of (stamp in ns, values (cylinders, 2), pressure of the supply or None), Pa gauge
     reject      function of the error of a message that cannot be used
+    qos         of the subscriptions
     """
 
-    def __init__(self, node, cylinders, source, topic, *, take, reject):
+    def __init__(self, node, cylinders, source, topic, *, take, reject, qos=NEWEST):
         self._take, self._reject = take, reject
         topic = topic or TOPICS[source]
         if source == TELEMETRY:
             self._reader = TelemetryReader(cylinders)
-            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, NEWEST, raw=True)
+            node.create_subscription(Float64MultiArray, topic, self._on_telemetry, qos, raw=True)
             return
         self._values = np.zeros((len(cylinders), 2))
         self._stamps = np.zeros((len(cylinders), 2), dtype=np.int64)
         self._told = 0                  # ns, stamp of the values taken last
         for row, cylinder in enumerate(cylinders):
             for column, port in enumerate('ab'):
-                node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}', self._on_port(row, column),
-                                         NEWEST)
+                node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}', self._on_port(row, column), qos)
 
     def _on_telemetry(self, serialized):
         try:

@@ -4,6 +4,7 @@ What comes goes through the same tracks, blocks and predictions as a bag in `val
 prediction is complete, and the same, once the filter has seen what comes after it.
 """
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -34,6 +35,7 @@ HOP = 0.1                   # s from one piece to the next
 PATIENCE = SECOND // 2      # ns that pressures may lag behind the states before they are missing
 STEPS = 64                  # between states, from which their period is taken
 PRESSURE_STEPS = 5          # between pressures
+LONGEST = 1.0               # s that a prediction may take longer than it must, before figures are forgotten
 SLOWER = 2.5                # times the period, by which states that come more slowly begin anew
 MOST_WAITING = 16384        # messages that are kept until they are sampled
 ORDERS = 8                  # of names that are kept ready
@@ -68,6 +70,7 @@ class LiveValidator:
     metrics   `RunningMetrics`, None before the first instants
     restarts  how often time, joints or rate began anew
     latest    ns, stamp of the last state
+    force     `ForceEstimate` of the last piece, or None
 
     Memory is bounded.  Raises ModelError for a floating base, UnknownNameError for a link that does not exist.
     """
@@ -80,6 +83,7 @@ class LiveValidator:
         self.settings = read_settings(None, manipulator.actuators) if settings is None else settings
         self.contact = ContactForce(manipulator, contact_link or outermost_link(manipulator),
                                     capacities(manipulator, hydraulics))
+        self.warn = warn
         self._predictor = Predictor(manipulator, hydraulics)
         self._period, self._hop, self._options = period, round(hop * SECOND), {'window': window, 'warn': warn}
         self._cylinders = len(hydraulics.cylinders) if hydraulics else 0
@@ -95,8 +99,8 @@ class LiveValidator:
         self._states = deque(maxlen=MOST_WAITING)
         self._pressures = deque((one for one in self._pressures if abs(one[0] - self.latest) <= LEAP), MOST_WAITING)
         self._steps = deque(maxlen=STEPS)
-        self._tracks = self._cutter = self.metrics = None
-        self._looked, self._origin = 0, None
+        self._tracks = self._cutter = self.metrics = self.force = None
+        self._looked = self._origin = self._predicted = 0
 
     def _begin_anew(self):
         self.restarts += 1
@@ -207,6 +211,23 @@ class LiveValidator:
 
     # output
 
+    @property
+    def behind(self):
+        """s by which the last instant that is predicted is older than the last state; NaN before the grid is known."""
+        return (self.latest - (self._predicted or self._origin)) / SECOND if self._origin else math.nan
+
+    @property
+    def trouble(self):
+        """Why nothing is predicted although states come, '' where it is."""
+        if self._tracks is None or self.behind <= LONGEST + self._expected:
+            return ''
+        return f'nothing could be predicted for {self.behind:.3g} s: {self._cutter.why()}'
+
+    @property
+    def pressure_age(self):
+        """ns by which the last pressures are older than the last state, None where none came."""
+        return None if self._pressure_clock.last is None else self.latest - self._pressure_clock.last
+
     def advance(self):
         """Predict what is complete; returns a list of `Step`s, none before another hop went by."""
         if not self._states or self.latest - self._looked < self._hop:
@@ -218,9 +239,9 @@ class LiveValidator:
         if self._tracks is None and not self._make_tracks():
             return []
         self._fill()
-        if self._tracks.waiting < self._hop:
-            return []
-        return list(self._pieces())
+        steps = list(self._pieces()) if self._tracks.waiting >= self._hop else []
+        self.metrics.forget((self.latest - self._origin) / SECOND - self._expected - LONGEST)
+        return steps
 
     def _begin_anew_with_the_last(self):
         states, steps = list(self._states), self._steps
@@ -251,6 +272,7 @@ class LiveValidator:
         rows = max(round(self._hop / period), 1)
         # what is filtered was differentiated by the same filter: it reaches twice as far
         self._cutter = Cutter(machine, self.joints, tracks, rows, 2 * smooth.half)
+        self._expected = (rows + 2 * smooth.half) * period / SECOND
         self._tracks, self.metrics = tracks, RunningMetrics(self._predictor, self.settings, **self._options)
         return True
 
@@ -289,4 +311,5 @@ class LiveValidator:
             force = self.contact.estimate(middle, self.metrics.excess(), self.metrics.deviation())
         except PsdynError:      # no loop closes there
             force = None
+        self.force, self._predicted = force, int(stamps[-1])
         return Step(prediction, stamps, force)

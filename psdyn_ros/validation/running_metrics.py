@@ -98,7 +98,11 @@ class RunningMetrics:
         end = float(prediction.t[core][-1]) + prediction.period
         self._hops.append((float(prediction.t[core][0]), end, sums, extremes,
                            np.array([len(residual), residual @ residual])))
-        while self._hops[0][1] <= end - self._window:
+        self.forget(end)
+
+    def forget(self, now):
+        """Forget what is older than the window at `now`, s on the clock of predictions."""
+        while self._hops and self._hops[0][1] <= now - self._window:
             self._hops.popleft()
 
     @property
@@ -108,9 +112,9 @@ class RunningMetrics:
 
     @property
     def coverage(self):
-        """Share of the window, or of what there was of it, at which the state was known."""
+        """Share of the window, or of what there was of it, at which the state was known; NaN where there was none."""
         if not self._hops:
-            return 0.0
+            return math.nan
         return min(self.seconds / max(self._hops[-1][1] - self._hops[0][0], self.period), 1.0)
 
     @property
