@@ -6,7 +6,7 @@ have a reason to; it is negative where a fit says nothing.
 
 import numpy as np
 
-from .bootstrap import FEWEST, bootstrap
+from .bootstrap import FEWEST, bootstrap, mean
 
 BLOCK = 5.0                 # s that are drawn together, and that are held out together
 FOLDS = 5
@@ -39,23 +39,19 @@ class Equations:
 
     def share(self, columns):
         """`Interval` of the share of the residual's squares that columns (actuators, n) explain."""
-        return self._bootstrap(self._folded(columns), held_out_share)
+        explained, squares = self._held_out(columns)
+        return self._bootstrap(explained, squares)
 
     def gain(self, first, second):
         """`Interval` of how much larger the share of the second is than that of the first."""
-        sums = [self._folded(columns) for columns in (first, second)]
-        size = sums[0].shape[1]
-        return self._bootstrap(np.concatenate(sums, axis=1), lambda totals: (
-            held_out_share(totals[..., size:]) - held_out_share(totals[..., :size])))
+        (before, squares), (after, _) = self._held_out(first), self._held_out(second)
+        return self._bootstrap(after - before, squares)
 
     def of_rest(self, first, second):
         """`Interval` of the share that the second, fitted together with the first, explains of what that leaves."""
-        among = np.arange(1 + first.shape[1])
-
-        def statistic(totals):
-            alone = held_out_share(totals, among)
-            return (held_out_share(totals) - alone) / (1.0 - alone)
-        return self._bootstrap(self._folded(np.concatenate((first, second), axis=1)), statistic)
+        before, squares = self._held_out(first)
+        after, _ = self._held_out(np.concatenate((first, second), axis=1))
+        return self._bootstrap(after - before, squares - before)
 
     def effect(self, columns, theta):
         """(actuators,) weighted sum of squares of what columns (actuators, n) times theta (n,) add to each."""
@@ -64,16 +60,6 @@ class Equations:
             index = np.where(own < 0, -1, own + 1)
             out[actuator] = theta @ total[actuator][index[:, None], index] @ theta
         return out
-
-    def _folded(self, columns):
-        """(bins, FOLDS (1 + n)^2): each bin in the place of the part that it is held out with."""
-        products = self.chosen(columns)
-        out = np.zeros((len(products), FOLDS, *products.shape[1:]))
-        out[np.arange(len(products)), self._fold] = products
-        return out.reshape(len(products), -1)
-
-    def _bootstrap(self, sums, statistic):
-        return bootstrap(sums, statistic, block=self.block, resamples=RESAMPLES)
 
     def fit(self, columns):
         """(theta (n,), covariance (n, n)) of columns (actuators, n), by sums of blocks of bins.
@@ -103,6 +89,19 @@ class Equations:
         size = np.sqrt((parts[0] @ inner @ parts[0]) * (parts[1] @ inner @ parts[1]))
         return float(parts[0] @ inner @ parts[1] / size) if size > 0.0 else 0.0
 
+    def _held_out(self, columns):
+        """(bins,) squares of the residual that fits to all parts but that of the bin explain, and all of them."""
+        products = self.chosen(columns)
+        parts = np.zeros((FOLDS, *products.shape[1:]))
+        np.add.at(parts, self._fold, products)
+        theta = solve(parts.sum(axis=0) - parts)[self._fold]
+        explained = (2.0 * (theta * products[:, 1:, 0]).sum(axis=-1)
+                     - np.einsum('bi,bij,bj->b', theta, products[:, 1:, 1:], theta))
+        return explained, products[:, 0, 0]
+
+    def _bootstrap(self, part, whole):
+        return bootstrap(np.column_stack((whole, part)), mean, block=self.block, resamples=RESAMPLES)
+
 
 def solve(products):
     """theta (..., n) of normal equations (..., 1 + n, 1 + n); of columns that are nothing, or alike, the smallest."""
@@ -111,17 +110,3 @@ def solve(products):
     inner = products[..., 1:, 1:] * scale[..., :, None] * scale[..., None, :]
     inner = inner + np.eye(squares.shape[-1]) * np.where(squares > 0.0, RIDGE, 1.0)[..., None, :]
     return scale * np.linalg.solve(inner, (products[..., 1:, 0] * scale)[..., None])[..., 0]
-
-
-def held_out_share(totals, among=slice(None)):
-    """Statistic of totals (..., FOLDS (1 + n)^2): the share that is explained of each part by a fit to the others.
-
-    among  the residual and the columns that may be used, by number; else all
-    """
-    size = round((totals.shape[-1] / FOLDS) ** 0.5)
-    parts = totals.reshape(*totals.shape[:-1], FOLDS, size, size)[..., among, :][..., among]
-    theta = solve(parts.sum(axis=-3, keepdims=True) - parts)
-    explained = (2.0 * (theta * parts[..., 1:, 0]).sum(axis=-1)
-                 - np.einsum('...i,...ij,...j->...', theta, parts[..., 1:, 1:], theta))
-    with np.errstate(invalid='ignore', divide='ignore'):
-        return explained.sum(axis=-1) / parts[..., 0, 0].sum(axis=-1)
