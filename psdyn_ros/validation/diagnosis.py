@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from .bootstrap import bootstrap
+from .bootstrap import Interval, bootstrap
 from .cause_ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 from .cause_words import REACH, briefly
 from .correction_fits import RESAMPLES, Equations
@@ -22,6 +22,7 @@ MOST_CAUSES = 6
 LAG = 0.1                   # s, longer than noise is alike after the filter, and shorter than what causes do
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 REFINED = 3                 # times that the inertia of a payload is taken from its mass and its place
+SUMS = '_products', '_rows', '_jumps', '_closure'       # that grow, and are merged
 MARGIN = 0.2                # s around a frozen encoder that suffer from it
 
 
@@ -71,6 +72,7 @@ class Diagnosis:
         self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
         self._rows = np.zeros((0, count))
         self._jumps = np.zeros((0, count, 2))               # second differences: how many, sum of squares
+        self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
@@ -88,6 +90,7 @@ class Diagnosis:
         known = np.isfinite(e)
         joined = np.where(known[..., None], np.concatenate((np.nan_to_num(e)[..., None], columns), axis=-1), 0.0)
         squares = _second_differences(e, prediction.t[rows]) ** 2
+        closure = np.nan_to_num(prediction.residual[rows]) ** 2
         bins = self._bins(prediction.t[rows])
         starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
         for first, last in zip(starts, [*starts[1:], len(bins)]):
@@ -96,23 +99,25 @@ class Diagnosis:
             self._rows[place] += known[first:last].sum(axis=0)
             self._jumps[place, :, 0] += np.isfinite(squares[first:last]).sum(axis=0)
             self._jumps[place, :, 1] += np.nansum(squares[first:last], axis=0)
+            self._closure[place] += closure[first:last].sum()
 
     def _bins(self, t):
         """(n,) bins of instants; makes room for them, and pairs of bins one where there are too many."""
         while t[-1] / self.width >= MOST_BINS:
             if len(self._rows) % 2:
                 self._grow(1)
-            self._products, self._rows, self._jumps = (
-                sums[::2] + sums[1::2] for sums in (self._products, self._rows, self._jumps))
+            for name in SUMS:
+                sums = getattr(self, name)
+                setattr(self, name, sums[::2] + sums[1::2])
             self.width *= 2.0
         bins = np.maximum((t / self.width).astype(np.int64), 0)
         self._grow(max(int(bins[-1]) + 1 - len(self._rows), 0))
         return bins
 
     def _grow(self, count):
-        self._products, self._rows, self._jumps = (
-            np.concatenate((sums, np.zeros((count, *sums.shape[1:]))))
-            for sums in (self._products, self._rows, self._jumps))
+        for name in SUMS:
+            sums = getattr(self, name)
+            setattr(self, name, np.concatenate((sums, np.zeros((count, *sums.shape[1:])))))
 
     def causes(self, quality=None, delays=None):
         """Return the `Cause`s that are more than chance, the likeliest first.
@@ -208,32 +213,38 @@ class Diagnosis:
         return found
 
     def _frozen(self, quality, squares, used):
-        """`Cause`s of encoders that were frozen: of squares (bins,) in the bins used what is above the others."""
-        found = []
+        """`Cause`s of encoders that were frozen; squares (bins,) of the residual in the bins used."""
+        found, begins = [], used * self.width
         for name, signal in quality.signals.items() if quality is not None else ():
             joint, _, what = name.rpartition('.')
             spans = signal.frozen if what == 'position' else ()
-            if not spans:
-                continue
-            begins = used * self.width
             within = np.any([(begins < span.end + MARGIN) & (begins + self.width > span.start - MARGIN)
                              for span in spans], axis=0)
-            if not within.any() or within.all():
+            if not spans or not within.any() or within.all():
                 continue
-            total, count = squares[within].sum(), within.sum()
-
-            def share(totals, total=total, count=count):
-                usual = totals[..., 1] / totals[..., 0]
-                return (total - count * usual) / (total + len(used) * usual - count * usual)
-            # what is frozen is no sample of anything; how large the residual is otherwise, is
-            rest = np.column_stack((np.ones((~within).sum()), squares[~within]))
-            interval = bootstrap(rest, share, block=1, resamples=RESAMPLES)
-            if interval.estimate >= LEAST_SHARE and interval.low > 0.0:
+            # a joint that is redundant is seen where it disagrees, and not in the efforts
+            share, residual = max((_excess(sums, within), text) for sums, text in (
+                (squares, 'the residual'), (self._closure[used], 'the disagreement of redundant joints')))
+            if share.estimate >= LEAST_SHARE and share.low > 0.0:
                 seconds = sum(span.end - span.start for span in spans)
-                found.append(Cause('frozen_encoder', joint, *interval, seconds, math.nan, 's',
+                found.append(Cause('frozen_encoder', joint, *share, seconds, math.nan, 's',
                                    f"an encoder of '{joint}' that is frozen for {seconds:.3g} s would explain "
-                                   f'{_percent(interval)} of the residual'))
+                                   f'{_percent(share)} of {residual}'))
         return sorted(found, key=lambda cause: -cause.share)
+
+
+def _excess(squares, within):
+    """`Interval` of the share of squares (bins,) that some bins (bins,) have above what is usual in the others."""
+    total, count = squares[within].sum(), int(within.sum())
+    if not total:
+        return Interval(0.0, 0.0, 0.0)
+    others = squares[~within]
+
+    def share(totals):
+        usual = totals[..., 1] / totals[..., 0]
+        return (total - count * usual) / (total + len(others) * usual)
+    # what is frozen is no sample of anything; how large the residual is otherwise, is
+    return bootstrap(np.column_stack((np.ones(len(others)), others)), share, block=1, resamples=RESAMPLES)
 
 
 def _second_differences(e, t):
