@@ -17,7 +17,7 @@ def is_collection(path):
 
 
 def find_bags(paths):
-    """Return the paths of bags as a tuple, each once: what is given and, of folders that are no bags, all bags below.
+    """Return the absolute paths of bags, each once: what is given and, of folders that are no bags, all bags below.
 
     A folder is a bag where it has metadata, or files of one recording only.  Symbolic links below a folder are not
     followed; what does not exist is kept, since it is somebody's bag that cannot be read.  Raises ModelError where a
@@ -32,7 +32,7 @@ def find_bags(paths):
             raise ModelError(f"'{path}' has no bags: neither {METADATA} nor files {' or '.join(FORMATS)}, down to "
                              f'{DEPTH} folders below')
         for bag in bags:
-            found.setdefault(os.path.realpath(bag), str(bag))
+            found.setdefault(os.path.realpath(bag), os.path.abspath(bag))
         if len(found) > MOST_BAGS:
             raise ModelError(f"'{path}' has more than {MOST_BAGS} bags")
     return tuple(found.values())

@@ -12,7 +12,7 @@ from ..model.errors import ModelError, PsdynError
 from ..model.locate import find_config, find_machine
 from ..model.xml_reader import read_text
 from .bag_folders import find_bags, report_names
-from .fleet_process import Setup, run_here, unusable
+from .fleet_process import ClusterLost, Setup, run_here, unusable
 from .tolerances import read_settings
 from .verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 
@@ -26,13 +26,15 @@ PAGES = 'index.html', 'summary.json', 'summary.csv', 'overview.png'
 class Fleet:
     """What came of many bags.
 
-    machine   name
-    outcomes  tuple of `Outcome` without their files, the worst first
-    reports   {bag: name of the folder of its report}, {} where none were asked for
-    error     why not all were validated, '' where they were
+    machine     name
+    tolerances  where they are from
+    outcomes    tuple of `Outcome` without their files, the worst first
+    reports     {bag: name of the folder of its report}, {} where none were asked for
+    error       why not all were validated, '' where they were
     """
 
     machine: str
+    tolerances: str
     outcomes: tuple
     reports: dict
     error: str = ''
@@ -50,10 +52,6 @@ class Fleet:
         codes = [one.exit_code for one in self.outcomes]
         said = ', '.join(f'{codes.count(code)} {what}' for code, (_, what) in KINDS.items() if code in codes)
         return f'{KINDS[self.exit_code][0]}: of {len(codes)} bags {said}' + (f'; {self.error}' if self.error else '')
-
-
-class ClusterLost(PsdynError):
-    """A cluster that went away, or never was there."""
 
 
 def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, initial=None, workers=None, scheduler=None,
@@ -98,7 +96,7 @@ def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, init
         outcomes += [unusable(bag, f'not validated: {error}') for bag in bags if bag not in done]
     finally:
         running.close()
-    fleet = Fleet(machine, tuple(sorted(outcomes, key=_rank)), reports, error)
+    fleet = Fleet(machine, setup.settings.where, tuple(sorted(outcomes, key=_rank)), reports, error)
     if output is not None:
         from .fleet_report import write_fleet
         write_fleet(output, fleet)

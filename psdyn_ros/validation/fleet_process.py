@@ -21,8 +21,13 @@ from .verdict import EXIT_CODES, INVALID
 
 # results are those of one thread, and processes do not stand in each other's way
 ONE_THREAD = dict.fromkeys(('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
+IDLE = 20.0                 # s that a process waits for a bag
 START = ('import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = {path!r}; '
          'from {module} import serve; serve()')
+
+
+class ClusterLost(PsdynError):
+    """A cluster that went away, or never was there."""
 
 
 class Setup(NamedTuple):
@@ -95,22 +100,26 @@ class Processes:
 
     def run(self, bag, setup):
         """Return the `Outcome` of a bag, from a process that is idle, or else a new one."""
-        try:
+        while True:
+            try:
+                with self._lock:
+                    if self._closed:
+                        return unusable(bag, 'the validation was ended')
+                    used = bool(self._idle)
+                    process = self._idle.pop() if used else _Process()
+                    self.busy[process] = bag
+            except OSError as error:
+                return unusable(bag, f'no process could be started for it: {error}')
+            outcome = process.ask(bag, setup)
             with self._lock:
-                if self._closed:
-                    return unusable(bag, 'the validation was ended')
-                process = self._idle.pop() if self._idle else _Process()
-                self.busy[process] = bag
-        except OSError as error:
-            return unusable(bag, f'no process could be started for it: {error}')
-        outcome = process.ask(bag, setup)
-        with self._lock:
-            del self.busy[process]
-            if self._closed or outcome is None:
-                reason = process.end()
-            else:
-                self._idle.append(process)
-        return unusable(bag, reason) if outcome is None else outcome
+                del self.busy[process]
+                if outcome is not None and not self._closed:
+                    self._idle.append(process)
+                    return outcome
+            code, reason = process.end()
+            # a process that has waited for too long has gone by itself, and knows nothing of the bag
+            if outcome is not None or code != 0 or not used:
+                return outcome or unusable(bag, reason)
 
     def close(self):
         """End all processes, whatever they do."""
@@ -149,7 +158,7 @@ class _Process:
         self._process.kill()
 
     def end(self):
-        """Wait for its end; returns why it ended, in words."""
+        """Let it end; returns (exit code, how it ended in words)."""
         for pipe in (self._process.stdin, self._process.stdout):
             try:
                 pipe.close()
@@ -166,19 +175,22 @@ class _Process:
             how += ', as where there is too little memory' if code == -signal.SIGKILL else ''
         else:
             how = f'ended with exit code {code}'
-        return f'the process that validated it {how}' + (f': {shorten(last)}' if last else '')
+        return code, f'the process that validated it {how}' + (f': {shorten(last)}' if last else '')
 
 
 def serve():
-    """Validate what comes on standard input, until that ends."""
+    """Validate what comes on standard input, until that ends or nothing comes."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), 'wb')
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())       # what libraries print is no answer
     jobs = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(jobs,), daemon=True).start()
     machines = {}
     while True:
-        outcome = _outcome(*jobs.get(), machines)
-        pickle.dump(outcome, answers)
+        try:
+            bag, setup = jobs.get(timeout=IDLE)
+        except queue.Empty:
+            os._exit(0)         # the listener cannot be asked to end
+        pickle.dump(_outcome(bag, setup, machines), answers)
         answers.flush()
 
 

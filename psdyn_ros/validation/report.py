@@ -125,10 +125,11 @@ def write_report(folder, summary, manipulator, urdf):
                       tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
 
 
-def write_page(folder, template, figures, result, title, **values):
-    """Write {file name: (title, Figure)} as PNG files, and report.html with them and the values in it; its path.
+def write_page(folder, template, figures, result, title, file='report.html', **values):
+    """Write {file name: (title, Figure)} as PNG files, and a page with them and the values in it; returns its path.
 
     result  with `reason`, `verdict` and `facts`, as a `Summary` has them
+    file    name of the page
     """
     folder = Path(folder)
     pictures = []
@@ -138,7 +139,7 @@ def write_page(folder, template, figures, result, title, **values):
         pictures.append((caption, base64.b64encode(data).decode()))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
-    path = folder / 'report.html'
+    path = folder / file
     path.write_text(environment.get_template(template).render(
         pictures=pictures, title=title, verdict=result.verdict, reason=result.reason, facts=result.facts, **values),
         encoding='utf-8')
