@@ -27,6 +27,7 @@ DRIFTING, FROZEN_JOINT = 'lift_cylinder.pressure_a', 'lift_cylinder'
 PLAIN, NOISELESS = SENSORS = 'plain', 'noiseless'
 DURATION = 60.0                     # s of motion
 SEED = 1
+MODEL, HYDRAULICS = 'machine.urdf', 'hydraulics.yaml'
 MEASURED = ('slew', 'lift_cylinder', 'lift_boom', 'tilt_cylinder', 'tilt_boom', 'telescope')
 PASSED_ON = ('slew', 'lift_boom', 'tilt_boom', 'telescope')     # to the controller
 # m or rad between which coordinates move; m/s or rad/s of the peaks of their moves, since friction is asked for at 30
@@ -129,15 +130,19 @@ def faults(case, cylinders, begin, duration):
     return yaml.safe_dump({'faults': found}, sort_keys=False)
 
 
-def cases_text(names, facts):
-    """YAML text: how the recordings were made, and what should be found in each.
+def cases_text(names, facts, before=''):
+    """YAML text: where the model is, what was done in each recording, and what should be found.
 
-    facts  {what: value} about all of them
+    names   of the cases recorded
+    facts   {what: value} about these
+    before  such a text, whose other cases stay
     """
-    return yaml.safe_dump({**facts, 'cases': {
-        name: {'what': CASES[name].what, 'verdict': CASES[name].verdict,
-               'cause': {'kind': CASES[name].kind, 'about': CASES[name].about} if CASES[name].kind else None}
-        for name in names}}, sort_keys=False, width=120)
+    cases = (yaml.safe_load(before) or {}).get('cases', {})
+    for name in names:
+        case = CASES[name]
+        cause = {'kind': case.kind, 'about': case.about} if case.kind else None
+        cases[name] = {'what': case.what, 'verdict': case.verdict, 'cause': cause, **facts}
+    return yaml.safe_dump({'model': MODEL, 'hydraulics': HYDRAULICS, 'cases': cases}, sort_keys=False, width=120)
 
 
 def add_arguments(parser):

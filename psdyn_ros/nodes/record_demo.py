@@ -29,6 +29,7 @@ from ..model.errors import ModelError, PsdynError, did_you_mean
 from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
 from ..model.xml_reader import read_text
+from ..simulation.sensors import checked_seed
 from ..validation import report
 from ..validation.simulated_bag import STATES, TELEMETRY, TRUTH
 from .conversions import SECOND, JointStateWriter, ns_to_stamp, trajectory_to_msg
@@ -38,7 +39,9 @@ from .processes import NodeProcesses, environment, exported, free_domain
 from .record_cases import (
     CASES,
     DURATION,
+    HYDRAULICS,
     MEASURED,
+    MODEL,
     PASSED_ON,
     PLAIN,
     RANGES,
@@ -62,13 +65,14 @@ PERIOD = round(SECOND / RATE)       # ns
 SHORTEST, LONGEST = 5.0, 3600.0
 LEAD = {True: 4.0, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
 NOTICE = 1.0                        # s before the motion at which it is announced: no fault of the start is left
+HALT = 0.1                          # s before the end at which the controller may hold the machine already
 REST = 0.5                          # s that are recorded before and after it
 START_UP = 300.0                    # s for the nodes to come up; a first run compiles
 STALL = 60.0                        # s in which at least a period has to go by
 SLOWED = 60.0                       # s more for a motion that was slowed down after all, in real time
 TTL = 0.1                           # s, of commands
 OVERRUNS = 0.2                      # of the cycles of a second that may come too late
-TRIES = 3                           # of a run that the controller ends
+TRIES = 5                           # of a run that the controller ends: it does when time stands still for 0.2 s
 HASTE = 25                          # periods by hand in a turn
 NUDGES = 20                         # periods by hand until the nodes drive each other
 # m/s^2 that the pump can give beside the weight of the payload
@@ -125,20 +129,21 @@ def record(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sen
         raise ModelError(f"there are no sensors '{sensors}'{did_you_mean(sensors, SENSORS)}")
     if not (SHORTEST <= duration <= LONGEST):
         raise ModelError(f'duration {duration:g} s: expected {SHORTEST:g} to {LONGEST:g}')
+    seed = checked_seed(seed)
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
     urdf = read_text(find_machine(MACHINE))
-    (output / 'machine.urdf').write_text(model_urdf(urdf))
-    hydraulics = output / 'hydraulics.yaml'
+    (output / MODEL).write_text(model_urdf(urdf))
+    hydraulics = output / HYDRAULICS
     hydraulics.write_text(Path(find_config(f'{MACHINE}_hydraulics.yaml')).read_text())
     setup = Setup(output, urdf, load(model_urdf(urdf)), str(hydraulics), find_config(f'{MACHINE}_safety.yaml'),
                   find_config(f'{MACHINE}_sensors.yaml') if sensors == PLAIN else None, duration, lock_step, seed)
     print(f'{setup.model.name}: {duration:g} s of motion, {sensors} sensors, seed {seed}, '
           f'{"in lock-step" if lock_step else "in real time"}', flush=True)
     bags = {case: _record_case(case, setup) for case in cases}
-    facts = {'model': 'machine.urdf', 'hydraulics': 'hydraulics.yaml', 'sensors': sensors, 'seconds': duration,
-             'rate': RATE, 'seed': seed, 'lock_step': lock_step}
-    (output / 'cases.yaml').write_text(cases_text(cases, facts))
+    facts = {'sensors': sensors, 'seconds': duration, 'rate': RATE, 'seed': seed, 'lock_step': lock_step}
+    listed = output / 'cases.yaml'
+    listed.write_text(cases_text(cases, facts, listed.read_text() if listed.exists() else ''))
     return bags
 
 
@@ -305,6 +310,8 @@ class _Run:
                 if now > last:
                     last, deadline = now, time.monotonic() + STALL
                 moved |= control.state == State.RUN
+                if moved and control.state == State.HOLD and now < seconds - REST - HALT:
+                    raise StoppedError(f'HOLD after {now:.1f} s of {seconds:.1f} s, perhaps since the computer is busy')
                 if not moved and self._encoders.stamp > began + SECOND:
                     raise DemoError(f'{case}: the motion did not begin: {control.reason}')
                 if time.monotonic() > deadline or now > seconds + SLOWED:
@@ -351,7 +358,7 @@ def _summary(output, bags):
     rows = [('case', 'verdict', 'first cause', 'about', 'what was done')]
     rows += [(case, CASES[case].verdict, CASES[case].kind or '-', CASES[case].about or '-', CASES[case].what)
              for case in bags]
-    commands = [f'psdyn validate {bag} --urdf {output / "machine.urdf"} --hydraulics {output / "hydraulics.yaml"}'
+    commands = [f'psdyn validate {bag} --urdf {output / MODEL} --hydraulics {output / HYDRAULICS}'
                 for bag in bags.values()]
     return '\n'.join(['', report.as_text(rows), '', *commands])
 

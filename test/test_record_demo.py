@@ -1,0 +1,208 @@
+"""`psdyn record-demo`: bags of real nodes, and whether a validation finds in each what was done to the machine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from psdyn_ros import load  # noqa: E402
+from psdyn_ros.nodes import record_cases, record_demo  # noqa: E402
+from psdyn_ros.validation.bags import SECOND, joint_series, read_messages, telemetry_series  # noqa: E402
+from psdyn_ros.validation.comparison import WORSE, compare  # noqa: E402
+from psdyn_ros.validation.metrics import EFFORT  # noqa: E402
+from psdyn_ros.validation.validate import validate  # noqa: E402
+
+pytestmark = pytest.mark.dds
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 12.0
+CASES = tuple(record_cases.CASES)
+WRONG = CASES[1:]
+
+
+def start(output, *arguments):
+    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.cli', 'record-demo', '--output', str(output), *arguments],
+                            cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.fixture(scope='module')
+def folders(tmp_path_factory):
+    """{'plain', 'noiseless': folder, 'expected': {case: what should be found}}; two machines run at a time."""
+    plain, more, exact = (tmp_path_factory.mktemp(name) for name in ('plain', 'more', 'noiseless'))
+    duration = '--duration', str(SECONDS)
+    graphs = [start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration),
+              start(plain, '--cases', ','.join(CASES[:4]), *duration)]
+    said = [graphs[0].communicate(timeout=280)[0]]
+    graphs.append(start(more, '--cases', ','.join(CASES[4:]), *duration))
+    said += [graph.communicate(timeout=280)[0] for graph in graphs[1:]]
+    for graph, text in zip(graphs, said):
+        assert graph.returncode == 0, text
+    listed = {}
+    for folder in (plain, more):
+        listed |= yaml.safe_load((folder / 'cases.yaml').read_text())['cases']
+    for case in CASES[4:]:
+        (more / case).rename(plain / case)
+    return {'plain': plain, 'noiseless': exact, 'expected': listed}
+
+
+@pytest.fixture(scope='module')
+def found(folders):
+    """{(sensors, case): `Validation`}."""
+    crane = load(folders['plain'] / 'machine.urdf')
+    return {(sensors, case): validate(folder / case, crane, hydraulics=folder / 'hydraulics.yaml')
+            for sensors, folder in (('plain', folders['plain']), ('noiseless', folders['noiseless']))
+            for case in CASES if (folder / case).is_dir()}
+
+
+def test_the_model_is_that_of_the_bags_and_cases_say_what_to_expect(folders):
+    plain = folders['plain']
+    crane = load(plain / 'machine.urdf')
+    assert record_cases.PAYLOAD_LINK in crane.links
+    said = yaml.safe_load((plain / 'cases.yaml').read_text())
+    assert (plain / said['model']).is_file() and (plain / said['hydraulics']).is_file()
+    made = {'sensors': 'plain', 'seconds': SECONDS, 'rate': 500.0, 'seed': 1, 'lock_step': True}
+    assert said['cases']['payload'].items() >= {'cause': {'kind': 'payload', 'about': 'payload'}, **made}.items()
+    assert said['cases']['healthy'] == {
+        'what': 'machine and model are the same', 'verdict': 'PASS', 'cause': None, **made}
+    more = record_cases.cases_text(['payload'], {'seed': 2}, (plain / 'cases.yaml').read_text())
+    assert yaml.safe_load(more)['cases'] == {**said['cases'], 'payload': {
+        **{key: said['cases']['payload'][key] for key in ('what', 'verdict', 'cause')}, 'seed': 2}}
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_a_bag_has_every_instant_on_every_topic_and_honest_times(folders, case):
+    from rosbags.rosbag2 import Reader
+
+    with Reader(folders['plain'] / case) as reader:
+        received = {topic: [] for topic in record_demo.RECORDED}
+        for connection, ns, _ in reader.messages():
+            received[connection.topic].append(ns)
+    period = record_demo.PERIOD
+    states = read_messages(folders['plain'] / case, [record_demo.STATES])
+    stamps = joint_series(states, record_demo.STATES).stamps
+    assert set(np.diff(stamps)) == {period} and len(stamps) >= (SECONDS + 2 * record_demo.REST) / (1e-9 * period)
+    # a recorder in simulated time notes that of the last state
+    assert np.array_equal(stamps, received[record_demo.STATES])
+    for topic, times in received.items():
+        assert np.all(np.diff(times) >= 0), topic
+        assert abs(len(times) - len(stamps)) <= 0.02 * len(stamps), topic
+
+
+def test_the_machine_starts_and_ends_at_rest_and_moves_everything_both_ways(folders):
+    truth = joint_series(read_messages(folders['noiseless'] / 'healthy', [record_demo.TRUTH]), record_demo.TRUTH)
+    speed = truth.columns(('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'))['velocity']
+    rest = round(0.4 * record_demo.RATE)
+    assert np.abs(speed[:rest]).max() < 2e-3 and np.abs(speed[-rest // 2:]).max() < 5e-3
+    assert (speed[:, 1:].max(axis=0) > 0.03).all() and (speed[:, 1:].min(axis=0) < -0.03).all()
+    assert speed[:, 0].max() > 0.2 and speed[:, 0].min() < -0.2 and np.abs(speed[:, 1:]).max() < 0.12
+
+
+def test_what_is_wrong_is_in_the_bag(folders):
+    def series(case):
+        messages = read_messages(folders['plain'] / case, [
+            record_demo.STATES, record_demo.TRUTH, record_demo.TELEMETRY, record_demo.TRUE_TELEMETRY])
+        return (joint_series(messages, record_demo.STATES), joint_series(messages, record_demo.TRUTH),
+                telemetry_series(messages[record_demo.TELEMETRY]),
+                telemetry_series(messages[record_demo.TRUE_TELEMETRY]))
+
+    _, _, measured, true = series('pressure_drift')
+    off = (measured['pressure_a'] - true['pressure_a'])[-100:].mean(axis=0)
+    assert off[0] == pytest.approx(record_cases.DRIFT, rel=0.1) and np.abs(off[1:]).max() < 3e4
+    _, _, measured, true = series('delay')
+    late = round(record_cases.DELAY * record_demo.RATE)
+    for lag, most in ((0, None), (late, 7e4)):
+        rms = np.sqrt(np.mean((measured['pressure_a'][lag:] - true['pressure_a'][:len(true.stamps) - lag]) ** 2))
+        assert rms < most if most else rms > 5e4
+    states, truth, _, _ = series('frozen_encoder')
+    still = np.diff(states.columns(['lift_cylinder'])['position'][:, 0]) == 0.0
+    moving = np.abs(truth.columns(['lift_cylinder'])['velocity'][1:, 0]) > 0.02
+    assert (still & moving).sum() / record_demo.RATE > 0.5 * record_cases.FROZEN[1] * SECONDS
+
+
+@pytest.mark.parametrize('sensors', ['plain', 'noiseless'])
+def test_a_healthy_machine_passes_and_nothing_is_suspected(found, sensors):
+    healthy = found[sensors, 'healthy']
+    assert healthy.verdict.exit_code == 0, healthy.verdict.text
+    assert healthy.causes == ()
+
+
+def test_an_exact_model_and_exact_sensors_agree_within_one_percent(found):
+    metrics = found['noiseless', 'healthy'].metrics
+    errors = {name: metrics.metrics(EFFORT, axis).nrmse for axis, name in enumerate(metrics.actuators)}
+    assert max(errors.values()) <= 0.01, errors
+
+
+@pytest.mark.parametrize('case', WRONG)
+def test_what_is_wrong_is_told_from_healthy_and_named_first(folders, found, case):
+    expected = folders['expected'][case]
+    wrong = found['plain', case]
+    assert wrong.verdict.verdict == expected['verdict'] == 'FAIL', wrong.verdict.text
+    assert any(change.verdict == WORSE for change in compare(found['plain', 'healthy'], wrong))
+    first = wrong.causes[0]
+    assert (first.kind, first.about) == (expected['cause']['kind'], expected['cause']['about']), first.text
+    assert 0.0 < first.low <= first.share <= first.high and 'would explain' in first.text
+    json.dumps(first.as_dict())
+
+
+def test_the_first_cause_says_how_much_is_wrong(found):
+    size = {case: found['plain', case].causes[0] for case in WRONG}
+    for case, truth, unit, least in (
+            ('payload', (record_cases.HEAVIER - 1.0) * record_cases.PAYLOAD, 'kg', 3.0),
+            ('pressure_drift', record_cases.DRIFT / SECONDS, 'Pa/s', 1e4), ('delay', record_cases.DELAY, 's', 1e-3),
+            ('base_tilt', record_cases.TILT, 'rad', 3e-3)):
+        cause = size[case]
+        assert cause.unit == unit and cause.estimate == pytest.approx(truth, abs=max(4.0 * cause.error, least)), case
+
+
+# ends and refusals
+
+
+def children_of(pid):
+    """Processes that a process started, by their ids."""
+    return [int(pid) for path in Path(f'/proc/{pid}/task').glob('*/children') for pid in path.read_text().split()]
+
+
+def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path):
+    process = start(tmp_path, '--cases', 'healthy')
+    deadline = time.monotonic() + 120.0
+    for line in process.stdout:
+        if 'starting the controller' in line or time.monotonic() > deadline:
+            break
+    nodes = children_of(process.pid)
+    assert len(nodes) == 2
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and 'Traceback' not in said
+    assert not [pid for pid in nodes if os.path.exists(f'/proc/{pid}')]
+    assert not (tmp_path / 'healthy').exists()
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (['--cases', 'healthy,payloda'], "there is no case 'payloda'; did you mean 'payload'"),
+    (['--duration', '1'], 'duration 1 s: expected 5 to 3600'), (['--duration', 'nan'], 'duration nan s'),
+    (['--seed', '-1'], 'seed')])
+def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
+    assert record_demo.main(['--output', str(tmp_path / 'bags'), *arguments]) == 2
+    assert says in capfd.readouterr().err
+    assert not (tmp_path / 'bags').exists()
+
+
+def test_moves_keep_to_their_ranges_and_repeat_with_their_seed():
+    from psdyn_ros.control.random_moves import random_moves
+    crane = load(record_cases.model_urdf((ROOT / 'urdf' / 'hiab_xs031.urdf').read_text()))
+    one, same, other = (random_moves(crane, record_cases.RANGES, record_cases.SPEEDS, 40.0, seed) for seed in (3, 3, 4))
+    assert np.array_equal(one.positions, same.positions) and one.positions.shape != other.positions.shape
+    for column, name in enumerate(crane.coordinates):
+        low, high = record_cases.RANGES[name]
+        assert low - 0.25 <= one.positions[:, column].min() and one.positions[:, column].max() <= high
+        assert np.abs(one.velocities[:, column]).max() <= record_cases.SPEEDS[name][1] + 1e-9
+    assert not one.velocities[-1].any() and one.times[-1] == 40.0 and SECOND == 10 ** 9
