@@ -119,6 +119,34 @@ def test_any_sufficient_set_of_joints_tells_the_state(case, rng):
     assert m.joint_map(names) is m.joint_map(list(names))
 
 
+def test_rows_of_measured_joints_are_each_as_alone(case, rng):
+    _, _, m, s = case
+    names, position, velocity, _ = m.joint_state(s.x, s.xd)
+    measured = names[::-1]
+    joint_map = m.joint_map(measured)
+    q = position[::-1] + 1e-3 * rng.standard_normal((6, len(names)))
+    qd = velocity[::-1] + 0.1 * rng.standard_normal(q.shape)
+    q[2, 1], qd[4, 0] = np.nan, np.inf
+    # strided, as columns of a table are
+    x, xd, residual = joint_map.states(np.asfortranarray(q), np.asfortranarray(qd))
+    assert x.shape == (6, m.nx) and xd.shape == (6, m.dof) and residual.shape == (6,)
+    for k in (0, 1, 3, 5):
+        alone = joint_map.state(q[k], qd[k])
+        assert np.array_equal(x[k], alone[0]) and np.array_equal(xd[k], alone[1]) and residual[k] == alone[2] > 0.0
+    assert np.isnan(x[2]).all() and np.isnan(xd[2]).all() and np.isnan(residual[2]) and np.isfinite(x[4]).all()
+    assert joint_map.states(q)[1] is None
+    with pytest.raises(ShapeError, match='expected .N, '):
+        joint_map.states(q, qd[:, 1:])
+
+
+def test_rows_that_no_pose_has_are_nan_and_the_others_are_not():
+    m = psdyn_ros.load(find_machine('five_bar'))
+    x, xd, residual = m.joint_map(m.coordinates).states(
+        [m.initial_position, [2.6, 0.3], m.initial_position + 0.05], np.ones((3, 2)))
+    assert np.isnan(x[1]).all() and np.isnan(residual[1])
+    assert np.array_equal(x[::2], m.initial_position + [[0.0, 0.0], [0.05, 0.05]]) and (xd[::2] == 1.0).all()
+
+
 def test_contradicting_joints_have_a_residual(case):
     _, _, m, s = case
     names, position, *_ = m.joint_state(s.x)

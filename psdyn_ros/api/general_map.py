@@ -7,7 +7,7 @@ from ..kernels.quantities import coordinates
 from ..model.errors import LoopError, MeasurementError, TogglePointError
 from .closing import Tangle
 from .failures import measurement_error
-from .joint_map import checked_rows, measured_rows
+from .joint_map import checked_batch, checked_rows, measured_rows
 from .pose_table import pose_table
 
 
@@ -78,6 +78,70 @@ class GeneralJointMap:
         """Return (x, xd, xdd) for positions, velocities and accelerations (m,) in the order of `names`."""
         return self._run(position, velocity, acceleration, base)[:3]
 
+    def states(self, position, velocity=None):
+        """Return (x (N, nx), xd (N, dof), residual (N,)) of N rows of positions and velocities (N, m), as `state` does.
+
+        Rows that fix nothing, being not finite or of a loop that does not close, come out as NaN; xd is None without
+        velocities.  A floating base is at rest at the origin.
+        """
+        q, qd = checked_batch(self.names, position, velocity)
+        good = np.isfinite(q).all(axis=1)
+        z, residual = self._spread(q, qd, good)
+        for row, k in self._redundant:
+            residual = np.maximum(residual, np.abs(q[:, row] - z[0, :, k]))
+        to, of = self._coordinates()
+        shift = 1 if self._loops.base else 0
+        x, xd = (np.zeros((len(q), self._manipulator.dof + extra)) for extra in (shift, 0))
+        if shift:
+            x[:, 6] = 1.0
+        x[:, to + shift], xd[:, to] = z[0][:, of], z[1][:, of]
+        x[~good], xd[~good], residual[~good] = np.nan, np.nan, np.nan
+        return x, None if velocity is None else xd, residual
+
+    def _spread(self, q, qd, good):
+        """z (2, N, modules) of positions and rates of rows that are `good`, and their residual (N,) within triangles;
+        rows that fix nothing are good no more."""
+        loops = self._scratch()
+        work, mods, rows, tied = loops.work, self._mods, self._rows, loops.tied['module']
+        z, residual = np.zeros((2, len(q), len(self._machine.modules))), np.zeros(len(q))
+        one, gaps, still = np.zeros((3, z.shape[2])), np.zeros(len(self._own)), np.zeros(len(self.names))
+        x, xd, to, of = self._measured_coordinates()
+        for k in np.flatnonzero(good).tolist():
+            if len(gaps):
+                if coordinates(mods, rows, q[k], qd[k], still, one[0], one[1], one[2], gaps) != 0:
+                    good[k] = False
+                    continue
+                z[0, k], z[1, k], residual[k] = one[0], one[1], gaps.max()
+            if len(tied):
+                x[to + len(x) - len(xd)], xd[to] = q[k, of], qd[k, of]
+                if close_all(loops, x, xd) != 0:
+                    good[k] = False
+                    continue
+                z[0, k, tied], z[1, k, tied] = work['q'], work['qd']
+        return z, residual
+
+    def _coordinates(self):
+        """(rows of xd, the modules whose they are), of the coordinates of the machine but a floating base."""
+        true, pairs = self._manipulator.loops, []
+        for k in range(len(self._machine.modules)):
+            row = true.own[k]
+            if row < 0 and true.member[k] >= 0 and true.tied[true.member[k]]['independent'] >= 0:
+                row = true.tied[true.member[k]]['coordinate']
+            if row >= 0:
+                pairs.append((row, k))
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
+    def _scratch(self):
+        """Loops with scratch of their own: threads share this map."""
+        return self._loops._replace(**{name: getattr(self._loops, name).copy() for name in SCRATCH})
+
+    def _measured_coordinates(self):
+        """(x, xd) of the map's own loops, zeros, the rows of xd that are measured, and where in `names` they stand."""
+        base = self._loops.base
+        pairs = [(base + i, self.names.index(name)) for i, name in enumerate(self._chosen) if name in self.names]
+        x, xd = (np.zeros(base + extra + len(self._chosen)) for extra in (1 if base else 0, 0))
+        return x, xd, *np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+
     def residuals(self, position):
         """Return {loop name: disagreement of its measured joints [m, rad]}."""
         return self._run(position, None, None, None)[3]
@@ -85,7 +149,7 @@ class GeneralJointMap:
     def _run(self, position, velocity, acceleration, base):
         q, qd, qdd = rates = checked_rows(self.names, position, velocity, acceleration)
         machine, shift = self._machine, 1 if self._loops.base else 0
-        loops = self._loops._replace(**{name: getattr(self._loops, name).copy() for name in SCRATCH})
+        loops = self._scratch()
         z, residual = np.zeros((3, len(machine.modules))), np.zeros(len(self._own))
         status = coordinates(self._mods, self._rows, *rates, *z, residual)
         if status != 0:
@@ -104,25 +168,17 @@ class GeneralJointMap:
             x[6] = 1.0
             if base is not None:
                 x[:7], xd[:6] = base
-        true = self._manipulator.loops
-        for k in range(len(machine.modules)):
-            row = true.own[k]
-            if row < 0 and true.member[k] >= 0 and true.tied[true.member[k]]['independent'] >= 0:
-                row = true.tied[true.member[k]]['coordinate']
-            if row >= 0:
-                x[row + shift], xd[row], xdd[row] = z[:, k]
+        to, of = self._coordinates()
+        x[to + shift], xd[to], xdd[to] = z[:, of]
         return x, xd, xdd, gaps
 
     def _close(self, loops, z, q, qd, qdd):
         """Fill in z (3, modules) of the joints of clusters from the measured ones."""
         if not len(loops.clusters):
             return
-        shift, base = (1 if loops.base else 0), loops.base
-        x, xd, xdd = (np.zeros(base + extra + len(self._chosen)) for extra in (shift, 0, 0))
-        for i, name in enumerate(self._chosen):
-            if name in self.names:
-                row = self.names.index(name)
-                x[base + shift + i], xd[base + i], xdd[base + i] = q[row], qd[row], qdd[row]
+        x, xd, to, of = self._measured_coordinates()
+        xdd = np.zeros(len(xd))
+        x[to + len(x) - len(xd)], xd[to], xdd[to] = q[of], qd[of], qdd[of]
         status = close_all(loops, x, xd)
         if status != 0:
             cluster = self._machine.clusters[status // 8 - 1]

@@ -34,11 +34,7 @@ class JointMap:
         Rows that fix nothing, being not finite or of a loop that cannot close, come out as NaN; xd is None without
         velocities.
         """
-        q = numbers('position', position)
-        qd = np.zeros_like(q) if velocity is None else numbers('velocity', velocity)
-        for what, rows in (('position', q), ('velocity', qd)):
-            if rows.shape != (len(q), len(self.names)):
-                raise ShapeError(f'{what} has shape {rows.shape}; expected (N, {len(self.names)})')
+        q, qd = checked_batch(self.names, position, velocity)
         count = len(self._machine.modules)
         x, xd, residual = np.full((len(q), count), np.nan), np.full((len(q), count), np.nan), np.full(len(q), np.nan)
         mods, rows, still = self._machine.records, self._rows, np.zeros(len(self.names))
@@ -112,3 +108,14 @@ def checked_rows(names, position, velocity, acceleration):
         what = ('position', 'velocity', 'acceleration')[row]
         raise NonFiniteError(f"{what} of '{names[column]}' is {rates[row, column]}; expected a finite number")
     return rates
+
+
+def checked_batch(names, position, velocity):
+    """Return positions and velocities (N, m) of named joints, which need not be finite; zeros for no velocities."""
+    q = numbers('position', position)
+    qd = np.zeros_like(q) if velocity is None else numbers('velocity', velocity)
+    for what, rows in (('position', q), ('velocity', qd)):
+        if rows.shape != (len(q), len(names)):
+            raise ShapeError(f'{what} has shape {rows.shape}; expected (N, {len(names)})')
+    # kernels take rows without strides
+    return np.ascontiguousarray(q), np.ascontiguousarray(qd)

@@ -33,7 +33,7 @@ NOTES = '''
 *Every identification: its error, and two standard errors as it states them; dashed, the bounds.*
 
 Standard errors are those of an estimate that trusts the sensors no further than 0.5 bar and 0.5 %, whatever the
-recording shows, since an offset that is constant looks like weight. So they are wide where sensors are better than that:
+recording shows, since a constant offset looks like weight. So they are wide where sensors are better than that:
 a recording cannot say by itself that its sensors have no error. Friction is stated as a force at a speed; its viscous
 part alone is not identifiable, and is not stated as such.
 '''

@@ -160,23 +160,7 @@ def _states(joint_map, positions, velocities, sampled):
         velocities = None
     # a velocity that is missing must not take the position with it
     rates = None if velocities is None else np.nan_to_num(velocities)
-    if hasattr(joint_map, 'states'):
-        x, xd, residual = joint_map.states(positions, rates)
-    else:
-        x, xd, residual = _one_by_one(joint_map, positions, rates)
+    x, xd, residual = joint_map.states(positions, rates)
     if xd is not None:
         xd[~np.isfinite(velocities).all(axis=1)] = np.nan
     return x, np.full_like(x, np.nan) if xd is None else xd, residual
-
-
-def _one_by_one(joint_map, positions, velocities):
-    found = []
-    for k, position in enumerate(positions):
-        try:
-            found.append(joint_map.state(position, None if velocities is None else velocities[k]))
-        except StateError:
-            found.append(None)
-    size = next((len(one[0]) for one in found if one), 0)
-    nothing = np.full(size, np.nan), np.full(size, np.nan), np.nan
-    x, xd, residual = (np.array(column) for column in zip(*(one or nothing for one in found)))
-    return x, None if velocities is None else xd, residual

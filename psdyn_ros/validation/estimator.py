@@ -3,9 +3,10 @@
 Unknowns eta are counted in standard deviations of what is believed, so before the recording each is N(0, 1).  Friction
 and sensors enter linearly, bodies by `BodyModel`, so that no step leaves what a body can have.
 
-Sensors may be off by as much as is believed of them, but mostly the recording shows that they are not: how far they are
-off altogether is chosen so that the recording is likeliest (empirical Bayes).  Standard errors do not rest on that
-choice: they are those of the estimate for which sensors are as bad as believed.
+Sensors may be off by as much as is believed of them.  Where the recording is likelier by far if they are exact, they
+are taken to be (a choice of two models by their evidence): noise is then not mistaken for errors of sensors.  Standard
+errors do not rest on that choice: they are those of the estimate for which sensors are as bad as believed.  Shares in
+between would fit better still, but then the estimate leans on sensors that are worse, and its errors are not covered.
 
 The errors of equations are neither white nor independent of each other: noise of strokes passes filters, accelerations
 and the inertia of the whole machine.  So their standard errors come from the recording itself, by leaving out one
@@ -25,7 +26,8 @@ WIDE = 1e3                      # factor of a scale that stands for no belief at
 PRESSURE_OFFSET = 5e4           # Pa, of a pressure sensor, and
 SENSOR_GAIN = 5e-3              # relative, of any sensor of pressure or effort, both standard deviations
 EFFORT_OFFSET = 5e-3            # of the efforts, where they are measured as such
-SHARES = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0)   # of their believed errors that sensors are tried with
+AS_BELIEVED, EXACT = 1.0, 0.01  # share of their believed errors that sensors have
+CERTAIN = 10.0                  # logarithm of the evidence for exact sensors against others, from which they are that
 CORRELATED = 60.0            # equations that share a filter, or an error of the pose
 FEWEST_GROUPS = 8               # with less there are no standard errors
 
@@ -126,18 +128,23 @@ class System:
         self.parts = self.parts.reshape(len(groups), count + 1, count + 1)
         self.total = self.parts.sum(axis=0)
 
-    def solve(self, unknown, shares=SHARES):
-        """Return the likeliest `Estimate` of `Unknowns` with one of these shares of the believed errors of sensors."""
-        best, estimate = -np.inf, None
-        for share in shares:
-            belief = np.where(self.sensors[:-1], share ** -2.0, 1.0)
-            eta, cost = self._minimum(unknown, belief, None if estimate is None else estimate)
-            J = unknown.jacobian(eta)
-            A = J.T @ self.total[:-1, :-1] @ J + np.diag(belief)
-            likelihood = -cost - 0.5 * np.linalg.slogdet(A / np.sqrt(np.outer(belief, belief)))[1]
-            if likelihood > best:
-                best, estimate, chosen = likelihood, eta, share
-        return self._estimate(unknown, estimate, chosen)
+    def solve(self, unknown, share=None):
+        """Return the `Estimate` of `Unknowns`; share: of the believed errors of sensors, None: what evidence says."""
+        if share is not None:
+            return self._estimate(unknown, self._fit(unknown, share, None)[0], share)
+        believed, evidence = self._fit(unknown, AS_BELIEVED, None)
+        exact, better = self._fit(unknown, EXACT, believed)
+        if better - evidence > CERTAIN:
+            return self._estimate(unknown, exact, EXACT)
+        return self._estimate(unknown, believed, AS_BELIEVED)
+
+    def _fit(self, unknown, share, start):
+        """(eta, logarithm of the evidence) where sensors have this share of their believed errors."""
+        belief = np.where(self.sensors[:-1], share ** -2.0, 1.0)
+        eta, cost = self._minimum(unknown, belief, start)
+        J = unknown.jacobian(eta)
+        A = J.T @ self.total[:-1, :-1] @ J + np.diag(belief)
+        return eta, -cost - 0.5 * np.linalg.slogdet(A / np.sqrt(np.outer(belief, belief)))[1]
 
     def _minimum(self, unknown, belief, start):
         """(eta, cost) by Gauss and Newton's steps, halved where they go too far."""

@@ -179,7 +179,7 @@ def _sensors(evidence, unknown, estimate, deviations):
 def _base(regressor, system, unknown, declared, usual, share):
     structure = base_structure(regressor)
     free = base_unknowns(structure, unknown, usual)
-    estimate = system.solve(free, (share,))
+    estimate = system.solve(free, share)
     deviations = np.sqrt(np.diag(estimate.covariance))
     believed = structure.of(declared)
     return tuple(
@@ -193,7 +193,7 @@ def _held_out(groups, evidence, unknown, share):
     fitted = [group for number, group in enumerate(groups) if number % EVERY != EVERY - 1]
     kept = [group for number, group in enumerate(groups) if number % EVERY == EVERY - 1]
     system = System(fitted, evidence)
-    values = system.solve(unknown, (share,)).values
+    values = system.solve(unknown, share).values
     believed = unknown.base.copy()
     before, after = squares(kept, believed), squares(kept, values)
     rows = sum(group.rows for group in kept)
