@@ -119,14 +119,19 @@ def test_the_setting_of_other_users_of_numba_is_left_alone():
 
 def test_the_key_depends_on_every_kernel_file(copy):
     folder, cache = copy
-    script = 'from psdyn_ros.kernels import compiler; print(compiler.sources_key(), compiler.CACHE_FOLDER)'
-    keys = {run(script, folder, PSDYN_CACHE_DIR=cache)[0].split()[0]}
-    sources = sorted((folder / 'psdyn_ros' / 'kernels').glob('*.py'))
-    for source in sources:
-        with open(source, 'a') as file:
-            file.write('# edited\n')
-        keys.add(run(script, folder, PSDYN_CACHE_DIR=cache)[0].split()[0])
-    assert len(keys) == 1 + len(sources) > 8
+    script = '''
+from pathlib import Path
+from psdyn_ros.kernels import compiler
+print(compiler.sources_key())
+for source in sorted(Path(compiler.__file__).parent.glob("*.py")):
+    with open(source, "a") as file:
+        file.write("# edited\\n")
+    print(compiler.sources_key())
+'''
+    keys = run(script, folder, PSDYN_CACHE_DIR=cache)[0].split()
+    sources = list((folder / 'psdyn_ros' / 'kernels').glob('*.py'))
+    assert all(source.read_text().endswith('# edited\n') for source in sources)
+    assert len(set(keys)) == len(keys) == 1 + len(sources) > 8
 
 
 def test_the_folder_that_is_asked_for_comes_first_and_a_writable_one_at_last(tmp_path, monkeypatch):
