@@ -1,18 +1,9 @@
-"""Delays between signals, and between topics of a bag."""
+"""Delays between signals."""
 
-import bag_cases as cases
 import numpy as np
 import pytest
 
-from psdyn_ros.api.load import load
-from psdyn_ros.model.hydraulics import read_hydraulics
-from psdyn_ros.model.locate import find_config, find_machine
-from psdyn_ros.validation.alignment import DelayEstimator, estimate_delay, topic_delays
-from psdyn_ros.validation.bag_mutations import BEGIN, TELEMETRY
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.blocks import blocks
-from psdyn_ros.validation.channels import find_topics
+from psdyn_ros.validation.alignment import DelayEstimator, estimate_delay
 
 PERIOD = 0.002
 
@@ -43,26 +34,3 @@ def test_of_signals_without_anything_in_common_no_delay_is_said(rng):
     assert np.isnan(estimate_delay(a, b, PERIOD).seconds)
     assert np.isnan(estimate_delay(np.ones(5000), b, PERIOD).seconds)
     assert np.isnan(estimate_delay(a[:3], b[:3], PERIOD).seconds)
-
-
-def test_pressures_that_are_late_are_found_out_by_the_model(tmp_path):
-    """Efforts that the motion needs, made into pressures and recorded 8 ms late."""
-    crane = load(find_machine('hiab_xs031'))
-    hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
-    times = np.arange(4000) * PERIOD
-    x = crane.initial_position + 0.02 * np.array([signal(times + k) for k in range(4)]).T
-    xd, xdd = np.gradient(x, PERIOD, axis=0), np.gradient(np.gradient(x, PERIOD, axis=0), PERIOD, axis=0)
-    force = crane.inverse_dynamics(x, xd, xdd)
-    positions = np.array([crane.joint_state(row)[1] for row in x])
-    names, messages = tuple(hydraulics.cylinders), []
-    for k, t in enumerate(times):
-        ns = BEGIN + round((t + 0.008) * SECOND)
-        rows = [((force[k, crane.actuators.index(name)] + 5e6 * one.area_b) / one.area_a, 5e6, 0.0, ns / SECOND)
-                for name, one in hydraulics.cylinders.items()]
-        messages.append((TELEMETRY, ns + 200_000, cases.labelled(
-            rows, names, ('pressure_a', 'pressure_b', 'flow_a', 'stamp'))))
-    path = cases.write(tmp_path / 'a.mcap', cases.state_messages(crane, times, positions), messages)
-    with open_bag(path) as source:
-        channels = find_topics(source, crane)
-        delay = topic_delays(blocks(source, channels, crane, hydraulics), channels, crane, hydraulics)[TELEMETRY]
-    assert delay.seconds == pytest.approx(0.008, abs=2e-4)

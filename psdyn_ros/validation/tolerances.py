@@ -8,9 +8,10 @@ What a validation is to do and what it tolerates, from YAML; everything has a de
     filter: {kind: savitzky_golay, window: 0.2}
     topics: {states: /joint_states, pressures: [/lift/pressure_a, /lift/pressure_b]}
     delays: {/pressures: 0.008}
+    align: true
 
-`actuator` is for every actuator, `actuators` for some by name.  `python3 -m psdyn_ros.validation.tolerances` prints all
-parameters.
+`actuator` is for every actuator, `actuators` for some by name.  Delays of other topics are looked for, unless `align`
+is false.  `python3 -m psdyn_ros.validation.tolerances` prints all parameters.
 """
 
 import math
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from ..model.errors import ModelError, UnknownNameError, did_you_mean, shorten
 from ..model.parameter_blocks import block, check_untagged, choice, integer, markdown, number, read_block
-from ..model.parameter_file import NUMBER, Parameter, checked_number, open_parameters, plain
+from ..model.parameter_file import FLAG, NUMBER, Parameter, checked, checked_number, open_parameters, plain
 from .channels import OVERRIDES
 from .filters import CUTOFF, DEGREE, FILTERS, ORDER, WINDOW
 from .filters import make_filter as filter_by_name
@@ -91,13 +92,15 @@ class Settings:
     actuators: dict = field(default_factory=dict)
     topics: dict = field(default_factory=dict)
     delays: dict = field(default_factory=dict)
+    align: bool = True
     where: str = ''
 
 
 BLOCKS = {'actuator': ActuatorTolerance, 'machine': MachineTolerance, 'filter': FilterChoice,
           'bootstrap': BootstrapChoice}
-SECTIONS = (*BLOCKS, 'actuators', 'topics', 'delays')
+SECTIONS = (*BLOCKS, 'actuators', 'topics', 'delays', 'align')
 DELAY = Parameter('delay', NUMBER, 's by which a topic is late, taken off', low=-10.0, high=10.0)
+ALIGN = Parameter('align', FLAG, 'whether delays between topics are looked for')
 
 
 def read_settings(source, actuators):
@@ -123,7 +126,7 @@ def read_settings(source, actuators):
         given, places = read_block(ActuatorTolerance, file, name, node, f"actuator '{name.value}'")
         found[name.value] = replace(values['actuator'], **{one: getattr(given, one) for one in places if one})
     return Settings(**values, actuators=found, topics=_topics(file, nodes), delays=_delays(file, nodes),
-                    where=f"{file.kind} '{file.path}'")
+                    align=_align(file, nodes), where=f"{file.kind} '{file.path}'")
 
 
 def _topics(file, nodes):
@@ -142,6 +145,13 @@ def _delays(file, nodes):
         where = f"{file.where(name)}: delay of '{shorten(name.value)}'"
         found[name.value] = checked_number(DELAY, where, plain(where, node))
     return found
+
+
+def _align(file, nodes):
+    if 'align' not in nodes:
+        return True
+    key, node = nodes['align']
+    return checked(ALIGN, file.where(key), plain(file.where(key), node))
 
 
 def main():

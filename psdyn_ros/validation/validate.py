@@ -28,6 +28,7 @@ from .multistep import SimulationError
 from .prediction import Predictor
 from .quality import Quality
 from .tolerances import Settings, read_settings
+from .topic_delays import delay_of, topic_delays
 from .traces import Traces
 from .verdict import EXIT_CODES, INVALID, Verdict, judge
 
@@ -73,7 +74,8 @@ class Validation:
         return self.predictor.manipulator
 
 
-def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=None, initial=None, rows=ROWS, quiet=True):
+def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=None, initial=None, rows=ROWS, quiet=True,
+             align=True):
     """Hold a recording against a model; returns a `Validation`.
 
     bag         folder or file, MCAP or SQLite
@@ -86,8 +88,10 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     initial     {joint: position}, see `load`
     rows        of a block
     quiet       no progress bar
+    align       whether delays between topics are looked for and taken off, unless the config says that they are not
 
-    Reads the bag once, beside the beginning of each topic, with memory that does not grow with it.  Raises BagError
+    Reads the bag once, beside the beginning of each topic and as much of it as delays need, with memory that does not
+    grow with it.  Raises BagError
     where it cannot be read or is of another machine, ModelError for files that do not fit.
     """
     manipulator, hydraulics = read_model(urdf, hydraulics, initial)
@@ -100,11 +104,13 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
         metrics = MetricsAccumulator(manipulator, predictor.mechanism, capacities(manipulator, hydraulics))
         simulation, traces = SimulationError(predictor), Traces()
         diagnosis = Diagnosis(predictor, channels)
+        late = topic_delays(source, channels, predictor, settings.delays) if align and settings.align else {}
+        taken = {topic: delay.taken for topic, delay in late.items() if delay.taken}
         overlap = max(OVERLAP, smooth.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
                   bar_format='{desc}{bar} {n:.0f} %') as bar:
             for block in blocks(source, channels, manipulator, hydraulics, rows=rows, overlap_s=overlap,
-                                quality=quality, delays=settings.delays):
+                                quality=quality, delays={**settings.delays, **taken}):
                 prediction = predictor.predict(block)
                 if prediction is not None:
                     metrics.add(prediction)
@@ -112,10 +118,11 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
                     traces.add(prediction)
                     diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
-        verdict = judge(metrics, quality, source, settings, period=channels.period, skipped=predictor.skipped)
+        verdict = judge(metrics, quality, source, settings, period=channels.period, skipped=predictor.skipped,
+                        delays={name: delay_of(late, channels, name) for name in manipulator.actuators})
         found = Validation(verdict, metrics, simulation.errors(), traces, quality, channels, settings, predictor,
                            Path(source.path), (source.end_ns - source.start_ns) * 1e-9,
-                           causes=diagnosis.causes(quality, settings.delays), causes_text=diagnosis.text)
+                           late, diagnosis.causes(quality, taken), diagnosis.text)
     if output is not None:
         # figures take a second to import
         from .validation_report import write_outputs
@@ -150,6 +157,8 @@ def add_arguments(parser):
     parser.add_argument('--output', metavar='DIR', help='folder for the report, JSON and CSV files')
     parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
                         help='states, efforts, pressures, commands or reference; more than once for more')
+    parser.add_argument('--no-align', action='store_true',
+                        help='look for no delays between topics, and take off those of the file of --config only')
     processes = parser.add_mutually_exclusive_group()
     processes.add_argument('--workers', type=int, metavar='N',
                            help='bags that are validated at once (default: as many as there are processors)')
@@ -162,7 +171,8 @@ def run(options):
     from .validation_tables import summary
 
     try:
-        keywords = {'hydraulics': options.hydraulics, 'config': options.config, 'topics': _topics(options.topic)}
+        keywords = {'hydraulics': options.hydraulics, 'config': options.config, 'topics': _topics(options.topic),
+                    'align': not options.no_align}
         if len(options.bag) > 1 or options.scheduler or is_collection(options.bag[0]):
             return run_many(options, keywords)
         found = validate(options.bag[0], options.urdf, output=options.output, quiet=False, **keywords)

@@ -22,16 +22,16 @@ def metrics_table(found):
     yield ('actuator', 'unit', 'RMSE', 'NRMSE [%]', 'R2', 'bias', 'maximum', 'delay [ms]', 'without friction [%]',
            'acceleration [%]')
     coordinates = found.metrics.coordinates
+    delays = {check.about: check.value for check in found.verdict.checks if check.figure == 'delay'}
     for axis, (name, unit) in enumerate(zip(found.metrics.actuators, actuator_units(found))):
         effort = found.metrics.metrics(EFFORT, axis)
         if not effort.count:
             yield name, FORCE[unit], 'not measured', *('',) * 7
             continue
-        lag = found.metrics.lag(axis)
         acceleration = (found.metrics.metrics(ACCELERATION, coordinates.index(name)).nrmse if name in coordinates
                         else math.nan)
         yield (name, FORCE[unit], f'{effort.rmse:.4g}', f'{SHARE * effort.nrmse:.3g}', f'{effort.r2:.5f}',
-               f'{effort.bias:+.4g}', f'{effort.maximum:.4g}', f'{1e3 * lag.estimate:.2g}',
+               f'{effort.bias:+.4g}', f'{effort.maximum:.4g}', f'{1e3 * delays[name]:.2g}' if name in delays else '',
                f'{SHARE * found.metrics.metrics(FRICTIONLESS, axis).nrmse:.3g}', f'{SHARE * acceleration:.3g}')
 
 
@@ -80,8 +80,10 @@ def facts(found):
              'efforts': ', '.join(filter(None, (channels.efforts, channels.telemetry, *channels.ports.values())))
                         or 'none',
              'filter': found.predictor.filter.text(), 'tolerances': found.settings.where}
+    for topic, delay in found.delays.items():
+        shown[f'delay of {topic}'] = delay.text
     if found.settings.delays:
-        shown['delays taken off'] = ', '.join(f'{topic} {1e3 * delay:g} ms'
+        shown['delays of the settings, taken off'] = ', '.join(f'{topic} {1e3 * delay:g} ms'
                                               for topic, delay in found.settings.delays.items())
     rows, rms, largest, _ = found.metrics.closure_residual()
     if rows:
@@ -136,7 +138,9 @@ def document(found):
                         for channel, name in enumerate(metrics.coordinates)},
         'closure': {'rows': rows, 'rms': rms, 'largest': largest}, 'energy': metrics.energy.balance().as_dict(),
         'simulation': [error._asdict() for error in found.simulation],
-        'causes': [cause.as_dict() for cause in found.causes], 'causes_text': found.causes_text, 'quality': found.quality.as_dict()})
+        'delays': {topic: {**delay.as_dict(), 'text': delay.text} for topic, delay in found.delays.items()},
+        'causes': [cause.as_dict() for cause in found.causes], 'causes_text': found.causes_text,
+        'quality': found.quality.as_dict()})
 
 
 def plain(value):

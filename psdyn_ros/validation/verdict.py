@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, dataclass
 
+from .bootstrap import Interval
 from .metrics import COUNT, EFFORT
 from .quality import INVALID as INVALID_DATA
 
@@ -74,8 +75,11 @@ class Verdict:
         return f'{PASS}: every figure is within its tolerance' + (' (of a partial input)' if self.partial else '')
 
 
-def judge(metrics, quality, source, settings, *, period, skipped=0):
-    """Return the `Verdict` on what a `MetricsAccumulator` and `Quality` have seen of a `BagSource`."""
+def judge(metrics, quality, source, settings, *, period, skipped=0, delays=None):
+    """Return the `Verdict` on what a `MetricsAccumulator` and `Quality` have seen of a `BagSource`.
+
+    delays  {actuator: `TopicDelay` of its efforts}, where one was looked for
+    """
     unusable = [f'{one.about}: {one.text}' for one in quality.findings() if one.severity == INVALID_DATA]
     usable = metrics.rows * period
     if usable < settings.machine.seconds:
@@ -84,7 +88,7 @@ def judge(metrics, quality, source, settings, *, period, skipped=0):
     judged = [axis for axis in range(len(metrics.actuators)) if metrics.sums[:, EFFORT, axis, :, COUNT].any()]
     if not judged and not unusable:
         unusable.append('no effort of any actuator was measured; there is nothing to compare with the model')
-    checks = [check for axis in judged for check in _actuator(metrics, axis, settings)]
+    checks = [check for axis in judged for check in _actuator(metrics, axis, settings, delays or {})]
     checks += _machine(metrics, quality, settings)
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
     failed = [check.text for check in checks if not check.passed]
@@ -92,7 +96,7 @@ def judge(metrics, quality, source, settings, *, period, skipped=0):
     return Verdict(verdict, tuple(checks), tuple(reasons), tuple(partial))
 
 
-def _actuator(metrics, axis, settings):
+def _actuator(metrics, axis, settings, delays):
     name, tolerance = metrics.actuators[axis], settings.actuators[metrics.actuators[axis]]
     found, drawn = metrics.metrics(EFFORT, axis), settings.bootstrap
     options = {'block': max(round(drawn.block / metrics.width), 1), 'resamples': drawn.resamples, 'level': drawn.level,
@@ -105,10 +109,20 @@ def _actuator(metrics, axis, settings):
     if math.isfinite(tolerance.r2):
         yield Check(name, 'r2', found.r2, math.nan, math.nan, tolerance.r2, '', found.r2 >= tolerance.r2)
     if found.high - found.low >= IDLE * found.scale:
-        lag = metrics.lag(axis, **options)
+        lag = _lag(metrics, axis, options, delays.get(name))
         # what may as well be nothing is no delay
-        passed = abs(lag.estimate) <= tolerance.delay or not (lag.low > 0.0 or lag.high < 0.0)
+        passed = abs(lag.estimate) <= tolerance.delay or not lag.excludes_zero
         yield Check(name, 'delay', *lag, tolerance.delay, 'ms', passed)
+
+
+def _lag(metrics, axis, options, delay):
+    """`Interval` of s by which the efforts of an actuator are late: what was taken off, and what is left."""
+    if delay is None:
+        return metrics.lag(axis, **options)
+    if delay.certain:
+        # unlike what is seen in the residual, it does not depend on the model being right
+        return Interval(delay.seconds, delay.low, delay.high)
+    return Interval(*(delay.taken + value for value in metrics.lag(axis, **options)))
 
 
 def _machine(metrics, quality, settings):
