@@ -93,6 +93,6 @@ def outermost_link(manipulator):
 
     def place(link):
         twists = [manipulator.link_twist(x, unit, link) for unit in units]
-        return (sum(np.abs(twist).max() > MOVED for twist in twists),
+        return (sum(np.abs(twist[:3]).max() > MOVED for twist in twists),
                 float(np.linalg.norm(manipulator.link_pose(x, link)[:3, 3])))
     return max(manipulator.links, key=place)

@@ -267,7 +267,7 @@ class LiveValidator:
         tracks = MachineTracks(self.joints, machine.actuators, self.hydraulics, period, PATIENCE)
         tracks.positions.append((Track(2 * size, float(period)), list(range(size))))
         tracks.effort = Track(len(machine.actuators), float(period))
-        smooth = self.settings.filter.make(period / SECOND)
+        smooth = self.settings.filter.make(self._period or period / SECOND)
         self._predictor.filter = smooth
         rows = max(round(self._hop / period), 1)
         # what is filtered was differentiated by the same filter: it reaches twice as far
