@@ -218,10 +218,11 @@ def test_efforts_in_kn_are_doubted(tmp_path, hydraulics, noisy, crane):
 # --- signals by themselves
 
 
-def fed(values, pieces, floor=1e-3):
-    signal, times = SignalQuality(floor), np.arange(len(values)) * 0.01
+def fed(values, pieces, floor=1e-3, peer=None):
+    signal = SignalQuality(floor, None if peer is None else lambda position: position)
+    times = np.arange(len(values)) * 0.01
     for part in np.array_split(np.arange(len(values)), pieces):
-        signal.add(times[part], values[part])
+        signal.add(times[part], values[part], peer=None if peer is None else peer[part])
     signal.finish()
     return signal
 
@@ -248,6 +249,17 @@ def test_spikes_at_the_edges_of_pieces_count_once(rng, pieces):
     values[[19, 21]] -= 1.0
     inner = 3       # the first and the last sample have one neighbour only
     assert fed(values, pieces).spikes == inner
+
+
+@pytest.mark.parametrize('pieces', [1, 3, 50])
+def test_what_its_peer_left_and_came_back_to_was_frozen_too(pieces):
+    peer = 0.1 * np.sin(np.arange(2001) * 0.01 * np.pi)
+    values = peer.copy()
+    values[400:1800] = values[400]
+    span, = fed(values, pieces, peer=peer).frozen
+    assert span.start == pytest.approx(4.0) and span.end == pytest.approx(17.99)
+    still = np.full(2001, 0.3) + 1e-4 * np.sin(np.arange(2001))
+    assert fed(np.where(np.arange(2001) < 400, values, values[400]), pieces, peer=still).frozen == []
 
 
 @pytest.mark.parametrize('quantum', [1e-4, 2e-3])

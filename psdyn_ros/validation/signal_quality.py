@@ -11,6 +11,7 @@ MOST_SPANS = 64             # that are kept, the longest
 NOISY = 0.5                 # share of samples that must differ from the one before, to look for noise in them
 REPEATS = 0.01              # share of samples that are the same as one neighbour, from which it is quantised
 MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a frozen joint would have moved
+ENOUGH = 0.01               # m or rad, by its peer, however long it took
 STEPS = 10                  # and steps of the resolution
 OUTSTANDING = 20.0          # times the usual second difference that a spike has
 CLIPPED = 5                 # samples in a row at the very end of the range
@@ -26,8 +27,8 @@ class Span:
 
 
 class _Run(NamedTuple):
-    """Equal values one after another: from when to when [s], what, how far it moved meanwhile by its velocities, where
-    its peer was at the begin and the end, and by how much it changed from sample to sample before."""
+    """Equal values one after another: from when to when [s], what, how far it moved meanwhile by its velocities, from
+    where to where its peer went, and by how much it changed from sample to sample before."""
 
     start: float
     end: float
@@ -123,9 +124,10 @@ class SignalQuality:
         keep = max(begin - 2, 0)
         run = len(values) - begin
         if run > FEWEST:
-            # of a long run its begin and its end are enough
-            kept = np.r_[keep:begin + 1, len(values) - FEWEST:len(values)]
-            self._skipped += run - 1 - FEWEST
+            # of a long run its begin, its end and where it should have been farthest are enough
+            farthest = begin + np.concatenate((samples[2:, begin:].argmin(axis=1), samples[2:, begin:].argmax(axis=1)))
+            kept = np.unique(np.r_[keep:begin + 1, farthest, len(values) - FEWEST:len(values)])
+            self._skipped += len(values) - keep - len(kept)
         else:
             kept = np.r_[keep:len(values)]
         self._tail = samples[:, kept]
@@ -140,8 +142,8 @@ class SignalQuality:
                       and abs(values[first] - values[first - 1]) > 0)
         slope = abs(values[first - 1] - values[first - 2]) if abrupt else 0.0
         self._runs.append(_Run(float(times[first]), float(times[last - 1]), count, float(values[first]),
-                               float(abs(moved[last - 1] - moved[first])), (float(peer[first]), float(peer[last - 1])),
-                               float(slope)))
+                               float(np.ptp(moved[first:last])),
+                               (float(peer[first:last].min()), float(peer[first:last].max())), float(slope)))
         if len(self._runs) > 2 * MOST_SPANS:
             # at rest nothing moves, however long
             self._runs.sort(key=lambda run: (
@@ -171,7 +173,9 @@ class SignalQuality:
 
     def _should_have_moved(self, run):
         by_peer = abs(self._follows(run.peer[1]) - self._follows(run.peer[0])) if self._follows else 0.0
-        return max(run.moved, by_peer) > max(MOVED, SPEED * (run.end - run.start), STEPS * self._step)
+        least, by_speed = max(MOVED, STEPS * self._step), SPEED * (run.end - run.start)
+        # velocities that are off add up, positions do not
+        return run.moved > max(least, by_speed) or by_peer > max(least, min(by_speed, ENOUGH))
 
     @property
     def saturated(self):
