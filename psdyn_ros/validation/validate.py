@@ -150,6 +150,15 @@ def main(arguments=None):
 def add_arguments(parser):
     """Add what `run` needs to an argument parser."""
     parser.add_argument('bag', nargs='+', metavar='BAG', help='folder or file, MCAP or SQLite, or a folder of bags')
+    add_conditions(parser)
+    processes = parser.add_mutually_exclusive_group()
+    processes.add_argument('--workers', type=int, metavar='N',
+                           help='bags that are validated at once (default: as many as there are processors)')
+    processes.add_argument('--scheduler', metavar='ADDRESS', help='of a Dask cluster that validates them instead')
+
+
+def add_conditions(parser):
+    """Add what `conditions` needs, and where to write to, to an argument parser."""
     parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
     parser.add_argument('--config', metavar='FILE', help='YAML file of tolerances, filter and topics')
     parser.add_argument('--hydraulics', metavar='FILE',
@@ -159,10 +168,12 @@ def add_arguments(parser):
                         help='states, efforts, pressures, commands or reference; more than once for more')
     parser.add_argument('--no-align', action='store_true',
                         help='look for no delays between topics, and take off those of the file of --config only')
-    processes = parser.add_mutually_exclusive_group()
-    processes.add_argument('--workers', type=int, metavar='N',
-                           help='bags that are validated at once (default: as many as there are processors)')
-    processes.add_argument('--scheduler', metavar='ADDRESS', help='of a Dask cluster that validates them instead')
+
+
+def conditions(options):
+    """Return the keyword arguments of `validate` that options of `add_conditions` ask for."""
+    return {'hydraulics': options.hydraulics, 'config': options.config, 'topics': _topics(options.topic),
+            'align': not options.no_align}
 
 
 def run(options):
@@ -171,8 +182,7 @@ def run(options):
     from .validation_tables import summary
 
     try:
-        keywords = {'hydraulics': options.hydraulics, 'config': options.config, 'topics': _topics(options.topic),
-                    'align': not options.no_align}
+        keywords = conditions(options)
         if len(options.bag) > 1 or options.scheduler or is_collection(options.bag[0]):
             return run_many(options, keywords)
         found = validate(options.bag[0], options.urdf, output=options.output, quiet=False, **keywords)
