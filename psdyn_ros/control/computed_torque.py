@@ -103,15 +103,18 @@ class ForceLaw(ControlLaw):
         dt = 0.0 if self._last is None else min(max(t - self._last, 0.0), LONGEST_STEP * (self.period or np.inf))
         self.load.advance(dt)
         then = t + age + self._lead
-        self.reference.samples((t, then, then), self._motion)
-        desired = self._motion[0].copy()
-        command = self._at_once(x, xd, desired, dt)
+        times = t, then, then
+        command = self._at_once(x, xd, times, dt)
         if command is None:
+            self.reference.samples(times, self._motion)
+            desired = self._motion[0].copy()
             command = self._step_by_step(x, xd, desired, dt)
+        else:
+            desired = self._motion[0].copy()
         self.desired, self._last = desired, t
         return command
 
-    def _at_once(self, x, xd, desired, dt):
+    def _at_once(self, x, xd, times, dt):
         """The commands (actuators,) by one call of compiled code; None where this law has none, or where it fails."""
         return None
 
@@ -182,15 +185,19 @@ class ForceLaw(ControlLaw):
 class ComputedTorque(ForceLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
 
-    def _at_once(self, x, xd, desired, dt):
-        measured = self._measured
+    def __init__(self, manipulator, stiffness, damping, integral=None, **options):
+        super().__init__(manipulator, stiffness, damping, integral, **options)
+        self.kernel = control.computed_torque
+
+    def _at_once(self, x, xd, times, dt):
+        measured, motion = self._measured, self._motion
         if self._general or self._space is not None or not np.shape(x) == np.shape(xd) == measured[0].shape:
             return None
         measured[0], measured[1] = x, xd
         command = np.empty(len(measured[0]))
-        self._motion[2] = self._motion[1]       # the kernel scales what it gets
-        status = control.computed_torque(
-            *self.load.records, self.axes, self._gains, self._state, self._frozen, desired, self._motion[2],
+        path = self.reference.path(times, motion) or self._no_path
+        status = self.kernel(
+            *self.load.records, self.axes, self._gains, self._state, self._frozen, *path, times[0], times[1], motion,
             self.feedforward_scale, measured, dt, self._area, self._limit, self.saturations, self._predicted, command)
         return command if status == 0 else None
 

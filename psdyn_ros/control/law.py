@@ -32,6 +32,7 @@ class ControlLaw:
 
     `reference` is what is followed; `desired` (3, dof) what it was at the last update: x, xd, xdd.
     `saturations` (actuators,) counts commands that were clipped.
+    `kernel` is the compiled function that computes its commands, None where there is not just one; to be timed.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `flow_scale`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
     """
@@ -45,11 +46,13 @@ class ControlLaw:
         self.tiers = checked_tiers(manipulator, hydraulics, tiers, self.allowed)
         self.reference = ReferenceMotion(manipulator)
         self.load = LoadModel(manipulator, hydraulics)
-        self.desired = None
+        self.desired = self.kernel = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.feedforward_scale = self.flow_scale = 1.0
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
         self._general = manipulator.machine.general
+        # in place of a path, where the samples of the reference are there already
+        self._no_path = np.empty((0, 6, manipulator.dof)), np.empty(0), np.empty((0, 5)), 0.0
         self._fill_axes()
         self._space = _JointSpace(manipulator, joints) if _checked_space(space) == JOINT else None
 

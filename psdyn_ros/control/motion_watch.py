@@ -47,7 +47,8 @@ class MotionWatch:
         # what is compiled, or read from the cache, at its first call is no work for a control cycle
         zero = np.zeros(self._lower.size)
         kernels.clamp_outward(zero.copy(), zero, self._lower, self._upper, self._margin, zero, self._most, self._within)
-        kernels.worst_share(zero, zero, self._tolerance)
+        kernels.worst_share(zero, zero, self._tolerance, law.saturations)
+        self._toggle(manipulator.initial_position)
 
     def forget(self):
         """Start anew, from rest."""
@@ -116,7 +117,7 @@ class MotionWatch:
         position, wanted = x, self._law.desired[0]
         if self._columns is not None:
             position, wanted = self.of_actuators(x), self.of_actuators(wanted)
-        self.share, i = kernels.worst_share(position, wanted, self._tolerance)
+        self.share, i, saturations = kernels.worst_share(position, wanted, self._tolerance, self._law.saturations)
         if self.share <= 1.0:
             self.off = 0
         else:
@@ -125,10 +126,9 @@ class MotionWatch:
                 self._states.report(clock, 'tracking', FAIL, f'{self._manipulator.actuators[i]} is '
                                     f'{abs(wanted[i] - position[i]):.3g} off its reference, at most '
                                     f'{self._tolerance[i]:g}')
-        self._look_at_limits(clock)
+        self._look_at_limits(clock, saturations + sum(self._gate.range_clamps))
 
-    def _look_at_limits(self, clock):
-        counted = self._law.saturations.tolist() + self._gate.range_clamps
+    def _look_at_limits(self, clock, counted):
         clipped = self._counted is not None and counted != self._counted
         self._counted = counted
         if not clipped:

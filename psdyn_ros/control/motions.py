@@ -33,6 +33,9 @@ class Hold:
         """Write samples at three times into out (3, 3, dof)."""
         out[:] = self._rest
 
+    def polynomials(self, t):
+        """None, as of all that do not follow a path."""
+
     def over(self, t):
         """Whether it is at its end at time t."""
         return True
@@ -51,6 +54,7 @@ class Path:
 
     def __init__(self, curve, joint_map, joints):
         self.curve, self.joints, self.map = curve, joints, joint_map
+        self.plain = joint_map is SAME      # its joints are the coordinates
         position = curve.sample(curve.end)[0]
         zero = np.zeros_like(position)
         self._rest = Hold(joint_map.motion(position, zero, zero)[0]).sample(curve.end)
@@ -64,8 +68,6 @@ class Path:
             q[2] = speed * speed * q[2] + rate * q[1]
             q[1] *= speed
         return self.map.motion(*q)
-
-    plain = property(lambda self: self.map is SAME, doc='Whether its joints are the coordinates.')
 
     def rows(self, segments, shares):
         """(x, xd, xdd), each (M, dof), at these shares (M,) of segments (M,) of the curve."""
@@ -122,12 +124,19 @@ class Follow:
 
     def samples(self, times, out):
         """Write samples at three times, of which the first is the earliest, into out (3, 3, dof)."""
-        path = self.path
-        if path.plain and (self.entry is None or self.path_time(times[0]) >= self._joined):
-            curve = path.curve
-            path_samples(curve.coefficients, curve.times, self.pace.rows, self._offset, *times, out)
-        else:
+        path = self.polynomials(times[0])
+        if path is None:
             sample_each(self, times, out)
+        else:
+            path_samples(*path, *times, out)
+
+    def polynomials(self, t):
+        """The first arguments of `kernels.control.path_samples` for times from t on; None where it takes more."""
+        path = self.path
+        if path.plain and (self.entry is None or self.path_time(t) >= self._joined):
+            curve = path.curve
+            return curve.coefficients, curve.times, self.pace.rows, self._offset
+        return None
 
     @property
     def end(self):
@@ -175,6 +184,8 @@ class Free:
     def samples(self, times, out):
         """Write samples at three times into out (3, 3, dof)."""
         sample_each(self, times, out)
+
+    polynomials = Hold.polynomials
 
     def over(self, t):
         """Whether it is at its end at time t."""

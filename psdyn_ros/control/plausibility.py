@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ..kernels import state_checks as kernels
-from ..kernels.quantities import joint_states
 from .measured_input import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
@@ -44,8 +43,6 @@ class StateChecks:
         self.residual = 0.0             # m, of the loops at the last state
         self.findings = []
         self._channels, self._memory = _records(manipulator, declaration)
-        self._rates = None              # [m/s, rad/s] last believed; None: there is nothing to compare with
-        self._agility = (self._channels['speed'] / RISE).tolist()
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
         self._ring_stamps = np.zeros(room, dtype=np.int64)
         self._ring = np.zeros((room, 2, manipulator.dof))
@@ -137,20 +134,11 @@ class StateChecks:
 
     def _judge(self, x, xd, stamp, desired_rate):
         """(verdict, bits, coordinate) as `judge_state`."""
-        rates = xd.tolist()
-        if self._rates is not None:
-            dt, step = 1e-9 * (stamp - self.input.stamp), VELOCITY_STEPS * self._declared.velocity_residual
-            for i, (rate, last, agility) in enumerate(zip(rates, self._rates, self._agility)):
-                if step + agility * dt < abs(rate - last) < math.inf:
-                    return kernels.JUMPED, 0, i
-        found = kernels.judge_state(self._channels, self._memory, self._ring_stamps, self._ring, x, xd, stamp,
-                                    desired_rate)
-        if found[0] == kernels.ACCEPTED:
-            self._rates = rates
-        return found
+        return kernels.judge_state(self._channels, self._memory, self._ring_stamps, self._ring, x, xd, stamp,
+                                   desired_rate)
 
     def _forget_motion(self):
-        self._memory['stamp'], self._rates = 0, None
+        self._memory['stamp'] = 0
         if self._sensors:
             self._sensors.forget()
 
@@ -188,6 +176,7 @@ class _Sensors:
         self._records = np.zeros(2 * count, kernels.SENSOR)
         self._records['module'] = np.tile(np.arange(count), 2)
         self._seen, self._values = np.zeros((2 * count, 2 * count)), np.zeros(2 * count)
+        self._closed_form = not manipulator.machine.general
         self._still = np.zeros(manipulator.dof)
         self._joint_state = np.zeros((3, len(manipulator.joints)))
 
@@ -196,10 +185,16 @@ class _Sensors:
 
     def findings(self, x, positions, stamp):
         """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
-        count, values = len(self._joints), self._values
-        values[:count] = positions
-        stuck, i, off = kernels.compare_sensors(self._records, self._seen, values, self._joint_positions(x),
-                                                self._columns, stamp, self._freeze, SENSOR_TRAVEL)
+        count, stuck = len(self._joints), kernels.UNCLOSED
+        if self._closed_form:
+            stuck, i, off = kernels.compare_with_state(
+                self._manipulator.records.mods, x, self._still, self._joint_state, self._records, self._seen,
+                self._values, positions, self._columns, stamp, self._freeze, SENSOR_TRAVEL)
+        if stuck == kernels.UNCLOSED:
+            self._values[:count] = positions
+            q = self._manipulator.joint_state(x)[1]     # raises where a loop does not close
+            stuck, i, off = kernels.compare_sensors(self._records, self._seen, self._values, q, self._columns, stamp,
+                                                    self._freeze, SENSOR_TRAVEL)
         if stuck == kernels.NON_FINITE:
             return [(NOT_FINITE, True, 'a measured joint is not finite')]
         found = []
@@ -211,14 +206,6 @@ class _Sensors:
                           'has it'))
         return found
 
-    def _joint_positions(self, x):
-        """Positions of all joints at x (dof,), finite; raises StateError where a loop does not close."""
-        if not self._manipulator.machine.general:
-            q, qd, qdd = self._joint_state
-            if joint_states(self._manipulator.records.mods, x, self._still, self._still, q, qd, qdd) == 0:
-                return q
-        return self._manipulator.joint_state(x)[1]
-
 
 def _records(manipulator, declaration):
     """(channels, memory) of the kernels."""
@@ -229,6 +216,7 @@ def _records(manipulator, declaration):
     channels['margin'] = [margins.get(name, 0.0) for name in manipulator.coordinates]
     memory = np.zeros(1, kernels.MEMORY)
     memory['jump'], memory['rise'] = p.jump_margin, RISE
+    memory['step'] = VELOCITY_STEPS * p.velocity_residual
     memory['freeze_time'], memory['freeze_speed'] = p.freeze_ns, p.freeze_speed
     memory['window'], memory['disagreement'] = round(p.velocity_window * SECOND), p.velocity_residual
     return channels, memory

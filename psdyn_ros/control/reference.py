@@ -226,6 +226,16 @@ class ReferenceMotion:
             for row, t, look in zip(out, times, (self.sample, self.ahead, self.ahead)):
                 row[:] = look(t)
 
+    def path(self, times, out):
+        """`Follow.polynomials`, for those who take the samples themselves; or None, and `samples` are in out."""
+        if self._next is None or times[-1] < self._next.start:
+            path = self._motion.polynomials(times[0])
+            if path is not None:
+                self._now = times[0]
+                return path
+        self.samples(times, out)
+        return None
+
     def moving(self, t):
         """Whether a motion is in progress or waiting at time t."""
         return self._next is not None or (self.started and not self._motion.over(t))

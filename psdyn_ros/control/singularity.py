@@ -7,12 +7,12 @@ over the largest that this takes among the closed positions tabulated when the m
 numbers 17 and 30 are about 0.06 and 0.03 on this scale; 0.15 to slow down and 0.05 to stop leave room for the braking.
 """
 
-from math import sqrt
 from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 
 from ..api.closing import Tangle
+from ..kernels import state_checks as kernels
 from ..kernels.records import LOOP
 from ..model.errors import StateError
 
@@ -46,7 +46,7 @@ class ToggleGauge:
         m = manipulator
         machine, records = m.machine, m.machine.records
         shift = 0 if not machine.general else m.loops.base + (1 if m.loops.base else 0)
-        self._triangles = []
+        triangles, self._names = [], []
         for k, module in enumerate(machine.modules):
             b = records[k]
             if b['kind'] != LOOP:
@@ -55,37 +55,30 @@ class ToggleGauge:
             numbers = tuple(float(b[name]) for name in ('x0', 'e', 'L', 'L1'))
             lower, upper = _strokes(module)
             best = _levers(np.linspace(lower, upper, SAMPLES + 1), *numbers).max()
-            self._triangles.append((row, module.name, *numbers, 1.0 / best))
+            triangles.append((row, *numbers, 1.0 / best))
+            self._names.append(module.name)
+        self._names.append('')      # of none
+        self._triangles = np.array(triangles, kernels.TRIANGLE)
         self._clusters = _Clusters(m) if machine.general and machine.clusters else None
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        smallest, name = 1.0, ''
-        for row, joint, x0, e, L, L1, scale in self._triangles:
-            rho = x[row] + x0
-            cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
-            sin2 = (1.0 - cos) * (1.0 + cos)
-            measure = 0.0                   # also of a stroke that is no number
-            if sin2 > 0.0:
-                # at rho = 0 the boom stands still however the stroke moves: the lever is endless
-                measure = L * L1 * sqrt(sin2) / abs(rho) * scale if rho != 0.0 else 1.0
-            if measure < smallest:
-                smallest, name = measure, joint
+        smallest, k = kernels.worst_transmission(self._triangles, np.array(x, dtype=float))
+        name = self._names[k]
         if self._clusters is not None:
             measure, joint = self._clusters(x)
             if measure < smallest:
                 smallest, name = measure, joint
-        return float(smallest), name
+        return smallest, name
 
     def rows(self, x):
         """((N,) measures, N names) of positions x (N, nx)."""
-        if self._clusters is not None or not self._triangles:
+        if self._clusters is not None or not self._triangles.size:
             found = [self(row) for row in x]
             return np.array([measure for measure, _ in found]), [name for _, name in found]
-        measures = np.array([_levers(x[:, row], *numbers) * scale
-                             for row, _, *numbers, scale in self._triangles])
+        measures = np.array([_levers(x[:, row], *numbers) * scale for row, *numbers, scale in self._triangles.tolist()])
         worst = measures.argmin(axis=0)
-        return np.minimum(measures[worst, range(len(x))], 1.0), [self._triangles[k][1] for k in worst]
+        return np.minimum(measures[worst, range(len(x))], 1.0), [self._names[k] for k in worst]
 
 
 def _strokes(module):

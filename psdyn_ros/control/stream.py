@@ -82,6 +82,8 @@ class Stream:
         """Write samples at three times into out (3, 3, dof)."""
         sample_each(self, times, out)
 
+    polynomials = Free.polynomials
+
     def _carried_on(self, dt):
         """What `_after` comes to as long as the point is carried on far from every limit."""
         x, v, a = self._target

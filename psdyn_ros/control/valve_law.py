@@ -48,14 +48,17 @@ class ValveLaw(ControlLaw):
         self._law['tier'] = [CODES[tier] for tier in self.tiers]
         self._law['area'] = self._area
         self._law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
-        self._limit = self._limits()
+        self._law['limit'] = self._limits()
+        self.kernel = kernels.cycle
         self._options = np.zeros(4, dtype=np.int64)
         self._options[OBSERVED] = self._stepwise = self._general or self._space is not None
         self._last = None           # time of the last update
-        self._motion = np.zeros((3, 3, n))      # reference at the time of the measurement, before, after: x, xd, xdd
-        self._measured = np.zeros((3, n))       # x, xd; the last row is room for the kernel
+        # x, xd, xdd: reference at the time of the measurement, before, after; measured, with room for the kernel
+        self._motions = np.zeros((4, 3, n))
+        self._motion, self._measured = self._motions[:3], self._motions[3]
         self._pressures = np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0]))
-        self._velocity, self._force = np.zeros((2, count)), np.zeros((3, count))
+        self._actuators = np.zeros((6, count))  # of the kernel: position, velocities, forces
+        self._position, self._velocity, self._force = self._actuators[0], self._actuators[1:3], self._actuators[3:]
         self._feedback = np.zeros(count)
         self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
         self._spread = self._spread_of_feedback()
@@ -112,10 +115,10 @@ class ValveLaw(ControlLaw):
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """As `ControlLaw.update`; `desired` is valid until the next."""
-        motion, measured, reference = self._motion, self._measured, self.reference
+        reference = self.reference
         self._take(x, xd, pressures)
         if not reference.started:
-            self.hold(measured[0])
+            self.hold(self._measured[0])
         dt = -1.0
         if self._last is not None:
             dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
@@ -123,18 +126,21 @@ class ValveLaw(ControlLaw):
                 np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
             self.load.advance(dt)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period
-        reference.samples((t, aim - half, aim + half), motion)
-        self.desired = motion[0]
+        times = t, aim - half, aim + half
         share = (age + self._act) / (age + self._act + self.lag)
-        position = measured[0]
         if self._stepwise:
-            position = self._step_by_step(dt, share)
+            path = self._no_path
+            reference.samples(times, self._motion)
+            self._step_by_step(dt, share)
+        else:
+            path = reference.path(times, self._motion) or self._no_path
+        self.desired = self._motion[0]
         command = np.empty(len(self._law))
         supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
-        status = kernels.cycle(
+        status = self.kernel(
             *self.load.records, self.axes, self.cylinders, self.supply, supply, self._law, self._options, dt,
-            self.period, share, self.feedforward_scale, motion, measured, position, self._pressures, self._velocity,
-            self._force, self._limit, self.saturations, command)
+            self.period, share, self.feedforward_scale, *path, *times, self._motions, self._actuators, self._pressures,
+            self.saturations, command)
         if status != 0:
             self._refuse(status)
         if self._pump:
@@ -170,13 +176,11 @@ class ValveLaw(ControlLaw):
         return modes_at_start(self.load.mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
 
     def _step_by_step(self, dt, share):
-        """Fill velocities and forces of the model where loops are closed by iteration, or errors are of joints.
-
-        Returns the positions (actuators,).
-        """
+        """Fill positions, velocities and forces where loops are closed by iteration, or errors are of joints."""
         motion, (x, xd, xdd) = self._motion, self._measured
         self._check_finite()
-        position, reference = self._of_actuators(x), self._of_actuators(motion[0, 0])
+        self._position[:] = position = self._of_actuators(x)
+        reference = self._of_actuators(motion[0, 0])
         if self._space is not None:
             zero = np.zeros_like(x)
             off = self._space.motion(motion[0, 0], zero)[0] - self._space.motion(x, zero)[0]
@@ -192,7 +196,6 @@ class ValveLaw(ControlLaw):
         for row in (BEFORE, AFTER):
             self._force[row] = self.load.inverse_dynamics(*motion[row])
             self._velocity[row - 1] = self.actuator_rates(motion[row, 0], motion[row, 1])
-        return position
 
     def _check_finite(self):
         if not (np.isfinite(self._measured[:2]).all() and np.isfinite(self._pressures).all()):

@@ -83,6 +83,11 @@ def path_samples(coefficients, knots, phases, offset, first, second, third, out)
     coefficients (N, 6, n), knots (N + 1,) of its polynomials in path time; phases as in `path_time`, whose path time
     plus `offset` is that of the polynomials.  At rest after the last knot.
     """
+    sample_path(coefficients, knots, phases, offset, first, second, third, out)
+
+
+@kernel
+def sample_path(coefficients, knots, phases, offset, first, second, third, out):
     last = knots.shape[0] - 1
     for row in range(3):
         path, speed, rate = path_time(phases, first if row == 0 else second if row == 1 else third)
@@ -107,23 +112,27 @@ def path_samples(coefficients, knots, phases, offset, first, second, third, out)
 
 
 @entry
-def computed_torque(mods, work, env, axes, gains, state, frozen, desired, ahead, scale, measured, dt, area, limit,
-                    saturations, predicted, u):
+def computed_torque(mods, work, env, axes, gains, state, frozen, coefficients, knots, phases, offset, first, then,
+                    motion, scale, measured, dt, area, limit, saturations, predicted, u):
     """Write the commands u (dof,): efforts over area (dof,), by inverse dynamics of what gains make of the errors.
 
     mods, work, env  of the machine without friction of its actuators; axes (dof,) with that friction
     gains     (3, dof) of an error, its rate and its integral
     state     (2, dof) integral of the error; sign of the last effort where it was clipped, else 0
     frozen    (dof,) where the integral stands still
-    desired   (3, dof) x, x', x'' of the reference at the time of the measurement
-    ahead     (3, dof) of the reference where the command acts; its rates are multiplied by scale here
+    coefficients, knots, phases, offset, first, then  of the reference, as for `path_samples`; with no knots it is in
+              `motion` already
+    motion    (3, 3, dof) x, x', x'' of the reference: at the time of the measurement (first); where the command acts
+              (then), twice, the second time with rates multiplied by scale here
     measured  (3, dof) x, x', and room for x''
     dt        s since the last sample
     limit, saturations, predicted  (dof,) largest effort; count of those clipped; the effort before that
 
     Returns 0, NON_FINITE, or 1 + the module that does not close: then state, saturations and predicted are as before.
     """
-    n, total = mods.shape[0], 0.0
+    if knots.shape[0] > 0:
+        sample_path(coefficients, knots, phases, offset, first, then, then, motion)
+    n, total, desired, ahead = mods.shape[0], 0.0, motion[0], motion[2]
     for i in range(n):
         for row in range(2):
             total += 0.0 * float(measured[row, i])

@@ -3,9 +3,12 @@
 A state that is accepted is kept in `channels` (dof,) and in a ring of the last ones; `memory` (1,) has the limits of
 the checks, and the state of the ring.  Times are ns.
 """
+import math
+
 import numpy as np
 
 from .compiler import entry
+from .quantities import joint_states
 
 CHANNEL = np.dtype([
     ('lower', 'f8'),            # m, rad
@@ -23,6 +26,7 @@ CHANNEL = np.dtype([
 MEMORY = np.dtype([
     ('jump', 'f8'),             # m, rad: how far a position may be from the one expected
     ('rise', 'f8'),             # s in which no actuator gets to its rated speed
+    ('step', 'f8'),             # m/s, rad/s that a velocity may change by at once
     ('freeze_time', 'i8'),
     ('freeze_speed', 'f8'),     # m/s, rad/s of the reference
     ('window', 'i8'),
@@ -38,8 +42,18 @@ SENSOR = np.dtype([
     ('changed', 'i8'),          # stamp of the last value that was another one; 0: none yet
 ], align=True)
 
-NON_FINITE, ACCEPTED, JUMPED = -2, 0, 1
+UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
 FROZEN, WARNED, DISAGREES, AT_STOP = 1, 2, 4, 8     # bits
+
+# A cylinder and the lever that it turns, see `control/singularity.py`.
+TRIANGLE = np.dtype([
+    ('row', 'i8'),              # of its stroke in x
+    ('x0', 'f8'),               # length of the cylinder at stroke 0 [m]
+    ('e', 'f8'),                # offset of its axis [m]
+    ('L', 'f8'),                # from pin to pin [m]
+    ('L1', 'f8'),               # lever [m]
+    ('scale', 'f8'),            # 1 / longest lever arm [1/m]
+], align=True)
 
 FASTEST = 2.0       # times its rated speed, beyond which no actuator goes
 
@@ -55,11 +69,17 @@ def judge_state(channels, memory, ring_stamps, ring, x, xd, stamp, desired_rate)
     """
     m = memory[0]
     n = channels.shape[0]
+    known = m['stamp'] != 0
+    dt = 1e-9 * float(stamp - m['stamp'])
+    if known:
+        for i in range(n):
+            c = channels[i]
+            step = abs(float(xd[i]) - c['xd'])
+            if m['step'] + c['speed'] / m['rise'] * dt < step and step < np.inf:
+                return JUMPED, 0, i
     for i in range(n):
         if 0.0 * float(x[i]) + 0.0 * float(xd[i]) != 0.0:
             return NON_FINITE, 0, i
-    known = m['stamp'] != 0
-    dt = 1e-9 * float(stamp - m['stamp'])
     if known:
         for i in range(n):
             c = channels[i]
@@ -138,6 +158,20 @@ def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
 
 
 @entry
+def compare_with_state(mods, x, still, joints, sensors, seen, values, positions, columns, stamp, freeze_time, travel):
+    """As `compare_sensors` of measured positions (m,) with the joints at x (dof,), of closed-form modules.
+
+    still (dof,) zeros; joints (3, joints) room for positions, velocities and accelerations.
+    Returns (UNCLOSED, 0, 0) where a loop does not close.
+    """
+    if joint_states(mods, x, still, still, joints[0], joints[1], joints[2]) != 0:
+        return UNCLOSED, 0, 0.0
+    for i in range(positions.shape[0]):
+        values[i] = positions[i]
+    return compare_sensors(sensors, seen, values, joints[0], columns, stamp, freeze_time, travel)
+
+
+@entry
 def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, travel):
     """Return (stuck, worst, off): what `stuck_sensor` finds, which sensor is furthest from its joint, and by how much.
 
@@ -158,16 +192,15 @@ def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, trave
 
 
 @entry
-def worst_share(x, x_ref, tolerance):
-    """Return (largest |x_ref - x| / tolerance, where), inf where it is not finite; all (n,)."""
-    worst, where = 0.0, 0
+def worst_share(x, x_ref, tolerance, counts):
+    """Return (largest |x_ref - x| / tolerance, where, sum of counts), inf where it is not finite; all (n,)."""
+    worst, where, total = 0.0, 0, 0
     for i in range(x.shape[0]):
+        total += counts[i]
         share = abs(x_ref[i] - x[i]) / tolerance[i]
-        if not share <= worst:
-            if not share < np.inf:
-                return np.inf, i
-            worst, where = share, i
-    return worst, where
+        if not share <= worst and worst < np.inf:
+            worst, where = share if share < np.inf else np.inf, i
+    return worst, where, total
 
 
 @entry
@@ -193,3 +226,24 @@ def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
                 command[i] = most_in
                 clamped += 1
     return clamped
+
+
+@entry
+def worst_transmission(triangles, x):
+    """Return (measure, triangle): the least lever arm of all over the longest that it has; (1, -1) where none is less.
+
+    x (nx,); 0 where a triangle does not close, and of a stroke that is no number.
+    """
+    least, where = 1.0, -1
+    for k in range(triangles.shape[0]):
+        b = triangles[k]
+        rho, e, L, L1 = x[b['row']] + b['x0'], b['e'], b['L'], b['L1']
+        cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
+        sin2 = (1.0 - cos) * (1.0 + cos)
+        measure = 0.0
+        if sin2 > 0.0:
+            # at rho = 0 the boom stands still however the stroke moves: the lever is endless
+            measure = L * L1 * math.sqrt(sin2) / abs(rho) * b['scale'] if rho != 0.0 else 1.0
+        if measure < least:
+            least, where = measure, k
+    return least, where

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from .compiler import entry, kernel
+from .control import sample_path
 from .entry import NON_FINITE, finite
 from .friction import sliding_friction
 from .inverse import inverse
@@ -28,6 +29,7 @@ AXIS_LAW = np.dtype([
     ('lag', 'f8'),              # s of the electronics that are told a pressure
     ('speed_out', 'f8'),        # m/s of the rod at full opening, for PID
     ('speed_in', 'f8'),
+    ('limit', 'f8'),            # largest command, in the unit of the tier
     ('frozen', 'i8'),           # 1: int e stands still
     ('inertia', 'f8'),          # m [kg]
     ('stiffness', 'f8'),        # kp [1/s^2]; kp, kd and ki are also those of an axis at force level
@@ -99,33 +101,36 @@ def observe(law, dt, position, reference, feedback):
 
 
 @entry
-def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, options, dt, spacing, share, scale, motion,
-          measured, position, pressures, velocity, force, limit, clipped, u):
+def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, options, dt, spacing, share, scale,
+          coefficients, knots, phases, offset, first, second, third, motion, actuators, pressures, clipped, u):
     """Write the commands u (actuators,), each in the unit of its tier.
 
     mods, work, env  of the machine without friction of its actuators
     axes, cylinders, supply  the records; supply_pressure  Pa gauge
     law      (actuators,) AXIS_LAW
-    options  (4,): 1 for PID; 1 where errors were observed, and `velocity` and `force` are given; of how many samples
-             the bias is the mean, as long as the reference rests; 1 where pressures are measured
+    options  (4,): 1 for PID; 1 where errors were observed, and position, velocities and forces of `actuators` are
+             given; of how many samples the bias is the mean, as long as the reference rests; 1 where pressures are
+             measured
     dt       s since the last sample, negative for the first
     spacing  s between the samples of the reference before and after the time aimed at
     share    of the way from the first sample to that time at which commands of effort act
     scale    of rate and acceleration of the reference that is fed forward
-    motion   (3, 3, dof) x, x', x'' of the reference: at the time of the measurement, before, after
-    measured (3, dof) x, x', and room for x''
-    position (actuators,) measured; the first row of `measured` where errors were not observed
+    coefficients, knots, phases, offset, first, second, third  of the reference, as for `path_samples`; with no knots
+             it is in `motion` already
+    motion   (4, 3, dof) x, x', x'': of the reference at the time of the measurement, before and after the time aimed
+             at; and measured, with room for x''
+    actuators  (6, actuators): measured position; velocity of the reference, before and after; force of the model, at
+             the measured state, then of the reference
     pressures  (cylinders, 2) measured [Pa gauge]
-    velocity (2, actuators) of the reference, before and after
-    force    (3, actuators) of the model: at the measured state; then of the reference
-    limit, clipped  (actuators,) largest commands; count of commands that were clipped
+    clipped  (actuators,) count of commands that were clipped
 
     Returns 0, NON_FINITE, or 1 + the module that does not close: then u is not to be used.
     """
+    if knots.shape[0] > 0:
+        sample_path(coefficients, knots, phases, offset, first, second, third, motion)
     total = 0.0 * float(supply_pressure) + 0.0 * float(dt)
-    for i in range(measured.shape[1]):
-        for row in range(2):
-            total += 0.0 * float(measured[row, i])
+    for i in range(motion.shape[2]):
+        total += 0.0 * float(motion[3, 0, i]) + 0.0 * float(motion[3, 1, i])
         for sample in range(3):
             for row in range(3):
                 total += 0.0 * float(motion[sample, row, i])
@@ -133,8 +138,11 @@ def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, option
         total += 0.0 * float(pressures[k, 0]) + 0.0 * float(pressures[k, 1])
     if total != 0.0:
         return NON_FINITE
+    position, velocity, force = actuators[0], actuators[1:3], actuators[3:6]
     if options[1] == 0:
+        measured = motion[3]
         for i in range(law.shape[0]):
+            position[i] = measured[0, i]
             track_error(law[i], motion[0, 0, i] - position[i], dt)
             for sample in range(1, 3):
                 velocity[sample - 1, i] = motion[sample, 1, i] = scale * motion[sample, 1, i]
@@ -142,11 +150,12 @@ def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, option
             aimed = 0.5 * (motion[1, 2, i] + motion[2, 2, i])
             measured[2, i] = (scale * (1.0 - share) * motion[0, 2, i] + share * aimed
                               + acceleration_feedback(law[i]))
-        status = inverse(mods, work, env, measured[0], measured[1], measured[2], force[0])
-        for sample in range(1, 3):
+        status = 0
+        for k in range(3):
+            # one place in the code, which is long, and has to come into the caches after a sleep
+            sample = motion[3 if k == 0 else k]
             if status == 0:
-                status = inverse(mods, work, env, motion[sample, 0], motion[sample, 1], motion[sample, 2],
-                                 force[sample])
+                status = inverse(mods, work, env, sample[0], sample[1], sample[2], force[k])
         if status != 0:
             return status
     for i in range(law.shape[0]):
@@ -166,7 +175,7 @@ def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, option
                 wish = flow_reference(a, v)
                 if a['tier'] == VALVE:
                     wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
-        u[i] = bounded(a, wish, limit[i], clipped, i)
+        u[i] = bounded(a, wish, clipped, i)
     return finite(u)
 
 
@@ -208,11 +217,11 @@ def flow_reference(a, velocity):
 
 
 @kernel
-def bounded(a, wish, bound, clipped, i):
-    """Return the command within +-bound; note the sign of what was cut off, and count it."""
+def bounded(a, wish, clipped, i):
+    """Return the command within its limit; note the sign of what was cut off, and count it."""
     a['saturated'] = 0.0
-    if abs(wish) > bound:
+    if abs(wish) > a['limit']:
         a['saturated'] = 1.0 if wish > 0.0 else -1.0
         clipped[i] += 1
-        return bound * a['saturated']
+        return a['limit'] * a['saturated']
     return wish
