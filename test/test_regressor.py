@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from machines import URDF
 
 import psdyn_ros
+from psdyn_ros.api.general_rows import actuator_states
 from psdyn_ros.model.description import IDENTITY, Inertial
-from psdyn_ros.model.errors import ActuationError, UnknownNameError
+from psdyn_ros.model.errors import ActuationError, StateError, UnknownNameError
 from psdyn_ros.model.tree import rigid_parameters
 from psdyn_ros.validation.base_parameters import base_structure
 from psdyn_ros.validation.physical_inertia import declared_body, is_physical, unknown_body
@@ -57,6 +58,39 @@ def test_rates_and_maps_of_actuators_that_are_not_the_coordinates():
     assert regressor.rates(x, xd) == pytest.approx(np.einsum('nac,nc->na', maps, xd))
     f = machine.inverse_dynamics(x, xd, xdd)
     assert np.einsum('nac,na->nc', maps, f) == pytest.approx(regressor.believed(x, xd, xdd))
+
+
+def test_rows_of_actuators_are_each_as_alone_and_open_loops_are_nan():
+    machine = loaded('excavator')
+    x, xd, xdd = states(machine, 0.02, 5)
+    x[3] += 10.0
+    positions, rates, maps = actuator_states(machine, x, xd)
+    assert np.isnan(positions[3]).all() and np.isnan(rates[3]).all() and np.isnan(maps[3]).all()
+    for k in (0, 1, 2, 4):
+        names, q, qd, _ = machine.joint_state(x[k], xd[k])
+        columns = [names.index(name) for name in machine.actuators]
+        assert positions[k] == pytest.approx(q[columns], abs=1e-12) and rates[k] == pytest.approx(qd[columns])
+        assert maps[k] == pytest.approx(machine.actuator_map(x[k]), abs=1e-12)
+    good = [0, 1, 2, 4]
+    tilted = psdyn_ros.BaseMotion(orientation=(0.1, 0.0, 0.0, 1.0))
+    for base in (None, tilted):
+        together = machine.inverse_dynamics(x[good], xd[good], xdd[good], base=base)
+        alone = [machine.inverse_dynamics(x[k], xd[k], xdd[k], base=base) for k in good]
+        assert together == pytest.approx(np.array(alone), rel=1e-12)
+    with pytest.raises(StateError):
+        machine.inverse_dynamics(x, xd, xdd)
+
+
+def test_efforts_that_no_limits_allow_are_refused_in_rows_too():
+    machine = loaded('excavator')
+    x, xd, xdd = states(machine, 0.02, 3)
+    machine.allocation.set_limits({'arm_cylinder': 1.0})
+    with pytest.raises(ActuationError, match='arm_cylinder'):
+        machine.inverse_dynamics(x, xd, xdd)
+    machine.allocation.set_limits({'boom_cylinder_left': 1e3})
+    efforts = machine.inverse_dynamics(x, xd, xdd)
+    assert (np.abs(efforts[:, machine.actuators.index('boom_cylinder_left')]) <= 1e3 * (1 + 1e-9)).all()
+    assert efforts == pytest.approx(np.array([machine.inverse_dynamics(*row) for row in zip(x, xd, xdd)]))
 
 
 def test_what_has_no_columns_is_named():

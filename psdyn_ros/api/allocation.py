@@ -98,6 +98,18 @@ class Allocation:
                          if f <= low or f >= high)
         return Allocated(efforts, A.T @ efforts - forces, status == 0, at_limit)
 
+    def share_rows(self, A, forces):
+        """Return efforts (N, actuators) for A (N, actuators, dof) and forces (N, dof); NaN where they are not met."""
+        A, forces = (np.ascontiguousarray(rows, dtype=float) for rows in (A, forces))
+        efforts, scratch = np.full(A.shape[:2], np.nan), kernels.scratch(*A.shape[1:])
+        out = np.empty(A.shape[1])
+        for k in np.flatnonzero(np.isfinite(A).all(axis=(1, 2))).tolist():
+            out[:] = 0.0
+            if kernels.allocate(A[k], self.weights, self.preload, self.lower, self.upper, forces[k], scratch,
+                                out) == 0:
+                efforts[k] = out
+        return efforts
+
     def require_full_rank(self, A, coordinates=None):
         """Raise ActuationError where the actuators of A (actuators, dof) leave a coordinate free; say why."""
         A = self._map(A)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..kernels import closure as kernels
-from ..kernels.loops import CLUSTER, DYAD, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
+from ..kernels.loops import CLUSTER, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
 from ..model.cluster import planar_records, row_records, sense_records, tied_records
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from .pose_table import pose_table
@@ -79,6 +79,11 @@ def at(loops, x):
     if status != 0:
         raise LoopClosureError(f'cluster {status // 8 - 1} does not close at its initial position')
     return loops
+
+
+def fresh(loops):
+    """Return loops with scratch of their own."""
+    return loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
 
 
 def actuator_map(loops):

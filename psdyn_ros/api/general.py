@@ -8,15 +8,15 @@ from ..kernels import general_entry as kernels
 from ..kernels.compiler import compiled
 from ..kernels.entry import NON_FINITE, SHAPE
 from ..kernels.inverse import base_reaction
-from ..kernels.loops import SCRATCH
 from ..kernels.records import WORK
 from ..model.errors import ActuationError, ShapeError
 from .allocation import Allocation
 from .arguments import vector
-from .closing import actuator_map, tie
+from .closing import actuator_map, fresh, tie
 from .environment import BaseMotion, base_rows, find_link, wrench_rows
 from .failures import general_error
 from .general_map import GeneralJointMap
+from .general_rows import shared_efforts
 from .integrator import GeneralIntegrator
 from .kinematics import pose_in_base, twist_of_link
 from .manipulator import CONTIGUOUS, Limits, Manipulator
@@ -31,11 +31,6 @@ class BaseDrive(NamedTuple):
     driven: tuple = (True,) * 6
     acceleration: tuple = (0.0,) * 6
     """Rate of the twist in base axes [m/s^2, rad/s^2]."""
-
-
-def fresh(loops):
-    """Return loops with scratch of their own."""
-    return loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
 
 
 class GeneralManipulator(Manipulator):
@@ -162,6 +157,11 @@ class GeneralManipulator(Manipulator):
                 ..., self._loops.base:]
         arrays = self._arrays(True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
+            if wrenches is None and joint_efforts is None and (base is None or not self.floating):
+                efforts = shared_efforts(self, *arrays[:2], self.generalized_forces(*arrays, base=base))
+                for row in np.flatnonzero(np.isnan(efforts).any(axis=1)).tolist():      # which says why
+                    efforts[row] = self._distributed(allocation, *(rows[row] for rows in arrays), base, None, None)
+                return efforts
             return np.array([self._distributed(allocation, *row, base, wrenches, joint_efforts)
                              for row in zip(*arrays)]).reshape(len(arrays[0]), len(self.actuators))
         return self._distributed(allocation, *arrays, base, wrenches, joint_efforts)
@@ -310,7 +310,7 @@ class GeneralManipulator(Manipulator):
         return rebuilt
 
     def _batch(self, what, arrays, base, wrenches, joint_efforts):
-        if wrenches is None and joint_efforts is None and base is None:
+        if wrenches is None and joint_efforts is None and (base is None or not self.floating):
             env, drive = self._surroundings(None, base, None)
             out = np.empty((len(arrays[0]), self.dof))
             if what == 'forward':

@@ -2,10 +2,9 @@
 import numpy as np
 
 from ..kernels.closure import OPEN, close_all
-from ..kernels.loops import SCRATCH
 from ..kernels.quantities import coordinates
 from ..model.errors import LoopError, MeasurementError, TogglePointError
-from .closing import Tangle
+from .closing import Tangle, fresh
 from .failures import measurement_error
 from .joint_map import checked_batch, checked_rows, measured_rows
 from .pose_table import pose_table
@@ -101,7 +100,7 @@ class GeneralJointMap:
     def _spread(self, q, qd, good):
         """z (2, N, modules) of positions and rates of rows that are `good`, and their residual (N,) within triangles;
         rows that fix nothing are good no more."""
-        loops = self._scratch()
+        loops = fresh(self._loops)
         work, mods, rows, tied = loops.work, self._mods, self._rows, loops.tied['module']
         z, residual = np.zeros((2, len(q), len(self._machine.modules))), np.zeros(len(q))
         one, gaps, still = np.zeros((3, z.shape[2])), np.zeros(len(self._own)), np.zeros(len(self.names))
@@ -131,10 +130,6 @@ class GeneralJointMap:
                 pairs.append((row, k))
         return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
-    def _scratch(self):
-        """Loops with scratch of their own: threads share this map."""
-        return self._loops._replace(**{name: getattr(self._loops, name).copy() for name in SCRATCH})
-
     def _measured_coordinates(self):
         """(x, xd) of the map's own loops, zeros, the rows of xd that are measured, and where in `names` they stand."""
         base = self._loops.base
@@ -149,7 +144,7 @@ class GeneralJointMap:
     def _run(self, position, velocity, acceleration, base):
         q, qd, qdd = rates = checked_rows(self.names, position, velocity, acceleration)
         machine, shift = self._machine, 1 if self._loops.base else 0
-        loops = self._scratch()
+        loops = fresh(self._loops)
         z, residual = np.zeros((3, len(machine.modules))), np.zeros(len(self._own))
         status = coordinates(self._mods, self._rows, *rates, *z, residual)
         if status != 0:

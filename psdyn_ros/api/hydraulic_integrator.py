@@ -10,8 +10,8 @@ from ..kernels.hydraulics import volumes
 from ..kernels.records import WORK
 from ..model.errors import ActuationError, NonFiniteError, ShapeError, StateError
 from .arguments import vector
+from .closing import fresh
 from .failures import general_error, state_error
-from .general import fresh
 from .integrator import checked_environment, checked_settings
 from .warm_up import HYDRAULIC, HYDRAULIC_GENERAL, Compilation
 

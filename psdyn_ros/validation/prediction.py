@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..api.general_rows import actuator_states
 from ..api.hydraulics import frictionless, hydraulic_records
 from ..model.errors import StateError
 from .filters import SavitzkyGolay, through_gaps
@@ -136,10 +137,8 @@ class Predictor:
         """(v, positions) (N, actuators)."""
         if not self._general or self.manipulator.actuators == self.manipulator.coordinates:
             return xd, x
-        names = self.manipulator.joint_state(x[0])[0]
-        columns = [names.index(name) for name in self.manipulator.actuators]
-        both = np.array([self.manipulator.joint_state(*row)[1:3] for row in zip(x, xd)])[..., columns]
-        return both[:, 1], both[:, 0]
+        positions, v, _ = actuator_states(self.manipulator, x, xd)
+        return v, positions
 
     def _regimes(self, positions, v, period):
         bounds, speed = self.bounds, np.abs(v)

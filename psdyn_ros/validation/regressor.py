@@ -8,9 +8,10 @@ dynamics of the same machine, of which one body has one unit of one parameter an
 """
 import numpy as np
 
+from ..api.general_rows import actuator_states
 from ..api.hydraulics import frictionless
 from ..kernels.records import BARREL, LINK
-from ..model.errors import ActuationError, StateError, UnknownNameError, did_you_mean
+from ..model.errors import ActuationError, UnknownNameError, did_you_mean
 
 PARAMETERS = ('m', 'mx', 'my', 'mz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
 COUNT = len(PARAMETERS)
@@ -107,22 +108,16 @@ class Regressor:
         return self._believed.generalized_forces(*(np.ascontiguousarray(rows, dtype=float) for rows in (x, xd, xdd)))
 
     def maps(self, x):
-        """Return A (N, actuators, dof), or (1, actuators, dof) where it is the identity."""
+        """Return A (N, actuators, dof), or (1, actuators, dof) where it is the identity; NaN where a loop is open."""
         if self._direct:
             return np.eye(self.manipulator.dof)[None]
-        return np.array([self.manipulator.actuator_map(row) for row in x])
+        return actuator_states(self.manipulator, x, np.zeros_like(x))[2]
 
     def rates(self, x, xd):
         """Return the rates (N, actuators) of the actuated joints; NaN where a loop does not close."""
         if self._direct:
             return np.array(xd)
-        rates = np.full((len(x), len(self.manipulator.actuators)), np.nan)
-        for row, (position, rate) in enumerate(zip(x, xd)):
-            try:
-                rates[row] = self.manipulator.actuator_map(position) @ rate
-            except StateError:
-                continue
-        return rates
+        return actuator_states(self.manipulator, x, xd)[1]
 
 
 def parameters_of(inertial):
