@@ -50,6 +50,9 @@ RUNS = {
         (*CRANE, *SIMULATED_TIME, '-p', 'effort_source:=pressures', '-p', 'pressure_source:=ports')),
     'feedforward': ((*MODEL, *SIMULATED_TIME, '-p', 'publish_terms:=true'),),
     'annotator': ((*MODEL, *SIMULATED_TIME),),
+    'validator': (
+        (*CRANE, *SIMULATED_TIME),
+        (*CRANE, *SIMULATED_TIME, '-p', 'pressure_source:=ports')),
     'rig': tuple(
         (*CRANE, *SIMULATED_TIME, '-p', f'cylinder:={ON_RIG}', '-p', f'measures:={measures}',
          '-r', f'~/valve_commands:={COMMANDS}', '-r', f'~/load_motion:=/simulator/load_motion/{ON_RIG}',
