@@ -208,6 +208,31 @@ def test_streamed_points_are_followed_and_when_they_stop_it_holds_F19():
     assert rig.state is RUN
 
 
+@pytest.mark.parametrize('level', ('effort', 'valve'))
+def test_streamed_points_faster_than_the_reduced_speed_are_followed_at_that_and_caught_up_with_F30(level):
+    rig = Rig(level, declared={'probation': 0.6}).hold()
+    start, speed = rig.plant.x.copy(), np.array([0.36, 0.05, 0.05, 0.18])      # the first and last of 0.6, 0.3
+    rates, lags, states = [], [], []
+    for k in range(2000):
+        t = k / RATE
+        away = 1.0 if t < 2.2 else max(0.0, 1.0 - 2.0 * (t - 2.2))
+        ramp = min(1.0, t) * away
+        way = (0.5 * t * t if t < 1.0 else t - 0.5 if t < 2.2 else 1.95 - 0.25 * away * away)
+        rig.core.take_point(rig.ros_now, rig.now, start + way * speed, ramp * speed)
+        rig.tick(cycle=not 600 <= k < 603)
+        rates.append(rig.output.desired[1] / rig.machine.limits.velocity)
+        lags.append(np.abs(start + way * speed - rig.output.desired[0]).max())
+        states.append(rig.state)
+    rates, lags = np.array(rates), np.array(lags)
+    degraded = np.array([state is DEGRADED for state in states])
+    assert set(states) == {RUN, DEGRADED} and 290 <= degraded.sum() <= 310
+    settled = degraded & (np.arange(2000) > 603 + 0.3 * RATE)
+    assert rates[:600].max() > 0.55 and rates[settled].max() < 0.501, 'of the rated speeds'
+    assert np.abs(np.diff(rates, axis=0)).max() < 0.01, 'no jump of a velocity'
+    assert lags[600:].max() < 0.1 and lags[-1] < 2e-3
+    assert np.abs(rig.plant.x - rig.output.desired[0]).max() < 2e-3 and rig.state is RUN
+
+
 def test_too_far_from_the_reference_is_a_stop_from_where_it_is_F20():
     rig = Rig(declared={'tracking_tolerance': np.full(4, 0.004)}).run()
     off, shares = 0, []

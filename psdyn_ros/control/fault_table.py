@@ -68,6 +68,7 @@ class Row(NamedTuple):
 DEGRADE, HOLD = Demand(State.DEGRADED), Demand(State.HOLD)
 STOP, STOP_BLIND = Demand(State.STOPPING), Demand(State.STOPPING, False)
 SAFE, SAFE_BLIND = Demand(State.SAFE), Demand(State.SAFE, False)
+# trajectories at half speed; streamed points at half of the rated speeds at most, and behind them where they are faster
 REDUCED = 'goes on at reduced speed, until it was good for the probation'
 RAMP = 'the last command is ramped to that of rest, without the measured state; then the safe output'
 BRAKED = 'the reference is slowed down from the measured state; then the safe output'

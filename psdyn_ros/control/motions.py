@@ -215,10 +215,14 @@ def bridge(start, end, before, after):
     return Curve(np.array([start, end]), ((QUINTIC @ _scaled(h, before, after)) / (h ** EXPONENTS)[:, None])[None])
 
 
-def bridge_rows(start, end, before, after):
-    """(3, LOOKS, n) positions, velocities and accelerations of the `bridge` at times equally spaced."""
+def bridge_rows(start, end, before, after, looks=None):
+    """(3, N, n) positions, velocities and accelerations of the `bridge` at times equally spaced.
+
+    looks  from `looks_at`; None: at LOOKS
+    """
     h = end - start
-    rows = (LOOK @ _scaled(h, before, after)).reshape(3, LOOKS, -1)
+    rows = (LOOK if looks is None else looks) @ _scaled(h, before, after)
+    rows = rows.reshape(3, len(rows) // 3, -1)
     rows[1] /= h
     rows[2] /= h * h
     return rows
@@ -229,12 +233,13 @@ def _scaled(h, before, after):
     return np.concatenate([before * powers, after * powers])
 
 
-def _look():
-    shares = np.linspace(0.0, 1.0, LOOKS)[:, None]
+def looks_at(count):
+    """(3 count, 6) from the scaled states at the ends of a bridge to so many samples of it."""
+    shares = np.linspace(0.0, 1.0, count)[:, None]
     rates = [np.concatenate([np.zeros(order), [np.prod(range(k, k - order, -1)) for k in range(order, 6)]])
              for order in range(3)]
     powers = [shares ** np.maximum(EXPONENTS - order, 0) * rate for order, rate in enumerate(rates)]
     return np.concatenate(powers) @ QUINTIC
 
 
-LOOK = _look()              # (3 LOOKS, 6) from the scaled states at the ends of a bridge to its samples
+LOOK = looks_at(LOOKS)

@@ -268,7 +268,8 @@ class ReferenceMotion:
         """Let the present and every later trajectory run at this speed, 0 to 1.
 
         The speed changes smoothly: by as much a second as adds at most half of the declared decelerations to the
-        accelerations of the path, and no more than their limits leave. Stops and streamed points keep to the clock.
+        accelerations of the path, and no more than their limits leave. Stops keep to the clock. Streamed points do so
+        too as long as they are no faster than this share of the rated speeds, else the reference falls behind them.
 
         t  when it begins to change, by default at the last sample
         """
@@ -284,6 +285,8 @@ class ReferenceMotion:
             self._aim(t)
         else:
             self._pace.restart(scale, t)
+            if isinstance(self._motion, Stream):
+                self._motion.slowed(scale, t)
         if self._next is not None:
             self._next.bind(self._pace, self._next.start, self._next.path.curve.start)
 
@@ -354,7 +357,7 @@ class ReferenceMotion:
         before = self.sample(now)
         streaming = isinstance(self._motion, Stream)
         point = streamed_point(self._manipulator, t, x, xd, xdd)
-        stream = Stream(point, np.array(before), now, self._motion if streaming else None, self._checks)
+        stream = Stream(point, np.array(before), now, self._motion if streaming else None, self._checks, self._speed)
         fault = stream.fault()
         if fault:
             raise TrajectoryError(f'streamed point: {fault}')

@@ -26,6 +26,7 @@ class ReferenceLimits:
     start_tolerance     m or rad of the coordinates, between where the machine is and where a trajectory starts
     sigma_stop          `toggle_measure` that a trajectory must stay above
     stream_timeout      s that a streamed point is carried on at its velocity
+    stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
     """
 
     acceleration: object = np.inf
@@ -35,12 +36,17 @@ class ReferenceLimits:
     start_tolerance: float = np.inf
     sigma_stop: float = 0.0
     stream_timeout: float = 0.1
+    stream_lag: float = 0.5
 
     @classmethod
     def declared(cls, safety):
-        """Those of a `SafetyDeclaration`."""
+        """Those of a `SafetyDeclaration`.
+
+        What a reference is behind its points is made up for at half speed within the time of a stop.
+        """
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
-                   safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream)
+                   safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
+                   0.5 * safety.stop_time)
 
 
 class ReferenceChecks:
@@ -61,12 +67,13 @@ class ReferenceChecks:
             rows = [m.actuators.index(name) for name in others]
             bounds = [np.append(of_coordinates, of_actuators[rows])
                       for of_coordinates, of_actuators in zip(bounds, m.limits)]
-        self.lower, self.upper, self._speed = (np.array(bound, dtype=float) for bound in bounds[:3])
+        self.lower, self.upper, self.speed = (np.array(bound, dtype=float) for bound in bounds[:3])
         self._acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
         self._jerk = self.of_actuators('jerk', limits.jerk, np.inf)
         self.deceleration = self.of_actuators('deceleration', limits.deceleration, np.inf)
         # of axes that slow down by themselves
         self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
+        self.gentle = np.minimum(self.braking, self._acceleration)      # accelerations that nothing forces
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self._jerk).any())
@@ -74,7 +81,7 @@ class ReferenceChecks:
         self.one_by_one = m.machine.general         # states are closed by iteration
         # without iteration nothing else says whether a loop closes
         self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.one_by_one else None
-        self._bounds = [SPEED_MARGIN * limit for limit in (self._speed, self._acceleration, self._jerk)]
+        self._bounds = [SPEED_MARGIN * limit for limit in (self.speed, self._acceleration, self._jerk)]
         self._lowest, self._highest = self.lower - POSITION_MARGIN, self.upper + POSITION_MARGIN
 
     def of_actuators(self, what, values, otherwise):
@@ -130,7 +137,7 @@ class ReferenceChecks:
             return row, (f'takes {name} to {position[row, i]:.4g}, outside of [{self.lower[i]:.4g}, '
                          f'{self.upper[i]:.4g}]')
         value = (None, velocity, acceleration, jerk)[kind][row, i]
-        limit = (None, self._speed, self._acceleration, self._jerk)[kind][i]
+        limit = (None, self.speed, self._acceleration, self._jerk)[kind][i]
         verb = ('moves', 'accelerates', 'jerks')[kind - 1]
         return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
 

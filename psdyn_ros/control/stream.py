@@ -4,13 +4,15 @@ import numpy as np
 
 from ..model.errors import PsdynError
 from .motions import Free, bridge, bridge_rows, sample_each
-from .path_time import Phase
+from .path_time import Phase, ramp
+from .slowed_stream import too_far_behind, velocity_after_points, way_to_points
 from .stop_motion import EASE, axes_curve, stopping_phases, way
 from .trajectory import LARGEST, TrajectoryError
 
 STANDSTILL = 1e-9           # m/s or rad/s
 FIRST_INTERVAL = 0.25       # of the stream timeout: in which the first point is led over to
 SHORTEST_LEAD = 0.01        # s in which the reference is led over to a point at least, so that jitter does no harm
+LOOKS = 12                  # samples of the way that is not led over to the point
 
 
 class StreamedPoint:
@@ -48,34 +50,56 @@ class Stream:
 
     before   (3, dof) reference at time `now`
     earlier  the `Stream` that this point continues, or None
+    speed    share 0 to 1 of the rated speeds that the reference may have
+
+    `behind` says whether it is not where the points are, since they were faster than it may be.
     """
 
-    def __init__(self, point, before, now, earlier, checks):
+    def __init__(self, point, before, now, earlier, checks, speed=1.0):
         self.point, self.arrival, self._checks = point, now, checks
         self._earlier = None if earlier is None else earlier.point.time         # s
-        self._before = before
-        limits = checks.limits
-        timeout = limits.stream_timeout
+        timeout = checks.limits.stream_timeout
         interval = FIRST_INTERVAL * timeout if earlier is None else now - earlier.arrival
         self._lead_time = min(max(interval, SHORTEST_LEAD), 0.5 * timeout)
+        self._until = max(point.time, now) + timeout        # it is carried on
+        self._lead_over(before, now, speed, earlier)
+
+    def slowed(self, speed, t):
+        """Let it go on with another share of the rated speeds, from time t on."""
+        self._lead_over(np.array(self.sample(t)), t, speed, self)
+
+    def _lead_over(self, before, now, speed, earlier):
+        point = self.point
         meet = point.time if point.time >= now + SHORTEST_LEAD else now + self._lead_time
-        self.start, self._meet = now, meet
-        self._target = point.carried_on(meet)
-        self._lead = bridge(now, meet, before, self._target)
-        self._carried = max(max(point.time, now) + timeout - meet, 0.0)
+        target, self._velocity = point.carried_on(meet), None
+        self.behind, self._limited = False, speed < 1.0 or (earlier is not None and earlier.behind)
+        if self._limited:
+            planned = earlier.meet if earlier is not None and earlier.behind else meet
+            found = way_to_points(point, before, now, meet, planned, self._checks, speed)
+            self.behind = found is None or found[0] > meet
+            if found is None:
+                meet, target = now, before
+                self._velocity = velocity_after_points(point, before, now, self._until - now - EASE, self._checks,
+                                                       speed)
+            else:
+                meet, target = found
+        self._before, self.start, self.meet, self._target = before, now, meet, target
+        self._lead = None if self._velocity is not None else bridge(now, meet, before, target)
+        self._carried = max(self._until - meet, 0.0)
         self._fade = min(self._lead_time, self._carried)
-        self._open = None       # whether no limit is near, so that the velocity stays for all of `_carried`
+        # whether no limit is near, so that the velocity stays for all of `_carried`; None: nobody has looked
+        self._open = None if self._velocity is None else False
         self._rest = None       # `Free` motion after the point, made where no other point comes before
 
     def sample(self, t):
         """(x, xd, xdd), each (dof,); valid until the next call."""
-        if t < self._meet:
+        if t < self.meet:
             return self._lead.sample(t)
-        if t < self._meet + self._carried and self._rest is None:
+        if t < self.meet + self._carried and self._rest is None:
             if self._open is None:
                 self._open = self._far_from_limits()
             if self._open:
-                return self._carried_on(t - self._meet)
+                return self._carried_on(t - self.meet)
         return self._after().sample(t)
 
     def samples(self, times, out):
@@ -108,7 +132,7 @@ class Stream:
 
     def over(self, t):
         """Whether it is at its end at time t."""
-        return t >= self._meet + self._carried and t >= self.end
+        return t >= self.meet + self._carried and t >= self.end
 
     def progress(self, t):
         """Of points that come one at a time there is no share."""
@@ -117,21 +141,27 @@ class Stream:
     def _after(self):
         if self._rest is None:
             phases = [self._phases(i, *axis) for i, axis in enumerate(self._target.T.tolist())]
-            self._rest = Free(axes_curve(self._meet, *self._target[:2], phases))
+            self._rest = Free(axes_curve(self.meet, *self._target[:2], phases))
         return self._rest
 
     def _phases(self, i, x, v, a):
-        """Phases of axis i from x, v, a: its acceleration fades, its velocity stays, and it comes to rest.
+        """Phases of axis i from x, v, a: its acceleration fades, or it takes up the velocity that is left to it; its
+        velocity stays, and it comes to rest.
 
         The velocity stays less long where a limit is near.
         """
         checks = self._checks
         deceleration = checks.braking[i]
         lower, upper = checks.soft_lower[i], checks.soft_upper[i]
-        fade = self._fade
-        fading = [Phase(fade, a, -a / fade)] if fade > 0.0 else []
-        begin, speed = x + way(v, fading), v + 0.5 * a * fade
-        carried = self._carried - fade
+        if self._velocity is None:
+            fade = self._fade
+            fading = [Phase(fade, a, -a / fade)] if fade > 0.0 else []
+            begin, speed = x + way(v, fading), v + 0.5 * a * fade
+        else:
+            speed, gentle = self._velocity[i], checks.gentle[i]
+            fading = ramp(v, a, speed, gentle, gentle / EASE)
+            begin, fade = x + way(v, fading), sum(phase.duration for phase in fading)
+        carried = max(self._carried - fade, 0.0)
         if abs(speed) > STANDSTILL:
             stop = way(speed, stopping_phases(0.0, speed, 0.0, deceleration, -np.inf, np.inf))
             room = ((upper if speed > 0.0 else lower) - begin - stop) / speed
@@ -154,15 +184,25 @@ class Stream:
                 i = int(gap.argmax())
                 return (f'the first one has {self._checks.names[i]} {gap[i]:.3g} away from its reference, start '
                         f'tolerance {limits.start_tolerance:.3g}')
-        faded = np.array(self._carried_on(self._fade))
-        lead = bridge_rows(self.start, self._meet, self._before, self._target)
-        motion = np.concatenate([lead, faded[:, None]], axis=1)
+        elif self._limited:
+            far = too_far_behind(point, self._before, self.start, self._checks)
+            if far:
+                return far
+        if self._velocity is None:
+            faded = np.array(self._carried_on(self._fade))
+            lead = bridge_rows(self.start, self.meet, self._before, self._target)
+            motion = np.concatenate([lead, faded[:, None]], axis=1)
+        else:       # all of it, until it would be at rest
+            times = np.linspace(self.start, self.end, LOOKS)
+            motion = np.array([np.array(self._after().sample(t)) for t in times]).swapaxes(0, 1)
         try:
             states = self._checks.columns(*motion)
         except PsdynError as error:
             return f'no way leads to it: {error}'
         found = self._checks.fault(motion[0, -1:], states, states[0, 0])
-        return self._no_stop(*faded[:2]) if found is None else f'the way to it {found[1]}'
+        if found is not None:
+            return f'the way to it {found[1]}'
+        return self._no_stop(*faded[:2]) if self._velocity is None else ''
 
     def _no_stop(self, x, speed):
         """Why there is no stop before the limits from x, speed (dof,); empty where there is one."""
