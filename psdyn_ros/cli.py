@@ -15,7 +15,7 @@ from .model.hydraulics import read_hydraulics
 from .model.locate import find_config, find_machine, machine_names
 from .nodes import record_cases
 from .papers import SECTIONS
-from .validation import identification
+from .validation import compare_bags, identification
 from .validation import validate as validation
 from .validation.witness import compare, witness_report
 
@@ -128,6 +128,11 @@ def _parser():
         'validate', help='compare a recorded bag with the model of the machine; a verdict, tables and a report')
     validation.add_arguments(validate)
     validate.set_defaults(run=validation.run)
+
+    compare_two = commands.add_parser(
+        'compare', help='compare two recorded bags: did the machine, or the model of it, get worse?')
+    compare_bags.add_arguments(compare_two)
+    compare_two.set_defaults(run=compare_bags.run)
 
     identify = commands.add_parser(
         'identify', help='estimate payload, friction and inertial parameters from a recorded bag')
