@@ -86,6 +86,11 @@ class MetricsAccumulator:
         return self._sums
 
     @property
+    def closure_sums(self):
+        """(bins, 2) rows, and sum of squares of the disagreement of redundant joints [m^2]."""
+        return self._closure[:, :2]
+
+    @property
     def seconds(self):
         """(bins,) s since the start of the bag, the middle of each bin."""
         return (np.arange(len(self._sums)) + 0.5) * self.width

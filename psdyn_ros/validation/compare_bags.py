@@ -1,0 +1,123 @@
+"""Did the machine, or its model, get worse from one recording to another?
+
+    python3 -m psdyn_ros.validation.compare_bags BAG_A BAG_B --urdf FILE [--config YAML] [--hydraulics YAML]
+        [--output DIR]
+
+Exit codes: 0 same or better, 1 worse, 2 unusable, 3 same or better as far as partial recordings say.
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..model.errors import PsdynError
+from .comparison import SAME, WORSE, compare, worst
+from .validate import Validation, add_conditions, conditions, read_model, validate
+from .verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of a machine from one recording to another.
+
+    first, second  `Validation`
+    changes        tuple of `Change`, () where a recording is unusable
+    """
+
+    first: Validation
+    second: Validation
+    changes: tuple
+
+    @property
+    def unusable(self):
+        """Why nothing can be said, '' where something can."""
+        return '; '.join(f"'{found.bag}': {'; '.join(found.verdict.reasons)}" for found in (self.first, self.second)
+                         if found.verdict.verdict == INVALID)
+
+    @property
+    def partial(self):
+        """Why a recording is only a part of what there is to compare."""
+        return tuple(f"'{found.bag}': {text}" for found in (self.first, self.second)
+                     for text in found.verdict.partial)
+
+    @property
+    def verdict(self):
+        """'same', 'worse' or 'better', INVALID where nothing can be said."""
+        return INVALID if self.unusable else worst(self.changes)
+
+    @property
+    def exit_code(self):
+        """0 same or better, 1 worse, 2 unusable, 3 same or better of partial input."""
+        if self.unusable:
+            return EXIT_CODES[INVALID]
+        if self.verdict == WORSE:
+            return EXIT_CODES[FAIL]
+        return PARTIAL_PASS if self.partial else EXIT_CODES[PASS]
+
+    @property
+    def text(self):
+        """The verdict in one sentence."""
+        if self.unusable:
+            return f'{INVALID}: {self.unusable}'
+        verdict = self.verdict
+        if verdict == SAME:
+            return 'SAME: no difference is more than chance and worth mentioning'
+        return f'{verdict.upper()}: ' + '; '.join(
+            f'{change.actuator}: {change.figure}' for change in self.changes if change.verdict == verdict)
+
+
+def compare_bags(first, second, urdf, *, hydraulics=None, config=None, initial=None, output=None, quiet=True,
+                 **options):
+    """Validate two recordings of a machine against its model, and compare what comes of them; returns a `Comparison`.
+
+    first, second  bags: before and after
+    urdf, hydraulics, config, initial, options  as `validate` takes them
+    output         folder for report.html, its pictures and comparison.json; None writes nothing
+    quiet          no progress bar
+    Raises what `validate` raises.
+    """
+    manipulator, hydraulics = read_model(urdf, hydraulics, initial)
+    found = [validate(bag, manipulator, hydraulics=hydraulics or '', config=config, quiet=quiet, **options)
+             for bag in (first, second)]
+    usable = all(one.verdict.verdict != INVALID for one in found)
+    comparison = Comparison(*found, compare(*found) if usable else ())
+    if output is not None:
+        # figures take a second to import
+        from .compare_report import write_comparison
+        write_comparison(output, comparison)
+    return comparison
+
+
+def main(arguments=None):
+    """Run from the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog='psdyn_ros.validation.compare_bags', description=__doc__.split('\n')[0])
+    add_arguments(parser)
+    return run(parser.parse_args(arguments))
+
+
+def add_arguments(parser):
+    """Add what `run` needs to an argument parser."""
+    parser.add_argument('first', metavar='BAG_A', help='recording before: folder or file, MCAP or SQLite')
+    parser.add_argument('second', metavar='BAG_B', help='recording after')
+    add_conditions(parser)
+
+
+def run(options):
+    """Compare as the options of `add_arguments` say, print a table; returns the exit code."""
+    from .compare_report import summary
+
+    try:
+        comparison = compare_bags(options.first, options.second, options.urdf, output=options.output, quiet=False,
+                                  **conditions(options))
+    except (PsdynError, OSError) as error:
+        print(f'{INVALID}: {error}', file=sys.stderr)
+        return EXIT_CODES[INVALID]
+    print(summary(comparison))
+    if options.output:
+        print(f'\nreport: {Path(options.output) / "report.html"}')
+    return comparison.exit_code
+
+
+if __name__ == '__main__':
+    sys.exit(main())
