@@ -5,6 +5,7 @@ the angles of their booms; the controller is led by the angles, which are passed
 """
 
 import argparse
+import math
 import shutil
 import sys
 import time
@@ -74,7 +75,8 @@ TTL = 0.1                           # s, of commands
 SKEW = 0.1                          # s
 OVERRUNS = 0.2                      # of the cycles of a second that may come too late
 TRIES = 5                           # of a run that the controller ends: it does when time stands still for 0.2 s
-HASTE = 25                          # periods by hand in a turn
+PATIENCE = 2.0                      # s for periods by hand
+HASTE = 50                          # periods by hand at a time
 NUDGES = 20                         # periods by hand until the nodes drive each other
 # m/s^2 that the pump can give beside the weight of the payload
 DECELERATIONS = {'lift_cylinder': 0.35, 'tilt_cylinder': 0.35}
@@ -260,7 +262,8 @@ class _Run:
     def __init__(self, case, node, wait, encoders, control, setup):
         self._case, self._node, self._wait = case, node, wait
         self._encoders, self._control, self._setup = encoders, control, setup
-        self._step, self._steps = node.create_client(Trigger, '/simulator/step'), []
+        self._step = node.create_client(Trigger, '/simulator/step')
+        self._left, self._asked = 0, -math.inf      # periods to do by hand, s when the first of them was asked for
 
     def hold(self):
         """Let the controller hold the machine; returns the stamp [ns] of the plant's time zero."""
@@ -274,6 +277,7 @@ class _Run:
             return origin
         # nobody commands the machine yet: periods are done by hand
         self._call(SetBool, '/simulator/pause', data=True)
+        wait.until(self._step.service_is_ready, REACTION, f'{case}: waiting for the simulator')
         wait.until(lambda: self._periods() and control.active, START_UP, f'{case}: starting the controller')
         wait.until(lambda: self._periods() and self._enabled(), REACTION, f'{case}: enabling')
         for _ in range(NUDGES):
@@ -328,10 +332,16 @@ class _Run:
 
     def _periods(self):
         """Let time go by: quicker once the controller is up, which believes nothing before its probation is over."""
-        if all(step.done() for step in self._steps):
-            count = HASTE if self._control.reason else 1
-            self._steps = [self._step.call_async(Trigger.Request()) for _ in range(count)]
+        now = time.monotonic()
+        if not self._left or now > self._asked + PATIENCE:      # the answer to a first request may get lost
+            self._left, self._asked = HASTE if self._control.reason else 1, now
+            self._period()
         return True
+
+    def _period(self, *_):
+        if self._left:
+            self._left -= 1
+            self._step.call_async(Trigger.Request()).add_done_callback(self._period)
 
     def _enabled(self):
         return self._call(SetBool, '/controller/enable', data=True).success
