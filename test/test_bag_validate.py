@@ -176,7 +176,7 @@ def test_the_report_needs_no_other_file(exact):
     assert page.count('data:image/png;base64') == 4
     assert {path.name for path in folder.iterdir()} == {
         'report.html', 'validation.json', 'metrics.csv', 'seconds.csv', 'spectrum.csv', 'efforts.png', 'errors.png',
-        'friction.png', 'spectrum.png'}
+        'friction.png', 'spectrum.png', 'predicted', 'plotjuggler_layout.xml'}
     for name in ('efforts.png', 'friction.png'):
         assert (folder / name).read_bytes().startswith(b'\x89PNG')
 

@@ -7,7 +7,9 @@ Exit codes: 0 pass, 1 fail, 2 unusable, 3 pass on partial input.
 """
 
 import argparse
+import math
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,11 +22,13 @@ from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
 from .bag_folders import is_collection
 from .bag_source import open_bag
+from .bags import BagError
 from .blocks import OVERLAP, ROWS, blocks
 from .channels import Channels, find_topics
 from .diagnosis import Diagnosis
 from .metrics import MetricsAccumulator, capacities
 from .multistep import SimulationError
+from .predicted_bag import FOLDER, RATE, PredictedBag
 from .prediction import Predictor
 from .quality import Quality
 from .tolerances import Settings, read_settings
@@ -75,15 +79,15 @@ class Validation:
 
 
 def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=None, initial=None, rows=ROWS, quiet=True,
-             align=True):
+             align=True, predicted_rate=RATE):
     """Hold a recording against a model; returns a `Validation`.
 
     bag         folder or file, MCAP or SQLite
     urdf        file, name of a machine of the package, or a `Manipulator`
     hydraulics  YAML file or `Hydraulics`; '' for none, None for that of the machine of the package, where it has one
     config      `Settings`, YAML file or text as `tolerances.read_settings` takes them, or None for the defaults
-    output      folder for report.html, its pictures, validation.json, metrics.csv, seconds.csv and spectrum.csv; it may
-                exist, and these files are replaced; None writes nothing
+    output      folder for report.html, its pictures, validation.json, metrics.csv, seconds.csv, spectrum.csv, the bag
+                `predicted` and plotjuggler_layout.xml; it may exist, and these files are replaced; None writes nothing
     topics      {'states', 'efforts', 'pressures', 'commands', 'reference': topic}, beside those of the config
     initial     {joint: position}, see `load`
     rows        of a block
@@ -108,14 +112,14 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
         taken = {topic: delay.taken for topic, delay in late.items() if delay.taken}
         overlap = max(OVERLAP, smooth.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
-                  bar_format='{desc}{bar} {n:.0f} %') as bar:
+                  bar_format='{desc}{bar} {n:.0f} %') as bar, _predicted(output, source, manipulator,
+                                                                         predicted_rate) as predicted:
             for block in blocks(source, channels, manipulator, hydraulics, rows=rows, overlap_s=overlap,
                                 quality=quality, delays={**settings.delays, **taken}):
                 prediction = predictor.predict(block)
                 if prediction is not None:
-                    metrics.add(prediction)
-                    simulation.add(prediction)
-                    traces.add(prediction)
+                    for taker in (metrics, simulation, traces, *predicted):
+                        taker.add(prediction)
                     diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, quality, source, settings, period=channels.period, skipped=predictor.skipped,
@@ -128,6 +132,20 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
         from .validation_report import write_outputs
         write_outputs(output, found)
     return found
+
+
+@contextmanager
+def _predicted(output, source, manipulator, rate):
+    """The `PredictedBag` in the folder of the outputs, alone in a tuple; none where there is no such folder or rate."""
+    if output is None or rate is None:
+        yield ()
+        return
+    folder = (Path(output) / FOLDER).resolve()
+    bag = Path(source.path).resolve()
+    if folder in (bag, bag.parent):
+        raise BagError(f"bag '{source.path}' would be replaced by what is predicted from it; choose another --output")
+    with PredictedBag(folder, manipulator, source.start_ns, rate) as bag:
+        yield (bag,)
 
 
 def read_model(urdf, hydraulics=None, initial=None):
@@ -151,6 +169,8 @@ def add_arguments(parser):
     """Add what `run` needs to an argument parser."""
     parser.add_argument('bag', nargs='+', metavar='BAG', help='folder or file, MCAP or SQLite, or a folder of bags')
     add_conditions(parser)
+    parser.add_argument('--predicted-rate', type=_rate, default=RATE, metavar='HZ',
+                        help=f'of the messages in the bag of predictions, in the folder of --output ({RATE:g})')
     processes = parser.add_mutually_exclusive_group()
     processes.add_argument('--workers', type=int, metavar='N',
                            help='bags that are validated at once (default: as many as there are processors)')
@@ -185,7 +205,8 @@ def run(options):
         keywords = conditions(options)
         if len(options.bag) > 1 or options.scheduler or is_collection(options.bag[0]):
             return run_many(options, keywords)
-        found = validate(options.bag[0], options.urdf, output=options.output, quiet=False, **keywords)
+        found = validate(options.bag[0], options.urdf, output=options.output, quiet=False,
+                         predicted_rate=options.predicted_rate, **keywords)
     except (PsdynError, OSError) as error:
         print(f'{INVALID}: {error}', file=sys.stderr)
         return UNUSABLE
@@ -193,6 +214,13 @@ def run(options):
     if options.output:
         print(f'\nreport: {Path(options.output) / "report.html"}')
     return found.verdict.exit_code
+
+
+def _rate(text):
+    rate = float(text)
+    if not 0.0 < rate < math.inf:
+        raise argparse.ArgumentTypeError(f'{text}: expected more than 0')
+    return rate
 
 
 def _topics(entries):

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from . import validation_tables as tables
 from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 from .metrics import EFFORT
+from .predicted_bag import LAYOUT, write_layout
 from .report import KILO, write_page
 from .validation_tables import FORCE
 
@@ -32,6 +33,7 @@ def write_outputs(folder, found):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tables.write_tables(folder, found)
+    write_layout(folder / LAYOUT, found.metrics.actuators)
     verdict = found.verdict
     page = _Page(verdict.text, '; '.join(verdict.reasons), tables.facts(found))
     return write_page(
