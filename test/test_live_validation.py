@@ -61,7 +61,7 @@ def with_pressures(effort):
     """Chamber pressures (n, cylinders, 2) that give these efforts of the cylinders."""
     cylinders = [list(crane().actuators).index(name) for name in oil().cylinders]
     area = np.array([(one.area_a, one.area_b) for one in oil().cylinders.values()])
-    b = 2e6
+    b = 1e7
     return np.stack(((effort[:, cylinders] + b * area[:, 1]) / area[:, 0], np.full((len(effort), 3), b)), axis=2)
 
 
