@@ -1,4 +1,9 @@
-"""The kernels against an independent engine, against themselves in extended precision, and against the laws."""
+"""The kernels against an independent engine, against themselves in extended precision, and against the laws.
+
+`PSDYN_MACHINES=1000 python -m pytest test/test_dynamics.py -k engine` compares as many random machines with the engine.
+"""
+
+import os
 
 import numpy as np
 import pytest
@@ -7,6 +12,9 @@ from machines import chain, hiab, loop_chain, random_state, tree
 from oracle import Oracle
 
 import psdyn_ros
+
+MACHINES = int(os.environ.get('PSDYN_MACHINES', 80))
+GROUP = 8               # of all sizes
 
 
 def error(comp, ref):
@@ -42,9 +50,9 @@ def random_wrenches(manipulator, rng):
 # Pinocchio projected by a numerical G is the less accurate side: where they differ most, at |sin q| near 0.2,
 # extended precision sides with the kernels (test_rounding_errors).  The bound here leaves room for its rarest
 # states; test_accuracy_up_to_eight_modules holds what is usual.
-@pytest.mark.parametrize('first', range(0, 240, 12))
+@pytest.mark.parametrize('first', range(0, MACHINES, GROUP))
 def test_agrees_with_independent_engine(first, rng):
-    for seed in range(first, first + 12):
+    for seed in range(first, first + GROUP):
         machine = random_machine(seed)
         manipulator, oracle = load(machine), Oracle(machine.xml, machine.gravity, machine.initial)
         x, xd, xdd, f = random_state(machine, rng)
@@ -85,7 +93,7 @@ def test_rounding_errors(rng):
 
 
 def test_joints_and_poses_agree_with_independent_engine(rng):
-    for seed in range(80):
+    for seed in range(MACHINES // 2):
         machine = random_machine(seed)
         manipulator, oracle = load(machine), Oracle(machine.xml, machine.gravity, machine.initial)
         x, xd, xdd, _ = random_state(machine, rng)
