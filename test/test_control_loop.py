@@ -210,6 +210,20 @@ def test_chores_are_done_only_where_there_is_room_for_them(clock):
     assert max(start % PERIOD for start in cycles.starts()) == 0
 
 
+def test_a_chore_can_be_hastened_but_not_beyond_what_is_agreed(clock):
+    cycles = Cycles(clock)
+    done = []
+    chore = cycles.loop.chore(lambda: done.append(clock.ns), 1.0)
+    cycles.spin(100 * PERIOD)
+    assert not done
+    chore.hasten(25 * PERIOD)
+    cycles.spin(2 * PERIOD)
+    assert len(done) == 1
+    cycles.spin(100 * PERIOD, lambda: chore.hasten(25 * PERIOD))
+    gaps = [second - first for first, second in zip(done, done[1:])]
+    assert len(gaps) in (3, 4) and min(gaps) >= 25 * PERIOD
+
+
 def test_a_chore_that_waited_too_long_is_done_and_told(clock):
     cycles = Cycles(clock)
     done = []

@@ -285,14 +285,17 @@ def test_a_second_publisher_of_commands_stops_it(managed):
 
 
 @pytest.mark.dds
-def test_a_second_publisher_of_states_is_told(managed):
+def test_a_second_publisher_of_states_stops_it_and_keeps_it_from_being_enabled(managed):
     m = managed
     m.held()
     rival = m.graph.publisher(JointState, 'joint_states')
-    m.graph.until(lambda: 'F32: 2 publishers on /managed/joint_states' in m.summary)
-    assert m.graph.report('controller: control')[0] == ERROR
+    m.graph.until(lambda: m.summary.startswith(('STOPPING', 'SAFE'))
+                  and 'F32: 2 publishers on /managed/joint_states' in m.summary)
+    m.becomes(State.SAFE)
+    refused = m.graph.call(Trigger, 'controller/reset', Trigger.Request())
+    assert not refused.success and 'F32' in refused.message
     m.graph.node.destroy_publisher(rival)
-    m.graph.until(lambda: 'F32' not in m.summary)
+    m.held()
 
 
 @pytest.mark.dds

@@ -206,6 +206,11 @@ def _another_publisher_of_commands(bench):
     yield from during(_reported(bench, 'rival_commands'))
 
 
+@injection('rival_states', after=After.LASTS)
+def _another_publisher_of_states(bench):
+    yield from during(_reported(bench, 'rival_states'))
+
+
 @contextmanager
 def _reported(bench, condition):
     """A condition that only the node can see, told before every turn."""

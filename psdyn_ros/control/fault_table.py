@@ -149,7 +149,8 @@ ROWS = (
     Row('F31', 'clock_paused', HOLD, 'simulated time stands still', 'stops and holds', 1, 0.2, probation=False),
     Row('F31', 'clock_reset', STOP_BLIND, 'simulated time went back', RAMP, event=True),
     Row('F32', 'rival_commands', STOP, 'another publisher of commands', BRAKED, 1, 1.0),
-    _told('F32', 'rival_states', 'another publisher of states', 'it is not listened to'),
+    # no message says whose it is: what was measured is not used for the stop
+    Row('F32', 'rival_states', STOP_BLIND, 'another publisher of states', RAMP, 1, 1.0),
     _told('F33', 'flood', 'more messages, or larger ones, than are read', 'they are passed over'),
     _told('F34', 'publish_slow', 'publishing takes more than half a period', 'counts as an overrun, F30'),
     _told('F35', 'memory', 'the memory of the process grows', 'is told'),

@@ -47,7 +47,7 @@ class Chore:
 
     def __init__(self, work, period, now):
         self._work, self.period = work, period
-        self.due = now + period
+        self.due, self._done = now + period, now
         self.longest = FIRST        # ns of processor time that it took at most, forgotten by and by
         self.forced = 0             # times it was done without room
 
@@ -58,7 +58,12 @@ class Chore:
         took = clock.spent() - began
         self.longest = took if forced else max(took, (self.longest + took) // 2)
         self.forced += forced
-        self.due = max(self.due + self.period, clock.now())
+        self._done = clock.now()
+        self.due = max(self.due + self.period, self._done)
+
+    def hasten(self, since):
+        """Let it be due at once, unless it was done less than so many ns ago."""
+        self.due = min(self.due, self._done + since)
 
     def put_off(self):
         """There was no room: in the long run it is tried all the same, should it have become quicker."""
@@ -89,8 +94,10 @@ class ControlLoop:
         self.chore(lambda: self.records.fold(), FOLDING)
 
     def chore(self, work, seconds):
-        """Call `work()` about every so many seconds, between cycles."""
-        self._chores.append(Chore(work, round(seconds * SECOND), self._clock.now()))
+        """Call `work()` about every so many seconds, between cycles; returns the `Chore`."""
+        chore = Chore(work, round(seconds * SECOND), self._clock.now())
+        self._chores.append(chore)
+        return chore
 
     @property
     def forced_chores(self):

@@ -45,6 +45,7 @@ from .trajectory_action import TrajectoryAction, action_modules
 from .trajectory_checks import TrajectoryChecks
 
 POLL = 1.0                  # s between two looks at who else publishes
+DOUBT = SECOND // 20        # ns, the same when what is measured contradicts itself
 FLUSH = 0.01                # s between two lines of the log
 PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
 DELIVERY = 0.05             # s that receivers have to acknowledge the last output
@@ -104,7 +105,7 @@ class Controller:
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
                 node, setup, core, p, now=self._now, rejections=self._rejections, on_state=self._on_state,
-                on_trajectory=self._read_trajectory)
+                on_trajectory=self._read_trajectory, on_doubt=self._doubt)
             modules = action_modules()
             if modules is not None:
                 self._action = TrajectoryAction(node, core, self._checks, *modules)
@@ -158,7 +159,7 @@ class Controller:
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
         loop.chore(self._tell_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
-        loop.chore(self._look_around, POLL)
+        self._looking = loop.chore(self._look_around, POLL)
         loop.chore(self._collect_garbage, POLL)
         loop.chore(self._lines.flush, FLUSH)
         loop.chore(self._check_trajectory, 0.0)
@@ -191,6 +192,10 @@ class Controller:
             self._report_if_due()
             return seconds
         return min(seconds, self._loop.turn())
+
+    def _doubt(self):
+        """A state does not go with the one before: perhaps somebody else says it."""
+        self._looking.hasten(DOUBT)
 
     def _on_state(self, began):
         if self._p.trigger == 'state':
@@ -347,8 +352,6 @@ class Controller:
     def _notes(self):
         """(level, text) of what is wrong without being a reason for the sub-state."""
         notes = []
-        if self._core is not None and self._core.states.flags['rival_states']:
-            notes.append(('error', f'F32: {self._sources.last}'))
         if self._inputs is not None and self._inputs.base_stale:
             notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
         return notes

@@ -42,11 +42,13 @@ class ControllerInputs:
     rejections  where what is refused is counted
     on_state    called with the ns at which a message with the state began to be read, once it was taken
     on_trajectory  called with the `SerializedTrajectory` that came
+    on_doubt    called when a state was refused for what it says, or when it says that
     """
 
-    def __init__(self, node, setup, core, p, *, now, rejections, on_state, on_trajectory):
+    def __init__(self, node, setup, core, p, *, now, rejections, on_state, on_trajectory,
+                 on_doubt):
         self._node, self._core, self._now, self._rejections = node, core, now, rejections
-        self._on_state, self._on_trajectory = on_state, on_trajectory
+        self._on_state, self._on_trajectory, self._on_doubt = on_state, on_trajectory, on_doubt
         self._simulated = node.get_parameter('use_sim_time').value
         self._message = JointStateBytes()
         self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
@@ -145,6 +147,7 @@ class ControllerInputs:
                                             self._reader.positions)
             if refused:
                 self._rejections.add('joint_states', refused, began)
+                self._on_doubt()
             else:
                 self._on_state(began)
 

@@ -24,6 +24,7 @@ LASTS = 2.0             # s of an attack
 STORM = 0.01            # s between two sets of parameters
 SMALL, LARGE, WRONG = 10_000.0, 50.0, 100.0     # Hz of messages of a flood
 MEBIBYTE = 2**20
+FOUND = 1.0 + 0.5       # s until a rival is found: a poll a second; discovery takes the rest
 TRIES = 5
 NAN = math.nan
 GOING_ON = {State.RUN, State.DEGRADED, State.HOLD}
@@ -197,12 +198,12 @@ def _wrong_types(bench, watch, contestant, rng):
 
 
 def _rival_states(bench, watch, contestant, rng):
-    """A second source of states, that says something else."""
+    """A second source of states, that says something else: the controller stops."""
     node, before = bench.node, _missed(bench, contestant)
+    began = time.monotonic()
     publisher = node.create_publisher(JointState, '/joint_states', 1)
-    sent, end = 0, time.monotonic() + LASTS
-    m = bench.machine
-    while time.monotonic() < end:
+    sent, reaction, m = 0, None, bench.machine
+    while reaction is None and time.monotonic() - began < 2.0 * LASTS:
         names, position, _, _ = m.joint_state(m.initial_position)
         msg = JointState(name=list(names), position=position.tolist(), velocity=np.zeros(len(names)).tolist(),
                          effort=np.zeros(len(names)).tolist())
@@ -210,10 +211,21 @@ def _rival_states(bench, watch, contestant, rng):
         publisher.publish(msg)
         sent += 1
         bench.through(0.01)
+        if contestant.state in (State.STOPPING, State.SAFE):
+            reaction = time.monotonic() - began
     node.destroy_publisher(publisher)
-    problem = 'the process ended under a rival of states' if contestant.process.poll() is not None else ''
-    return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), None, None,
+    problem = _of_rivals(reaction)
+    if contestant.process.poll() is not None:
+        problem = 'the process ended under a rival of states'
+    return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), reaction, FOUND,
                   _missed(bench, contestant) - before, problem)
+
+
+def _of_rivals(reaction):
+    """What is wrong with the seconds that a controller took to stop; None: it did not."""
+    if reaction is None:
+        return 'the controller did not stop'
+    return f'it took {reaction:.2f} s' if reaction > FOUND else ''
 
 
 def _rival_commands(bench, watch, contestant, rng):
@@ -235,10 +247,8 @@ def _rival_commands(bench, watch, contestant, rng):
     refused = bench.within(lambda: bench.safe.all(), 3.0)
     node.destroy_publisher(publisher)
     watch.paused = False
-    bound = 1.0 + 0.5        # a poll a second; discovery takes the rest
-    problem = 'the controller did not stop' if reaction is None else (
-        f'it took {reaction:.2f} s' if reaction > bound else '' if refused else 'the receiver still obeys')
-    return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(contestant), reaction, bound,
+    problem = _of_rivals(reaction) or ('' if refused else 'the receiver still obeys')
+    return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(contestant), reaction, FOUND,
                   0, problem)
 
 
