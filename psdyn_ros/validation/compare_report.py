@@ -138,7 +138,8 @@ def _forest(changes):
     grid[0].set_ylim(len(names) - 0.4, -0.6)
     for verdict in (WORSE, BETTER, SAME):
         grid[0].plot([], [], 'o' if verdict == SAME else 'D', color=COLORS[verdict], label=verdict)
-    figure.legend(*grid[0].get_legend_handles_labels(), loc='outside lower center', ncols=3, fontsize=9)
+    grid[0].fill_betweenx([], [], [], color='#dddddd', label='too small to mention')
+    figure.legend(*grid[0].get_legend_handles_labels(), loc='outside lower center', ncols=4, fontsize=9)
     return figure
 
 
@@ -163,6 +164,6 @@ def _errors(comparison, axes):
         row[0].set_ylabel(f"{name} [{'k' if factor < 1.0 else ''}{FORCE[forces[name]]}]")
     for one, which in zip(grid[0], ('first', 'second')):
         one.set_title(f'{which} recording, measured - predicted')
-    grid[0][0].legend(fontsize=9, ncols=3)
+    figure.legend(*grid[0][0].get_legend_handles_labels(), loc='outside lower center', ncols=3, fontsize=9)
     finish(grid, SINCE)
     return figure

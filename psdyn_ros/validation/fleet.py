@@ -61,7 +61,7 @@ def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, init
     bags        paths of bags, and of folders in which they are looked for, see `find_bags`
     urdf, hydraulics, config, initial  as `validate` takes them, files or names
     output      folder for index.html, its picture, summary.json and summary.csv, and one folder for each bag with what
-                `validate` writes; None writes nothing
+                `validate` writes, but for the bag of predictions; None writes nothing
     workers     processes at once, None: as many as there are processors
     scheduler   address of a Dask scheduler, whose workers see the bags under the same paths; None: processes here
     quiet       no progress bar
@@ -75,6 +75,8 @@ def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, init
     bags = find_bags(bags)
     if not bags:
         raise ModelError('no bags to validate')
+    # the bags of predictions of a fleet are as large as what was recorded
+    options = {**options, 'predicted_rate': None}
     setup, machine = _setup(urdf, hydraulics, config, initial, options, output is not None)
     reports = report_names(bags, PAGES) if output is not None else {}
     if output is not None:

@@ -4,9 +4,11 @@ Workers see the bags under the same paths, and have this package.  They, and the
 address should be one to be trusted (tls://HOST:PORT, with the certificates that Dask is configured for).
 """
 
+import asyncio
 import os
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from ..model.errors import ModelError
@@ -25,10 +27,19 @@ def run_on_cluster(bags, setup, scheduler):
     longer.
     """
     try:
-        from distributed import CancelledError, Client, TimeoutError, wait
+        from distributed import CancelledError, Client, Security, TimeoutError, wait
+        from distributed.comm import connect
     except ModuleNotFoundError as error:
         raise ModelError(f'{MISSING} ({error})') from error
+
+    async def reach():
+        # a client that does not get through is not to be had back in order to be closed
+        comm = await connect(scheduler, timeout=CONNECT, **Security().get_connection_args('client'))
+        await comm.close()
+
     try:
+        with ThreadPoolExecutor(1) as thread:       # where ours may have a loop that runs, as in a notebook
+            thread.submit(lambda: asyncio.run(reach())).result()
         client = Client(scheduler, timeout=CONNECT, set_as_default=False)
     # transports say in many ways what is no address, and others than schedulers may answer
     except Exception as error:

@@ -203,7 +203,7 @@ def run(options):
 
     try:
         keywords = conditions(options)
-        if len(options.bag) > 1 or options.scheduler or is_collection(options.bag[0]):
+        if len(options.bag) > 1 or options.scheduler is not None or is_collection(options.bag[0]):
             return run_many(options, keywords)
         found = validate(options.bag[0], options.urdf, output=options.output, quiet=False,
                          predicted_rate=options.predicted_rate, **keywords)
