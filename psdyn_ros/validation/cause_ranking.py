@@ -12,6 +12,7 @@ from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, RA
 LEAST_SHARE = 0.05          # of the residual's squares that a cause must explain
 LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
 EQUAL = 0.02                # by which a share with fewer columns may be smaller, where that may be chance
+LEAST_GAIN = 0.005         # of the residual's squares by which one cause explains more than another
 ALIKE = 0.9                 # correlation from which two causes may be taken for each other
 MOST_NEXT = 2               # causes beside the first that are looked for in what it leaves
 
@@ -81,15 +82,8 @@ class Ranking:
 
     def alone(self, candidate, certain=False):
         """Return the `Fit` of a candidate, None where it is no explanation; certain: it may be as small as it is."""
-        share = self._equations.share(candidate.columns)
-        if not (share.estimate >= LEAST_SHARE and share.low > 0.0):
-            return None
-        if candidate.kind == 'sensor_drift' and not self._better(candidate.columns[:, 1:], candidate.columns):
-            return None         # it is the offset in it that explains
-        theta, covariance = self._equations.fit(candidate.columns)
-        wording = self._word(candidate, theta, covariance)
-        return Fit(candidate, share, wording) if wording.possible and (
-            certain or self._matters(candidate.columns, theta)) else None
+        return self._fit(candidate, np.zeros((len(candidate.columns), 0), dtype=int),
+                         self._equations.share(candidate.columns), certain)
 
     def simplest(self, fits):
         """Of what explains the most, and what may as well, the `Fit` with the fewest columns; None of none."""
@@ -115,7 +109,8 @@ class Ranking:
         """
         found, taken, left = [], first.columns, [one for one in others if one is not first]
         while len(found) < MOST_NEXT:
-            fits = [fit for fit in (self._next(taken, candidate) for candidate in left) if fit is not None]
+            fits = [fit for candidate in left if (fit := self._fit(
+                candidate, taken, self._equations.of_rest(taken, candidate.columns))) is not None]
             if not fits:
                 break
             best = max(fits, key=lambda one: one.share.estimate)
@@ -124,19 +119,25 @@ class Ranking:
             left = [one for one in left if one is not best.candidate]
         return found
 
-    def _next(self, taken, candidate):
-        share = self._equations.of_rest(taken, candidate.columns)
+    def _fit(self, candidate, taken, share, certain=False):
+        """The `Fit` of a candidate whose share is known, together with columns that are taken for granted, or None."""
         if not (share.estimate >= LEAST_SHARE and share.low > 0.0):
             return None
-        theta, covariance = self._equations.fit(np.concatenate((taken, candidate.columns), axis=1))
-        size = candidate.columns.shape[1]
-        theta, covariance = theta[-size:], covariance[-size:, -size:]
+        columns = np.concatenate((taken, candidate.columns), axis=1)
+        # of a drift it may be the offset in it that explains
+        if candidate.kind == 'sensor_drift' and not self._better(np.delete(columns, taken.shape[1], axis=1), columns):
+            return None
+        theta, covariance = self._equations.fit(columns)
+        theta, covariance = theta[taken.shape[1]:], covariance[taken.shape[1]:, taken.shape[1]:]
         wording = self._word(candidate, theta, covariance)
-        return Fit(candidate, share, wording) if wording.possible and self._matters(candidate.columns, theta) else None
+        if not wording.possible or not (certain or self._matters(candidate.columns, theta)):
+            return None
+        return Fit(candidate, share, wording)
 
     def _better(self, first, second):
-        """Whether the second explains more than the first, and not by chance."""
-        return self._equations.gain(first, second).low > 0.0
+        """Whether the second explains more than the first, enough to be worth a word, and not by chance."""
+        gain = self._equations.gain(first, second)
+        return gain.low > 0.0 and gain.estimate > LEAST_GAIN
 
     def _matters(self, columns, theta):
         return bool((self._relative * self._equations.effect(columns, theta)).max() >= LEAST_EFFECT ** 2)

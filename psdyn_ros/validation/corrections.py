@@ -122,9 +122,10 @@ class Corrections:
         return np.where(self.believed, friction, unit)
 
     def _gains(self, block, prediction):
-        """(N, actuators, 2): filtered effort of port A and of port B, else the whole effort and nothing."""
+        """(N, actuators, 2): filtered effort of port A and of port B, else the whole effort, predicted, and nothing."""
         gains = np.zeros((*prediction.effort.shape, 2))
-        gains[..., 0] = prediction.effort
+        # the measured one has the noise of the residual in it
+        gains[..., 0] = prediction.effort_id
         hydraulics = self.predictor.hydraulics
         if block.pressures is None or hydraulics is None:
             return gains
@@ -151,14 +152,18 @@ def point_mass(mass, moments):
 
 
 def outermost(manipulator):
-    """Name of the moving link with the most joints between it and the base; of several the first."""
+    """Name of the moving link with the most joints between it and the base, of several the first.
+
+    One that nothing hangs on and that closes no loop comes before those of loops, whose linkage may be longer.
+    """
     description = manipulator.machine.description
     parents = {joint.child: joint.parent for joint in description.joints.values()}
+    inner = {*parents.values(), *(link for one in description.closures.values() for link in (one.parent, one.child))}
 
     def depth(link):
         return 1 + depth(parents[link]) if link in parents else 0
     moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
-    return max(moving, key=depth)
+    return max(moving, key=lambda link: (link not in inner, depth(link)))
 
 
 def measured_by(manipulator, joints):
