@@ -15,6 +15,7 @@ LEVELS = OK, WARN, ERROR            # the worse the later
 WINDOW = 10.0               # s
 WARN_SHARE = 0.8            # of a tolerance
 CREEP = 0.01                # m/s or rad/s at which friction is all there is of it at rest
+EARLY_RANGE = 0.2           # of the capacity, before a window went by: what an actuator did so far tells little
 MOST_RANGE = 2.0            # times the capacity: from pushing to pulling
 FEW_RESAMPLES = 99
 # sums of a hop, for each actuator; e = measured - predicted, of standing actuators beyond their friction
@@ -63,7 +64,8 @@ class RunningMetrics:
     window     s
     warn       share of a tolerance from which on there is a warning
 
-    A standing actuator may be held by its friction, either way: only what is beyond that is judged.
+    A standing actuator may be held by its friction, either way: only what is beyond that is judged.  In the first
+    window errors are judged by at least a fifth of what the actuator can do.
     """
 
     def __init__(self, predictor, settings, window=WINDOW, warn=WARN_SHARE):
@@ -73,6 +75,7 @@ class RunningMetrics:
         self._still, self._standing = friction_at_rest(predictor), predictor.bounds.static
         self._hops = deque()        # (begin, end [s], sums, extremes, closure (rows, sum of squares))
         self._low, self._high = np.full(len(self.actuators), np.inf), np.full(len(self.actuators), -np.inf)
+        self._seen = np.zeros(len(self.actuators))      # s since the beginning at which efforts were known
         self.period = math.nan
 
     def add(self, prediction):
@@ -92,6 +95,7 @@ class RunningMetrics:
         extremes[:, LOW] *= -1.0
         self._low = np.minimum(self._low, extremes[:, LOW])
         self._high = np.maximum(self._high, extremes[:, HIGH])
+        self._seen += known.sum(axis=0) * prediction.period
         residual = prediction.residual[core]
         residual = residual[np.isfinite(residual)]
         self.period = prediction.period
@@ -173,7 +177,8 @@ class RunningMetrics:
             text = 'not judged: its effort is not known' + (' any more' if math.isfinite(scale) else '')
             return ActuatorFigures(name, WARN if math.isfinite(scale) else OK, text, 0.0, *(math.nan,) * 6, ())
         rms, bias = math.sqrt(total[E2] / count), total[E] / count
-        checks, delay = self._checks(name, axis, sums, extremes, total, scale)
+        early = EARLY_RANGE * self._capacity[axis] if self._seen[axis] < self._window else 0.0
+        checks, delay = self._checks(name, axis, sums, extremes, total, float(np.fmax(scale, early)))
         enough = min(self._settings.machine.seconds, 0.5 * self._window)
         if seconds < enough * (1.0 - 1e-9):
             level, text = WARN, f'not judged yet: {seconds:.2g} of {enough:.2g} s'
