@@ -10,19 +10,21 @@ PAUSE = 0.4                 # s between two moves at most
 LEAST = 0.8                 # s, of the last move
 
 
-def random_moves(manipulator, ranges, speeds, duration, seed):
-    """`Waypoints` from the initial position, each coordinate by itself, from rest to rest on quintics, to rest.
+def random_moves(manipulator, ranges, speeds, duration, seed, start=None):
+    """`Waypoints` that lead each coordinate by itself, from rest to rest on quintics.
 
     ranges  {coordinate: (lowest, highest)} m or rad, of all coordinates
     speeds  {coordinate: (slowest, fastest)} m/s or rad/s, of the peaks of its moves
     seed    the same one, the same motion
+    start   (dof,) where it begins; None: at the initial position
     """
     rng = np.random.default_rng(seed)
-    moves = [_moves(start, ranges[name], speeds[name], duration, rng)
-             for name, start in zip(manipulator.coordinates, manipulator.initial_position)]
+    start = manipulator.initial_position if start is None else np.asarray(start, dtype=float)
+    moves = [_moves(position, ranges[name], speeds[name], duration, rng)
+             for name, position in zip(manipulator.coordinates, start)]
     times = np.unique(np.concatenate([[0.0, duration], *[one[:2] for axis in moves for one in axis]]))
     values = np.zeros((3, times.size, manipulator.dof))
-    values[0] = manipulator.initial_position
+    values[0] = start
     for column, axis in enumerate(moves):
         for leave, arrive, travel in axis:
             values[:, :, column] += rest_to_rest((times - leave) / (arrive - leave), travel, arrive - leave)
