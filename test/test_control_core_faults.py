@@ -158,7 +158,7 @@ def test_deactivation_at_rest_or_safe_gives_the_safe_output_three_times_F17():
 
 @pytest.mark.parametrize('break_it', [
     lambda rig: setattr(rig.law, 'update', lambda *_: 1 / 0),
-    lambda rig: setattr(rig.law.reference, 'at_rest', None) or setattr(rig.law.reference, 'samples', None),
+    lambda rig: setattr(rig.law.reference, 'at_rest', None) or setattr(rig.law.reference, 'path', None),
     lambda rig: setattr(rig.core.inputs, 'watch', None),
     lambda rig: setattr(rig.core.drive, 'adjust', lambda *_: [][0]),
     lambda rig: rig.core.fail(rig.now, 'a callback broke')], ids=['law', 'reference', 'inputs', 'drive', 'told'])

@@ -272,6 +272,77 @@ def test_room_before_the_next_cycle(clock):
     assert cycles.loop.has_room(1_600_000) and not cycles.loop.has_room(1_800_000)
 
 
+class Rehearsals:
+    """So many ns each; the ns from the beginning and from the end of each to the next cycle."""
+
+    def __init__(self, clock, took, trigger):
+        self.clock, self.took, self.began = clock, took, []
+        self.cycles = Cycles(clock, trigger=trigger, rehearse=self)
+        self.loop = self.cycles.loop
+
+    def __call__(self):
+        self.began.append(self.clock.ns)
+        self.clock.ns += self.took
+
+    def ahead(self):
+        """Of each rehearsal, ns to the cycle that it was for."""
+        return [min(now - began for now, _ in self.cycles.done if now > began) for began in self.began]
+
+
+def test_a_rehearsal_ends_just_before_each_deadline(clock):
+    rehearsals = Rehearsals(clock, 90_000, 'timer')
+    cycles = rehearsals.cycles
+    cycles.spin(100 * PERIOD)
+    ahead = rehearsals.ahead()
+    assert len(ahead) == rehearsals.loop.rehearsals >= 98 and set(ahead) == {200_000}
+    assert {start % PERIOD for start in cycles.starts()} == {0}
+    assert len(rehearsals.began) <= len(cycles.done)        # no more than one for each
+
+
+def test_a_rehearsal_that_takes_too_long_is_left_out_and_tried_again(clock):
+    rehearsals = Rehearsals(clock, 500_000, 'timer')
+    cycles = rehearsals.cycles
+    cycles.spin(1000 * PERIOD)
+    late = [start % PERIOD for start in cycles.starts() if start % PERIOD]
+    assert late == [300_000] and len(rehearsals.began) == 1 and cycles.loop.records.missed == 0
+    rehearsals.took = 50_000
+    cycles.spin(4000 * PERIOD)
+    assert len(rehearsals.began) >= 200 and cycles.starts()[-1] % PERIOD == 0
+
+
+def test_a_rehearsal_is_over_before_the_request_that_is_expected(clock):
+    rehearsals = Rehearsals(clock, 90_000, 'state')
+    cycles, loop = rehearsals.cycles, rehearsals.loop
+    due = clock.ns + PERIOD
+
+    def states():
+        nonlocal due
+        if clock.ns >= due:
+            loop.request(due)
+            due += PERIOD
+
+    for _ in range(500):
+        wait = round(loop.turn() * 1e9)
+        clock.ns = min(clock.ns + max(wait, 1), max(due, clock.ns + 1))
+        states()
+    ahead = rehearsals.ahead()
+    assert len(cycles.done) >= 100 and len(ahead) >= len(cycles.done) - 5
+    assert all(190_000 <= one <= 450_000 for one in ahead)
+    assert {now % PERIOD for now, _ in cycles.done} == {due % PERIOD}       # none was kept waiting
+
+
+def test_after_a_pause_nothing_is_rehearsed_until_there_was_a_cycle(clock):
+    rehearsals = Rehearsals(clock, 90_000, 'state')
+    loop = rehearsals.loop
+    loop.turn()
+    loop.request(clock.ns)
+    loop.turn()
+    loop.restart()
+    clock.ns += PERIOD
+    loop.turn()
+    assert rehearsals.began == []
+
+
 def test_the_steady_clock_sleeps_until_its_deadline():
     deadline = SteadyClock.now() + 3_000_000
     SteadyClock.sleep_until(deadline)

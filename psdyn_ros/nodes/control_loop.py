@@ -9,6 +9,9 @@ and waits for the next one no longer than the seconds that it returns:
 
 so that at most one callback stands between a deadline and its cycle. Everything that is not control (diagnostics,
 statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than it may take.
+
+After a sleep the processor knows nothing of a cycle any more, and takes twice as long. A rehearsal just before the next
+cycle, of the same code on other data, reminds it.
 """
 
 import time
@@ -18,6 +21,8 @@ from .cycle_records import UNKNOWN, CycleRecords
 
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
+REHEARSAL = 0.2                 # of the period at most, before a deadline or an expected request: for a rehearsal
+EARLY = 100_000                 # ns before an expected request, at which a rehearsal should be over
 SILENCE = 1.5                   # periods after which a cycle comes without a request
 CALLBACKS = 64                  # between two cycles
 PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
@@ -78,12 +83,17 @@ class ControlLoop:
              as a callback has called `request`, but half a period after the last one at the earliest, and without a
              request after 1.5 periods
     callbacks  at most, between two cycles: a flood of messages finds the loop on time
+    rehearse   called before cycles where there is room for it; None: nothing is
     """
 
-    def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock):
+    def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock, rehearse=None):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer = trigger == 'timer'
-        self._reserve = min(round(RESERVE * period), LONGEST_RESERVE) if self._timer else 0
+        share = RESERVE if rehearse is None else REHEARSAL
+        self._reserve = min(round(share * period), LONGEST_RESERVE) if self._timer else 0
+        self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
+        self._rehearsal = FIRST     # ns of processor time that one takes, more rather than less
+        self.rehearsals = 0
         self.records = CycleRecords(period)
         self._chores = []
         self._due = self._last = self._requested = self._answered = None
@@ -128,6 +138,7 @@ class ControlLoop:
     def restart(self):
         """Begin anew at the next turn: after a pause nothing was missed."""
         self._due = self._last = self._requested = self._answered = None
+        self._rehearsed = True
 
     def turn(self):
         """Do what is due; the seconds that may be waited for a callback."""
@@ -148,6 +159,7 @@ class ControlLoop:
                 self._run(now, UNKNOWN, 0)
         elif now >= self._due - self._reserve or crowded:
             self.crowded += crowded
+            self._remind(self._due)
             clock.sleep_until(self._due)
             now = clock.now()
             lateness = max(now - self._due, 0)
@@ -155,7 +167,31 @@ class ControlLoop:
             self._due += missed * self.period
             self._run(now, lateness, missed)
         self._do_chores()
-        return max(self._due - self._reserve - clock.now(), 0) / SECOND
+        until = self._due - self._reserve
+        if not (self._timer or self._rehearsed):
+            # the next request, if they come as they did
+            expected = self._last + self.period
+            begin = expected - EARLY - self._rehearsal
+            if clock.now() >= begin:
+                self._remind(expected)
+            else:
+                until = min(until, begin)
+        return max(until - clock.now(), 0) / SECOND
+
+    def _remind(self, deadline):
+        """Rehearse, where that is over before the deadline; once for each cycle."""
+        if self._rehearsed:
+            return
+        self._rehearsed = True
+        if self._clock.now() + self._rehearsal > deadline:
+            self._rehearsal -= self._rehearsal >> 12    # in the long run it is tried again
+            return
+        began = self._clock.spent()
+        self._rehearse()
+        self.rehearsals += 1
+        more = self._clock.spent() - began - self._rehearsal
+        late = self._clock.now() > deadline
+        self._rehearsal += more // 16 if more < 0 else more if late else more // 4
 
     def _answer(self, began):
         answered, self._requested, self._answered = self._answered, None, began
@@ -163,7 +199,7 @@ class ControlLoop:
         self._run(began, UNKNOWN, max(missed, 0))
 
     def _run(self, began, lateness, missed):
-        self._served = 0
+        self._served, self._rehearsed = 0, self._rehearse is None
         self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
         self._out = None
         dt = self.period if self._last is None else began - self._last

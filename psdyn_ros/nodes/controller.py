@@ -64,6 +64,7 @@ class Controller:
         self._diagnostics = ControllerDiagnostics(node)
         self._now = None                # function that gives ns on the clock of the stamps
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._rehearsal = None          # a control cycle of another core
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
         self._failing = False           # it ends because of an exception: what is no command must not keep it from that
@@ -99,7 +100,8 @@ class Controller:
             setup = self._setup = controller_setup.build(node, p)
             law = setup.make_law(1.0 / p.rate)
             self._gains = Gains(node, law, p.bandwidth)
-            pacing.require_rate(p.rate, controller_setup.Rehearsal(setup, p), 'one control cycle')
+            self._rehearsal = controller_setup.Rehearsal(setup, p)
+            pacing.require_rate(p.rate, self._rehearsal, 'one control cycle')
             core = self._core = setup.make_core(p, law, node.get_parameter('use_sim_time').value, self._lines)
             self._outputs = ControllerOutputs(node, setup.machine, setup.declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
@@ -156,7 +158,8 @@ class Controller:
 
     def _restart_loop(self):
         p = self._p
-        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
+        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger,
+                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse)
         loop.chore(self._tell_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
@@ -176,6 +179,7 @@ class Controller:
         parameters.undeclare(node, 'output.')
         self._services, self._action = [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._rehearsal = None
 
     # control
 
@@ -200,6 +204,12 @@ class Controller:
     def _on_state(self, began):
         if self._p.trigger == 'state':
             self._loop.request(began)
+
+    def _rehearse(self):
+        """Before a cycle: the same code on other data, so that the processor has it at hand."""
+        if self._core.states.enabled:
+            self._inputs.rehearse()
+            self._rehearsal()
 
     def _cycle(self, now, dt):
         inputs = self._inputs

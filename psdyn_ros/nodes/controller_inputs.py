@@ -53,6 +53,7 @@ class ControllerInputs:
         self._message = JointStateBytes()
         self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
         self._joints = ()           # of the last state
+        self._last = None           # its message, serialized
         self._points = PointReader(setup.machine)
         # text of the last one heard on the topic, or used
         self._heard = setup.description if setup.description.lstrip().startswith('<') else None
@@ -117,6 +118,12 @@ class ControllerInputs:
 
     # measured
 
+    def rehearse(self):
+        """Read the last state once more, without taking it."""
+        if self._last is not None:
+            self._message.read(self._last)
+            self._reader.read(self._message)
+
     def _state(self, serialized):
         began, message = time.monotonic_ns(), self._message
         if len(serialized) > LARGEST:
@@ -142,6 +149,7 @@ class ControllerInputs:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
                 self._core.inputs.checks.measure(self._joints)
+            self._last = serialized
             now, ros_now = both_clocks(self.ros_now)
             refused = self._core.take_state(message.stamp, ros_now, now, x, xd, self._reader.residual,
                                             self._reader.positions)

@@ -17,6 +17,7 @@ from .parameters import ParameterError
 from .robot_description import find_description, load_machine
 
 REHEARSED = 40          # control cycles that are done before one is timed
+ENDLESS = 1e6           # s of the motion that they follow
 
 
 class Setup(NamedTuple):
@@ -99,7 +100,7 @@ class Rehearsal:
         self._core.activate(self._now, self._now)
         self()
         self._core.enable(self._now)
-        candidate = self._core.consider(Waypoints(m.coordinates, [60.0], [self._x]))
+        candidate = self._core.consider(Waypoints(m.coordinates, [ENDLESS], [self._x]))
         while not candidate.advance(1.0):
             pass
         self._core.accept(candidate, self._now)

@@ -127,7 +127,7 @@ class CycleRecords:
         age          of its input when its output was published
         publishing   time within the calls that publish
         computation  time from the input to the output, messages aside
-        mathematics  of it, time within the control law and the output gate
+        mathematics  of it, time within the compiled function of the control law and within the output gate
         total        from its beginning to its end, where that is later than its command
         """
         self.cycles += 1

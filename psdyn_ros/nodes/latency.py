@@ -39,7 +39,7 @@ TIMER, STATE = TRIGGERS = 'timer', 'state'
 SLICE = 2.0             # s of a turn
 WARM_UP = 0.3           # s of it before, that do not count
 START_UP = 300.0        # s for processes to answer; a first run compiles
-PATIENCE = 10.0         # s for a service to answer
+PATIENCE = 60.0         # s for a service to answer, of a process that still configures itself
 WAIT = 0.02             # s that nothing may come while no loop is served
 DURATION = 60.0         # s of the motion to where the machine is
 TRY_AGAIN = 0.1         # s between two looks at whether the controller follows

@@ -146,6 +146,7 @@ class OnDemand:
             self._begin()
         else:
             response.message = json.dumps({**loop.records.as_dict(), 'forced_chores': loop.forced_chores,
+                                           'rehearsals': loop.rehearsals,
                                            'measures': [measure._asdict() for measure in self._work.measures]})
         response.success = True
         return response
@@ -154,7 +155,10 @@ class OnDemand:
         core = getattr(self._work, 'core', None)
         if core is not None and core is not self._timed:
             self._timed = core
-            core.law.update = self._timing(core.law.update)
+            if core.law.kernel is None:
+                core.law.update = self._timing(core.law.update)
+            else:
+                core.law.kernel = self._timing(core.law.kernel)
             core.gate.pass_ = self._timing(core.gate.pass_)
 
     def _timing(self, function):
