@@ -9,6 +9,7 @@ import numpy as np
 from .bootstrap import FEWEST, bootstrap, mean
 
 BLOCK = 5.0                 # s that are drawn together, and that are held out together
+SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
 FOLDS = 5
 RESAMPLES = 299
 RIDGE = 1e-9                # of the squares of each column, for what cannot be told from each other
@@ -27,6 +28,7 @@ class Equations:
         self._products = np.pad(products * weights[:, None, None], ((0, 0), (0, 0), (0, 1), (0, 1)))
         bins = len(products)
         self.block = max(min(round(BLOCK / width), bins // FEWEST), 1)
+        self._short = max(min(round(SHORT / width), self.block), 1)
         self._fold = np.arange(bins) // self.block % FOLDS
 
     def chosen(self, columns):
@@ -62,20 +64,17 @@ class Equations:
         return out
 
     def fit(self, columns):
-        """(theta (n,), covariance (n, n)) of columns (actuators, n), by sums of blocks of bins.
+        """(theta (n,), covariance (n, n)) of columns (actuators, n), by leaving out one block of bins after the other.
 
-        What is left of the residual is alike for a while, so its errors are those between blocks (Liang and Zeger,
-        Biometrika 73 (1986) 13), not between rows.
+        What is left of the residual is alike for a while, so its errors are those between blocks, not between rows;
+        few blocks are not taken for more than they are (jackknife: Cameron and Miller, J. Hum. Resour. 50 (2015) 317).
         """
         products = self.chosen(columns)
-        theta = solve(products.sum(axis=0))
-        edges = np.arange(0, len(products), self.block)
-        blocks = np.add.reduceat(products, edges, axis=0)
-        scores = blocks[:, 1:, 0] - blocks[:, 1:, 1:] @ theta
-        inverse = np.linalg.pinv(products.sum(axis=0)[1:, 1:], rcond=RIDGE, hermitian=True)
-        count = len(blocks)
-        more = count / (count - 1.0) if count > 1 else np.nan
-        return theta, more * inverse @ (scores.T @ scores) @ inverse
+        total = products.sum(axis=0)
+        blocks = np.add.reduceat(products, np.arange(0, len(products), self._short), axis=0)
+        theta = solve(total)
+        others = solve(total - blocks) - theta
+        return theta, (len(blocks) - 1.0) / len(blocks) * others.T @ others
 
     def likeness(self, first, second):
         """How alike what two sets of columns say of the residual is, -1 to 1: a correlation."""

@@ -34,7 +34,8 @@ class Cause:
               'encoder_offset'
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
-              to; between low and high with 95 % confidence
+              to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
+              frozen encoder on which no effort depends, the share of the disagreement of redundant joints
     estimate  of how much is wrong, in `unit` (SI), and its standard error; NaN where there is none
     text      in words, with numbers
     """
@@ -223,13 +224,15 @@ class Diagnosis:
             if not spans or not within.any() or within.all():
                 continue
             # a joint that is redundant is seen where it disagrees, and not in the efforts
-            share, residual = max((_excess(sums, within), text) for sums, text in (
-                (squares, 'the residual'), (self._closure[used], 'the disagreement of redundant joints')))
-            if share.estimate >= LEAST_SHARE and share.low > 0.0:
+            shares = [(share, of) for sums, of in ((squares, 'the residual'),
+                                                   (self._closure[used], 'the disagreement of redundant joints'))
+                      if (share := _excess(sums, within)).estimate >= LEAST_SHARE and share.low > 0.0]
+            if shares:
                 seconds = sum(span.end - span.start for span in spans)
-                found.append(Cause('frozen_encoder', joint, *share, seconds, math.nan, 's',
+                explained = ' and '.join(f'{_percent(share)} of {of}' for share, of in shares)
+                found.append(Cause('frozen_encoder', joint, *shares[0][0], seconds, math.nan, 's',
                                    f"an encoder of '{joint}' that is frozen for {seconds:.3g} s would explain "
-                                   f'{_percent(share)} of {residual}'))
+                                   f'{explained}'))
         return sorted(found, key=lambda cause: -cause.share)
 
 
