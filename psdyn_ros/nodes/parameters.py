@@ -190,7 +190,7 @@ VALIDATOR = MACHINE + (
     Parameter('hydraulics', '', 'YAML file of the cylinders, for efforts from pressures and their friction; empty: '
               'friction is that of the URDF'),
     Parameter('effort_source', 'auto', 'efforts of cylinders: those of joint_states, or the force of their pressures; '
-              'auto: of the pressures where there are hydraulics', choices=('auto', 'message', 'pressures')),
+              'auto: of the pressures, where there are hydraulics', choices=('auto', 'message', 'pressures')),
     Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
               choices=('telemetry', 'ports')),
     Parameter('pressure_topic', '', 'topic of the telemetry, or what comes before /CYLINDER/a and /CYLINDER/b; empty: '

@@ -52,8 +52,11 @@ class ValidatorNode:
         machine = load_machine(node, p)
         hydraulics = read_hydraulics(p.hydraulics, machine.actuators) if p.hydraulics else None
         settings = read_settings(p.config or None, machine.actuators)
+        if p.effort_source == 'pressures' and hydraulics is None:
+            raise ParameterError("parameter effort_source: 'pressures' needs the parameter hydraulics")
+        self._by_pressures = hydraulics is not None and p.effort_source != 'message'
         self._live = LiveValidator(machine, hydraulics, settings, period=p.period or None, hop=p.hop, window=p.window,
-                                   warn=p.warn_share, contact_link=p.contact_link)
+                                   warn=p.warn_share, contact_link=p.contact_link, by_pressures=self._by_pressures)
         self._now = pacing.clock_of(node)
         self._rejections = Rejections(node.get_logger().warning)
         self._states = JointStateBytes()
@@ -82,9 +85,7 @@ class ValidatorNode:
         states = node.create_subscription(JointState, 'joint_states', self._on_state, MEASURED,
                                           qos_overriding_options=overrides, raw=True).topic_name
         pressures = ''
-        if p.effort_source == 'pressures' and hydraulics is None:
-            raise ParameterError("parameter effort_source: 'pressures' needs the parameter hydraulics")
-        if hydraulics is not None and p.effort_source != 'message':
+        if self._by_pressures:
             PressureInputs(node, tuple(hydraulics.cylinders), p.pressure_source, p.pressure_topic,
                            take=self._on_pressures, reject=self._reject('pressures'), qos=MEASURED)
             pressures = node.resolve_topic_name(p.pressure_topic or TOPICS[p.pressure_source])

@@ -65,6 +65,7 @@ class LiveValidator:
     hop           s of a piece
     window, warn  of `RunningMetrics`
     contact_link  on which a force from outside is estimated; '': the outermost
+    by_pressures  whether efforts of cylinders are those of pressures only; else those of states until pressures come
 
     joints    names of those that are measured, () before the first state
     metrics   `RunningMetrics`, None before the first instants
@@ -76,7 +77,7 @@ class LiveValidator:
     """
 
     def __init__(self, manipulator, hydraulics=None, settings=None, *, period=None, hop=HOP, window=WINDOW,
-                 warn=WARN_SHARE, contact_link=''):
+                 warn=WARN_SHARE, contact_link='', by_pressures=False):
         if manipulator.floating:
             raise ModelError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
         self.manipulator, self.hydraulics = manipulator, hydraulics
@@ -87,6 +88,9 @@ class LiveValidator:
         self._predictor = Predictor(manipulator, hydraulics)
         self._period, self._hop, self._options = period, round(hop * SECOND), {'window': window, 'warn': warn}
         self._cylinders = len(hydraulics.cylinders) if hydraulics else 0
+        # actuators whose efforts in messages count
+        self._by_message = [name for name in manipulator.actuators
+                            if not (by_pressures and hydraulics and name in hydraulics.cylinders)]
         self._state_clock, self._pressure_clock = StreamClock(), StreamClock()
         self.joints, self.restarts, self.latest = (), 0, 0
         self._places, self._last_names = {}, (None, None)
@@ -183,7 +187,7 @@ class LiveValidator:
             self._choose(names)
         elif lacking:
             raise MeasurementError(f"it lacks '{lacking[0]}', which was measured before{self._strangers(names)}")
-        rows = [row for row, name in enumerate(machine.actuators) if name in names]
+        rows = [row for row, name in enumerate(machine.actuators) if name in self._by_message and name in names]
         return (np.array([names.index(name) for name in self.joints], dtype=np.intp),
                 (np.array(rows, dtype=np.intp),
                  np.array([names.index(machine.actuators[row]) for row in rows], dtype=np.intp)))

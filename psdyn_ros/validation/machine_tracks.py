@@ -28,6 +28,7 @@ class MachineTracks:
         self.cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
         self.positions, self.pressures = [], []
         self.effort = self.command = None
+        self._by_pressure = set()       # cylinders whose pressures were measured
         self._areas = [(one.area_a, one.area_b) for one in hydraulics.cylinders.values()] if hydraulics else []
         self._patience, self._cursor = patience, None
 
@@ -92,7 +93,8 @@ class MachineTracks:
             for k, (name, (area_a, area_b)) in enumerate(zip(self.cylinders, self._areas)):
                 force = area_a * pressures[:, k, 0] - area_b * pressures[:, k, 1]
                 # a cylinder whose pressures nobody records is measured otherwise, or not at all
-                if np.isfinite(force).any():
+                if name in self._by_pressure or np.isfinite(force).any():
+                    self._by_pressure.add(name)
                     effort[:, self.actuators.index(name)] = force
         command = None if self.command is None else self.command.sample(instants)
         return {'positions': positions, 'velocities': velocities, 'effort': effort, 'pressures': pressures,
