@@ -146,10 +146,11 @@ class Diagnosis:
         if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
             first, leading = None, frozen
         else:
-            leading = [_cause(first, ranking.like(first, fits))]
+            leading = [_cause(first, ranking.like(first, fits), ranking.further(first.candidate, listed))]
         others = [_cause(fit) for fit in fits if fit is not first] + ([] if leading is frozen else frozen)
         found = (leading + sorted(others, key=lambda cause: -cause.share))[:MOST_CAUSES]
-        self.text = _summary(found, ranking.further(first.candidate, listed) if first else [])
+        self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
+                     'nothing that was looked for would explain more of the residual than noise does')
         return tuple(found)
 
     def _scale(self):
@@ -258,23 +259,17 @@ def _second_differences(e, t):
     return out
 
 
-def _cause(fit, alike=()):
+def _cause(fit, alike=(), further=()):
+    """The `Cause` of a `Fit`; of the first, also those that look alike, and those that explain what it leaves."""
     wording = fit.wording
     text = f'{wording.text} would explain {_percent(fit.share)} of the residual'
     if alike:
         others = list(dict.fromkeys(briefly(one.candidate.kind, one.candidate.about) for one in alike))
         text += f'; this recording does not tell it from {" or ".join(others)}'
+    for one in further:
+        text += f'; with that, {one.wording.text} would explain {_percent(one.share)} of what is left'
     return Cause(fit.candidate.kind, fit.candidate.about, fit.share.estimate, fit.share.low, fit.share.high,
                  wording.estimate, wording.error, wording.unit, text)
-
-
-def _summary(found, further):
-    if not found:
-        return 'nothing that was looked for would explain more of the residual than noise does'
-    text = f'likeliest of what was looked for: {found[0].text}'
-    for fit in further:
-        text += f'; with that, {fit.wording.text} would explain {_percent(fit.share)} of what is left'
-    return text
 
 
 def _percent(share):
