@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -18,6 +19,7 @@ CREEP = 0.01                # m/s or rad/s at which friction is all there is of 
 EARLY_RANGE = 0.2           # of the capacity, before a window went by: what an actuator did so far tells little
 MOST_RANGE = 2.0            # times the capacity: from pushing to pulling
 FEW_RESAMPLES = 99
+NOISE_HOPS = 100            # from which the noise of a mean error is taken
 # sums of a hop, for each actuator; e = measured - predicted, of standing actuators beyond their friction
 COUNT, E, E2, JUDGED, JUDGED2, A, A2, LAG_COUNT, LAG_E, RATE, E_RATE, RATE2, STANDING = range(13)
 SUMS = 13
@@ -138,7 +140,7 @@ class RunningMetrics:
 
         Of an actuator that stands in the last hop, its friction is part of it.
         """
-        means = self._means(E)
+        means = self._means(NOISE_HOPS)
         least = np.fmax(DEVIATION * np.nan_to_num(self.scale()), np.finfo(float).tiny)
         noise = np.zeros(len(self.actuators))
         if len(means) > 1:
@@ -151,12 +153,12 @@ class RunningMetrics:
 
     def excess(self):
         """(actuators,) mean of measured - predicted effort over the last hop, NaN where unknown."""
-        return self._means(E)[-1]
+        return self._means(1)[-1]
 
-    def _means(self, column):
-        sums = np.stack([hop[2] for hop in self._hops])
-        with np.errstate(invalid='ignore', divide='ignore'):
-            return sums[:, :, column] / np.where(sums[:, :, COUNT] > 0.0, sums[:, :, COUNT], np.nan)
+    def _means(self, most):
+        """(hops, actuators) mean errors of the last hops, NaN where unknown."""
+        sums = np.stack([hop[2] for hop in islice(reversed(self._hops), most)])[::-1]
+        return sums[:, :, E] / np.where(sums[:, :, COUNT] > 0.0, sums[:, :, COUNT], np.nan)
 
     # verdict
 
