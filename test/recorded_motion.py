@@ -4,10 +4,13 @@ from functools import cache
 from itertools import islice
 
 import numpy as np
+from bag_cases import joint_state, labelled, write
 
 from psdyn_ros.campaign import tracking_runs
 from psdyn_ros.control.laws import make_law
 from psdyn_ros.simulation.study import Readings, exact_readings
+from psdyn_ros.validation.bag_mutations import BEGIN, STATES, TELEMETRY
+from psdyn_ros.validation.bags import SECOND
 from psdyn_ros.validation.blocks import Block
 from psdyn_ros.validation.prediction import Predictor
 from psdyn_ros.validation.simulated_bag import SimulatedBag
@@ -92,3 +95,34 @@ def write_demonstration(path, seconds=10.0, every=2, **what):
             names, position, velocity, _ = crane().joint_state(x, xd)
             bag.write(plant, Readings(tuple(names), position, velocity, exact.effort, pressures), exact)
     return path
+
+
+def write_swinging(path, seconds=6.0, gain=1.0, late=0, frozen=(), without=(), seed=1):
+    """A bag of the swinging crane at 100 Hz, a single file; returns its path.
+
+    gain     of the efforts of cylinders: what the model knows as 1
+    late     rows of 10 ms by which pressures come later than they are stamped
+    frozen   (joint, from, to [s]) whose position stays as it was
+    without  cylinders whose pressures nobody measures
+    seed     of the noise of pressures, 0.5 bar
+    """
+    block, messages = exact_block(seconds), []
+    noise = np.random.default_rng(seed).normal(0.0, 5e4, (len(block.t), len(oil().cylinders), 2))
+    rows = range(0, len(block.t), 5)
+    held = {}
+    for k, row in enumerate(rows):
+        ns = BEGIN + round(block.t[row] * SECOND)
+        names, position, velocity, _ = crane().joint_state(block.x[row], block.xd[row])
+        if frozen and frozen[1] <= block.t[row] < frozen[2]:
+            joint = names.index(frozen[0])
+            position[joint] = held.setdefault(joint, position[joint])
+        effort = np.zeros(len(names))
+        effort[names.index('slew')] = block.effort[row, 0]
+        messages.append((STATES, ns + 100_000, joint_state(ns, names, position, velocity, effort)))
+        pressures = [((gain * force + 4e6 * one.area_b) / one.area_a + a, 4e6 + b, ns / SECOND)
+                     for force, one, (a, b) in zip(block.effort[rows[max(k - late, 0)], 1:], oil().cylinders.values(),
+                                                   noise[row])]
+        measured = {name: row for name, row in zip(oil().cylinders, pressures) if name not in without}
+        messages.append((TELEMETRY, ns + 200_000, labelled(list(measured.values()), measured, (
+            'pressure_a', 'pressure_b', 'stamp'))))
+    return write(path, messages)
