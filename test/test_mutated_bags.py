@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,13 +18,17 @@ from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.validation import mutated_bags, mutation_verdict
 from psdyn_ros.validation.bag_mutations import (
     STATES,
+    TELEMETRY,
     Mutation,
     Mutator,
     data_end,
     honest_messages,
     record_edges,
     write_mcap,
+    write_sqlite,
 )
+from psdyn_ros.validation.bag_source import open_bag
+from psdyn_ros.validation.mcap_chunks import MESSAGE
 from psdyn_ros.validation.mutated_bags import CRASH, HANG, WHOLE, campaign, main, read_through
 from psdyn_ros.validation.mutation_verdict import honest, judge, true_messages, wrong_pass
 
@@ -210,3 +216,65 @@ def test_every_edge_is_cut_at(tmp_path):
     assert seen == {edge + by for edge in edges for by in (-1, 0, 1)} - {len(whole)} | (
         {len(whole)} if edges[-1] + 1 >= len(whole) else set())
     assert data_end(whole) in edges and edges[-1] + 8 == len(whole)
+
+
+# what campaigns have found
+
+
+def test_a_summary_that_its_checksum_contradicts_is_not_believed(messages, tmp_path):
+    path = tmp_path / 'bag.mcap'
+    write_mcap(path, messages)
+    data = bytearray(path.read_bytes())
+    at = data.rindex(STATES.encode())       # of the channels in the summary
+    data[at + 3] ^= 1
+    path.write_bytes(data)
+    with open_bag(path) as source:
+        assert {topic.name for topic in source.topics} == {STATES, TELEMETRY}
+        assert source.lost is None          # all messages are there
+
+
+def test_messages_of_channels_that_nothing_defines_are_told(messages, tmp_path):
+    path = tmp_path / 'bag.mcap'
+    write_mcap(path, messages, compression='', chunked=False)
+    data = bytearray(path.read_bytes())
+    at = next(offset for offset in record_edges(bytes(data)) if data[offset] == MESSAGE)
+    data[at + 9] ^= 64                      # the number of its channel
+    path.write_bytes(data)
+    with open_bag(path) as source:
+        assert '1 messages are of channels that nothing defines' in source.lost.text
+        assert sum(topic.count for topic in source.topics) == len(messages) - 1
+
+
+def test_rows_of_no_topic_are_told(messages, tmp_path):
+    write_sqlite(tmp_path / 'bag', messages)
+    with closing(sqlite3.connect(tmp_path / 'bag' / 'bag.db3')) as database:
+        database.execute('UPDATE messages SET topic_id = 77 WHERE id = 20')
+        database.commit()
+    with open_bag(tmp_path / 'bag') as source:
+        assert source.lost.messages == 1 and "1 rows of 'bag.db3' are of no topic" in source.lost.text
+
+
+@pytest.mark.parametrize('field, joint, by, text', [
+    ('position', 'tilt_boom', 0.02, 'tilt_boom.position: 1 of 250 values stick out by up to 0.0'),
+    ('velocity', 'lift_cylinder', 0.2, 'lift_cylinder.velocity: 1 of 250 values stick out by up to 0.2')])
+def test_values_that_stick_out_are_told(field, joint, by, text, messages, machine, tmp_path):
+    store, kind = mutation_verdict.type_store(), mutation_verdict.JOINT_STATE
+    out = list(messages)
+    topic, received, data = out[200]
+    message = store.deserialize_cdr(data, kind)
+    values = getattr(message, field).copy()
+    values[message.name.index(joint)] += by
+    out[200] = topic, received, bytes(store.serialize_cdr(replace(message, **{field: values}), kind))
+    write_mcap(tmp_path / 'bag.mcap', out)
+    found = mutation_verdict.validate(tmp_path / 'bag.mcap', machine[0], hydraulics=machine[1],
+                                      config=mutation_verdict.CONFIG)
+    assert found.verdict.exit_code == 3 and any(part.startswith(text) for part in found.verdict.partial)
+
+
+def test_messages_out_of_order_are_told(messages, machine, tmp_path):
+    out = list(messages)
+    out[200], out[202] = ((one[0], other[1], one[2]) for one, other in ((out[202], out[200]), (out[200], out[202])))
+    write_mcap(tmp_path / 'bag.mcap', out)
+    found = mutation_verdict.validate(tmp_path / 'bag.mcap', machine[0], hydraulics=machine[1],
+                                      config=mutation_verdict.CONFIG)
+    assert found.verdict.exit_code == 3 and f'{STATES}: 1 messages are not later' in found.verdict.partial[0]

@@ -273,6 +273,11 @@ class _SqlitePart:
                              for one in connections}
             self.counts = {one.id: int(one.msgcount) for one in connections}
             self.end = int(reader.end_time)
+            rows, = next(reader.storage.dbconn.cursor().execute('SELECT count(*) FROM messages'))
+        strays = rows - sum(self.counts.values())
+        if strays:
+            source.note_loss((number, 'strays'), Lost(0, abs(strays), f"{abs(strays)} rows of "
+                                                      f"'{source.file(number).name}' are of no topic"))
         self.weight = max(sum(self.counts.values()), 1)
 
     def _reader(self):

@@ -230,7 +230,7 @@ def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=N
                          window=window, source=str(bag))
         if source.invalid:
             raise IdentificationError(f"bag '{bag}': {source.invalid}")
-        partial = *losses(source, found.seconds, MachineTolerance().coverage), *found.partial
+        partial = *losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial
         findings = tuple(f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
     return replace(found, partial=partial, findings=findings), manipulator, hydraulics
 

@@ -218,13 +218,24 @@ def is_whole(file):
         if code == FOOTER:
             file.seek(-FOOTER_AND_MAGIC, 2)
             tail = file.read()
-            summary, = struct.unpack_from('<Q', tail, RECORD.size)
+            summary, _, crc = struct.unpack_from('<QQI', tail, RECORD.size)
             whole = position == size - FOOTER_AND_MAGIC and tail.endswith(MAGIC) and 0 < summary < position
-            return chunks if whole else None
+            return chunks if whole and _summary_fits(file, summary, position, crc) else None
         if code == CHUNK:
             chunks.append(position)
         position += RECORD.size + length
     return None
+
+
+def _summary_fits(file, summary, footer, crc):
+    """Whether the checksum of the summary, in the footer, is right; 0: there is none."""
+    size = footer + RECORD.size + 16 - summary      # it covers the footer up to itself
+    if not crc:
+        return True
+    if size > MOST_RECORD:
+        return False
+    file.seek(summary)
+    return zlib.crc32(file.read(size)) == crc
 
 
 def profile(file):

@@ -7,7 +7,7 @@ import numpy as np
 from ..model.errors import StateError
 from .bags import SECOND
 from .channels import PRESSURES, array_columns, rows_stamps
-from .signal_quality import SignalQuality
+from .signal_quality import SignalQuality, Spikes
 from .units import Units
 
 GAP = 3.0                       # periods without a message
@@ -15,7 +15,8 @@ FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
 DAY = 86_400 * SECOND
 MOST_GAPS = 64                  # that are kept, the longest
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
-FLOORS = {'position': 1e-3, 'pressure': 5e5, 'effort': 1e3}   # m or rad, Pa, N or N m: smaller ones are no spikes
+# m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
+FLOORS = {'position': 1e-3, 'velocity': 0.05, 'pressure': 5e5, 'effort': 1e3}
 
 
 @dataclass(frozen=True)
@@ -106,13 +107,15 @@ class Quality:
 
     topics   {topic: TopicQuality}
     signals  {'<joint>.position', '<cylinder>.pressure_a', '<actuator>.effort': SignalQuality}
+    rates    {'<joint>.velocity': Spikes}
+    late     {topic: rows that were dropped for not being later than those before}
     """
 
     def __init__(self, channels, manipulator, hydraulics=None):
         self._channels, self._machine = channels, manipulator
         self._measured = {*channels.states, channels.telemetry, *channels.ports.values()}
         self.topics = {topic: TopicQuality(_or(channels.periods.get(topic), 1.0)) for topic in channels.topics}
-        self.signals = {}
+        self.signals, self.rates = {}, {}
         self.units = Units(manipulator, hydraulics)
         self._moved = {}            # joint -> m or rad by its velocities so far
         self._peers = _peers(manipulator, channels.joints)
@@ -153,6 +156,8 @@ class Quality:
             column = rows.names.index(name)
             self.units.position(name, seconds, position[:, column], None if velocity is None else velocity[:, column])
             ways[name] = self._travel(name, seconds, None if velocity is None else velocity[:, column])
+            if velocity is not None:
+                self.rates.setdefault(f'{name}.velocity', Spikes(FLOORS['velocity'])).add(velocity[:, column])
         for name in known:
             peer = self._peers.get(name, '')
             peer = peer if peer in known else None
@@ -211,6 +216,7 @@ class Quality:
             found += _of_topic(topic, one)
         for name, signal in self.signals.items():
             found += _of_signal(name, signal)
+        found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
         found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
 
@@ -264,10 +270,14 @@ def _of_signal(name, signal):
             yield Finding(WARNING, name, f'{what} for {total:.3g} s in {len(spans)} stretches, the first from '
                           f'{spans[0].start:.3f} to {spans[0].end:.3f} s')
     if signal.spikes:
-        yield Finding(WARNING, name, f'{signal.spikes} spikes, the largest {signal.largest_spike:.3g}')
+        yield _spikes(name, signal)
     # of what is never measured there is nothing to say
     if 0 < signal.missing < signal.samples:
         yield Finding(NOTE, name, f'{signal.missing} of {signal.samples} values are not finite')
+
+
+def _spikes(name, signal):
+    return Finding(WARNING, name, f'{signal.spikes} spikes, the largest {signal.largest_spike:.3g}')
 
 
 def _peers(manipulator, joints):

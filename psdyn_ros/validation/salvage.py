@@ -204,6 +204,9 @@ class _Found:
             said.append(f'it could be followed for {good} of {size} bytes, up to {reason}')
         elif reason:
             said.append(f'its index could not be read, for {reason}')
+        strays = sum(span.counts.pop(channel) for span in self.spans for channel in span.counts.keys() - self.channels)
+        if strays:
+            said.append(f'{strays} messages are of channels that nothing defines')
         if self._damaged:
             amount += sum(count for count, _ in self._damaged)
             said.append(f'{len(self._damaged)} of its chunks cannot be used, the first for {self._damaged[0][1]}')

@@ -39,6 +39,46 @@ class _Run(NamedTuple):
     slope: float
 
 
+def usual_step(off):
+    """The usual size of differences between samples and the middle of their neighbours."""
+    return 1.4826 * float(np.median(np.abs(off)))
+
+
+def sticking_out(values, off, usual, floor):
+    """(n - 2,) whether samples but the first and last are spikes; off (n - 2,) from the middle of their neighbours."""
+    rise = np.diff(values)
+    found = (np.abs(off) > max(OUTSTANDING * usual, floor)) & (rise[:-1] * rise[1:] < 0)
+    # its neighbours stand out too, but on one side of them only
+    return found & (np.minimum(np.abs(rise[:-1]), np.abs(rise[1:])) > 0.5 * np.abs(off))
+
+
+class Spikes:
+    """Samples of a signal that both neighbours contradict, of which nothing else is asked.
+
+    floor  difference from its neighbours that is never a spike, in the unit of the signal
+
+    samples, spikes, largest_spike  as those of `SignalQuality`
+    """
+
+    def __init__(self, floor):
+        self._floor, self._tail, self._usual = floor, np.empty(0), None
+        self.samples, self.spikes, self.largest_spike = 0, 0, 0.0
+
+    def add(self, values):
+        """Add samples (n,); those that are not finite do not count."""
+        values = values[np.isfinite(values)]
+        self.samples += len(values)
+        values = np.concatenate((self._tail, values))
+        if len(values) > 2:
+            off = values[1:-1] - 0.5 * (values[:-2] + values[2:])
+            if len(off) >= FEWEST or self._usual is None:
+                self._usual = usual_step(off)
+            found = np.abs(off[sticking_out(values, off, self._usual, self._floor)])
+            self.spikes += len(found)
+            self.largest_spike = max(self.largest_spike, float(found.max(initial=0.0)))
+        self._tail = values[-2:]
+
+
 class SignalQuality:
     """One signal while it goes by.
 
@@ -84,14 +124,10 @@ class SignalQuality:
         """Count samples that both neighbours contradict, from the first on and before the last."""
         if last <= first:
             return
-        rise = np.diff(values)
         off = values[1:-1] - 0.5 * (values[:-2] + values[2:])
         if last - first >= FEWEST or self._usual is None:
-            self._usual = 1.4826 * float(np.median(np.abs(off)))
-        found = (np.abs(off) > max(OUTSTANDING * self._usual, self._floor)) & (rise[:-1] * rise[1:] < 0)
-        # its neighbours stand out too, but on one side of them only
-        found &= np.minimum(np.abs(rise[:-1]), np.abs(rise[1:])) > 0.5 * np.abs(off)
-        found = np.flatnonzero(found[first - 1:last - 1]) + first - 1
+            self._usual = usual_step(off)
+        found = np.flatnonzero(sticking_out(values, off, self._usual, self._floor)[first - 1:last - 1]) + first - 1
         if len(found):
             self.spikes += len(found)
             self.largest_spike = max(self.largest_spike, float(np.abs(off[found]).max()))

@@ -10,6 +10,7 @@ from .quality import INVALID as INVALID_DATA
 PASS, FAIL, INVALID = 'PASS', 'FAIL', 'INVALID'
 EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2}
 PARTIAL_PASS = 3
+STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
 IDLE = 1.0 - 1e-9           # share of the scale below which an actuator did too little for delays to be seen
 
 
@@ -90,7 +91,7 @@ def judge(metrics, quality, source, settings, *, period, skipped=0, delays=None)
         unusable.append('no effort of any actuator was measured; there is nothing to compare with the model')
     checks = [check for axis in judged for check in _actuator(metrics, axis, settings, delays or {})]
     checks += _machine(metrics, quality, settings)
-    partial = list(_partial(metrics, source, settings, judged, usable, skipped))
+    partial = list(_partial(metrics, quality, source, settings, judged, usable, skipped))
     failed = [check.text for check in checks if not check.passed]
     verdict, reasons = (INVALID, unusable) if unusable else (FAIL, failed) if failed else (PASS, [])
     return Verdict(verdict, tuple(checks), tuple(reasons), tuple(partial))
@@ -148,9 +149,10 @@ def _share(value, scale):
     return value / scale if scale > 0.0 else math.nan
 
 
-def losses(source, usable, coverage):
-    """Yield what a `BagSource`, read to its end, lacks of what was recorded.
+def losses(source, quality, usable, coverage):
+    """Yield what a `BagSource`, read to its end, lacks of what was recorded, and what of it cannot be right.
 
+    quality   `Quality` of what was read
     usable    s of it that could be used
     coverage  share of the recorded time that must be
     """
@@ -159,14 +161,20 @@ def losses(source, usable, coverage):
     if source.absurd or source.bad:
         yield (f'{source.absurd + source.bad} of {source.received} messages are unusable ({source.absurd} received at '
                f'absurd times, {source.bad} that cannot be decoded)')
+    for topic, dropped in quality.late.items():
+        if dropped > STRAY * quality.topics[topic].messages:
+            yield f'{topic}: {dropped} messages are not later than those before, and were left out'
+    for name, signal in {**quality.signals, **quality.rates}.items():
+        if signal.spikes > STRAY * signal.samples:
+            yield f'{name}: {signal.spikes} of {signal.samples} values stick out by up to {signal.largest_spike:.3g}'
     recorded = (source.end_ns - source.start_ns) * 1e-9
     if usable < coverage * recorded:
         yield (f'{usable:.4g} of {recorded:.4g} s recorded are usable, {usable / recorded:.0%}; expected '
                f'{coverage:.0%}')
 
 
-def _partial(metrics, source, settings, judged, usable, skipped):
-    yield from losses(source, usable, settings.machine.coverage)
+def _partial(metrics, quality, source, settings, judged, usable, skipped):
+    yield from losses(source, quality, usable, settings.machine.coverage)
     if skipped * 50 > metrics.rows + skipped:
         yield f'{skipped} of {metrics.rows + skipped} instants cannot be followed by the model'
     for axis in judged:
