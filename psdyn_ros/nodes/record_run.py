@@ -145,7 +145,7 @@ class Graph:
             left = (end - encoders.stamp) / SECOND
             if left <= SHORTLY:
                 return halts
-            print(f'{self._what}: halt {left:.1f} s before the end, goes on from there: {control.reason}', flush=True)
+            print(f'{self._what}: the controller halted {left:.1f} s before the end; goes on from there', flush=True)
             self._until(lambda: control.check() and not any(reference().velocities), STALL, 'coming to rest')
             start, begin = reference().positions, encoders.stamp + round(2.0 * NOTICE * SECOND)
             if begin > end - round(SHORTEST * SECOND):
