@@ -191,6 +191,26 @@ def test_overruns_are_counted_degrade_and_stop_F30():
     assert rig.tick().state is STOPPING and rig.core.states.trusted and 'output_late' in rig.core.states.reasons
 
 
+@pytest.mark.parametrize('level', LEVELS)
+@pytest.mark.parametrize('missed, state', [(60, SAFE), (200, SAFE), (30, None)])
+@pytest.mark.parametrize('first', ['new state', 'no state'])
+def test_after_a_gap_in_which_the_receiver_acted_nothing_moves_the_machine_again_F30(level, missed, state, first):
+    """The last command before the gap is in force no more: a ramp of it would be a motion that nobody released."""
+    rig = Rig(level).run()
+    rig.ticks(150)
+    assert np.abs(rig.plant.xd).max() > 0.05
+    rig.output = None                       # the receiver gives its own safe output
+    for _ in range(missed):
+        rig.tick(state=lambda *measured: None, pressures=False, cycle=False)
+    before, speed = rig.plant.x.copy(), np.abs(rig.plant.xd).max()
+    rig.tick(**({} if first == 'new state' else {'state': lambda *measured: None}))
+    assert rig.state >= STOPPING and rig.core.states.reasons.keys() & {'output_lost', 'output_late', 'state_lost'}
+    assert state is None or rig.state is state
+    rig.ticks(300)
+    assert rig.state is SAFE
+    assert np.abs(rig.plant.x - before).max() < 0.003 + 0.1 * speed
+
+
 def test_more_than_one_percent_of_late_cycles_in_a_second_degrades_F30():
     rig = Rig().run()
     for _ in range(6):

@@ -11,6 +11,7 @@ from ..model.errors import StateError
 from .injection import ALL, DEGRADED, HOLD, MS, RUN, UNDER_LAW, After, during, injection
 
 RISE = 0.15                 # s in which streamed points get to their velocity
+COASTING = 0.005            # m or rad that a machine may still go which is at its safe output for a tenth of a second
 
 
 # mechanism and actuators
@@ -185,6 +186,18 @@ def _cycles_too_late(bench):
 @injection('output_late', states=UNDER_LAW, after=After.ONCE, lingers=1.0)
 def _no_cycle_for_long(bench):
     yield from during(_late(bench, int(bench.rng.integers(12, 30))))
+
+
+@injection('output_lost', states=UNDER_LAW, after=After.ONCE, lingers=1.0)
+def _no_cycle_for_longer(bench):
+    """The receiver has brought the machine to rest by then, and no output may move it again."""
+    with bench.spoilt(core_runs=False):
+        bench.turns(bench.period * int(bench.rng.integers(52, 300)))
+    before = bench.plant.x.copy()
+    yield
+    moved = np.abs(bench.plant.x - before).max()
+    if moved > COASTING:
+        raise StateError(f'the machine moved by {moved:.3g} after it')
 
 
 @injection('clock_paused', states=(RUN,), options={'simulated_time': True})

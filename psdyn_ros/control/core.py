@@ -74,7 +74,7 @@ class ControlCore:
         self.gate = self.drive.gate
         self.cycles = CycleWatch(period, overrun_share)
         self.finished = False           # whether a deactivation is complete
-        self._latest = declaration.timeouts.stopping_ns
+        self._latest, self._lost = declaration.timeouts.stopping_ns, declaration.timeouts.safe_ns
         self._log = log or (lambda level, text: None)
         self._giving = False            # outputs, from activation to the end of deactivation
         self._leaving, self._safe_outputs = False, 0
@@ -261,6 +261,11 @@ class ControlCore:
         dt, self._last = 0.0 if self._last is None else 1e-9 * (clock - self._last), clock
         self._watch(clock)
         state, trusted = self.states.step(clock), self.states.trusted
+        if state is STOPPING and not trusted and self.cycles.gap > self._latest:
+            # what was commanded last is in force no more, and there is nothing else to stop from
+            self.states.report(clock, 'output_lost', FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms, and a '
+                                                           'measured state that cannot be trusted')
+            state = self.states.step(clock)
         if state is not self._state or trusted is not self._trusted:
             self._turn(state, trusted, clock)
         if self.drive.mode is AT_SAFE:
@@ -274,7 +279,8 @@ class ControlCore:
         late = self.cycles.overrun
         report(clock, 'overrun', FAIL if late else PASS, late)
         if self.cycles.gap > self._latest:
-            report(clock, 'output_late', FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms')
+            name = 'output_lost' if self.cycles.gap > self._lost else 'output_late'
+            report(clock, name, FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms')
         self.inputs.watch()
         if self._state is STOPPING and self.drive.stopped(clock):
             self.states.at_rest(clock)

@@ -144,6 +144,9 @@ ROWS = (
     Row('F29', 'exception', SAFE, 'an exception where none is expected', AT_ONCE, 1, event=True),
     Row('F30', 'overrun', DEGRADE, 'three cycles in a row, or more than 1 % of a second, too late', REDUCED),
     Row('F30', 'output_late', STOP, 'no output for the timeout', BRAKED, 1, 0.020, 'stopping', event=True),
+    # by then the receiver gives its own safe output: a ramp of the last command would set the machine in motion again
+    Row('F30', 'output_lost', SAFE_BLIND, 'no output for the longer timeout, or for the timeout and no trusted state',
+        AT_ONCE, 1, 0.100, 'safe', event=True),
     _told('F31', 'clock_jump', 'the clock of stamps jumped', 'stamps are taken from there; no change of motion',
           bound_cycles=0),
     Row('F31', 'clock_paused', HOLD, 'simulated time stands still', 'stops and holds', 1, 0.2, probation=False),
