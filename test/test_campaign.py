@@ -1,6 +1,7 @@
 """The fault campaign: all conditions with one seed in process, two killed processes over DDS; and that it catches a
 core or a judge that was sabotaged."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -255,6 +256,19 @@ def test_the_report_says_what_failed(tmp_path):
     assert (tmp_path / 'images' / 'faults.png').stat().st_size > 10_000
 
 
+def test_the_report_says_what_processes_did_that_went_on(tmp_path):
+    wire_kills = pytest.importorskip('psdyn_ros.nodes.wire_kills', reason='the nodes need rclpy')
+    killed = wire_kills.Kill(wire_kills.KILLED, 0.1, 0.001, '', 0, None)
+    held_up = killed._replace(way=wire_kills.HELD_UP, refused=1, first='SAFE')
+    kills = [killed, held_up, held_up._replace(first='STOPPING')]
+    text = fault_report.write(tmp_path / 'page.md', [], kills, [], {}, {}, 0.1).read_text()
+    assert f'| {wire_kills.HELD_UP} | 2 | SAFE 1, STOPPING 1 | 2 |' in text and 'PASSED' in text
+    assert fault_report.wrong_kill(killed._replace(seconds=None))
+    assert fault_report.wrong_kill(held_up._replace(moved_by='it'))
+    assert fault_report.wrong_kill(held_up._replace(first='RUN'))
+    assert not fault_report.is_good([], [held_up._replace(first='RUN')], [])
+
+
 @pytest.mark.parametrize('changed', [{'reaction': 12}, {'reaction': None}, {'unsafe': 1}, {'failures': ('x',)}])
 def test_one_bad_trial_is_enough(changed):
     assert not fault_report.is_good(in_process.summarize([a_trial(), a_trial(**changed)]), [], [])
@@ -273,11 +287,20 @@ def test_the_bench_repeats_itself(machine):
 
 
 @pytest.mark.dds
-def test_two_controllers_are_killed_and_nothing_moves_afterwards(capfd):
+def test_controllers_are_killed_or_hold_a_command_up_and_nothing_moves_afterwards(capfd, tmp_path, monkeypatch):
     pytest.importorskip('rclpy', reason='the nodes need rclpy')
-    from psdyn_ros.nodes import campaign
-    assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True) == campaign.GOOD, capfd.readouterr().out
-    assert '2 processes killed or stopped' in capfd.readouterr().out
+    from psdyn_ros.nodes import campaign, wire_kills
+    monkeypatch.setattr(wire_kills, 'STOPS', (wire_kills.HELD_UP,))
+    monkeypatch.setattr(wire_kills, 'STOP_EVERY', 2)
+    for _ in range(3):      # one that a stall of the computer ends before its signal is replaced by one of the other
+        page = tmp_path / 'page.md'
+        assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True, output=page) == campaign.GOOD, \
+            capfd.readouterr().out
+        assert '2 processes killed or stopped' in capfd.readouterr().out
+        refused = re.search(rf'\| {wire_kills.HELD_UP} \| 1 \| (SAFE|STOPPING) 1 \| (\d+) \|', page.read_text())
+        if refused and wire_kills.KILLED in page.read_text():
+            break
+    assert int(refused[2]) >= 1, 'the receiver refuses a command that comes late'
 
 
 def test_the_command_refuses_counts_that_are_none():

@@ -55,16 +55,17 @@ class Contestant:
     """A controller process, and what it said last.
 
     number  of this controller; its node is controller_<number>
+    module  that is run
     """
 
-    def __init__(self, bench, number, *arguments):
+    def __init__(self, bench, number, *arguments, module='psdyn_ros.nodes.controller'):
         self.name = f'controller_{number}'
         self._bench = bench
         node = bench.node
         self.process = bench.nodes.start(
-            self.name, 'psdyn_ros.nodes.controller', '--ros-args', '--params-file', str(bench.controller_parameters),
+            self.name, module, '--ros-args', '--params-file', str(bench.controller_parameters),
             '-r', f'__node:={self.name}', '-r', f'~/joint_commands:={COMMANDS}', *arguments)
-        self.state = self.labels = None
+        self.state, self.told = None, []        # the latter since somebody forgot it
         self.states = set()
         self._entities = [
             node.create_subscription(Float64MultiArray, f'/{self.name}/state', self._keep, 10)]
@@ -75,6 +76,7 @@ class Contestant:
 
     def _keep(self, msg):
         self.state = State(int(msg.data[0]))
+        self.told.append(self.state)
         self.states.add(self.state)
 
     @property
@@ -174,10 +176,10 @@ class WireBench:
         _write(self.folder / 'simulator.yaml', 'simulator', {
             **shared, 'ttl': self.ttl, 'report_rate': 5.0, 'publish_clock': simulated_time})
 
-    def contestant(self, *arguments):
-        """The next controller, as a process that was just started."""
+    def contestant(self, *arguments, **named):
+        """The next controller, as a process that was just started; arguments as of `Contestant`."""
         self.number += 1
-        return Contestant(self, self.number, *arguments)
+        return Contestant(self, self.number, *arguments, **named)
 
     # what they say
 

@@ -10,10 +10,15 @@ import numpy as np
 from ..control.fault_table import State
 from .wire_bench import WireError
 
+KILLED, STOPPED, PAUSED, HELD_UP = 'kill -9', 'SIGSTOP', 'SIGSTOP, short', 'stopped before publishing'
+STOPS = STOPPED, PAUSED, HELD_UP        # in turn
 STOP_EVERY = 5          # of so many cycles one stops the process instead of killing it
+MODULES = {HELD_UP: 'psdyn_ros.nodes.late_command'}
+SIGNALS = {KILLED: signal.SIGKILL, HELD_UP: signal.SIGUSR1}     # else SIGSTOP
 SETTLED = 0.7           # s after the safe output in which the machine comes to rest
 MOVED = 0.005           # m or rad that count as a motion
-HANG = (0.3, 1.0)       # s for which a process is stopped
+HANG = (0.3, 1.0)       # s for which a process is stopped, beyond that
+SHORT_SETTLED, SHORT_HANG = 0.2, (0.05, 0.15)   # s, the same; nobody takes it for dead, so that what it says is heard
 RUNNING = (0.2, 0.8)    # s of motion before
 AFTERWARDS = 0.5        # s that are watched after a process went on
 REDISCOVERY = 3.0       # s in which those who took it for dead find it again
@@ -25,7 +30,7 @@ class Kill(NamedTuple):
     """One cycle."""
 
     way: str
-    """'kill -9' or 'SIGSTOP'."""
+    """KILLED, or one of STOPS."""
     seconds: float | None
     """From the signal to the safe output of all cylinders; None: it did not come."""
     moved: float
@@ -34,6 +39,8 @@ class Kill(NamedTuple):
     """What was going on when it moved."""
     refused: int
     """Late commands that the receiver refused, of a process that went on."""
+    first: str | None
+    """State of the first whole cycle of such a process; '': it told none, None: it was killed."""
 
 
 class NullLoop:
@@ -88,30 +95,38 @@ def run(bench, cycles, seed, progress=lambda text: None):
     `bench.abandoned`; WireError where most do.
     """
     rng = np.random.default_rng(seed)
-    present, ready = bench.contestant(), bench.contestant()
+    present, ready = _contestant(bench), _contestant(bench)
     at_rest, done = None, 0         # where the machine stood when it had come to rest
     while done < cycles:
-        hang = done % STOP_EVERY == STOP_EVERY - 1
         try:
-            kill, at_rest = _cycle(bench, present, rng, at_rest, hang)
+            kill, at_rest = _cycle(bench, present, rng, at_rest)
         except WireError:
             bench.abandoned += 1
             if bench.simulator_ended() or bench.abandoned > cycles + MOST_ABANDONED:
                 raise
             kill, at_rest = None, None
         present.end()
-        present = ready
         if kill is not None:
             done += 1
             progress(f'cycle {done} of {cycles}')
             yield kill
+        present = ready
         if done + 1 < cycles or kill is None:
-            ready = bench.contestant()
+            ready = _contestant(bench)
     present.end()
     ready.end()
 
 
-def _cycle(bench, contestant, rng, at_rest, hang):
+def _contestant(bench):
+    """The next controller, whose `way` says how it will end."""
+    count, last = divmod(bench.number, STOP_EVERY)
+    way = STOPS[count % len(STOPS)] if last == STOP_EVERY - 1 else KILLED
+    contestant = bench.contestant(module=MODULES.get(way, 'psdyn_ros.nodes.controller'))
+    contestant.way = way
+    return contestant
+
+
+def _cycle(bench, contestant, rng, at_rest):
     """(`Kill` of a controller that drives the machine, where that stands afterwards)."""
     bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
     contestant.configure()
@@ -128,15 +143,17 @@ def _cycle(bench, contestant, rng, at_rest, hang):
     if contestant.state in (State.STOPPING, State.SAFE) or bench.safe.any():
         raise WireError(f'{contestant.name} stopped by itself')
     time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
-    seconds = _signalled(bench, contestant, signal.SIGSTOP if hang else signal.SIGKILL)
-    bench.through(SETTLED)
-    at_rest, refused = bench.position.copy(), 0
-    if hang:
-        refused = _go_on(bench, contestant, rng)
+    way = contestant.way
+    seconds = _signalled(bench, contestant, SIGNALS.get(way, signal.SIGSTOP))
+    settled, hang = (SETTLED, HANG) if way in (KILLED, STOPPED) else (SHORT_SETTLED, SHORT_HANG)
+    bench.through(settled)
+    at_rest, refused, first = bench.position.copy(), 0, None
+    if way != KILLED:
+        refused, first = _go_on(bench, contestant, rng.uniform(*hang))
         moved, by = max((moved, by), _moved(bench, at_rest, 0.0, 'the process that had been stopped'))
         if contestant.state in (State.RUN, State.DEGRADED):     # as it said after it went on
             moved, by = np.inf, 'the process that had been stopped went on with its reference'
-    return Kill('SIGSTOP' if hang else 'kill -9', seconds, moved, by if moved > MOVED else '', refused), at_rest
+    return Kill(way, seconds, moved, by if moved > MOVED else '', refused, first), at_rest
 
 
 def _signalled(bench, contestant, number):
@@ -150,15 +167,17 @@ def _signalled(bench, contestant, number):
     return None if bench.first_safe is None else (bench.first_safe - sent) * 1e-9
 
 
-def _go_on(bench, contestant, rng):
-    """Let a stopped process go on; how many commands of it were refused."""
-    bench.through(rng.uniform(*HANG))
+def _go_on(bench, contestant, seconds):
+    """Let a stopped process go on after so many; (commands of it that were refused, state of its first whole cycle)."""
+    bench.through(seconds)
     before = bench.rejected()
-    contestant.state = None
+    contestant.state, contestant.told = None, []
     contestant.process.send_signal(signal.SIGCONT)
     bench.within(lambda: contestant.state is not None, REDISCOVERY)
     bench.through(AFTERWARDS)
-    return bench.rejected() - before
+    # the very first may be told of the cycle in which it was stopped
+    first = next((state for state in contestant.told[:2] if state in (State.STOPPING, State.SAFE)), contestant.state)
+    return bench.rejected() - before, '' if first is None else first.name
 
 
 def _moved(bench, at_rest, least, by):
