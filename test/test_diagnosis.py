@@ -185,6 +185,15 @@ def test_an_effort_that_is_not_known_does_no_harm():
     assert first.kind == 'sensor_offset' and first.estimate == pytest.approx(OFFSET, rel=0.01)
 
 
+@pytest.mark.parametrize('nonsense', [1e40, 1e140])
+def test_numbers_that_are_nonsense_are_left_out(nonsense):
+    block = recorded('payload')
+    effort, rates = block.effort.copy(), block.xd.copy()
+    effort[2000], rates[7000, 0], block.residual[9000] = nonsense, nonsense, nonsense
+    (first, *_), _ = diagnosed(replace(block, effort=effort, xd=rates, t=block.t + 1e6))
+    assert first.kind == 'payload' and first.estimate == pytest.approx(30.0, abs=4.0 * first.error)
+
+
 # how a recording comes
 
 

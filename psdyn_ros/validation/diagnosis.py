@@ -22,6 +22,7 @@ MOST_CAUSES = 6
 LAG = 0.1                   # s, longer than noise is alike after the filter, and shorter than what causes do
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
 REFINED = 3                 # times that the inertia of a payload is taken from its mass and its place
+LARGEST = 1e30              # from which a number is nonsense
 SUMS = '_products', '_rows', '_jumps', '_closure'       # that grow, and are merged
 MARGIN = 0.2                # s around a frozen encoder that suffer from it
 
@@ -77,6 +78,7 @@ class Diagnosis:
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
         self.width, self.text = 1.0, ''
+        self._begin = None                                  # s, of the first bin
 
     def add(self, block, prediction):
         """Take a `Block` and its `Prediction`, whose core rows count; None where there is none."""
@@ -85,14 +87,19 @@ class Diagnosis:
         rows, e, columns = self.corrections(block, prediction)
         if not len(rows):
             return
-        effort = prediction.effort[rows]
+        joined = np.concatenate((e[..., None], columns), axis=-1)
+        with np.errstate(invalid='ignore'):
+            known = (np.abs(joined) < LARGEST).all(axis=-1)
+        joined[~known] = 0.0
+        effort = np.where(known, prediction.effort[rows], np.nan)
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
-        known = np.isfinite(e)
-        joined = np.where(known[..., None], np.concatenate((np.nan_to_num(e)[..., None], columns), axis=-1), 0.0)
-        squares = _second_differences(e, prediction.t[rows]) ** 2
-        closure = np.nan_to_num(prediction.residual[rows]) ** 2
-        bins = self._bins(prediction.t[rows])
+        squares = _second_differences(np.where(known, e, np.nan), prediction.t[rows]) ** 2
+        closure = prediction.residual[rows]
+        closure = np.where(closure < LARGEST, closure, 0.0) ** 2
+        if self._begin is None:
+            self._begin = float(prediction.t[rows[0]])
+        bins = self._bins(prediction.t[rows] - self._begin)
         starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
         for first, last in zip(starts, [*starts[1:], len(bins)]):
             part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
@@ -103,7 +110,10 @@ class Diagnosis:
             self._closure[place] += closure[first:last].sum()
 
     def _bins(self, t):
-        """(n,) bins of instants; makes room for them, and pairs of bins one where there are too many."""
+        """(n,) bins of instants (n,) s since the first.
+
+        Makes room for them, and pairs of bins one where there are too many.
+        """
         while t[-1] / self.width >= MOST_BINS:
             if len(self._rows) % 2:
                 self._grow(1)
@@ -128,7 +138,7 @@ class Diagnosis:
         """
         used = np.flatnonzero(self._rows.any(axis=1))
         if len(used) < FEWEST_BINS:
-            self.text = f'{len(used) * self.width:g} s of known efforts are too little to say what may be wrong'
+            self.text = 'too little is known of the efforts to say what may be wrong'
             return ()
         delays = delays or {}
         scale = self._scale()
@@ -216,7 +226,7 @@ class Diagnosis:
 
     def _frozen(self, quality, squares, used):
         """`Cause`s of encoders that were frozen; squares (bins,) of the residual in the bins used."""
-        found, begins = [], used * self.width
+        found, begins = [], self._begin + used * self.width
         for name, signal in quality.signals.items() if quality is not None else ():
             joint, _, what = name.rpartition('.')
             spans = signal.frozen if what == 'position' else ()
