@@ -26,6 +26,7 @@ SUMS = 13
 LAG = slice(LAG_COUNT, RATE2 + 1)
 LARGEST, LOW, HIGH = range(3)       # of |e| judged, of the measured
 DEVIATION = 1e-3            # of the scale of an effort, the least that counts as noise
+LEAST_NOISE = 1e-6          # N or N m, of efforts that have no scale
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ class RunningMetrics:
         Of an actuator that stands in the last hop, its friction is part of it.
         """
         means = self._means(NOISE_HOPS)
-        least = np.fmax(DEVIATION * np.nan_to_num(self.scale()), np.finfo(float).tiny)
+        least = np.fmax(DEVIATION * np.nan_to_num(self.scale()), LEAST_NOISE)
         noise = np.zeros(len(self.actuators))
         if len(means) > 1:
             steps = np.diff(means, axis=0)
