@@ -214,6 +214,7 @@ class Controller:
     def _cycle(self, now, dt):
         inputs = self._inputs
         inputs.move_base(dt)
+        inputs.take_point()
         began = time.monotonic_ns()
         output = self._core.cycle(*pacing.both_clocks(inputs.ros_now))
         if output is None:

@@ -7,6 +7,7 @@ import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory
@@ -29,6 +30,7 @@ SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    
 RELIABLE = QoSProfile(depth=10)
 NEWEST = QoSProfile(depth=1)        # reliable, volatile
 MOST_JOINTS = 1000                  # in a message
+MOST_POINT_BYTES = 65536            # of a message with a streamed point
 
 
 class ControllerInputs:
@@ -55,6 +57,7 @@ class ControllerInputs:
         self._joints = ()           # of the last state
         self._last = None           # its message, serialized
         self._points = PointReader(setup.machine)
+        self._point_data, self._overtaken = None, 0     # serialised, of the newest; how many it has overtaken
         # text of the last one heard on the topic, or used
         self._heard = setup.description if setup.description.lstrip().startswith('<') else None
         self._latest = 0                    # ns, stamp of the last state taken by hand
@@ -68,7 +71,7 @@ class ControllerInputs:
                            take=self._take_pressures, reject=self._reject_pressures)
         self._measured = [one for one in node.subscriptions if one not in before]
         node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE, raw=True)
-        node.create_subscription(JointTrajectory, '~/point', self._point, NEWEST)
+        node.create_subscription(JointTrajectory, '~/point', self._point, NEWEST, raw=True)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, NEWEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
         self._base = BaseInputs(node, setup.machine, now=now, age_clock=time.monotonic_ns,
@@ -190,13 +193,29 @@ class ControllerInputs:
         else:
             self._on_trajectory(reader)
 
-    def _point(self, msg):
+    def _point(self, data):
+        self._overtaken += self._point_data is not None
+        self._point_data = data
+
+    def take_point(self):
+        """Take the newest streamed point that came, to be called in each cycle: so a flood costs one of them."""
+        data, self._point_data = self._point_data, None
+        if data is None:
+            return
         now = time.monotonic_ns()
+        overtaken, self._overtaken = self._overtaken, 0
+        if overtaken:
+            self._core.report(now, 'flood', Result.FAIL, f'{overtaken} points were overtaken by one in the same cycle')
+        if len(data) > MOST_POINT_BYTES:
+            self.reject('point', f'{len(data)} bytes, at most {MOST_POINT_BYTES} are read', 'flood')
+            return
         try:
-            self._core.take_point(stamp_to_ns(msg.header.stamp) or self._now(), now,
-                                  *self._points.read(msg))
+            msg = deserialize_message(data, JointTrajectory)
+            self._core.take_point(stamp_to_ns(msg.header.stamp) or self._now(), now, *self._points.read(msg))
         except PsdynError as error:
             self.reject('point', error, 'reference_rejected')
+        except Exception as error:      # what rclpy raises for bytes that are no message has no public name
+            self.reject('point', error, 'reference_malformed')
 
     # load
 

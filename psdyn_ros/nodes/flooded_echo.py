@@ -1,0 +1,43 @@
+"""The bare echo loop of `psdyn latency` with the topics that a controller can be flooded on: what a flood costs anyone.
+
+    python -m psdyn_ros.nodes.flooded_echo --ros-args -r __node:=echo
+
+It answers states, takes what comes on ~/point and ~/joint_trajectory without a look at it, and says in diagnostics how
+many slots it missed.
+"""
+
+import sys
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from trajectory_msgs.msg import JointTrajectory
+
+from . import executor
+from .latency_loops import Echo
+
+REPORTS = 0.2       # s between them
+
+
+class FloodedEcho(Echo):
+    """Listens to what a controller listens to, as that does: the newest point, ten trajectories, as they came."""
+
+    def __init__(self, node):
+        super().__init__(node)
+        for topic, depth in (('~/point', 1), ('~/joint_trajectory', 10)):
+            node.create_subscription(JointTrajectory, topic, lambda data: None, depth, raw=True)
+        self._name = f'{node.get_name()}: control'
+        self._report = node.create_publisher(DiagnosticArray, '/diagnostics', 10).publish
+        self.loop.chore(self._tell, REPORTS)
+
+    def _tell(self):
+        values = {'cycles': self.loop.records.cycles, 'missed slots': self.loop.records.missed}
+        self._report(DiagnosticArray(status=[DiagnosticStatus(
+            name=self._name, values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])]))
+
+
+def main(args=None):
+    """Run the node; returns the exit code of the process."""
+    return executor.run('echo', FloodedEcho, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
