@@ -1,9 +1,9 @@
 """`psdyn validate` on long bags: time, processor and memory, beside a bare reading; `python -m bench.validation`.
 
 Bags of the crane, four joints at 500 Hz and its chamber pressures: as a labelled array, with a FluidPressure topic for
-each port, and padded to 10 GiB - by images on a topic of their own, and by a hole in the file. Each is validated by a
-process of its own, with report and bag of predictions. Peak memory is that of this process, times are those of its
-start too.
+each port, and padded to 10 GiB - by images on a topic of their own, and by an attachment that is a hole in the file.
+Each is validated by a process of its own, with report and bag of predictions. Peak memory is that of this process,
+times are those of its start too.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from psdyn_ros.api.load import load
 from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.mcap_chunks import RECORD
+from psdyn_ros.validation.mcap_chunks import ATTACHMENT, RECORD
 from psdyn_ros.validation.message_layouts import type_store
 from psdyn_ros.validation.prediction import Predictor
 from psdyn_ros.validation.row_bag import DATA_END, STEM, RowBag, Template, joint_states, labelled_array
@@ -37,7 +37,6 @@ ATMOSPHERE = 101325.0
 PART = 10_000               # instants that are made at once
 GIB = 1 << 30
 BLOB = 8 << 20              # bytes of an image
-PRIVATE = 0x80              # first code of MCAP records that a reader does not know
 TARGETS = {'array': (20.0, 400.0), 'ports': (45.0, 400.0), 'images': (None, 400.0), 'hole': (None, 400.0)}
 # runs a command and prints what it used: a small process, since a child begins with the peak of its parent
 LAUNCHER = '''
@@ -136,7 +135,7 @@ def write_image_bag(path, seconds, size):
 
 
 def write_hole_bag(path, seconds, size):
-    """A bag padded to `size` bytes by a record of a kind that no reader knows, which is a hole in the file."""
+    """A bag padded to `size` bytes by an attachment, which is a hole in the file."""
     source = write_array_bag(path.with_name(f'{path.name}_plain'), seconds) / f'{STEM}.mcap'
     data = source.read_bytes()
     # before the record that ends the data: nothing that the summary points at moves
@@ -144,10 +143,13 @@ def write_hole_bag(path, seconds, size):
     _, _, start, offsets, crc = struct.unpack('<BQQQI', data[footer:footer + RECORD.size + 20])
     end = start - RECORD.size - 4
     assert data[end] == DATA_END
+    # times, name and type, and the length of what is attached; its checksum is 0, which says that there is none
+    name = struct.pack('<I', 5) + b'video'
+    head = struct.pack('<QQ', BEGIN, BEGIN) + name + name + struct.pack('<Q', size)
+    moved = RECORD.size + len(head) + size + 4
     with path.open('wb') as file:
-        file.write(data[:end] + RECORD.pack(PRIVATE, size))
-        file.seek(size, os.SEEK_CUR)
-        moved = RECORD.size + size
+        file.write(data[:end] + RECORD.pack(ATTACHMENT, moved - RECORD.size) + head)
+        file.seek(size + 4, os.SEEK_CUR)
         summary = bytearray(data[end:footer])
         # offsets to parts of the summary are no use any more; the footer says so by 0
         file.write(summary[:offsets - end] + RECORD.pack(data[footer], 20)

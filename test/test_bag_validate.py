@@ -18,6 +18,7 @@ from psdyn_ros.validation.tolerances import read_settings
 from psdyn_ros.validation.validate import main, validate
 from psdyn_ros.validation.verdict import FAIL, INVALID, PASS, Check
 
+PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png')
 CASES = {'exact': {}, 'plain': {'plain': True}, 'payload': {'plain': True, 'payload': 30.0},
          'drift': {'plain': True, 'drift': 5e4}}
 
@@ -173,11 +174,12 @@ def test_the_report_needs_no_other_file(exact):
     page = (folder / 'report.html').read_text()
     assert found.verdict.text in page and 'hiab_xs031' in page
     assert not re.search(r'(src|href)="(?!data:)', page) and 'http' not in page
-    assert page.count('data:image/png;base64') == 4
+    assert page.count('data:image/png;base64') == len(PICTURES)
     assert {path.name for path in folder.iterdir()} == {
-        'report.html', 'validation.json', 'metrics.csv', 'seconds.csv', 'spectrum.csv', 'efforts.png', 'errors.png',
-        'friction.png', 'spectrum.png', 'predicted', 'plotjuggler_layout.xml'}
-    for name in ('efforts.png', 'friction.png'):
+        'report.html', 'validation.json', 'metrics.csv', 'seconds.csv', 'spectrum.csv', 'predicted',
+        'plotjuggler_layout.xml', *PICTURES}
+    assert page.index(found.verdict.text) < page.index('Likely causes') < page.index('Model against measurement')
+    for name in PICTURES:
         assert (folder / name).read_bytes().startswith(b'\x89PNG')
 
 

@@ -13,7 +13,7 @@ from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 from .metrics import EFFORT
 from .report import KILO, as_text, write_page
 from .tracking import units
-from .validation_report import SINCE
+from .validation_figures import SINCE
 from .validation_tables import FORCE, plain
 
 VERSION = 1                 # of the layout of comparison.json

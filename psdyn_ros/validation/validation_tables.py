@@ -86,13 +86,18 @@ def facts(found):
         shown['delays of the settings, taken off'] = ', '.join(f'{topic} {1e3 * delay:g} ms'
                                               for topic, delay in found.settings.delays.items())
     rows, rms, largest, _ = found.metrics.closure_residual()
-    if rows:
+    if rows and redundant(found):
         shown['closure of redundant joints'] = f'{1e3 * rms:.3g} mm rms, {1e3 * largest:.3g} mm at most'
     balance = found.metrics.energy.balance()
     if balance.spans:
         shown['energy'] = (f'{sum(balance.actuators):.4g} J of work = {sum(balance.friction):.4g} J of friction + '
                            f'{balance.mechanical:.4g} J kept + {balance.unexplained:.3g} J unexplained')
     return shown
+
+
+def redundant(found):
+    """Whether more joints are measured than are needed, so that they may disagree."""
+    return len(found.channels.joints) > found.manipulator.dof
 
 
 def summary(found):

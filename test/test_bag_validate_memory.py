@@ -1,0 +1,24 @@
+"""Memory of the validation of long bags: of a process of its own, with report and bag of predictions."""
+
+import json
+import sys
+
+from bench.validation import GIB, MACHINE, run, write_hole_bag, write_image_bag
+
+MOST = 400.0                # MB
+SHORT, LONG = 15.0, 60.0    # s
+GROWTH = 40.0               # MB by which the longer one may need more: its figures have more in them
+
+
+def test_memory_grows_neither_with_the_bag_nor_with_what_else_is_in_it(tmp_path):
+    """A short bag with an attachment of 10 GiB, which is a hole in the file, and a longer one with images."""
+    hole = write_hole_bag(tmp_path / 'hole.mcap', SHORT, 10 * GIB)
+    assert hole.stat().st_size > 10 * GIB
+    used = {}
+    for name, bag in (('short', hole), ('long', write_image_bag(tmp_path / 'images', LONG, GIB // 4))):
+        output = tmp_path / name
+        found = run([sys.executable, '-m', 'psdyn_ros.cli', 'validate', bag, '--urdf', MACHINE, '--output', output])
+        assert found['exit_code'] == 0
+        assert json.loads((output / 'validation.json').read_text())['verdict'] == 'PASS'
+        used[name] = found['memory']
+    assert max(used.values()) < MOST and used['long'] < used['short'] + GROWTH, used
