@@ -19,9 +19,9 @@ def is_collection(path):
 def find_bags(paths):
     """Return the absolute paths of bags, each once: what is given and, of folders that are no bags, all bags below.
 
-    A folder is a bag where it has metadata, or files of one recording only.  Symbolic links below a folder are not
-    followed; what does not exist is kept, since it is somebody's bag that cannot be read.  Raises ModelError where a
-    folder has no bag down to DEPTH folders below, or more than MOST_BAGS.
+    A folder is a bag where it has metadata, or nothing but files of one recording.  Symbolic links below a folder are
+    not followed; what does not exist is kept, since it is somebody's bag that cannot be read.  Raises ModelError where
+    a folder has no bag down to DEPTH folders below, or more than MOST_BAGS.
     """
     found = {}
     for path in map(Path, paths):
@@ -68,23 +68,19 @@ def report_names(bags, taken=()):
 
 def _is_bag(folder):
     try:
-        files = _storage(folder)
-        return (folder / METADATA).exists() or (folder / METADATA).is_symlink() or len(_recordings(files)) == 1
+        if (folder / METADATA).exists() or (folder / METADATA).is_symlink():
+            return True
+        entries = [one for one in folder.iterdir() if not one.is_symlink()]
+        recordings = {_recording(one) for one in entries if one.suffix in FORMATS and one.is_file()}
+        return len(recordings) == 1 and not any(one.is_dir() for one in entries)
     except OSError:
         return True         # whoever reads it says why that is not possible
 
 
-def _storage(folder):
-    return [one for one in folder.iterdir() if one.suffix in FORMATS and one.is_file()]
-
-
-def _recordings(files):
-    """Names of recordings of which these files are parts: parts end in _0, _1, ... _10."""
-    names = set()
-    for file in files:
-        stem, _, number = file.stem.rpartition('_')
-        names.add((stem if stem and number.isdigit() else file.stem, file.suffix))
-    return names
+def _recording(file):
+    """The recording of which a file is a part; parts end in _0, _1, ... _10."""
+    stem, _, number = file.stem.rpartition('_')
+    return stem if stem and number.isdigit() else file.stem, file.suffix
 
 
 def _below(folder, depth):
