@@ -183,6 +183,12 @@ def test_bad_messages_are_counted_and_a_wrong_robot_is_named(make):
     made.heard['joint_states'](state(ns, x, xd, effort))
     found = report(made)['machine']
     assert found[0] == WARN and 'no pressures on /simulator/hydraulic_telemetry' not in found[1]
+    said, more = [], make(hydraulics=str(OIL))
+    more.node.get_logger = lambda: SimpleNamespace(info=said.append, warning=said.append)
+    for k in range(3):
+        more.heard['joint_states'](state(BEGIN + k, [*x, 0.0], names=(*crane().actuators, 'lift_bom')))
+    assert said == ['measured: slew, lift_cylinder, tilt_cylinder, telescope',
+                    "states of lift_bom are passed over: no joint of this machine; did you mean 'lift_boom'?"]
     wrong = make(hydraulics=str(OIL))
     for k in range(6):
         wrong.heard['joint_states'](state(BEGIN + k, x, names=('slew', 'lift_cilinder', 'tilt_cylinder', 'telescope')))

@@ -31,7 +31,7 @@ from . import conversions, executor, pacing, parameters
 from .conversions import SECOND
 from .parameters import ParameterError
 from .pressures import TOPICS, PressureInputs
-from .rejections import Rejections
+from .rejections import Rejections, brief
 from .robot_description import load_machine
 from .validator_report import ValidatorReport
 from .wire_format import JointStateBytes
@@ -59,7 +59,7 @@ class ValidatorNode:
                                    warn=p.warn_share, contact_link=p.contact_link, by_pressures=self._by_pressures)
         self._now = pacing.clock_of(node)
         self._rejections = Rejections(node.get_logger().warning)
-        self._states = JointStateBytes()
+        self._states, self._joints = JointStateBytes(), ()
         self._predicted, self._residual = (conversions.JointStateWriter(machine.actuators, ('effort',))
                                            for _ in range(2))
         self._force, self._deviation = WrenchStamped(), WrenchStamped()
@@ -107,6 +107,8 @@ class ValidatorNode:
         except PsdynError as error:
             self._reject('joint_states')(error)
             return
+        if self._live.joints is not self._joints:
+            self._say_joints(message.name)
         self._report.came(self._now())
         try:
             steps = self._live.advance()
@@ -115,6 +117,15 @@ class ValidatorNode:
             return
         for step in steps:
             self._publish(step)
+
+    def _say_joints(self, names):
+        """Tell which joints of a message count, and which the machine does not have."""
+        self._joints, log = self._live.joints, self._node.get_logger()
+        log.info(f'measured: {", ".join(self._joints)}')
+        extra = [name for name in names if name not in self._joints]
+        if extra:
+            log.warning(f'states of {brief(", ".join(extra))} are passed over: no joint of this machine'
+                        f'{did_you_mean(extra[0], self._live.manipulator.joints)}')
 
     def _on_pressures(self, stamp, values, supply):
         try:
