@@ -16,7 +16,8 @@ PARTS = (('not dds', ('-n', '2', '--dist', 'loadfile')),
 
 def main(arguments):
     """Return 0 where every test passed, else the code of the first part in which one did not."""
-    codes = [subprocess.run([sys.executable, '-m', 'pytest', '-m', marked, *options, *arguments]).returncode
+    codes = [subprocess.run([sys.executable, '-m', 'pytest', '--durations', '15', '-m', marked, *options,
+                             *arguments]).returncode
              for marked, options in PARTS]
     if all(code == NO_TESTS for code in codes):
         return NO_TESTS
