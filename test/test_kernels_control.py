@@ -9,8 +9,12 @@ from psdyn_ros.control.computed_torque import ComputedTorque
 from psdyn_ros.control.motions import SAME, Follow, Path, sample_each
 from psdyn_ros.control.path_time import PathTime
 from psdyn_ros.control.trajectory import Waypoints, quintic_curve
+from psdyn_ros.control.valve_control import ValveControl
+from psdyn_ros.control.valve_pid import ValvePid
 from psdyn_ros.kernels import control
 from psdyn_ros.kernels.entry import NON_FINITE
+from psdyn_ros.model.hydraulics import read_hydraulics
+from psdyn_ros.model.locate import find_config
 
 
 @pytest.fixture(scope='module')
@@ -106,3 +110,31 @@ def test_computed_torque_at_once_is_computed_torque_step_by_step(crane, rng):
         assert laws[0].predicted_efforts == pytest.approx(laws[1].predicted_efforts, rel=1e-9, abs=1e-6)
         assert laws[0].desired == pytest.approx(laws[1].desired, abs=1e-15)
     assert laws[0].saturations.tolist() == laws[1].saturations.tolist() and laws[0].saturations.all()
+
+
+@pytest.mark.parametrize('law, hydraulics', [(ValveControl, True), (ValvePid, True), (ComputedTorque, False)])
+def test_a_law_that_samples_its_path_by_itself_gives_the_commands_of_one_that_is_given_the_samples(
+        law, hydraulics, crane, rng):
+    oil = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators) if hydraulics else None
+    gains = () if hydraulics else (np.full(4, 900.0), np.full(4, 40.0), np.full(4, 2000.0))
+    here, given = (law(crane, *((oil, 0.002) if hydraulics else gains), **({} if hydraulics else {'period': 0.002}))
+                   for _ in range(2))
+    away = crane.initial_position + np.array([0.1, -0.01, 0.01, 0.03])
+    taken = []
+    for one in (here, given):
+        one.hold(crane.initial_position)
+        one.reference.follow(Waypoints(crane.coordinates, [0.5, 1.0], [away, crane.initial_position]), 0.0)
+        one.feedforward_scale = 0.8
+    taking = here.reference.path
+    here.reference.path = lambda *args: taken.append(taking(*args)) or taken[-1]
+    given.reference.path = given.reference.samples      # fills the array, and gives no path
+    for k in range(300):
+        t = 0.004 * k
+        if k == 150:
+            here.reference.set_speed(0.4), given.reference.set_speed(0.4)
+        x, xd = here.reference.ahead(t)[0] + 1e-4 * rng.normal(size=4), 1e-3 * rng.normal(size=4)
+        pressures = (60e5 + 1e5 * rng.normal(size=(3, 2)),) if hydraulics else ()
+        commands = [one.update(t, x, xd, *pressures) for one in (here, given)]
+        assert commands[0] == pytest.approx(commands[1], rel=1e-12, abs=1e-12)
+        assert here.desired == pytest.approx(given.desired, abs=1e-15)
+    assert all(path is not None for path in taken) and len(taken) == 300

@@ -103,7 +103,7 @@ class Inputs:
         self._states.state_accepted(clock)
         if self._epoch is None:
             self._epoch = stamp
-        found = [finding[0] for finding in checks.findings]
+        found = [finding[0] for finding in checks.findings] if checks.findings else ()
         for name in SETTLED:
             if name not in found:
                 report(clock, name, PASS)
@@ -120,7 +120,7 @@ class Inputs:
             else:
                 report(clock, 'stamp_order', FAIL, text, None if self.pressure_input.in_disorder >= IN_A_ROW else TOLD)
             return text
-        if not math.isfinite(float(values.sum()) + (0.0 if supply is None else supply)):
+        if not math.isfinite(sum(values.ravel().tolist()) + (0.0 if supply is None else supply)):
             report(clock, 'pressures_not_finite', FAIL, 'a pressure is not finite')
             return 'a pressure is not finite'
         self.pressure_input.accept(stamp, ros_now, clock)

@@ -7,6 +7,7 @@ from ..model.errors import PsdynError, shorten
 from ..model.safety import EFFORT, GRAVITY, VELOCITY
 
 LEFT_OUT = math.nan
+DOUBLE = np.dtype(np.float64)
 SHORTEST, LONGEST = 0.5, 2.0    # periods, of the time over which a rate is judged
 
 
@@ -53,21 +54,20 @@ class OutputGate:
         """
         if stamp != now:
             raise GateError(f'the command is of the cycle at {stamp!r:.40} ns; expected this one, {now!r:.40} ns')
-        if type(command) is not np.ndarray or command.shape != self._shape or command.dtype != np.float64:
+        if type(command) is not np.ndarray or command.shape != self._shape or command.dtype != DOUBLE:
             raise GateError(f'the command is {shorten(repr(command))}; expected a float64 array of {self._shape[0]}')
         if not math.isfinite(dt):
             raise GateError(f'the command comes {dt} s after the one before; expected a finite time')
         dt = min(max(dt, self._shortest), self._longest)
         out = command.tolist()
-        for i, value in enumerate(out):
-            if not math.isfinite(value):
-                raise GateError(f"the command of '{self.actuators[i]}' is {value}; expected a finite one")
-        for i, value in enumerate(out):
-            limit = self._limit[i]
+        if not all(map(math.isfinite, out)):
+            i, value = next((i, value) for i, value in enumerate(out) if not math.isfinite(value))
+            raise GateError(f"the command of '{self.actuators[i]}' is {value}; expected a finite one")
+        for i, (value, limit, last, rate) in enumerate(zip(out, self._limit, self._last, self._rate)):
             if not -limit <= value <= limit:
                 self.range_clamps[i] += 1
                 value = math.copysign(limit, value)
-            last, step = self._last[i], self._rate[i] * dt
+            step = rate * dt
             if value > last + step:
                 self.rate_clamps[i] += 1
                 value = last + step

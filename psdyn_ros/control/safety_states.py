@@ -1,8 +1,9 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
 from ..model.errors import PsdynError, UnknownNameError, did_you_mean
 from ..model.safety import SECOND
-from .fault_table import CONDITIONS, ROWS, Demand, Result, State
+from .fault_table import ROWS, Demand, Result, State
 
+PASS = Result.PASS
 NOTHING = Demand(State.RUN)
 # by the time since the last state, in this order; `SafetyStates.state_accepted` feeds them
 LADDER = 'state_missed', 'state_silent', 'state_lost'
@@ -21,7 +22,7 @@ class _Condition:
     def __init__(self, row):
         self.row = row
         self.asks = row.demand or NOTHING
-        self.result = Result.PASS
+        self.result = PASS
         self.open = False               # failing, or in probation
         self.latched = False
         self.acknowledged = False       # of HOLD: a reference was accepted since it began to fail
@@ -50,6 +51,7 @@ class SafetyStates:
         self._stop_time = declaration.stop_time_ns
         self._probation = declaration.probation_ns
         self._conditions = {row.name: _Condition(row) for row in ROWS}
+        self._reported = {name: one for name, one in self._conditions.items() if name not in LADDER}
         limits = timeouts.degraded_misses * round(period * SECOND), timeouts.stopping_ns + 1, timeouts.safe_ns + 1
         self._ladder = tuple((self._conditions[name], limit) for name, limit in zip(LADDER, limits))
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
@@ -94,12 +96,12 @@ class SafetyStates:
         name: of a row of the table, but none of LADDER.  text: what was found, with figures.  demand: in the place of
         that of the table.
         """
-        one = self._conditions.get(name)
-        if one is None or name in LADDER:
+        one = self._reported.get(name)
+        if one is None:
             raise UnknownNameError(f"condition '{name}': none that is reported"
-                                   f'{did_you_mean(name, CONDITIONS.keys() - set(LADDER))}')
+                                   f'{did_you_mean(name, self._reported)}')
         one.result = result
-        if result != Result.PASS:
+        if result != PASS:
             self._fail(one, text, one.asks if demand is None else demand)
         elif one.good_since is None:
             one.good_since = now
@@ -211,7 +213,7 @@ class SafetyStates:
                 one.result = Result.STALE
                 self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.asks)
             elif one.open:
-                one.result = Result.PASS
+                one.result = PASS
                 if one.good_since is None:
                     one.good_since = now
 
