@@ -179,6 +179,7 @@ def test_the_report_needs_no_other_file(exact):
         'report.html', 'validation.json', 'metrics.csv', 'seconds.csv', 'spectrum.csv', 'predicted',
         'plotjuggler_layout.xml', *PICTURES}
     assert page.index(found.verdict.text) < page.index('Likely causes') < page.index('Model against measurement')
+    assert page.index('Delays between topics') and found.delays[TELEMETRY].text in page
     for name in PICTURES:
         assert (folder / name).read_bytes().startswith(b'\x89PNG')
 

@@ -32,4 +32,5 @@ def write_outputs(folder, found):
         folder, 'validation.html.j2', figures(found), page, f'{found.manipulator.name}: model against recording',
         metrics=list(tables.metrics_table(found)), regimes=list(tables.regimes_table(found)),
         checks=list(tables.checks_table(found)), simulation=list(tables.simulation_table(found)),
-        partial=verdict.partial, causes=found.causes, causes_text=found.causes_text, findings=found.quality.findings())
+        partial=verdict.partial, causes=found.causes, causes_text=found.causes_text,
+        delays=found.delays, findings=found.quality.findings())
