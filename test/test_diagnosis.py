@@ -342,6 +342,7 @@ def test_shares_are_of_what_there_is_to_explain(seed):
     assert rest.estimate == pytest.approx((share.estimate - found.share(BOTH[:, :1]).estimate)
                                           / (1.0 - found.share(BOTH[:, :1]).estimate), rel=1e-9)
     nothing = np.full((2, 1), -1)
+    assert np.isnan(Equations(np.zeros((9, 2, 4, 4)), np.ones(2), 1.0).share(BOTH).estimate)
     assert found.share(nothing).estimate == 0.0 and found.fit(nothing)[0] == [0.0]
 
 

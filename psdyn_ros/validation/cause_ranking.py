@@ -46,7 +46,7 @@ def candidates(corrections, known, topics):
     """Return the `Candidate`s of `Corrections`.
 
     known   (actuators,) whether the effort was measured
-    topics  {topics, a tuple: (name, numbers of the actuators whose efforts they say)}
+    topics  {topic: numbers of the actuators whose efforts it says}
     """
     count, measured = len(known), np.flatnonzero(known).tolist()
 

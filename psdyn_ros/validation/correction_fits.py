@@ -99,7 +99,8 @@ class Equations:
         return explained, products[:, 0, 0]
 
     def _bootstrap(self, part, whole):
-        return bootstrap(np.column_stack((whole, part)), mean, block=self.block, resamples=RESAMPLES)
+        with np.errstate(invalid='ignore', divide='ignore'):        # of no residual there is no share
+            return bootstrap(np.column_stack((whole, part)), mean, block=self.block, resamples=RESAMPLES)
 
 
 def solve(products):
