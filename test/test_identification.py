@@ -1,6 +1,7 @@
 """Identification of what the crane carries and rubs from 60 s under its valve controller, and of other machines."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,8 +27,9 @@ from psdyn_ros.campaign.identification_runs import (
 from psdyn_ros.campaign.tracking_runs import crane, oil
 from psdyn_ros.model.errors import ActuationError, UnknownNameError
 from psdyn_ros.validation import evidence as evidence_module
-from psdyn_ros.validation.evidence import Bell, Evidence
+from psdyn_ros.validation.evidence import Bell, Evidence, Samples
 from psdyn_ros.validation.identification import IdentificationError, conclude, identify, main
+from psdyn_ros.validation.identification_report import figures, write_report
 from psdyn_ros.validation.identified import SPEEDS
 from psdyn_ros.validation.physical_inertia import is_physical
 from psdyn_ros.validation.regressor import Regressor
@@ -248,6 +250,39 @@ def test_a_bag_becomes_a_table_and_corrected_files(recording, bag, tmp_path, cap
     corrected = psdyn_ros.load(tmp_path / 'hiab_xs031_identified.urdf')
     assert corrected.total_mass == pytest.approx(crane().total_mass + MASS, rel=0.005)
     assert 'standard error' in (tmp_path / 'hiab_xs031_hydraulics_identified.yaml').read_text()
+
+
+def test_the_page_needs_no_other_file_and_shows_what_was_found(recording, tmp_path):
+    found = found_in(measured(recording, 1, Sensors()))
+    page = write_report(tmp_path, found)
+    text = page.read_text()
+    assert page.name == 'identification.html' and text.count('data:image/png;base64') == 2
+    assert not re.search(r'(src|href)="(?!data:)', text) and 'http' not in text
+    body, = found.bodies
+    assert found.held_out.text in text and f'{body.found.mass:.2f} ± {body.errors[0]:.2f}' in text
+    for one in found.friction[1].forces:
+        assert f'{one.force:.5g} N' in text
+    links = identify(crane_blocks(recording, 30_000), crane(), oil())
+    assert set(figures(links)) == {'held_out.png', 'identified_friction.png', 'masses.png'}
+
+
+def test_what_was_held_out_is_drawn_as_it_is_judged(recording):
+    held = found_in(recording).held_out
+    trace = held.trace
+    assert set(np.floor(trace.t).astype(int) % 4) == {3} and len(trace.t) > 300
+    for values, rmse in ((trace.believed, held.before), (trace.identified, held.after)):
+        errors = np.where(trace.counts, trace.measured - values, np.nan)
+        assert np.sqrt(np.nanmean(errors[:, 1:] ** 2, axis=0)) == pytest.approx(rmse[1:], rel=0.15)
+
+
+def test_samples_stay_few_and_evenly_spread(monkeypatch):
+    monkeypatch.setattr(evidence_module, 'MOST_SAMPLES', 50)
+    samples, t = Samples(), np.arange(1000.0)
+    for piece in np.array_split(t, 37):
+        samples.add(piece, *(factor * piece for factor in range(2, 6)))
+    kept, *others = samples.rows()
+    assert 25 <= len(kept) <= 50 and all((one == factor * kept).all() for factor, one in enumerate(others, start=2))
+    assert len(set(np.diff(kept))) == 1 and kept[0] == 0.0 and kept[-1] > 960.0
 
 
 def test_a_bag_that_was_cut_off_exits_with_three(recording, bag, tmp_path, capsys):

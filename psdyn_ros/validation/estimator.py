@@ -21,7 +21,8 @@ from .regressor import COUNT
 
 STEPS, HALVINGS = 60, 30        # most Gauss-Newton steps, and halvings of one
 CONVERGED = 1e-5                # standard deviations
-FAINTEST = 3e-4                 # of the efforts, below which no model is trusted to be exact
+FAINTEST = 3e-4                 # of the efforts, below which no force is known
+EXACTLY = 1e-3                  # of the efforts, to which a model at most describes a machine, its filter and sampling
 WIDE = 1e3                      # factor of a scale that stands for no belief at all
 PRESSURE_OFFSET = 5e4           # Pa, of a pressure sensor, and
 SENSOR_GAIN = 5e-3              # relative, of any sensor of pressure or effort, both standard deviations
@@ -209,4 +210,4 @@ def _left(stack, rows, power):
     best, _, rank, _ = np.linalg.lstsq(R[:, :-1] / scale, R[:, -1], rcond=1e-10)
     left = np.linalg.norm(R[:, -1] - R[:, :-1] / scale @ best)
     free = max(rows - rank, 1)
-    return max(float(left / np.sqrt(free)), FAINTEST * float(np.sqrt(power / rows)), 1e-9)
+    return max(float(left / np.sqrt(free)), EXACTLY * float(np.sqrt(power / rows)), 1e-9)

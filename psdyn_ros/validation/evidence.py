@@ -21,6 +21,7 @@ FEWEST = 4                      # samples on either side in it
 CUTOFFS = 4000                  # frequencies at which its response is looked at
 SPACING = 0.01                  # s between equations; the filter leaves nothing in between
 GROUPS = 128                    # that are kept
+MOST_SAMPLES = 1600             # equations of each coordinate that are kept as they are
 SLIDES = 4.0                    # v / v_s from which friction is what it is at speed
 FROM_STOP = 1e-3                # m, rad from the limits of a coordinate, where stops act too
 TERMS = 5                       # columns of each actuator: tanh, v, offset, gains
@@ -83,6 +84,33 @@ def triangle(rows):
     return R
 
 
+class Samples:
+    """Some of the equations of a recording, to be drawn: evenly spread over it, at most MOST_SAMPLES.
+
+    kept  lists of what `Evidence` makes of them: t (n,) [s], equations (n, dof, P), what they shall equal (n, dof), NaN
+          where it is unknown, what is believed of that without friction (n, dof), whether they count (n, dof)
+    """
+
+    def __init__(self):
+        self.kept = [], [], [], [], []
+        self._every, self._seen = 1, 0
+
+    def add(self, *columns):
+        """Take every so many of these rows."""
+        taken = slice(-self._seen % self._every, None, self._every)
+        self._seen += len(columns[0])
+        for kept, values in zip(self.kept, columns):
+            kept.append(np.array(values[taken]))
+        while sum(map(len, self.kept[0])) > MOST_SAMPLES:
+            self._every *= 2
+            for kept in self.kept:
+                kept[:] = [np.concatenate(kept)[::2]]
+
+    def rows(self):
+        """Return the columns of all rows that are kept."""
+        return tuple(np.concatenate(kept) for kept in self.kept)
+
+
 class Evidence:
     """Equations of a recording.
 
@@ -95,6 +123,7 @@ class Evidence:
     known       (actuators,) s during which the effort of each is known
     seconds     s of the recording that were read
     slip        (actuators,) v_s of each
+    samples     `Samples` of the equations
     """
 
     def __init__(self, regressor, hydraulics=None, window=WINDOW):
@@ -111,6 +140,7 @@ class Evidence:
         self.friction = np.array([seal[:2] for seal in seals])      # believed (actuators, 2)
         self._cylinders = tuple(hydraulics.cylinders) if hydraulics else ()
         self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
+        self.samples = Samples()
         self.skipped = 0                                            # instants at which a loop does not close
 
     def column(self, actuator, term):
@@ -146,6 +176,7 @@ class Evidence:
         known = np.where(maps == 0.0, 0.0, maps * effort[chosen][:, :, None])
         wanted = known.sum(axis=1)
         good = ~(np.isnan(wanted) | ((maps != 0.0) & ~slides[chosen][:, :, None]).any(axis=1))
+        self.samples.add(block.t[rows[chosen]], equations, wanted, believed, good)
         numbers = np.floor(block.t[rows[chosen]]).astype(int)
         for number in np.unique(numbers):
             here = numbers == number

@@ -27,6 +27,7 @@ from .identified import (
     BodyEstimate,
     FrictionEstimate,
     HeldOut,
+    HeldOutTrace,
     Identification,
     SensorError,
     SpeedForce,
@@ -190,6 +191,7 @@ def _base(regressor, system, unknown, declared, usual, share):
 
 def _held_out(groups, evidence, unknown, share):
     """Fit three of four stretches, judge by the fourth."""
+    numbers = sorted(evidence.groups)
     fitted = [group for number, group in enumerate(groups) if number % EVERY != EVERY - 1]
     kept = [group for number, group in enumerate(groups) if number % EVERY == EVERY - 1]
     system = System(fitted, evidence)
@@ -204,7 +206,16 @@ def _held_out(groups, evidence, unknown, share):
     there = rows > 0
     overfitted = bool((rmse[1][there] > OVERFITTED * np.maximum(trained, FAINTEST * _usual(groups))[there]).any())
     return HeldOut(evidence.regressor.manipulator.coordinates, len(kept) * evidence.span, rows, *rmse, trained,
-                   _usual(groups), float(gain.mean() / max(spread, 1e-300)), overfitted, SIGNIFICANT)
+                   _usual(groups), float(gain.mean() / max(spread, 1e-300)), overfitted, SIGNIFICANT,
+                   _trace(evidence, numbers[EVERY - 1::EVERY], believed, values))
+
+
+def _trace(evidence, numbers, believed, values):
+    """The `HeldOutTrace` of the stretches of these numbers."""
+    t, equations, wanted, bare, counts = evidence.samples.rows()
+    there = np.isin(np.floor(t).astype(int) // evidence.span, numbers)
+    equations, bare = equations[there], bare[there]
+    return HeldOutTrace(t[there], wanted[there], bare + equations @ believed, bare + equations @ values, counts[there])
 
 
 def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=None, topics=None, initial=None,
@@ -244,7 +255,7 @@ def add_arguments(parser):
     parser.add_argument('--payload', metavar='LINK', help='believe the machine, and find a body on this link')
     parser.add_argument('--com', type=float, nargs=3, metavar=('X', 'Y', 'Z'),
                         help="m, where that body is believed to be, in axes of the link (default: the link's own)")
-    parser.add_argument('--output', metavar='DIR', help='folder for identification.json and the corrected files')
+    parser.add_argument('--output', metavar='DIR', help='folder for identification.html and .json, and corrected files')
     parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
                         help='states, efforts, pressures, commands or reference; more than once for more')
 
@@ -252,6 +263,7 @@ def add_arguments(parser):
 def run(options):
     """Identify as the options of `add_arguments` say, print a table; returns the exit code."""
     from .corrected_model import write_corrected
+    from .identification_report import write_report
     from .validate import _topics
 
     try:
@@ -263,6 +275,7 @@ def run(options):
             folder = Path(options.output)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / 'identification.json').write_text(json.dumps(found.as_dict(), indent=2) + '\n')
+            print(write_report(folder, found))
             for path in write_corrected(folder, found, manipulator, options.urdf, hydraulics):
                 print(path)
     except (PsdynError, OSError) as error:

@@ -153,6 +153,19 @@ class SensorError:
 
 
 @dataclass(frozen=True)
+class HeldOutTrace:
+    """Efforts on the coordinates at (N,) instants that were held out [s]: measured, NaN where unknown, as the believed
+    model has them, and as the identified one that was fitted to the rest, each (N, dof) [N, N m]; and whether they
+    count (N, dof), which they do while an actuator slides at speed."""
+
+    t: np.ndarray
+    measured: np.ndarray
+    believed: np.ndarray
+    identified: np.ndarray
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
 class HeldOut:
     """How the model does where it was not fitted.
 
@@ -166,6 +179,7 @@ class HeldOut:
     significance standard deviations by which `after` is better
     overfitted   whether it is far worse than `trained`
     threshold    of the significance
+    trace        `HeldOutTrace`
     """
 
     coordinates: tuple
@@ -178,6 +192,7 @@ class HeldOut:
     significance: float
     overfitted: bool
     threshold: float
+    trace: HeldOutTrace
 
     @property
     def passed(self):
@@ -274,6 +289,7 @@ class Identification:
             return value
 
         out = plain(asdict(self))
+        del out['held_out']['trace']
         out['verdict'], out['passed'] = self.held_out.text, self.held_out.passed
         out['exit_code'] = self.exit_code
         out['friction_note'] = NOT_ALONE
