@@ -60,7 +60,7 @@ MACHINE = 'hiab_xs031'
 RATE = 500.0
 PERIOD = round(SECOND / RATE)       # ns
 SHORTEST, LONGEST = 5.0, 3600.0
-LEAD = {True: 3.0, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
+LEAD = {True: 2.5, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
 REST = 0.5                          # s that are recorded before and after it
 TTL = 0.1                           # s, of commands
 SKEW = 0.1                          # s
@@ -169,7 +169,7 @@ def _run(case, setup):
         for name, renamed in (('simulator', f'/simulator/joint_commands:={COMMANDS}'),
                               ('controller', f'joint_states:={ENCODERS}')):
             nodes.start(name, f'psdyn_ros.nodes.{name}', *arguments, '-r', renamed)
-        graph = Graph(node, Waiting(nodes, spin_once), encoders, setup.lock_step, case)
+        graph = Graph(node, Waiting(nodes, spin_once), encoders, setup.lock_step, PERIOD, case)
         begin = graph.hold() + round(LEAD[setup.lock_step] * SECOND)
         end = begin + round(setup.duration * SECOND)
         moves = partial(random_moves, setup.model, RANGES, SPEEDS)

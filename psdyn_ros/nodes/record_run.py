@@ -25,6 +25,7 @@ SHORTLY = 0.05              # s before its end at which a motion may be over
 MOST_HALTS = 20             # in a recording
 PATIENCE = 2.0              # s for some periods by hand
 HASTE = 50                  # periods by hand at a time
+SETTLED = 4                 # turns until nothing by hand is under way
 NUDGES = 20                 # times that the nodes are told to drive each other
 DRIVING = 20_000_000        # ns that have to go by for that to be so
 
@@ -67,48 +68,53 @@ class Graph:
     wait       `Waiting` for them
     encoders   `Encoders`
     lock_step  whether they are in lock-step
+    period     ns
     what       it is, for messages
     """
 
-    def __init__(self, node, wait, encoders, lock_step, what):
+    def __init__(self, node, wait, encoders, lock_step, period, what):
         self._node, self._wait, self._encoders, self._lock_step, self._what = node, wait, encoders, lock_step, what
-        self._control = ControlState(node)
+        self._period_ns, self._control = period, ControlState(node)
         self._motions = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
         self._step = node.create_client(Trigger, '/simulator/step')
         self._left, self._asked = 0, -math.inf      # periods to do by hand, s when the first of them was asked for
 
     def hold(self):
         """Let the controller hold the machine; returns the stamp [ns] of the plant's time zero."""
-        encoders = self._encoders
+        encoders, control = self._encoders, self._control
         self._until(lambda: encoders.stamp, START_UP, 'starting both nodes')
-        origin = encoders.stamp
-        if self._lock_step:
-            self._hold_in_lock_step()
+        if not self._lock_step:
+            self._until(lambda: control.active, START_UP, 'starting the controller')
+            self._call(Trigger, '/simulator/reset')
+            origin = encoders.stamp
+            self._wait.held(self._node, f'{self._what}: enabling')
             return origin
-        self._until(lambda: self._control.active, START_UP, 'starting the controller')
-        self._call(Trigger, '/simulator/reset')
-        origin = encoders.stamp
-        self._wait.held(self._node, f'{self._what}: enabling')
-        return origin
-
-    def _hold_in_lock_step(self):
-        control, encoders = self._control, self._encoders
         # nobody commands the machine yet: periods are done by hand
         self._call(SetBool, '/simulator/pause', data=True)
         self._until(self._step.service_is_ready, REACTION, 'waiting for the simulator')
         self._until(lambda: self._periods() and control.active, START_UP, 'starting the controller')
         self._until(lambda: self._periods() and self._call(SetBool, '/controller/enable', data=True).success,
-                    REACTION, 'enabling')
+                    START_UP, 'enabling')
+        self._left = 0
+        for _ in range(SETTLED):
+            self._wait.turn(self._what)
+        self._call(Trigger, '/simulator/reset')
+        origin = encoders.stamp + self._period_ns
+        self._drive()
+        return origin
+
+    def _drive(self):
+        """Let both nodes drive each other."""
         for _ in range(NUDGES):
             self._call(SetBool, '/simulator/pause', data=False)
-            before, deadline = encoders.stamp, time.monotonic() + 1.0
-            while time.monotonic() < deadline and control.check():
+            before, deadline = self._encoders.stamp, time.monotonic() + 1.0
+            while time.monotonic() < deadline and self._control.check():
                 self._wait.turn(self._what)
-                if encoders.stamp > before + DRIVING:
+                if self._encoders.stamp > before + DRIVING:
                     return
             self._call(SetBool, '/simulator/pause', data=True)
             self._call(Trigger, '/simulator/step')
-        raise DemoError(f'{self._what}: simulator and controller do not answer each other: {control.reason}')
+        raise StoppedError(f'simulator and controller do not answer each other: {self._control.reason}')
 
     def _periods(self):
         """Let some time go by once the controller is up, which believes nothing before its probation is over."""
@@ -138,7 +144,7 @@ class Graph:
         self._until(self._motions.get_subscription_count, REACTION, 'waiting for the controller')
         for halts in range(MOST_HALTS):
             if encoders.stamp > begin - round(NOTICE * SECOND):
-                raise DemoError(f'{self._what}: the controller was not ready to move in time: {control.reason}')
+                raise StoppedError(f'it was not ready to move in time: {control.reason}')
             self._through(begin - round(NOTICE * SECOND), 'waiting for its time', lambda: False)
             self._announce(motion((end - begin) / SECOND, start, halts), begin)
             self._through(end, 'moving', lambda: control.state == State.HOLD)
