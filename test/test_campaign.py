@@ -269,6 +269,14 @@ def test_the_report_says_what_processes_did_that_went_on(tmp_path):
     assert not fault_report.is_good([], [held_up._replace(first='RUN')], [])
 
 
+def test_the_report_has_the_null_loop_beside_a_flood(tmp_path):
+    wire_attacks = pytest.importorskip('psdyn_ros.nodes.wire_attacks', reason='the nodes need rclpy')
+    flood = wire_attacks.Attack('F33', 'small', 100, ('RUN',), None, None, 7, '', (0.001, 0.025, 0.002, 0.02))
+    plain = wire_attacks.Attack('F31', 'jump', 1, (), 0.2, 0.5, 0, '')
+    text = fault_report.write(tmp_path / 'page.md', [], [], [flood, plain], {}, {}, 0.1).read_text()
+    assert '| 7 | 0.1 %, 2.5 % | 0.2 %, 2.0 % | none |' in text and '| 0.20 s | 0.5 s | 0 |  |  | none |' in text
+
+
 @pytest.mark.parametrize('changed', [{'reaction': 12}, {'reaction': None}, {'unsafe': 1}, {'failures': ('x',)}])
 def test_one_bad_trial_is_enough(changed):
     assert not fault_report.is_good(in_process.summarize([a_trial(), a_trial(**changed)]), [], [])

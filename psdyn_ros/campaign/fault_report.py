@@ -54,6 +54,11 @@ else, the receiver too, was seen to stall for one to two seconds (`--transport s
 five stops). What drives an actuator must not share memory with a controller: the campaign, and a machine, run with
 `config/fastdds_loopback.xml` or over a network.
 '''
+ATTACKS = '''Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two
+seconds before and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller
+that went on: it answers states, and takes the messages of the flood without a look at them. What a flood costs is the
+difference.
+'''
 NULL = '''A process that only sleeps and wakes up, each 2 ms, while the half over the wire ran: what this computer is
 late by itself.
 '''
@@ -186,13 +191,17 @@ def _went_on(stopped):
 
 
 def _attacks(attacks):
-    yield '| fault | attack | messages | states meanwhile | reaction | bound | slots missed | problem |'
-    yield '|---|---|---|---|---|---|---|---|'
+    yield ATTACKS
+    yield ('| fault | attack | messages | states meanwhile | reaction | bound | slots missed | before, under | echo | '
+           'problem |')
+    yield '|---|---|---|---|---|---|---|---|---|---|'
     for one in attacks:
+        shares = [f'{100.0 * share:.1f} %' for share in one.shares or ()]
+        shares = f'{", ".join(shares[:2])} | {", ".join(shares[2:])}'
         reaction = '' if one.seconds is None else f'{one.seconds:.2f} s'
         bound = '' if one.bound is None else f'{one.bound:g} s'
         yield (f'| {one.row} | {one.what} | {one.trials} | {", ".join(one.states)} | {reaction} | {bound} | '
-               f'{one.missed} | {one.problem or "none"} |')
+               f'{one.missed} | {shares} | {one.problem or "none"} |')
 
 
 def _pairs(facts):

@@ -1,6 +1,7 @@
 """What others on the graph may do to a controller while it moves a machine: rivals, floods, parameters, the clock."""
 
 import math
+import signal
 import sys
 import time
 from typing import NamedTuple
@@ -24,6 +25,8 @@ LASTS = 2.0             # s of an attack
 STORM = 0.01            # s between two sets of parameters
 SMALL, LARGE, WRONG = 10_000.0, 50.0, 100.0     # Hz of messages of a flood
 MEBIBYTE = 2**20
+REPORTED = 2.0          # s within which a node says again how many slots it missed
+ECHO, READY = 'echo', 'ready'
 FOUND = 1.0 + 0.5       # s until a rival is found: a poll a second; discovery takes the rest
 TRIES = 5
 NAN = math.nan
@@ -46,6 +49,9 @@ class Attack(NamedTuple):
     """Slots without a cycle, as the controller counts them."""
     problem: str
     """'' where it went as it must."""
+    shares: tuple | None = None
+    """Of the slots that were missed: by it right before and under the attack, and so by a bare echo loop under the same
+    right after; None: nobody looked."""
 
 
 class CommandWatch:
@@ -70,6 +76,8 @@ class CommandWatch:
 
 def run(bench, watch, rng, progress=lambda text: None):
     """Yield an `Attack` for each on a `WireBench`."""
+    bench.nodes.start(ECHO, 'psdyn_ros.nodes.flooded_echo', '--ros-args', '-r', f'__node:={ECHO}')
+    bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
     for attack in (_parameter_storm, _small_flood, _large_flood, _wrong_types, _rival_states, _rival_commands):
         progress(attack.__name__.strip('_').replace('_', ' '))
         contestant = _moving(bench, rng)
@@ -116,10 +124,19 @@ def _brought_to_move(bench, contestant, rng):
     return contestant
 
 
-def _missed(bench, contestant):
-    status = bench.reports.get(f'{contestant.name}: control')
+def _missed(bench, name):
+    """Slots without a cycle so far, as the node says in diagnostics."""
+    return _slots(bench, name)[0]
+
+
+def _slots(bench, name):
+    """(missed, all) slots so far, as an array."""
+    bench.reports.pop(f'{name}: control', None)
+    bench.within(lambda: f'{name}: control' in bench.reports, REPORTED)
+    status = bench.reports.get(f'{name}: control')
     found = {pair.key: pair.value for pair in status.values} if status else {}
-    return int(found.get('missed slots', 0))
+    missed = int(found.get('missed slots', 0))
+    return np.array([missed, missed + int(found.get('cycles', 0))])
 
 
 def _names(contestant):
@@ -151,7 +168,7 @@ def _storm(machine, rng):
 def _parameter_storm(bench, watch, contestant, rng):
     client = bench.node.create_client(SetParameters, f'/{contestant.name}/set_parameters')
     bench.until(client.service_is_ready, 10.0, 'parameter services')
-    before, sent, futures = _missed(bench, contestant), 0, []
+    before, sent, futures = _missed(bench, contestant.name), 0, []
     end = time.monotonic() + LASTS
     while time.monotonic() < end:
         choices = _storm(bench.machine, rng)
@@ -165,24 +182,39 @@ def _parameter_storm(bench, watch, contestant, rng):
     bench.node.destroy_client(client)
     problem = _going_on(contestant, 'a parameter storm') or (f'{accepted} sets were accepted' if accepted else '')
     return Attack('F23', f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(contestant), None, None,
-                  _missed(bench, contestant) - before, problem)
+                  _missed(bench, contestant.name) - before, problem)
 
 
 def _flooded(bench, contestant, row, what, kind, rate):
-    """A flood from a process of its own."""
-    before = _missed(bench, contestant)
-    flood = bench.nodes.start(f'flood_{kind}_{contestant.name}', 'psdyn_ros.nodes.wire_attacks', kind, contestant.name,
-                              str(rate), str(LASTS))
+    """A flood from a process of its own, of the controller and then of a bare echo loop."""
+    contestant.states.clear()
+    sent, missed, shares = _under_flood(bench, contestant.name, kind, rate)
+    states = _names(contestant)
+    # it may stop the machine, by the ladder, but never end or give bad commands
+    problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
+    return Attack(row, what, sent, states, None, None, missed, problem,
+                  (*shares, *_under_flood(bench, ECHO, kind, rate)[2]))
+
+
+def _under_flood(bench, name, kind, rate):
+    """(messages sent, slots that the node of this name missed meanwhile, their shares before it and meanwhile)."""
+    before = _slots(bench, name)
+    bench.through(LASTS)
+    quiet = _slots(bench, name) - before
+    log = f'flood_{kind}_{name}'
+    flood = bench.nodes.start(log, 'psdyn_ros.nodes.wire_attacks', kind, name, str(rate), str(LASTS))
+    bench.within(lambda: READY in bench.said(log) or flood.poll() is not None, 30.0)    # its start is no flood
+    before = _slots(bench, name)
+    if flood.poll() is None:
+        flood.send_signal(signal.SIGUSR1)
     bench.within(lambda: flood.poll() is not None, 30.0)
     if flood.poll() is None:
         flood.kill()
         flood.wait()
-    sent = bench.said(f'flood_{kind}_{contestant.name}').split()
-    bench.through(0.4)
-    # it may stop the machine, by the ladder, but never end or give bad commands
-    problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
-    return Attack(row, what, int(sent[-1]) if sent and sent[-1].isdigit() else 0, _names(contestant), None, None,
-                  _missed(bench, contestant) - before, problem)
+    sent = bench.said(log).split()
+    under = _slots(bench, name) - before
+    return (int(sent[-1]) if sent and sent[-1].isdigit() else 0, int(under[0]),
+            [float(missed / max(slots, 1)) for missed, slots in (quiet, under)])
 
 
 def _small_flood(bench, watch, contestant, rng):
@@ -199,7 +231,7 @@ def _wrong_types(bench, watch, contestant, rng):
 
 def _rival_states(bench, watch, contestant, rng):
     """A second source of states, that says something else: the controller stops."""
-    node, before = bench.node, _missed(bench, contestant)
+    node, before = bench.node, _missed(bench, contestant.name)
     began = time.monotonic()
     publisher = node.create_publisher(JointState, '/joint_states', 1)
     sent, reaction, m = 0, None, bench.machine
@@ -218,7 +250,7 @@ def _rival_states(bench, watch, contestant, rng):
     if contestant.process.poll() is not None:
         problem = 'the process ended under a rival of states'
     return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), reaction, FOUND,
-                  _missed(bench, contestant) - before, problem)
+                  _missed(bench, contestant.name) - before, problem)
 
 
 def _of_rivals(reaction):
@@ -289,7 +321,8 @@ def _backwards(bench, watch, contestant, rng):
 
 
 def flood(kind, name, rate, seconds):
-    """Publish on topics of a controller as fast as asked for; print how many messages that were."""
+    """Publish on topics of a controller as fast as asked for, on SIGUSR1; print how many messages that were."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1,))
     rclpy.init()
     node = rclpy.create_node('flood')
     topic = 'point' if kind == 'small' else 'joint_trajectory'
@@ -302,6 +335,8 @@ def flood(kind, name, rate, seconds):
     deadline = time.monotonic() + (0.5 if kind == 'wrong' else 5.0)
     while not publisher.get_subscription_count() and time.monotonic() < deadline:
         time.sleep(0.01)
+    print(READY, flush=True)
+    signal.sigwait((signal.SIGUSR1,))
     began, sent = time.monotonic(), 0
     while (elapsed := time.monotonic() - began) < seconds:
         while sent < elapsed * rate:
