@@ -110,15 +110,15 @@ def test_an_array_commands_all_of_them(reader):
 class Node:
     """As much of a node as the parts ask for."""
 
-    def __init__(self, use_sim_time=False):
-        self.topics, self._use_sim_time = {}, use_sim_time
+    def __init__(self, use_sim_time=False, listeners=0):
+        self.topics, self._use_sim_time, self._listeners = {}, use_sim_time, listeners
 
     def get_parameter(self, name):
         return SimpleNamespace(value=self._use_sim_time)
 
     def create_publisher(self, kind, topic, qos, **options):
         self.topics[topic] = kind, []
-        return SimpleNamespace(publish=self.topics[topic][1].append, get_subscription_count=lambda: 0)
+        return SimpleNamespace(publish=self.topics[topic][1].append, get_subscription_count=lambda: self._listeners)
 
 
 def settings(**changed):
@@ -302,7 +302,7 @@ def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     package.msg = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
     monkeypatch.setitem(sys.modules, 'control_msgs', package)
     hydraulics = read_hydraulics(CONFIG / 'hiab_xs031_hydraulics.yaml', crane.actuators)
-    plant, node = HydraulicPlant(crane, hydraulics, period=0.002), Node()
+    plant, node = HydraulicPlant(crane, hydraulics, period=0.002), Node(listeners=1)
     setup = SimpleNamespace(plant=plant, sensors=PlantSensors(plant, None, 0), measured=crane.joints)
     p = settings(step_on_command=True, publish_fluid_pressure=True, tool_link='tcp')
     outputs = PlantOutputs(node, setup, SimulationClock(node, p), p)
@@ -320,7 +320,7 @@ def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
 
 
 def test_details_come_as_often_as_they_are_asked_for(crane):
-    plant, node = Plant(crane, period=0.002), Node()
+    plant, node = Plant(crane, period=0.002), Node(listeners=1)
     setup = SimpleNamespace(plant=plant, sensors=PlantSensors(plant, None, 0), measured=crane.joints)
     p = settings(step_on_command=True, details_divider=5)
     outputs = PlantOutputs(node, setup, SimulationClock(node, p), p)

@@ -25,7 +25,7 @@ PRESSURES = slice(0, 2)             # columns of telemetry that sensors measure
 
 
 class PlantOutputs:
-    """Publishes a plant: joint_states always, details only while somebody listens, or always in lock-step.
+    """Publishes a plant: joint_states always, details only while somebody listens.
 
     node   to publish on
     setup  `plant_setup.Setup`
@@ -48,7 +48,7 @@ class PlantOutputs:
             self._poses = node.create_publisher(PoseStamped, '~/base_pose', STATES)
             self._twists = node.create_publisher(TwistStamped, '~/base_twist', STATES)
         self._details = []              # (publisher, function that publishes on it)
-        self._wanted = []               # of them, those that somebody listens to
+        self._wanted = []               # functions of those that somebody listens to
         self._divider, self._turn = p.details_divider, 0
         self._add_details(p)
         self.count_listeners()
@@ -99,8 +99,7 @@ class PlantOutputs:
 
     def count_listeners(self):
         """Look who listens to details; to be called once a second."""
-        self._wanted = [publish for publisher, publish in self._details
-                        if self._clock.lock_step or publisher.get_subscription_count()]
+        self._wanted = [publish for publisher, publish in self._details if publisher.get_subscription_count()]
 
     def sample(self):
         """Let the sensors measure; after every period."""
@@ -132,6 +131,9 @@ class PlantOutputs:
             self._poses.publish(pose)
             self._twists.publish(twist)
         if self._turn == 0:
+            if self._clock.lock_step:
+                # a second may be many periods, and who comes in time misses none
+                self.count_listeners()
             for publish in self._wanted:
                 publish(ns)
         self._turn = (self._turn + 1) % self._divider
