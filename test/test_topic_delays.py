@@ -16,7 +16,7 @@ from psdyn_ros.validation.channels import find_topics
 from psdyn_ros.validation.message_layouts import PRESSURE
 from psdyn_ros.validation.prediction import Predictor
 from psdyn_ros.validation.tolerances import read_settings
-from psdyn_ros.validation.topic_delays import topic_delays
+from psdyn_ros.validation.topic_delays import delay_of, topic_delays
 from psdyn_ros.validation.validate import validate
 from psdyn_ros.validation.verdict import FAIL, PASS
 
@@ -153,6 +153,24 @@ def test_of_ports_on_topics_of_their_own_each_has_its_own_delay(recorded, tmp_pa
     others = [delay for topic, delay in found.items() if topic not in ('/lift_cylinder/pressure_a',
                                                                        '/telescope/pressure_b')]
     assert all(delay.taken == 0.0 for delay in others)
+
+
+def test_efforts_on_a_topic_of_their_own_are_aligned_too(recorded, tmp_path):
+    """Without hydraulics: efforts of the actuators as a driver gives them, late, beside states without any."""
+    t, x, xd, *_ = recorded
+    _, exact, rate, _ = moving()
+    acceleration = np.gradient(rate, t, axis=0)
+    efforts = crane().inverse_dynamics(exact, rate, acceleration)
+    states = cases.state_messages(crane(), t, x, xd, names=crane().actuators)
+    late = cases.state_messages(crane(), t + LATE, np.full_like(x, np.nan), efforts=efforts, topic='/drives',
+                                names=crane().actuators)
+    path = cases.write(tmp_path / 'a.mcap', states, late)
+    with open_bag(path) as source:
+        channels = find_topics(source, crane())
+        smooth = read_settings(None, crane().actuators).filter.make(channels.period)
+        found = topic_delays(source, channels, Predictor(crane(), None, smooth))
+    assert found.keys() == {'/drives'} and found['/drives'].taken == pytest.approx(LATE, abs=1e-3)
+    assert all(delay_of(found, channels, name) is found['/drives'] for name in crane().actuators)
 
 
 def test_a_machine_that_hardly_moves_tells_no_delay(recorded, tmp_path):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import validation_tables as tables
-from .predicted_bag import LAYOUT, write_layout
+from .predicted_bag import FOLDER, LAYOUT, write_layout
 from .report import write_page
 from .validation_figures import figures
 
@@ -25,7 +25,8 @@ def write_outputs(folder, found):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tables.write_tables(folder, found)
-    write_layout(folder / LAYOUT, found.metrics.actuators)
+    if (folder / FOLDER).is_dir():
+        write_layout(folder / LAYOUT, found.metrics.actuators)
     verdict = found.verdict
     page = _Page(verdict.text, '; '.join(verdict.reasons), tables.facts(found))
     return write_page(
