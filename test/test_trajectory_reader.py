@@ -86,6 +86,7 @@ def empty(field, k):
     (lambda msg: msg.joint_names.clear(), 'names no joints'),
     (lambda msg: msg.points.extend(msg.points[:1] * 10_000), 'has 10020 points, at most 10000'),
     (lambda msg: msg.joint_names.extend(['a'] * 1000), '1003 joint names, at most 1000'),
+    (lambda msg: msg.joint_names.append('x' * 2**20), 'a name of 1048577 bytes, at most 1000 are read'),
     (lambda msg: msg.points[4].positions.__setitem__(1, float('nan')), 'point 4 has positions that are not finite'),
 ])
 def test_what_is_no_trajectory_is_refused_and_the_reason_named(change, words):

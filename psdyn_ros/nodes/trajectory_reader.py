@@ -15,6 +15,7 @@ from .conversions import SECOND, MessageError
 LITTLE_ENDIAN = b'\x00\x01'
 MOST_BYTES = 8 * 1024 * 1024
 MOST_NAMES = 1000
+LONGEST_NAME = 1000     # bytes, of the frame too
 FIELDS = ('positions', 'velocities', 'accelerations', 'effort')
 HEAD = 4                # bytes of encapsulation, from where alignment counts
 AT_ONCE = 8             # points between two looks at the clock
@@ -38,7 +39,7 @@ class SerializedTrajectory:
             raise MessageError(f'{len(data)} bytes, at most {MOST_BYTES} are read')
         if data[:2] != LITTLE_ENDIAN:
             raise MessageError(f'encapsulation {data[:2].hex()}: expected little-endian CDR')
-        self._data = data[HEAD:]
+        self._data = memoryview(data)[HEAD:]
         self.waypoints = self.start = None
         try:
             self._read_head()
@@ -72,7 +73,9 @@ class SerializedTrajectory:
 
     def _text(self):
         length = self._number()
-        text = self._data[self._place:self._place + length]
+        if length > LONGEST_NAME:
+            raise MessageError(f'a name of {length} bytes, at most {LONGEST_NAME} are read')
+        text = bytes(self._data[self._place:self._place + length])
         if len(text) != length:
             raise struct.error('it ends within a name')
         self._place += length
