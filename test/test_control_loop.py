@@ -11,7 +11,7 @@ class Clock:
     """ns that pass only when somebody says so; a sleep ends `late` ns after its deadline."""
 
     def __init__(self):
-        self.ns, self.late, self.slept = 1_000_000_000, 0, []
+        self.ns, self.late, self.slept, self.spun = 1_000_000_000, 0, [], []
 
     def now(self):
         return self.ns
@@ -21,6 +21,10 @@ class Clock:
     def sleep_until(self, deadline):
         self.slept.append(deadline)
         self.ns = max(self.ns, deadline + self.late)
+
+    def spin_until(self, deadline):
+        self.spun.append(deadline - self.ns)
+        self.ns = max(self.ns, deadline)
 
 
 class Cycles:
@@ -294,7 +298,9 @@ def test_a_rehearsal_ends_just_before_each_deadline(clock):
     cycles = rehearsals.cycles
     cycles.spin(100 * PERIOD)
     ahead = rehearsals.ahead()
-    assert len(ahead) == rehearsals.loop.rehearsals >= 98 and set(ahead) == {200_000}
+    assert len(ahead) == rehearsals.loop.rehearsals >= 98
+    assert all(90_000 <= one <= 250_000 for one in ahead) and 140_000 <= ahead[-1] <= 145_000    # what it takes, known
+    assert len(clock.spun) >= 60 and all(0 < one <= 60_000 for one in clock.spun)
     assert {start % PERIOD for start in cycles.starts()} == {0}
     assert len(rehearsals.began) <= len(cycles.done)        # no more than one for each
 
@@ -304,9 +310,9 @@ def test_a_rehearsal_that_takes_too_long_is_left_out_and_tried_again(clock):
     cycles = rehearsals.cycles
     cycles.spin(1000 * PERIOD)
     late = [start % PERIOD for start in cycles.starts() if start % PERIOD]
-    assert late == [300_000] and len(rehearsals.began) == 1 and cycles.loop.records.missed == 0
+    assert 1 <= len(late) == len(rehearsals.began) <= 5 and cycles.loop.records.missed == 0
     rehearsals.took = 50_000
-    cycles.spin(4000 * PERIOD)
+    cycles.spin(1000 * PERIOD)
     assert len(rehearsals.began) >= 200 and cycles.starts()[-1] % PERIOD == 0
 
 
@@ -327,7 +333,7 @@ def test_a_rehearsal_is_over_before_the_request_that_is_expected(clock):
         states()
     ahead = rehearsals.ahead()
     assert len(cycles.done) >= 100 and len(ahead) >= len(cycles.done) - 5
-    assert all(190_000 <= one <= 450_000 for one in ahead)
+    assert all(140_000 <= one <= 400_000 for one in ahead)
     assert {now % PERIOD for now, _ in cycles.done} == {due % PERIOD}       # none was kept waiting
 
 
@@ -348,6 +354,8 @@ def test_the_steady_clock_sleeps_until_its_deadline():
     SteadyClock.sleep_until(deadline)
     assert SteadyClock.now() >= deadline
     SteadyClock.sleep_until(deadline - 10**12)      # has passed
+    SteadyClock.spin_until(deadline + 3_000_000)
+    assert SteadyClock.now() >= deadline + 3_000_000
 
 
 def test_a_deferred_log_writes_later_and_keeps_its_size():

@@ -22,7 +22,9 @@ from .cycle_records import UNKNOWN, CycleRecords
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
 REHEARSAL = 0.2                 # of the period at most, before a deadline or an expected request: for a rehearsal
-EARLY = 100_000                 # ns before an expected request, at which a rehearsal should be over
+EARLY = 50_000                  # ns before a deadline or an expected request, at which a rehearsal should be over
+LONGEST_REHEARSAL = 300_000     # ns
+SPIN = 60_000                   # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
 CALLBACKS = 64                  # between two cycles
 PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
@@ -38,6 +40,12 @@ class SteadyClock:
 
     now = staticmethod(time.monotonic_ns)
     spent = staticmethod(time.thread_time_ns)       # of processor time; what others took away is no work
+
+    @staticmethod
+    def spin_until(deadline):
+        """Wait until the clock shows so many ns without giving up the processor."""
+        while time.monotonic_ns() < deadline:
+            pass
 
     @staticmethod
     def sleep_until(deadline):
@@ -89,8 +97,8 @@ class ControlLoop:
     def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock, rehearse=None):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer = trigger == 'timer'
-        share = RESERVE if rehearse is None else REHEARSAL
-        self._reserve = min(round(share * period), LONGEST_RESERVE) if self._timer else 0
+        share, most = (RESERVE, LONGEST_RESERVE) if rehearse is None else (REHEARSAL, LONGEST_REHEARSAL)
+        self._reserve = min(round(share * period), most) if self._timer else 0
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
         self._rehearsal = FIRST     # ns of processor time that one takes, more rather than less
         self.rehearsals = 0
@@ -159,7 +167,11 @@ class ControlLoop:
                 self._run(now, UNKNOWN, 0)
         elif now >= self._due - self._reserve or crowded:
             self.crowded += crowded
-            self._remind(self._due)
+            if not self._rehearsed:
+                clock.sleep_until(self._due - EARLY - self._rehearsal)
+                self._remind(self._due)
+                if self._due - clock.now() <= SPIN:
+                    clock.spin_until(self._due)
             clock.sleep_until(self._due)
             now = clock.now()
             lateness = max(now - self._due, 0)
@@ -184,7 +196,7 @@ class ControlLoop:
             return
         self._rehearsed = True
         if self._clock.now() + self._rehearsal > deadline:
-            self._rehearsal -= self._rehearsal >> 12    # in the long run it is tried again
+            self._rehearsal -= self._rehearsal >> 9     # in the long run it is tried again
             return
         began = self._clock.spent()
         self._rehearse()
