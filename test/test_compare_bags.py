@@ -11,6 +11,8 @@ from psdyn_ros.validation.compare_bags import compare_bags
 from psdyn_ros.validation.comparison import BETTER, SAME, WORSE
 from psdyn_ros.validation.verdict import INVALID
 
+pytestmark = pytest.mark.slow
+
 CASES = {'before': {}, 'again': {'seed': 2}, 'heavier': {'gain': 1.1, 'seed': 3}, 'late': {'late': 1, 'seed': 4},
          'frozen': {'frozen': ('lift_boom', 1.5, 4.0), 'seed': 5}, 'deaf': {'without': ('telescope',), 'seed': 2}}
 CYLINDERS = {'lift_cylinder', 'tilt_cylinder', 'telescope'}

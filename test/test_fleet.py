@@ -223,18 +223,18 @@ def test_processes_end_with_whoever_started_them():
 
 @pytest.mark.slow
 def test_a_cluster_says_the_same(bags, local, cluster, tmp_path):
-    some = [bags / 'monday', bags / 'tuesday' / 'lift.mcap', bags / 'rubbish.mcap', bags / 'nowhere']
+    some = [bags / 'tuesday' / 'lift.mcap', bags / 'rubbish.mcap', bags / 'nowhere']
     found = validate_many(some, MACHINE, output=tmp_path, scheduler=cluster[0])
     assert found.exit_code == 1 and found.error == ''
     here, there = ({one['bag']: one for one in json.loads((folder / 'summary.json').read_text())['bags']}
                    for folder in (local[1], tmp_path))
-    for bag in map(str, some[:3]):
+    for bag in map(str, some[:2]):
         assert there[bag] == here[bag]
         if there[bag]['report']:
             first, second = ({path.name: path.read_bytes() for path in (folder / there[bag]['report']).iterdir()}
                              for folder in (local[1], tmp_path))
             assert first == second and 'validation.json' in first
-    assert re.search("does not exist on '.*', a worker", there[str(some[3])]['text'])
+    assert re.search("does not exist on '.*', a worker", there[str(some[2])]['text'])
 
 
 @pytest.mark.slow

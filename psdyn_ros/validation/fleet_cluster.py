@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 
 from ..model.errors import ModelError
@@ -61,14 +62,16 @@ def run_on_cluster(bags, setup, scheduler):
                     raise ClusterLost(f"the Dask scheduler at '{scheduler}' has had no worker for {PATIENCE:g} s"
                                       ) from None
                 continue
+            seen = time.monotonic()
             for future in done:
                 yield _outcome(future, waiting.pop(future))
     # without its scheduler what is waited for is cancelled
     except (CancelledError, OSError) as error:
         raise ClusterLost(f"the Dask scheduler at '{scheduler}' was lost ({error})") from error
     finally:
-        # what waits in the cluster goes with its client
-        client.close(timeout=POLL)
+        # what waits in the cluster goes with its client; one that lost it may not get to say so
+        with suppress(TimeoutError, OSError):
+            client.close(timeout=POLL)
 
 
 def _outcome(future, bag):

@@ -22,6 +22,7 @@ from .verdict import EXIT_CODES, INVALID
 # results are those of one thread, and processes do not stand in each other's way
 ONE_THREAD = dict.fromkeys(('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'), '1')
 IDLE = 20.0                 # s that a process waits for a bag
+KEPT = 'checks', 'partial', 'duration', 'usable'
 START = ('import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = {path!r}; '
          'from {module} import serve; serve()')
 
@@ -57,7 +58,7 @@ class Outcome(NamedTuple):
     exit_code  0 pass, 1 fail, 2 unusable, 3 pass on partial input
     text       the verdict in one sentence
     cause      the likeliest cause in words, '' where none is known
-    document   as in validation.json, {} where the bag could not be read
+    document   KEPT of validation.json, of `actuators` the names; {} where the bag could not be read
     files      {name: bytes} of the report
     """
 
@@ -218,9 +219,10 @@ def _outcome(bag, setup, machines):
         place = traceback.extract_tb(error.__traceback__)[-1]
         return unusable(bag, f'internal error at {Path(place.filename).name}:{place.lineno}: {type(error).__name__}: '
                              f'{shorten(str(error))}')
-    verdict = found.verdict
+    verdict, whole = found.verdict, document(found)
+    kept = {**{name: whole[name] for name in KEPT}, 'actuators': list(whole['actuators'])}
     return Outcome(bag, verdict.verdict, verdict.exit_code, verdict.text, found.causes[0].text if found.causes else '',
-                   document(found), files)
+                   kept, files)
 
 
 def _machine(setup, machines):
