@@ -21,8 +21,8 @@ from .identification_page import draw, page
 from .identification_runs import CARRIER, COM, MASS, Sensors, crane_blocks, friction_truth, measured, record
 from .tracking_runs import CYLINDERS, crane, oil
 
-MOTIONS = tuple(range(1, 7))        # seeds
-DRAWS = 8                           # of the errors of sensors, for each motion
+MOTIONS = tuple(range(1, 5))        # seeds
+DRAWS = 6                           # of the errors of sensors, for each motion
 COVERED = 0.9                       # least share of truths within 2 standard errors
 SPREAD = 2.0                        # standard errors
 

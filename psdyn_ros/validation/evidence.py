@@ -10,13 +10,15 @@ has many seconds, neighbours are merged, so memory does not grow with it.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.polynomial import Polynomial
 from scipy.ndimage import convolve1d, maximum_filter1d, minimum_filter1d
 
 from ..model.errors import StateError
 from ..model.machine import SLIP
 
 WINDOW, POWER = 0.3, 5          # s, width of the filter, and the power of its weights
+# derivatives of samples, of the sixth order, as kernels of a convolution
+SLOPE = np.array([1.0, -9.0, 45.0, 0.0, -45.0, 9.0, -1.0]) / 60.0
+CURVE = np.array([2.0, -27.0, 270.0, -490.0, 270.0, -27.0, 2.0]) / 180.0
 FEWEST = 4                      # samples on either side in it
 CUTOFFS = 4000                  # frequencies at which its response is looked at
 SPACING = 0.01                  # s between equations; the filter leaves nothing in between
@@ -31,18 +33,21 @@ COULOMB, VISCOUS, OFFSET, GAIN_A, GAIN_B = range(TERMS)
 class Bell:
     """Zero-phase filter for rows `period` s apart, with weights (1 - (2 t / window)^2)^POWER and their derivatives.
 
-    A derivative that it gives is that of the values that it gives, exactly, so an equation that holds for strokes and
-    efforts holds for the filtered ones.  With Savitzky-Golay's polynomials it does not: their second derivative is
-    damped otherwise than their values, and what that is off looks like an error of the sensors.
+    A derivative that it gives is that of the values that it gives, to the sixth order in the period, so an equation
+    that holds for strokes and efforts holds for the filtered ones.  With Savitzky-Golay's polynomials it does not:
+    their second derivative is damped otherwise than their values, and what that is off looks like an error of the
+    sensors.  Nor with derivatives of the weights: a few samples of them are no derivative.
     """
 
     def __init__(self, period, window=WINDOW):
-        self.half, self.period = max(round(0.5 * window / period), FEWEST), period
-        reach = (self.half + 1) * period
-        weights = Polynomial([1.0, 0.0, -1.0 / reach ** 2]) ** POWER
+        reach, self.period = max(round(0.5 * window / period), FEWEST), period
+        self.half, self._width = reach + len(SLOPE) // 2, 2.0 * reach * period
+        t = np.arange(-reach, reach + 1) / (reach + 1)
+        weights = (1.0 - t ** 2) ** POWER
+        weights /= weights.sum()
+        self._taps = [np.pad(weights, len(SLOPE) // 2), np.convolve(weights, SLOPE) / period,
+                      np.convolve(weights, CURVE) / period ** 2]
         t = period * np.arange(-self.half, self.half + 1)
-        self._taps = [(weights.deriv(order) if order else weights)(t) / weights(t).sum()
-                      for order in range(3)]
         frequencies = np.arange(0.0, 0.5, 5e-4 / len(t)) / period
         response = np.array([self._taps[0] @ np.cos(2.0 * np.pi * one * t) for one in frequencies[:CUTOFFS]])
         self.cutoff = float(frequencies[np.argmax(response < np.sqrt(0.5))])
@@ -52,7 +57,7 @@ class Bell:
         return convolve1d(values, self._taps[derivative], axis=0, mode='nearest')
 
     def __str__(self):
-        return (f'zero-phase filter with weights (1 - s^2)^{POWER}, {2e3 * self.half * self.period:.0f} ms wide, '
+        return (f'zero-phase filter with weights (1 - s^2)^{POWER}, {1e3 * self._width:.0f} ms wide, '
                 f'cut-off {self.cutoff:.2f} Hz (-3 dB)')
 
 
