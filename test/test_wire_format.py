@@ -13,7 +13,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
-from psdyn_ros.nodes import wire_format  # noqa: E402
+from psdyn_ros.nodes import controller_outputs, wire_format  # noqa: E402
 from psdyn_ros.nodes.conversions import (  # noqa: E402
     SECOND,
     JointStateWriter,
@@ -196,3 +196,35 @@ def test_bytes_cut_short_or_changed_anywhere_are_what_rclpy_says_of_them(rng):
         assert np.array_equal(np.concatenate([reader.position, reader.velocity, reader.effort]), np.concatenate(
             [wanted.position, wanted.velocity, wanted.effort]), equal_nan=True)
         assert list(reader.name) == list(wanted.name) and reader.stamp == stamp_to_ns(wanted.header.stamp)
+
+
+# what a controller writes
+
+
+@pytest.mark.parametrize('known', [True, False], ids=['in place', 'by rclpy'])
+def test_what_a_controller_publishes_is_the_same_either_way(known, monkeypatch):
+    """Commands in the field of their tier, NaN in others; arrays; the reference."""
+    if not known:
+        monkeypatch.setattr(wire_format, 'serialize_message', lambda msg: b'\x00\x01\x00\x00 as another one writes it')
+
+    def read(made, kind):
+        assert isinstance(made, bytes if known else kind)
+        return deserialize_message(made, kind) if known else made
+
+    command = np.array([0.5, 2e6, -3e4])
+    writer = controller_outputs._CommandWriter(('a', 'b', 'c'), ('valve', 'pressure', 'effort'), np.ones(3, dtype=bool))
+    msg = read(writer.fill(command, STAMP), JointState)
+    assert list(msg.name) == ['a', 'b', 'c'] and stamp_to_ns(msg.header.stamp) == STAMP and not len(msg.velocity)
+    assert np.array_equal(msg.position, [0.5, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(msg.effort, [np.nan, 2e6, -3e4], equal_nan=True)
+    writer = controller_outputs._CommandWriter(('a', 'b', 'c'), ('effort',) * 3, np.array([True, False, True]))
+    msg = read(writer.fill(command, STAMP + 1), JointState)
+    assert list(msg.name) == ['a', 'c'] and msg.effort.tolist() == [0.5, -3e4]
+    assert controller_outputs._CommandWriter(('a',), ('effort',), np.array([False])).names == []
+    msg = read(controller_outputs._ArrayWriter(('a', 'b'), ('x',)).fill([[1.0], [2.0]]), Float64MultiArray)
+    assert msg.data.tolist() == [1.0, 2.0] and [dim.label for dim in msg.layout.dim] == ['a,b', 'x']
+    msg = read(controller_outputs._ReferenceWriter(['a', 'b']).fill(STAMP, np.arange(6.0).reshape(3, 2)),
+               JointTrajectory)
+    assert stamp_to_ns(msg.header.stamp) == STAMP and list(msg.joint_names) == ['a', 'b']
+    point, = msg.points
+    assert [list(point.positions), list(point.velocities), list(point.accelerations)] == [[0, 1], [2, 3], [4, 5]]
