@@ -12,6 +12,7 @@ from .message_layouts import ARRAY, FIELDS, JOINT_STATE, PRESSURE, TRAJECTORY, D
 PRESSURES = ('pressure_a', 'pressure_b')
 STAMP = 'stamp'             # label of the column of an array that says when, in s
 SAMPLES = 512               # messages of a topic from which its period is taken
+MOST_BAD = 4 * SAMPLES      # messages that cannot be read before the others are not looked at
 # in names of topics, between slashes and underscores: what is not measured
 UNMEASURED = re.compile(r'(^|[/_])(ground_truth|truth|commands?|references?|desired|setpoint|predicted|feedforward|'
                         r'targets?|goal)($|[/_])')
@@ -117,7 +118,8 @@ class _Seen:
         decoder, taken = Decoder(topic.msgtype), []
         for packet in source.packets((topic.name,)):
             taken += decoder.decode(packet)
-            if sum(len(rows.received) for rows in taken) >= min(SAMPLES, topic.count):
+            # of a topic on which nothing can be read it is enough to have seen some
+            if sum(len(rows.received) for rows in taken) >= min(SAMPLES, topic.count) or decoder.bad >= MOST_BAD:
                 break
         self._rows, self.bad = taken, decoder.bad
 
