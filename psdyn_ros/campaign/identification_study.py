@@ -1,9 +1,10 @@
 """How well a payload and friction are identified, and whether the standard errors that are stated hold.
 
-    python3 -m psdyn_ros.campaign.identification_study [--output DIR] [--short] [--processes N] [--bags DIR]
+    python3 -m psdyn_ros.campaign.identification_study [--output DIR] [--short] [--processes N] [--bags DIR [DIR ...]]
 
 writes DIR/identification.md and DIR/images/identification_study.png, and prints the same tables; exit code 1 where a
-bound is missed.  --bags: folder of `psdyn record-demo`, whose recordings over topics are identified too.
+bound is missed.  --bags: folders of `psdyn record-demo`, whose healthy recordings over topics are identified too, by a
+model that lacks the payload.
 """
 
 import argparse
@@ -13,15 +14,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import yaml
 from tqdm import tqdm
 
-from ..validation.identification import identify
+from ..api.load import load
+from ..model.hydraulics import read_hydraulics
+from ..validation.bags import BagError
+from ..validation.identification import identify, identify_bag
 from ..validation.identified import SPEEDS
 from .identification_page import draw, page
 from .identification_runs import CARRIER, COM, MASS, Sensors, crane_blocks, friction_truth, measured, record
-from .tracking_runs import CYLINDERS, crane, oil
+from .tracking_runs import CRANE, CYLINDERS, crane, oil
 
 MOTIONS = tuple(range(1, 5))        # seeds
+TOOL, HEALTHY = 'tcp', 'healthy'    # of record-demo: link that carries the payload, and the case
 DRAWS = 6                           # of the errors of sensors, for each motion
 COVERED = 0.9                       # least share of truths within 2 standard errors
 SPREAD = 2.0                        # standard errors
@@ -129,6 +135,41 @@ def _judged(condition, what, off, stated, bound):
                   (bound is None or worst <= bound) and covered >= COVERED)
 
 
+class OverTopics(NamedTuple):
+    """A recording over topics: its sensors, s, and what identification of the payload is off by.
+
+    mass      kg, true; (error, standard error)
+    friction  (2, cylinders, SPEEDS) N, errors and standard errors; `truth` (cylinders, SPEEDS) N
+    """
+
+    sensors: str
+    seconds: float
+    true_mass: float
+    mass: tuple
+    friction: np.ndarray
+    truth: np.ndarray
+
+
+def over_topics(folder):
+    """The `OverTopics` of the healthy recording in a folder of `psdyn record-demo`."""
+    folder = Path(folder)
+    cases = yaml.safe_load((folder / 'cases.yaml').read_text(encoding='utf-8'))['cases']
+    if HEALTHY not in cases:
+        raise BagError(f"'{folder}' has no case '{HEALTHY}'; there are: {', '.join(cases)}")
+    hydraulics = read_hydraulics(folder / 'hydraulics.yaml', crane().actuators)
+    found, _, _ = identify_bag(folder / HEALTHY, CRANE, hydraulics=hydraulics, payload_link=TOOL)
+    mass = load(folder / 'machine.urdf').total_mass - crane().total_mass
+    by_name, off, stated, truth = {item.name: item for item in found.friction}, [], [], []
+    for name in CYLINDERS:
+        seal = hydraulics.cylinders[name].friction
+        truth.append([seal.coulomb * np.tanh(speed / seal.slip_velocity) + seal.viscous * speed for speed in SPEEDS])
+        off.append([one.force - true for one, true in zip(by_name[name].forces, truth[-1])])
+        stated.append([one.error for one in by_name[name].forces])
+    body, = found.bodies
+    return OverTopics(cases[HEALTHY]['sensors'], found.seconds, mass, (body.found.mass - mass, body.errors[0]),
+                      np.array([off, stated]), np.array(truth))
+
+
 def main(args=None):
     """Run the study; returns the exit code."""
     parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.campaign.identification_study',
@@ -136,7 +177,7 @@ def main(args=None):
     parser.add_argument('--output', default='docs', help='folder of the page (default: %(default)s)')
     parser.add_argument('--short', action='store_true', help='one motion, two draws')
     parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
-    parser.add_argument('--bags', metavar='DIR', help='folder of record-demo')
+    parser.add_argument('--bags', nargs='+', default=[], metavar='DIR', help='folders of record-demo')
     options = parser.parse_args(args)
     motions, draws = (MOTIONS[:1], 2) if options.short else (MOTIONS, DRAWS)
     results = compute(motions, draws, options.processes)
@@ -144,7 +185,7 @@ def main(args=None):
     folder = Path(options.output)
     (folder / 'images').mkdir(parents=True, exist_ok=True)
     draw(folder / 'images' / 'identification_study.png', results, CONDITIONS)
-    text = page(rows, len(motions), draws, 'images/identification_study.png')
+    text = page(rows, len(motions), draws, 'images/identification_study.png', list(map(over_topics, options.bags)))
     (folder / 'identification.md').write_text(text, encoding='utf-8')
     print(text)
     missed = [row for row in rows if not row.met]
