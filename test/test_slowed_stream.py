@@ -105,6 +105,22 @@ def test_a_stop_ends_it_and_so_does_silence(crane):
         assert moved == pytest.approx(v * (carried + 0.05) + 0.5 * v * v / DECELERATION[0], rel=0.2)
 
 
+def test_another_speed_does_not_wake_a_stream_that_came_to_rest(crane):
+    points = travel(crane, 0.45, 4.0)
+    for speed in (1.0, 0.3):
+        reference = reference_of(crane, deceleration=DECELERATION)
+        _, path, _ = streamed(reference, points, 2.0, 0.01, [(1.0, 0.5)])
+        _, rest = run(reference, 2.0, 3.0)
+        assert np.abs(path[-1, 1]).max() > 0.1 and not rest[-1, 1:].any()
+        reference.set_speed(speed, 3.0)
+        assert run(reference, 3.0, 4.0)[1] == pytest.approx(np.broadcast_to(rest[-1], (500, 3, 4)), abs=1e-12)
+        # nor does the full speed change what is carried on already
+        reference = reference_of(crane, deceleration=DECELERATION)
+        streamed(reference, points, 2.0, 0.01, [(1.0, 0.5)])
+        reference.set_speed(1.0, 2.0)
+        assert run(reference, 2.0, 3.0)[1] == pytest.approx(rest, abs=1e-12)
+
+
 def test_near_a_limit_it_goes_no_further_than_the_points(crane):
     home, upper = crane.initial_position.copy(), crane.limits.upper[1]
     home[1] = upper - 0.15

@@ -65,11 +65,12 @@ class Stream:
         self._lead_over(before, now, speed, earlier)
 
     def slowed(self, speed, t):
-        """Let it go on with another share of the rated speeds, from time t on."""
-        self._lead_over(np.array(self.sample(t)), t, speed, self)
+        """Let it go on with another share of the rated speeds, from time t on, as long as the point is carried on."""
+        if t < self._until and (self.behind or speed < self._speed):
+            self._lead_over(np.array(self.sample(t)), t, speed, self)
 
     def _lead_over(self, before, now, speed, earlier):
-        point = self.point
+        point, self._speed = self.point, speed
         meet = point.time if point.time >= now + SHORTEST_LEAD else now + self._lead_time
         target, self._velocity = point.carried_on(meet), None
         self.behind, self._limited = False, speed < 1.0 or (earlier is not None and earlier.behind)
