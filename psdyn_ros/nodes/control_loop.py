@@ -22,7 +22,8 @@ from .cycle_records import UNKNOWN, CycleRecords
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
 REHEARSAL = 0.2                 # of the period at most, before a deadline or an expected request: for a rehearsal
-EARLY = 50_000                  # ns before a deadline or an expected request, at which a rehearsal should be over
+EARLY = 50_000                  # ns before a deadline, at which a rehearsal should be over
+AWAITING = 150_000              # the same before a request that is expected: executors end their waits late
 LONGEST_REHEARSAL = 300_000     # ns
 SPIN = 60_000                   # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
@@ -183,7 +184,7 @@ class ControlLoop:
         if not (self._timer or self._rehearsed):
             # the next request, if they come as they did
             expected = self._last + self.period
-            begin = expected - EARLY - self._rehearsal
+            begin = expected - AWAITING - self._rehearsal
             if clock.now() >= begin:
                 self._remind(expected)
             else:
