@@ -134,7 +134,8 @@ def test_the_layout_shows_curves_that_are_in_the_bag(predicted, tmp_path):
     for tab in tabs:
         for splitter in tab.iter('DockSplitter'):
             sizes = [float(size) for size in splitter.get('sizes').split(';')]
-            assert int(splitter.get('count')) == len(splitter) == len(sizes) and sum(sizes) == pytest.approx(1.0, abs=1e-4)
+            assert int(splitter.get('count')) == len(splitter) == len(sizes)
+            assert sum(sizes) == pytest.approx(1.0, abs=1e-4)
     # PlotJuggler reads as many positions, velocities and efforts as there are names
     assert all(len(getattr(message, field)) == len(message.name) for topic, messages in messages_of(predicted).items()
                if hasattr(messages[0][1], 'effort') for _, message in messages[:3] for field in FIELDS)
