@@ -11,7 +11,7 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
-from trajectory_msgs.msg import JointTrajectory  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.nodes import controller_outputs, wire_format  # noqa: E402
 from psdyn_ros.nodes.conversions import (  # noqa: E402
@@ -22,7 +22,7 @@ from psdyn_ros.nodes.conversions import (  # noqa: E402
     ReferenceWriter,
     stamp_to_ns,
 )
-from psdyn_ros.nodes.wire_format import LARGEST, ArrayBytes, BytesWriter, JointStateBytes  # noqa: E402
+from psdyn_ros.nodes.wire_format import LARGEST, ArrayBytes, BytesWriter, JointStateBytes, exact_bytes  # noqa: E402
 
 NAMES = ['slew', 'lift_cylinder', 'x', 'Größe', '']
 STAMP = 1_700_000_000 * SECOND + 987_654_321
@@ -228,3 +228,18 @@ def test_what_a_controller_publishes_is_the_same_either_way(known, monkeypatch):
     assert stamp_to_ns(msg.header.stamp) == STAMP and list(msg.joint_names) == ['a', 'b']
     point, = msg.points
     assert [list(point.positions), list(point.velocities), list(point.accelerations)] == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize('message', [
+    JointState(name=['a', 'long_name'], position=[1.0, math.nan], effort=[2.0, 3.0]), JointState(),
+    Float64MultiArray(data=[1.0]), Float64MultiArray(),
+    JointTrajectory(joint_names=['a'], points=[JointTrajectoryPoint(positions=[1.0], velocities=[0.0])])])
+def test_exact_bytes_end_where_the_message_does(message):
+    """As readers of recordings want it; rclpy serialises to more bytes than travel."""
+    from rosbags.typesys import Stores, get_typestore
+    store, data = get_typestore(Stores.ROS2_JAZZY), exact_bytes(message)
+    module = type(message).__module__.split('.')
+    kind = f'{module[0]}/{module[1]}/{type(message).__name__}'
+    assert len(data) <= len(serialize_message(message))
+    assert len(store.serialize_cdr(store.deserialize_cdr(data, kind), kind)) == len(data)
+    assert repr(deserialize_message(data, type(message))) == repr(message)

@@ -27,6 +27,25 @@ _count = struct.Struct('=I').unpack_from
 _time = struct.Struct('=iI')
 
 
+def exact_bytes(message):
+    """The message as it travels: what rclpy serialises it to has some more bytes, with anything in them.
+
+    Published as they are they would get into recordings, where other readers refuse them.
+    """
+    data, text = serialize_message(message), repr(message)
+    end = len(data)
+    while _says(data[:end - 1], type(message), text):
+        end -= 1
+    return data[:end]
+
+
+def _says(data, kind, text):
+    try:
+        return repr(deserialize_message(data, kind)) == text
+    except Exception:       # what rclpy raises for too few bytes has no public name
+        return False
+
+
 class BytesWriter:
     """The bytes of a message, refilled, to be published as they are.
 
@@ -47,7 +66,7 @@ class BytesWriter:
         if stamp is not None:
             ns_to_stamp(MARK * SECOND + MARK // 2, stamp)
             patterns.append(_time.pack(MARK, MARK // 2))
-        self._buffer = bytearray(serialize_message(message))
+        self._buffer = bytearray(exact_bytes(message))
         for field, values in zip(fields, before):
             field[:] = values
         places = [self._buffer.find(pattern) for pattern in patterns]
