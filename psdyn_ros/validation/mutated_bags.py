@@ -34,7 +34,8 @@ from .quality import Quality
 
 MACHINE = 'hiab_xs031'
 MEMORY = 600 << 20          # bytes of address space that reading a bag may take
-PATIENCE = 20               # s for one bag
+PATIENCE = 20               # s of a processor for one bag, and
+ASLEEP = 10.0               # times as long at all, since other programs may keep the processor
 WHOLE, PARTIAL, INVALID, REFUSED, CRASH, HANG = 'whole', 'partial', 'invalid', 'refused', 'crash', 'hang'
 
 
@@ -152,19 +153,20 @@ def _child(pipe, machine, truth, messages, folder, first, last, seed, judge):
     before = peak_memory()
     taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.RLIM_INFINITY))
-    signal.signal(signal.SIGALRM, _give_up)
+    for number in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(number, _give_up)
     for number in range(first, last):
         pipe.send(('begin', number, mutator.kind(number)))
         mutation = mutator.make(number)
         started, wrong, text = time.perf_counter(), '', ''
-        signal.alarm(PATIENCE)
+        _set_timers(PATIENCE)
         try:
             outcome, wrong = judge(mutation, machine, truth)
         except Hang:
             outcome, text = HANG, traceback.format_exc()
         except Exception:
             outcome, text = CRASH, traceback.format_exc()
-        signal.alarm(0)
+        _set_timers(0.0)
         grown = peak_memory() - before
         pipe.send(('end', outcome, wrong, time.perf_counter() - started, grown, text))
     pipe.close()
@@ -180,6 +182,11 @@ def _processor_time():
     """s of this process and those that it has waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def _set_timers(seconds):
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, ASLEEP * seconds)
 
 
 def _give_up(*_):
