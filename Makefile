@@ -13,7 +13,7 @@ coverage_skips := packaging bootstrap surroundings machines oracle readme layers
 coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard test/test_*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest coverage bench campaign mutation lint clean distclean
+.PHONY: help demo test test-long test-oldest coverage bench campaign mutation lint clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -26,13 +26,17 @@ test:  ## run the tests (ARGS="-k name" and other options of pytest)
 	@$(bootstrap) dev
 	@$(bin)/python scripts/run_tests.py $(ARGS)
 
+test-long:  ## run the tests that take minutes each, which `make test` leaves out
+	@$(bootstrap) dev
+	@$(bin)/python scripts/run_tests.py --long $(ARGS)
+
 test-oldest:  ## run the tests on the oldest supported versions, in .venv-oldest
 	@$(bootstrap) oldest
 	@.venv-oldest/bin/python scripts/run_tests.py $(ARGS)
 
 coverage:  ## line and branch coverage of kernels and API, which run as plain Python for it
 	@$(bootstrap) dev
-	@NUMBA_DISABLE_JIT=1 $(bin)/python -m coverage run -m pytest -m "not (slow or jit or dds)" \
+	@NUMBA_DISABLE_JIT=1 $(bin)/python -m coverage run -m pytest -m "not (slow or long or jit or dds)" \
 	    $(coverage_tests) $(ARGS)
 	@$(bin)/python -m coverage report
 

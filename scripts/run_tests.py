@@ -3,21 +3,24 @@
 
 Arguments are those of pytest. Tests that start nodes run alone, since they keep to the clock; where one of them fails
 it runs once more, and the summary says so (RERUN): a computer that others share may stall for longer than any deadline
-of a controller may be.
+of a controller may be. Tests that take minutes are left out; `--long` runs them, and no others.
 """
 
 import subprocess
 import sys
 
 NO_TESTS = 5        # exit code of pytest that found nothing to do
+LONG = '--long'
 PARTS = (('not dds', ('-n', '2', '--dist', 'loadfile')),
          ('dds', ('-rR', '--reruns', '1')))
 
 
 def main(arguments):
     """Return 0 where every test passed, else the code of the first part in which one did not."""
-    codes = [subprocess.run([sys.executable, '-m', 'pytest', '--durations', '15', '-m', marked, *options,
-                             *arguments]).returncode
+    only = 'long' if LONG in arguments else 'not long'
+    arguments = [one for one in arguments if one != LONG]
+    pytest = sys.executable, '-m', 'pytest', '--durations', '15', '-m'
+    codes = [subprocess.run([*pytest, f'{marked} and {only}', *options, *arguments]).returncode
              for marked, options in PARTS]
     if all(code == NO_TESTS for code in codes):
         return NO_TESTS

@@ -15,6 +15,7 @@ from psdyn_ros.validation.blocks import blocks
 from psdyn_ros.validation.channels import find_topics
 from psdyn_ros.validation.message_layouts import ARRAY, JOINT_STATE, PRESSURE, TRAJECTORY
 from psdyn_ros.validation.quality import Quality
+from psdyn_ros.validation.tracks import Track
 
 PERIOD = 0.002
 QUANTITIES = ('pressure_a', 'pressure_b', 'flow_a', 'stamp')
@@ -383,3 +384,12 @@ def test_a_reference_and_a_machine_of_another_kind(tmp_path):
     channels, (block,), _ = collect(path, five_bar)
     assert channels.reference == '/controller/reference'
     np.testing.assert_allclose(block.x, expected(five_bar, times, 0.01), atol=1e-9)
+
+
+def test_what_is_said_again_for_an_instant_counts_where_it_is_held_and_is_left_out_where_it_is_measured():
+    times, values = np.array([0, 10, 10, 5, 20]), np.array([[1.0], [2.0], [3.0], [9.0], [4.0]])
+    held, measured = (Track(1, 10, held=kind) for kind in (True, False))
+    for track in (held, measured):
+        track.add(times, values)
+    assert held.late == 1 and held.sample(np.array([9, 10, 15, 20])).ravel().tolist() == [1.0, 3.0, 3.0, 4.0]
+    assert measured.late == 2 and measured.sample(np.array([10, 20])).ravel().tolist() == [2.0, 4.0]

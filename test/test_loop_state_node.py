@@ -14,6 +14,7 @@ rclpy = pytest.importorskip('rclpy', reason='the node needs rclpy')
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from graph import START_UP, graph  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
+from rclpy.serialization import serialize_message  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
@@ -282,14 +283,14 @@ def test_efforts_from_pressures_are_those_of_the_areas(bench, crane):
                                                                    'pressure_a'))
     (hear,) = (one.callback for one in b.node.subscriptions if one.topic_name.endswith('hydraulic_telemetry'))
     telemetry.values[:] = np.column_stack([np.full(3, 0.003), pressures[:, 1], np.full(3, 1e7), pressures[:, 0]])
-    hear(telemetry.message)
+    hear(serialize_message(telemetry.message))
     b.state(crane.joints, q, 0.0 * q)
     expected = {name: a * cylinder.area_a - c * cylinder.area_b
                 for (name, cylinder), (a, c) in zip(cylinders.items(), pressures)}
     found = dict(zip(b.actuators[-1].name, b.actuators[-1].effort))
     assert np.isnan(found.pop('slew')) and found == pytest.approx(expected)
     telemetry.values[0, 1] = NAN
-    hear(telemetry.message)                             # refused: the ones before go on
+    hear(serialize_message(telemetry.message))                             # refused: the ones before go on
     b.state(crane.joints, q, 0.0 * q)
     assert len(b.full[-1].effort) == 8 and b.report()[2]['rejected messages'] == '1'
     b.state(crane.joints, q, 0.0 * q, stamp=10**9)

@@ -76,7 +76,7 @@ def test_committed_page_has_the_numbers_of_a_fresh_run(quick, committed):
         assert_same(title, entry, committed[title, entry.quantity])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_committed_page_is_complete(committed):
     papers = runner.compute(progress=False)
     fresh = entries_of(papers)

@@ -251,7 +251,7 @@ def _of_topic(topic, one):
     zero = one.zero if one.zero > 1 else 0      # simulated time begins at zero
     for count, what in ((one.gaps, f'gaps of more than {GAP:g} periods, the longest {one.longest_gap:.3g} s'),
                         (one.out_of_order, 'messages out of order, left out'),
-                        (one.repeated, 'messages with the stamp of the one before, left out'),
+                        (one.repeated, 'messages with the stamp of the one before'),
                         (one.future, f'messages stamped more than {FUTURE / 1e6:g} ms after they were received'),
                         (one.absurd, 'messages with absurd stamps'), (zero, 'messages without a stamp'),
                         (one.missing, 'messages with numbers that are not finite')):

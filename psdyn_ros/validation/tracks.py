@@ -29,10 +29,13 @@ class Track:
         return int(self.times[-1]) if len(self.times) else None
 
     def add(self, times, values):
-        """Add rows (n,) ns, (n, columns); what is not later than all before is dropped."""
+        """Add rows (n,) ns, (n, columns); what is not later than all before is dropped.
+
+        What is held may be said again for the same instant: the last word counts.
+        """
         before = self.times[-1] if len(self.times) else np.iinfo(np.int64).min
         latest = np.maximum.accumulate(np.concatenate(([before], times)))[:-1]
-        later = times > latest
+        later = times >= latest if self.held else times > latest
         if not later.all():
             self.late += int(len(later) - later.sum())
             times, values = times[later], values[later]
