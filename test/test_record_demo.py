@@ -43,7 +43,7 @@ def folders(tmp_path_factory):
     """{'plain', 'noiseless': folder, 'expected': {case: what should be found}}; two machines run at a time."""
     plain, more, exact = (tmp_path_factory.mktemp(name) for name in ('plain', 'more', 'noiseless'))
     duration = '--duration', str(SECONDS)
-    graphs = [start(exact, '--cases', 'healthy', '--sensors', 'noiseless', '--duration', '6'),
+    graphs = [start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration),
               start(plain, '--cases', ','.join(CASES[:4]), *duration)]
     said = [graphs[0].communicate(timeout=280)[0]]
     graphs.append(start(more, '--cases', ','.join(CASES[4:]), *duration))
