@@ -5,7 +5,7 @@ may be none of them.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .cause_ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 from .cause_words import REACH, briefly
 from .correction_fits import RESAMPLES, Equations
 from .corrections import PAYLOAD, RATE, Corrections, point_mass
-from .metrics import LEAST_RANGE, capacities
+from .metrics import LEAST_RANGE, capacities, known_numbers
 
 MOST_BINS = 512
 FEWEST_BINS = 5
@@ -53,8 +53,7 @@ class Cause:
 
     def as_dict(self):
         """For JSON: what is not known is None."""
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in asdict(self).items()}
+        return known_numbers(self)
 
 
 class Diagnosis:

@@ -264,12 +264,12 @@ def run(options):
     """Identify as the options of `add_arguments` say, print a table; returns the exit code."""
     from .corrected_model import write_corrected
     from .identification_report import write_report
-    from .validate import _topics
+    from .validate import chosen_topics
 
     try:
         found, manipulator, hydraulics = identify_bag(
             options.bag, options.urdf, hydraulics=options.hydraulics, payload_link=options.payload,
-            payload_com=options.com, topics=_topics(options.topic))
+            payload_com=options.com, topics=chosen_topics(options.topic))
         print(found.text)
         if options.output:
             folder = Path(options.output)

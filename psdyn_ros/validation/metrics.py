@@ -51,8 +51,13 @@ class Metrics:
 
     def as_dict(self):
         """For JSON: what is not known is None."""
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in asdict(self).items()}
+        return known_numbers(self)
+
+
+def known_numbers(record):
+    """Return the fields of a dataclass as JSON takes them: None where a number is not known."""
+    return {name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(record).items()}
 
 
 class MetricsAccumulator:

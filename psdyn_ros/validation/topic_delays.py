@@ -9,7 +9,7 @@ Only a part of the recording is read, up to where there was enough motion; what 
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -19,6 +19,7 @@ from scipy.stats import t as student
 from .bags import BagError
 from .blocks import blocks
 from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
+from .metrics import known_numbers
 from .prediction import Predictor
 
 MOST = 0.5                  # s, the largest delay that is looked for, either way
@@ -74,8 +75,7 @@ class TopicDelay:
 
     def as_dict(self):
         """For JSON: what is not known is None."""
-        return {name: None if isinstance(value, float) and not math.isfinite(value) else value
-                for name, value in asdict(self).items()}
+        return known_numbers(self)
 
 
 def topic_delays(source, channels, predictor, delays=None):

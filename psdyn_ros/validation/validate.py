@@ -192,7 +192,7 @@ def add_conditions(parser):
 
 def conditions(options):
     """Return the keyword arguments of `validate` that options of `add_conditions` ask for."""
-    return {'hydraulics': options.hydraulics, 'config': options.config, 'topics': _topics(options.topic),
+    return {'hydraulics': options.hydraulics, 'config': options.config, 'topics': chosen_topics(options.topic),
             'align': not options.no_align}
 
 
@@ -223,7 +223,7 @@ def _rate(text):
     return rate
 
 
-def _topics(entries):
+def chosen_topics(entries):
     """{what: topic or list of topics} of 'what=topic'."""
     found = {}
     for entry in entries:

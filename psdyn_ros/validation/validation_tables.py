@@ -62,15 +62,6 @@ def checks_table(found):
         yield check.text, 'pass' if check.passed else 'FAIL'
 
 
-def causes_table(found):
-    """Rows of text, the header first: likely causes, the likeliest first."""
-    yield 'likely cause', 'about', 'would explain [%]', 'how much is wrong'
-    for cause in found.causes:
-        yield (cause.kind.replace('_', ' '), cause.about,
-               f'{SHARE * cause.share:.0f} ({SHARE * max(cause.low, 0.0):.0f} to {SHARE * min(cause.high, 1.0):.0f})',
-               f'{cause.estimate:.3g} ± {cause.error:.2g} {cause.unit}')
-
-
 def facts(found):
     """{label: text} of the conditions."""
     channels = found.channels
