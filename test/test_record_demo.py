@@ -108,7 +108,9 @@ def test_the_machine_starts_and_ends_at_rest_and_moves_everything_both_ways(fold
     truth = joint_series(read_messages(folders['plain'] / 'healthy', [record_demo.TRUTH]), record_demo.TRUTH)
     speed = truth.columns(('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'))['velocity']
     rest = round(0.4 * record_demo.RATE)
-    assert np.abs(speed[:rest]).max() < 2e-3 and np.abs(speed[-rest // 2:]).max() < 5e-3
+    for still in speed[:rest], speed[-rest // 2:]:
+        # the slew's drive pushes against the noise of its encoder, some mrad/s
+        assert np.abs(still[:, 0]).max() < 1e-2 and np.abs(still[:, 1:]).max() < 1e-3
     assert (speed[:, 1:].max(axis=0) > 0.03).all() and (speed[:, 1:].min(axis=0) < -0.03).all()
     assert speed[:, 0].max() > 0.2 and speed[:, 0].min() < -0.2 and np.abs(speed[:, 1:]).max() < 0.12
 
