@@ -38,7 +38,8 @@ class MotionWatch:
         self._deceleration = np.array(declaration.deceleration)
         self._within = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self._frozen = False        # whether integrals of the law are held
-        self._counted = self._clamped = None    # commands at their limits until the last cycle, of law and gate
+        self._counted = None        # commands at their limits until the last cycle, of law and gate
+        self._clamped, self._beyond = None, 0   # of the gate: each, and all together
         self._clipped_since = None  # ns; and with which error
         self._clipped_error = 0.0
         self.off = 0                # cycles in a row off the reference
@@ -53,7 +54,8 @@ class MotionWatch:
     def forget(self):
         """Start anew, from rest."""
         self.off, self.share, self._counted, self._clipped_since = 0, 0.0, None, None
-        self._clamped = list(self._gate.range_clamps)
+        self._clamped = self._gate.range_clamps
+        self._beyond = self._gate.clamped
         if self._frozen:
             self._law.freeze(False)
             self._frozen = False
@@ -103,11 +105,11 @@ class MotionWatch:
             if clamped:
                 self._states.report(clock, 'end_stop', FAIL, 'a command towards an end stop is clamped')
             near = bool(self._within.any())
-        counts, before = self._gate.range_clamps, self._clamped
-        if near or counts != before:
-            frozen = np.array([count > last for count, last in zip(counts, before)])
+        if near or self._gate.clamped != self._beyond:
+            counts = self._gate.range_clamps
+            frozen = np.array([count > last for count, last in zip(counts, self._clamped)])
             self._law.freeze(frozen | (self._within > 0) if near else frozen)
-            self._clamped, self._frozen = list(counts), True
+            self._clamped, self._beyond, self._frozen = counts, self._gate.clamped, True
         elif self._frozen:
             self._law.freeze(False)
             self._frozen = False
@@ -126,7 +128,7 @@ class MotionWatch:
                 self._states.report(clock, 'tracking', FAIL, f'{self._manipulator.actuators[i]} is '
                                     f'{abs(wanted[i] - position[i]):.3g} off its reference, at most '
                                     f'{self._tolerance[i]:g}')
-        self._look_at_limits(clock, saturations + sum(self._gate.range_clamps))
+        self._look_at_limits(clock, saturations + self._gate.clamped)
 
     def _look_at_limits(self, clock, counted):
         clipped = self._counted is not None and counted != self._counted

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+from ..kernels import output_gate as kernels
 from ..model.errors import PsdynError, shorten
 from ..model.safety import EFFORT, GRAVITY, VELOCITY
 
@@ -26,23 +27,36 @@ class OutputGate:
     def __init__(self, declaration, limits, period):
         self.actuators = declaration.actuators
         most = {EFFORT: limits.effort, VELOCITY: limits.velocity}
-        self._limit = [min(float(limit), float(most[tier][i])) if tier in most else float(limit)
-                       for i, (tier, limit) in enumerate(zip(declaration.tiers, declaration.command_limit))]
-        self._rate = declaration.command_rate.tolist()
+        self._limit = np.array([min(limit, most[tier][i]) if tier in most else limit
+                                for i, (tier, limit) in enumerate(zip(declaration.tiers, declaration.command_limit))],
+                               dtype=float)
+        self._rate = np.array(declaration.command_rate, dtype=float)
         self._shape = (len(self.actuators),)
         self._shortest, self._longest = SHORTEST * period, LONGEST * period
         self._safe = declaration.safe_value.tolist()
         self._gravity = [kind == GRAVITY for kind in declaration.safe_kind]
-        self._last = [LEFT_OUT] * len(self.actuators)
-        self.range_clamps = [0] * len(self.actuators)
-        """How often each command was beyond its limit."""
-        self.rate_clamps = [0] * len(self.actuators)
-        """How often each command changed faster than declared."""
+        self._last = np.full(self._shape, LEFT_OUT)
+        self._range_clamps, self._rate_clamps = np.zeros((2, *self._shape), dtype=np.int64)
+        self.clamped = 0
+        """How often commands were beyond their limits, all together."""
+        # what is compiled, or read from the cache, at its first call is no work for a control cycle
+        kernels.pass_commands(self._last.copy(), self._limit, self._rate, period, self._last, self._range_clamps,
+                              self._rate_clamps)
 
     @property
     def last(self):
         """Output (actuators,) before; NaN: left out."""
-        return np.array(self._last)
+        return self._last.copy()
+
+    @property
+    def range_clamps(self):
+        """How often each command was beyond its limit."""
+        return self._range_clamps.tolist()
+
+    @property
+    def rate_clamps(self):
+        """How often each command changed faster than declared."""
+        return self._rate_clamps.tolist()
 
     def pass_(self, command, stamp, now, dt):
         """Return the output (actuators,): the command, clamped to its limits and to its rate.
@@ -59,24 +73,15 @@ class OutputGate:
         if not math.isfinite(dt):
             raise GateError(f'the command comes {dt} s after the one before; expected a finite time')
         dt = min(max(dt, self._shortest), self._longest)
-        out = command.tolist()
-        if not all(map(math.isfinite, out)):
-            i, value = next((i, value) for i, value in enumerate(out) if not math.isfinite(value))
-            raise GateError(f"the command of '{self.actuators[i]}' is {value}; expected a finite one")
-        for i, (value, limit, last, rate) in enumerate(zip(out, self._limit, self._last, self._rate)):
-            if not -limit <= value <= limit:
-                self.range_clamps[i] += 1
-                value = math.copysign(limit, value)
-            step = rate * dt
-            if value > last + step:
-                self.rate_clamps[i] += 1
-                value = last + step
-            elif value < last - step:
-                self.rate_clamps[i] += 1
-                value = last - step
-            out[i] = value
-        self._last = out
-        return np.array(out)
+        # kept as it is even if `command` changes, and of the only kind that the kernel is compiled for
+        out = command.copy()
+        found = kernels.pass_commands(out, self._limit, self._rate, dt, self._last, self._range_clamps,
+                                      self._rate_clamps)
+        if found < 0:
+            i = -1 - found
+            raise GateError(f"the command of '{self.actuators[i]}' is {float(command[i])}; expected a finite one")
+        self.clamped += found
+        return out
 
     def safe(self, holding=None):
         """Return the declared safe output (actuators,), NaN where an actuator is left out.
@@ -88,6 +93,6 @@ class OutputGate:
         known = type(holding) is np.ndarray and holding.shape == self._shape and holding.dtype == np.float64
         for i, gravity in enumerate(self._gravity):
             if gravity and known and math.isfinite(holding[i]):
-                out[i] = min(max(float(holding[i]), -self._limit[i]), self._limit[i])
-        self._last = out
-        return np.array(out)
+                out[i] = min(max(float(holding[i]), -float(self._limit[i])), float(self._limit[i]))
+        self._last[:] = out
+        return self._last.copy()

@@ -1,0 +1,31 @@
+"""The part of the output gate that looks at each command: finite, then in range, then in rate."""
+import math
+
+from .compiler import entry
+
+
+@entry
+def pass_commands(command, limit, rate, dt, last, range_clamps, rate_clamps):
+    """Clamp the command (actuators,) to +-limit, then to within rate * dt of the last one, which it becomes.
+
+    range_clamps, rate_clamps (actuators,) count where that changed something.  last: NaN where there was none.
+    Returns how many were beyond their limit; or -1 - i of the first that is not finite, and nothing is changed.
+    """
+    for i in range(command.shape[0]):
+        if not math.isfinite(command[i]):
+            return -1 - i
+    beyond = 0
+    for i in range(command.shape[0]):
+        if not -limit[i] <= command[i] <= limit[i]:
+            beyond += 1
+            range_clamps[i] += 1
+            command[i] = math.copysign(limit[i], command[i])
+        step = rate[i] * dt
+        if command[i] > last[i] + step:
+            rate_clamps[i] += 1
+            command[i] = last[i] + step
+        elif command[i] < last[i] - step:
+            rate_clamps[i] += 1
+            command[i] = last[i] - step
+        last[i] = command[i]
+    return beyond
