@@ -281,12 +281,14 @@ class Rehearsals:
 
     def __init__(self, clock, took, trigger):
         self.clock, self.took, self.began = clock, took, []
+        self.done = True        # whether there was anything to rehearse
         self.cycles = Cycles(clock, trigger=trigger, rehearse=self)
         self.loop = self.cycles.loop
 
     def __call__(self):
         self.began.append(self.clock.ns)
         self.clock.ns += self.took
+        return self.done
 
     def ahead(self):
         """Of each rehearsal, ns to the cycle that it was for."""
@@ -299,8 +301,8 @@ def test_a_rehearsal_ends_just_before_each_deadline(clock):
     cycles.spin(100 * PERIOD)
     ahead = rehearsals.ahead()
     assert len(ahead) == rehearsals.loop.rehearsals >= 98
-    assert all(90_000 <= one <= 250_000 for one in ahead) and 140_000 <= ahead[-1] <= 145_000    # what it takes, known
-    assert len(clock.spun) >= 60 and all(0 < one <= 60_000 for one in clock.spun)
+    assert all(90_000 <= one <= 250_000 for one in ahead) and 135_000 <= ahead[-1] <= 145_000    # what it takes, known
+    assert len(clock.spun) >= 90 and all(0 < one <= 150_000 for one in clock.spun)
     assert {start % PERIOD for start in cycles.starts()} == {0}
     assert len(rehearsals.began) <= len(cycles.done)        # no more than one for each
 
@@ -310,7 +312,7 @@ def test_a_rehearsal_that_takes_too_long_is_left_out_and_tried_again(clock):
     cycles = rehearsals.cycles
     cycles.spin(1000 * PERIOD)
     late = [start % PERIOD for start in cycles.starts() if start % PERIOD]
-    assert 1 <= len(late) == len(rehearsals.began) <= 5 and cycles.loop.records.missed == 0
+    assert 1 <= len(late) == len(rehearsals.began) <= 12 and cycles.loop.records.missed == 0
     rehearsals.took = 50_000
     cycles.spin(1000 * PERIOD)
     assert len(rehearsals.began) >= 200 and cycles.starts()[-1] % PERIOD == 0
@@ -333,7 +335,7 @@ def test_a_rehearsal_is_over_before_the_request_that_is_expected(clock):
         states()
     ahead = rehearsals.ahead()
     assert len(cycles.done) >= 100 and len(ahead) >= len(cycles.done) - 5
-    assert all(240_000 <= one <= 500_000 for one in ahead)
+    assert all(235_000 <= one <= 500_000 for one in ahead)
     assert {now % PERIOD for now, _ in cycles.done} == {due % PERIOD}       # none was kept waiting
 
 
@@ -347,6 +349,26 @@ def test_after_a_pause_nothing_is_rehearsed_until_there_was_a_cycle(clock):
     clock.ns += PERIOD
     loop.turn()
     assert rehearsals.began == []
+
+
+def test_one_rehearsal_that_was_held_up_keeps_no_other_from_its_cycle(clock):
+    rehearsals = Rehearsals(clock, 90_000, 'timer')
+    rehearsals.cycles.spin(200 * PERIOD)
+    rehearsals.took = 1_900_000
+    rehearsals.cycles.spin(PERIOD)
+    rehearsals.took, before = 90_000, len(rehearsals.began)
+    rehearsals.cycles.spin(100 * PERIOD)
+    assert len(rehearsals.began) - before >= 98
+
+
+def test_what_is_not_rehearsed_teaches_nothing(clock):
+    rehearsals = Rehearsals(clock, 90_000, 'timer')
+    rehearsals.cycles.spin(200 * PERIOD)
+    rehearsals.took, rehearsals.done = 1_000, False
+    rehearsals.cycles.spin(200 * PERIOD)
+    rehearsals.took, rehearsals.done, before = 90_000, True, len(rehearsals.began)
+    rehearsals.cycles.spin(100 * PERIOD)
+    assert all(130_000 <= one <= 145_000 for one in rehearsals.ahead()[before:])
 
 
 def test_the_steady_clock_sleeps_until_its_deadline():

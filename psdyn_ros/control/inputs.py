@@ -103,10 +103,11 @@ class Inputs:
         self._states.state_accepted(clock)
         if self._epoch is None:
             self._epoch = stamp
-        found = [finding[0] for finding in checks.findings] if checks.findings else ()
-        for name in SETTLED:
-            if name not in found:
-                report(clock, name, PASS)
+        if self._states.unsettled:
+            found = [finding[0] for finding in checks.findings]
+            for name in SETTLED:
+                if name not in found:
+                    report(clock, name, PASS)
         return ''
 
     def take_pressures(self, stamp, ros_now, now, values, supply):

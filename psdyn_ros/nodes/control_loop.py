@@ -25,7 +25,8 @@ REHEARSAL = 0.2                 # of the period at most, before a deadline or an
 EARLY = 50_000                  # ns before a deadline, at which a rehearsal should be over
 AWAITING = 150_000              # the same before a request that is expected: executors end their waits late
 LONGEST_REHEARSAL = 300_000     # ns
-SPIN = 60_000                   # ns that are waited for a deadline without sleep, after a rehearsal
+LEFT_OUT = 255                  # rehearsals, at most, after several in a row that made their cycles late
+SPIN = 150_000                  # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
 CALLBACKS = 64                  # between two cycles
 PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
@@ -88,11 +89,11 @@ class ControlLoop:
     """Calls `cycle(now, dt)` when it is due: now in ns of the steady clock, dt in s since the last cycle.
 
     period   ns
-    trigger  'timer': at absolute deadlines, a period apart; missed ones are skipped, the phase stays. 'state': as soon
-             as a callback has called `request`, but half a period after the last one at the earliest, and without a
-             request after 1.5 periods
+    trigger  'timer': at absolute deadlines, a period apart; missed ones are skipped, the phase stays. 'state': within
+             `request`, but half a period after the last one at the earliest, and without a request after 1.5 periods
     callbacks  at most, between two cycles: a flood of messages finds the loop on time
-    rehearse   called before cycles where there is room for it; None: nothing is
+    rehearse   called before cycles where there is room for it, returns whether there was anything to rehearse; None:
+               nothing is
     """
 
     def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock, rehearse=None):
@@ -101,7 +102,8 @@ class ControlLoop:
         share, most = (RESERVE, LONGEST_RESERVE) if rehearse is None else (REHEARSAL, LONGEST_REHEARSAL)
         self._reserve = min(round(share * period), most) if self._timer else 0
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
-        self._rehearsal = FIRST     # ns of processor time that one takes, more rather than less
+        self._rehearsal = FIRST     # ns that three of four take at most
+        self._setback = self._left_out = 0      # how many are left out after one that ended late; how many still will be
         self.rehearsals = 0
         self.records = CycleRecords(period)
         self._chores = []
@@ -124,8 +126,13 @@ class ControlLoop:
         return sum(chore.forced for chore in self._chores)
 
     def request(self, began):
-        """With the trigger 'state': let a cycle follow as soon as the callback returns, which began at so many ns."""
+        """With the trigger 'state': answer what began to be read at so many ns; at once, or at its turn where it is early.
+
+        To be called at the end of a callback: back to the executor, and from there to its turn, is a long way.
+        """
         self._requested = began
+        if self._last is None or began - self._last >= self.period // 2:
+            self._answer(began)
 
     def published(self, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN):
         """To be called within a cycle, when the command is out: ns that its record shall hold, see `CycleRecords.add`.
@@ -196,15 +203,22 @@ class ControlLoop:
         if self._rehearsed:
             return
         self._rehearsed = True
-        if self._clock.now() + self._rehearsal > deadline:
-            self._rehearsal -= self._rehearsal >> 9     # in the long run it is tried again
+        if self._left_out:
+            self._left_out -= 1
             return
-        began = self._clock.spent()
-        self._rehearse()
+        began = self._clock.now()
+        step = self._rehearsal >> 5
+        if began + self._rehearsal > deadline:
+            self._rehearsal -= step
+            return
+        if not self._rehearse():
+            return
         self.rehearsals += 1
-        more = self._clock.spent() - began - self._rehearsal
-        late = self._clock.now() > deadline
-        self._rehearsal += more // 16 if more < 0 else more if late else more // 4
+        end = self._clock.now()
+        # a quantile: one that was held up says little of the others
+        self._rehearsal += step if end - began > self._rehearsal else -(step // 3)
+        self._setback = min(2 * self._setback + 1, LEFT_OUT) if end > deadline else 0
+        self._left_out = self._setback
 
     def _answer(self, began):
         answered, self._requested, self._answered = self._answered, None, began

@@ -15,6 +15,8 @@ docs/controller.md says what its states are, what it stops for, and how to commi
     ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/state              std_msgs/Float64MultiArray        out  `controller_outputs.STATE` of that cycle
     ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_records.STATISTICS`
+    ~/_rehearsal         sensor_msgs/JointState            out  hidden, no numbers in it: what was published just before is
+                                                                published sooner
     /diagnostics         diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
     ~/enable             std_srvs/SetBool                  true: hold the machine where it is; false: stop, stand by
     ~/reset              std_srvs/Trigger                  forget the faults that are gone
@@ -67,6 +69,7 @@ class Controller:
         self._rehearsal = None          # a control cycle of another core
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
+        self._stopping = False          # cycles are done one by one, whatever comes
         self._failing = False           # it ends because of an exception: what is no command must not keep it from that
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
         self._reported = -PATIENCE
@@ -202,14 +205,17 @@ class Controller:
         self._looking.hasten(DOUBT)
 
     def _on_state(self, began):
-        if self._p.trigger == 'state':
+        if self._p.trigger == 'state' and not self._stopping:
             self._loop.request(began)
 
     def _rehearse(self):
-        """Before a cycle: the same code on other data, so that the processor has it at hand."""
-        if self._core.states.enabled:
+        """Before a cycle under control: the same code on other data, so that the processor has it at hand."""
+        enabled = self._core.states.enabled
+        if enabled:
             self._inputs.rehearse()
             self._rehearsal()
+            self._outputs.rehearse()
+        return enabled
 
     def _cycle(self, now, dt):
         inputs = self._inputs
@@ -240,6 +246,7 @@ class Controller:
         self._checks.forget()
         core.deactivate(now)
         last, most = now, now + self._setup.declaration.stop_time_ns + PATIENCE
+        self._stopping = True
         while not core.finished and now < most:
             time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
             with suppress(Exception) if self._failing else nullcontext():
@@ -247,6 +254,7 @@ class Controller:
             now = time.monotonic_ns()
             self._cycle(now, (now - last) / SECOND)
             last = now
+        self._stopping = False
         # a process that ends takes with it what its receivers do not have yet
         with suppress(Exception):       # of a middleware that cannot tell
             self._outputs.wait_for_receivers(DELIVERY)

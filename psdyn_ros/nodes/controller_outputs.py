@@ -51,9 +51,11 @@ class ControllerOutputs:
             node.create_publisher(Float64MultiArray, '~/commands', COMMANDS),
             node.create_publisher(JointTrajectory, '~/reference', RELIABLE),
             node.create_publisher(Float64MultiArray, '~/state', RELIABLE),
-            node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE)]
+            node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE),
+            node.create_publisher(JointState, '~/_rehearsal', COMMANDS)]
+        self._nothing = np.full(len(self._names), math.nan)
         (self._publish_joints, self._publish_commands, self._publish_reference, self._publish_state,
-         self._publish_statistics) = (publisher.publish for publisher in self._publishers)
+         self._publish_statistics, self._publish_rehearsal) = (publisher.publish for publisher in self._publishers)
         self._reference_listeners, self._state_listeners = (
             publisher.get_subscription_count for publisher in self._publishers[2:4])
         self.command_topics = tuple(publisher.topic_name for publisher in self._publishers[:2])
@@ -86,6 +88,10 @@ class ControllerOutputs:
             self._publish_joints(writer.fill(command, stamp))
         if self._ordered and given.all():
             self._publish_commands(self._commands.fill(command))
+
+    def rehearse(self):
+        """Publish a message like that of the commands, without any, on a hidden topic to which nobody listens."""
+        self._publish_rehearsal(self._whole.fill(self._nothing, 0))
 
     def state(self, output, core):
         """Publish sub-state and reference that belong to an `Output` of the `ControlCore`."""

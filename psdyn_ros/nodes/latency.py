@@ -75,7 +75,7 @@ class Result(NamedTuple):
     records   `CycleRecords` of all its turns
     source    those of the process that sends it states
     sent      messages with states
-    received  messages with commands, of two topics
+    received  messages with commands
     report    real-time conditions it achieved, as dictionaries
     """
 

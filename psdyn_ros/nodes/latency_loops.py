@@ -18,7 +18,6 @@ import time
 
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool
 
 from . import conversions, executor, parameters, realtime
@@ -65,16 +64,14 @@ class Null:
 
 
 class Echo:
-    """Answers the newest state, in each cycle, with commands made beforehand."""
+    """Answers the newest state, in each cycle, with a command made beforehand."""
 
     def __init__(self, node):
         p = parameters.declare(node, PARAMETERS)
         names = [name.strip() for name in p.actuators.split(',')]
         self.loop = ControlLoop(round(SECOND / p.rate), self._answer, p.trigger)
-        self._named = conversions.JointStateWriter(names, ('effort',)).message
-        self._ordered = conversions.LabelledArrayWriter(names).message
-        self._publish_named = node.create_publisher(JointState, '~/joint_commands', COMMANDS).publish
-        self._publish_ordered = node.create_publisher(Float64MultiArray, '~/commands', COMMANDS).publish
+        self._command = conversions.JointStateWriter(names, ('effort',)).message
+        self._publish = node.create_publisher(JointState, '~/joint_commands', COMMANDS).publish
         self._state, self._requests = None, p.trigger == 'state'
         node.create_subscription(JointState, 'joint_states', self._take, SENSOR_DATA)
         self.turn = self.loop.turn
@@ -90,10 +87,9 @@ class Echo:
         if self._state is None:
             return
         stamp = self._state.header.stamp
-        self._named.header.stamp = stamp
+        self._command.header.stamp = stamp
         before = time.monotonic_ns()
-        self._publish_named(self._named)
-        self._publish_ordered(self._ordered)
+        self._publish(self._command)
         self.loop.published(age=time.time_ns() - conversions.stamp_to_ns(stamp),
                             publishing=time.monotonic_ns() - before)
 

@@ -36,7 +36,7 @@ class Machine(NamedTuple):
 
 
 class Source:
-    """Publishes states of a machine for one loop, and receives its commands without reading them.
+    """Publishes states of a machine for one loop, and receives its commands, by name, without reading them.
 
     name  of the node with the loop
     """
@@ -56,8 +56,7 @@ class Source:
         self._publish_stop = node.create_publisher(Bool, f'/{name}/emergency_stop', NEWEST).publish
         self._stop, self._stopped = Bool(data=False), 0
         self.sent = self.received = 0
-        for kind, topic in ((JointState, 'joint_commands'), (Float64MultiArray, 'commands')):
-            node.create_subscription(kind, f'/{name}/{topic}', self._count, NEWEST, raw=True)
+        node.create_subscription(JointState, f'/{name}/joint_commands', self._count, NEWEST, raw=True)
         self._last_state = None         # of a controller, as it came
         node.create_subscription(Float64MultiArray, f'/{name}/state', self._keep_state, NEWEST, raw=True)
         self.loop = ControlLoop(round(SECOND / rate), self._send)
