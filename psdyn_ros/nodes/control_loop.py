@@ -103,7 +103,7 @@ class ControlLoop:
         self._reserve = min(round(share * period), most) if self._timer else 0
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
         self._rehearsal = FIRST     # ns that three of four take at most
-        self._setback = self._left_out = 0      # how many are left out after one that ended late; how many still will be
+        self._setback = self._left_out = 0      # how many are left out after a late one; how many still will be
         self.rehearsals = 0
         self.records = CycleRecords(period)
         self._chores = []
@@ -126,7 +126,7 @@ class ControlLoop:
         return sum(chore.forced for chore in self._chores)
 
     def request(self, began):
-        """With the trigger 'state': answer what began to be read at so many ns; at once, or at its turn where it is early.
+        """With the trigger 'state': answer what began to be read at so many ns; at once, or in a turn if it is early.
 
         To be called at the end of a callback: back to the executor, and from there to its turn, is a long way.
         """

@@ -15,8 +15,7 @@ docs/controller.md says what its states are, what it stops for, and how to commi
     ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/state              std_msgs/Float64MultiArray        out  `controller_outputs.STATE` of that cycle
     ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_records.STATISTICS`
-    ~/_rehearsal         sensor_msgs/JointState            out  hidden, no numbers in it: what was published just before is
-                                                                published sooner
+    ~/_rehearsal         sensor_msgs/JointState            out  hidden, without numbers: see docs/realtime.md, rehearsal
     /diagnostics         diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
     ~/enable             std_srvs/SetBool                  true: hold the machine where it is; false: stop, stand by
     ~/reset              std_srvs/Trigger                  forget the faults that are gone
