@@ -2,7 +2,7 @@
 """Change the safety objects in one place at a time, and see whether their tests notice.
 
 Sub-states, output gate and output ramp are what stands between a wrong computation and a machine, so that each line of
-them must matter to some test. A mutant differs from the source by one comparison, bound, boolean, sign or arithmetic
+them must matter to some test; kernels run as plain Python. A mutant differs from the source by one comparison, bound, boolean, sign or arithmetic
 operator, constant, returned value, removed statement, or exchanged branch; texts within formatted messages and
 docstrings are left alone. It is killed where a test fails or takes too long. Survivors are printed with line and
 change; those that cannot be told from the source by any test are argued in ARGUED.
@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = 'psdyn_ros.control'
-TESTS = {'safety_states': ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
-         'output_gate': ('test_output_gate.py',), 'output_ramp': ('test_output_gate.py',)}
+PACKAGE = 'psdyn_ros'
+TESTS = {'control.safety_states': ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
+         'control.output_gate': ('test_output_gate.py',), 'control.output_ramp': ('test_output_gate.py',),
+         'kernels.output_gate': ('test_output_gate.py',)}
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
@@ -41,17 +42,17 @@ MOVING = 'read while enabled only, and `enable` sets it'
 SLOTS = ("__slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', "
          "'count')")
 ARGUED = {
-    ('safety_states', f'_Condition: {SLOTS}', f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
-    ('safety_states', '__init__: self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure '
+    ('control.safety_states', f'_Condition: {SLOTS}', f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
+    ('control.safety_states', '__init__: self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure '
     'sets it; or at that failure, to clear `acknowledged`, which is not set yet',
-    ('safety_states', '__init__: self._started = 0', 'self._started = 0 -> pass'): STOP,
-    ('safety_states', '__init__: self._started = 0', '0 -> 1'): STOP,
-    ('safety_states', '__init__: self._rest = False', 'self._rest = False -> pass'): STOP,
-    ('safety_states', '__init__: self._rest = False', 'False -> True'): STOP,
-    ('safety_states', '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
-    ('safety_states', '__init__: self._moving = False', 'False -> True'): MOVING,
-    ('output_gate', 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
-    ('output_ramp', '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
+    ('control.safety_states', '__init__: self._started = 0', 'self._started = 0 -> pass'): STOP,
+    ('control.safety_states', '__init__: self._started = 0', '0 -> 1'): STOP,
+    ('control.safety_states', '__init__: self._rest = False', 'self._rest = False -> pass'): STOP,
+    ('control.safety_states', '__init__: self._rest = False', 'False -> True'): STOP,
+    ('control.safety_states', '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
+    ('control.safety_states', '__init__: self._moving = False', 'False -> True'): MOVING,
+    ('control.output_gate', 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
+    ('control.output_ramp', '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
 }
 
 COMPARISONS = {
@@ -89,7 +90,7 @@ class Mutant(NamedTuple):
         return self.module, self.where, self.change
 
     def __str__(self):
-        return f'{self.module}.py:{self.line}: {self.change}'
+        return f'{self.module}:{self.line}: {self.change}'
 
 
 def mutants(module):
@@ -111,7 +112,7 @@ def mutants(module):
 
 
 def _path(module):
-    return ROOT / 'psdyn_ros' / 'control' / f'{module}.py'
+    return ROOT.joinpath(PACKAGE, *module.split('.')).with_suffix('.py')
 
 
 def _places(parent, function=''):
@@ -251,8 +252,9 @@ def judge(chosen, jobs, tell):
 def warm_up():
     """Import what all tests need, but none of the modules that are changed."""
     sys.path[:0] = [str(ROOT), str(ROOT / 'test')]
-    for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy', f'{PACKAGE}.fault_table',
-                 'psdyn_ros.model.safety'):
+    os.environ['NUMBA_DISABLE_JIT'] = '1'       # kernels as they are written
+    for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy', f'{PACKAGE}.control.fault_table',
+                 f'{PACKAGE}.model.safety'):
         importlib.import_module(name)
 
 

@@ -111,7 +111,7 @@ def test_the_range_of_each_actuator(i, sign):
         command[i] = sign * value
         out = passed(g, command)
         assert out[i] == sign * MOST[i]
-        assert g.range_clamps == [clamps if k == i else 0 for k in range(4)]
+        assert g.range_clamps == [clamps if k == i else 0 for k in range(4)] and g.clamped == clamps
     assert g.rate_clamps == [0] * 4
 
 
@@ -145,7 +145,7 @@ def test_range_comes_before_rate():
     g = gate()
     passed(g, MOST)
     assert passed(g, -1e308 * np.ones(4)).tolist() == pytest.approx((MOST - STEP).tolist())
-    assert g.range_clamps == g.rate_clamps == [1] * 4
+    assert g.range_clamps == g.rate_clamps == [1] * 4 and g.clamped == 4
 
 
 def test_the_limits_of_the_machine_hold_whatever_is_declared():

@@ -104,7 +104,6 @@ class ControlLoop:
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
         self._rehearsal = FIRST     # ns that three of four take at most
         self._setback = self._left_out = 0      # how many are left out after a late one; how many still will be
-        self.rehearsals = 0
         self.records = CycleRecords(period)
         self._chores = []
         self._due = self._last = self._requested = self._answered = None
@@ -213,7 +212,7 @@ class ControlLoop:
             return
         if not self._rehearse():
             return
-        self.rehearsals += 1
+        self.records.rehearsals += 1
         end = self._clock.now()
         # a quantile: one that was held up says little of the others
         self._rehearsal += step if end - began > self._rehearsal else -(step // 3)

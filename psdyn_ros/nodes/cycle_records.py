@@ -116,6 +116,7 @@ class CycleRecords:
         self.stalls = 0             # times that one or more of them were missed
         self.longest_missed = 0     # in a row
         self.overruns = 0           # cycles that ended after the next one was due, or came after a missed slot
+        self.rehearsals = 0         # cycles that were rehearsed
 
     def add(self, execution, lateness=UNKNOWN, missed=0, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN,
             mathematics=UNKNOWN, total=0):
@@ -177,12 +178,13 @@ class CycleRecords:
         self.fold()
         return {'period': self.period, 'cycles': self.cycles, 'missed': self.missed,
                 'stalls': self.stalls, 'longest_missed': self.longest_missed, 'overruns': self.overruns,
+                'rehearsals': self.rehearsals,
                 'histograms': {name: histogram.as_dict() for name, histogram in self.histograms.items()}}
 
     def merge(self, contents):
         """Add what `as_dict` of other records of the same loop told."""
         self.fold()
-        for count in ('cycles', 'missed', 'stalls', 'overruns'):
+        for count in ('cycles', 'missed', 'stalls', 'overruns', 'rehearsals'):
             setattr(self, count, getattr(self, count) + contents[count])
         self.longest_missed = max(self.longest_missed, contents['longest_missed'])
         for name, histogram in self.histograms.items():

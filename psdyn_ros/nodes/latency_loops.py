@@ -141,8 +141,7 @@ class OnDemand:
         elif request.data:
             self._begin()
         else:
-            response.message = json.dumps({**loop.records.as_dict(), 'forced_chores': loop.forced_chores,
-                                           'rehearsals': loop.rehearsals,
+            response.message = json.dumps({**loop.records.as_dict(),
                                            'measures': [measure._asdict() for measure in self._work.measures]})
         response.success = True
         return response
