@@ -159,7 +159,8 @@ class Controller:
     def _restart_loop(self):
         p = self._p
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger,
-                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse)
+                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse,
+                                        serve=self._inputs.serve)
         loop.chore(self._tell_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
