@@ -141,6 +141,23 @@ def test_callbacks_are_served_even_when_every_cycle_overruns(clock):
     assert len(served) == len(cycles.done)
 
 
+@pytest.mark.parametrize('took', [100_000, 3 * PERIOD], ids=['in time', 'each overruns'])
+@pytest.mark.parametrize('trigger', ['timer', 'state'])
+def test_what_needs_no_haste_is_served_once_after_each_cycle(clock, took, trigger):
+    served = []
+
+    def serve():
+        served.append(len(cycles.done))
+        clock.ns += 50_000
+
+    cycles = Cycles(clock, serve=serve, trigger=trigger)
+    cycles.took = took
+    cycles.spin(30 * PERIOD)
+    assert served == list(range(1, len(cycles.done) + 1)) and len(served) >= 6
+    cycles.loop.records.fold()
+    assert cycles.loop.records.histograms['execution'].greatest == took     # it is no part of the cycle
+
+
 def test_a_restart_misses_nothing(clock):
     cycles = Cycles(clock)
     cycles.spin(4 * PERIOD)

@@ -18,7 +18,6 @@ from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
@@ -30,8 +29,6 @@ from psdyn_ros.control.fault_table import State  # noqa: E402
 from psdyn_ros.model.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
 from psdyn_ros.nodes import executor  # noqa: E402
-from psdyn_ros.nodes.controller_inputs import ControllerInputs  # noqa: E402
-from psdyn_ros.nodes.point_reader import PointReader  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -349,31 +346,6 @@ def test_parameter_services_can_be_left_out(tmp_path):
 
 
 # without processes
-
-
-def test_of_a_flood_of_points_one_is_read_in_a_cycle_and_nonsense_is_counted(crane):
-    taken, rejected, reports = [], [], []
-    inputs = object.__new__(ControllerInputs)
-    inputs._core = SimpleNamespace(take_point=lambda stamp, now, *motion: taken.append((stamp, *motion)),
-                                   report=lambda now, name, result, text: reports.append((name, text)))
-    inputs._rejections = SimpleNamespace(add=lambda topic, error, now: rejected.append((topic, str(error))))
-    inputs._points, inputs._now = PointReader(crane), lambda: 7
-    inputs._point_data, inputs._overtaken = None, 0
-    inputs.take_point()
-    assert not taken
-    for k in range(1000):
-        inputs._point(serialize_message(JointTrajectory(joint_names=list(crane.actuators), points=[
-            JointTrajectoryPoint(positions=[0.001 * k, 0.2, 0.3, 0.3])])))
-    inputs.take_point()
-    inputs.take_point()
-    (stamp, x, *_), = taken
-    assert stamp == 7 and x.tolist() == [0.999, 0.2, 0.3, 0.3]
-    assert reports == [('flood', '999 points were overtaken by one in the same cycle')] and not rejected
-    for data in (b'', b'\x00\x01', b'\x00\x01\x00\x00' + b'\xff' * 60, b'x' * 70_000,
-                 serialize_message(JointTrajectory())):
-        inputs._point(data)
-        inputs.take_point()
-    assert len(taken) == 1 and len(rejected) == 5 and all(topic == 'point' for topic, _ in rejected)
 
 
 def test_whatever_ends_the_serving_of_a_node_its_work_is_told(monkeypatch):

@@ -56,8 +56,8 @@ five stops). What drives an actuator must not share memory with a controller: th
 '''
 ATTACKS = '''Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two
 seconds before and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller
-that went on: it answers states, and takes the messages of the flood without a look at them. What a flood costs is the
-difference.
+that went on: it answers states, with commands that somebody receives, and takes pressures and each message of the flood
+as it comes, without a look at them. What a flood costs is the difference.
 '''
 NULL = '''A process that only sleeps and wakes up, each 2 ms, while the half over the wire ran: what this computer is
 late by itself.

@@ -7,8 +7,10 @@ and waits for the next one no longer than the seconds that it returns:
     while running:
         executor.spin_once(timeout_sec=loop.turn())
 
-so that at most one callback stands between a deadline and its cycle. Everything that is not control (diagnostics,
-statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than it may take.
+so that at most one callback stands between a deadline and its cycle. Messages without haste may be left to `serve`,
+which is called once after each cycle, when most time is left before the next one. Everything that is not control
+(diagnostics, statistics, logs) is a chore: it is done between cycles, and only while the next one is further away than
+it may take.
 
 After a sleep the processor knows nothing of a cycle any more, and takes twice as long. A rehearsal just before the next
 cycle, of the same code on other data, reminds it.
@@ -94,11 +96,13 @@ class ControlLoop:
     callbacks  at most, between two cycles: a flood of messages finds the loop on time
     rehearse   called before cycles where there is room for it, returns whether there was anything to rehearse; None:
                nothing is
+    serve      called after each cycle, as late as that may be
     """
 
-    def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock, rehearse=None):
+    def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock, rehearse=None,
+                 serve=lambda: None):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
-        self._timer = trigger == 'timer'
+        self._timer, self._serve = trigger == 'timer', serve
         share, most = (RESERVE, LONGEST_RESERVE) if rehearse is None else (REHEARSAL, LONGEST_REHEARSAL)
         self._reserve = min(round(share * period), most) if self._timer else 0
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
@@ -235,6 +239,7 @@ class ControlLoop:
         self.records.add((self._out or end) - began, lateness, missed, self._age, self._publishing, self._computation,
                          self._mathematics, end - began)
         self._due = self._due + self.period if self._timer else end + round(SILENCE * self.period)
+        self._serve()
 
     def _do_chores(self):
         """At most one, if there is room for it before the next cycle."""

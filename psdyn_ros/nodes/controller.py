@@ -68,6 +68,7 @@ class Controller:
         self._rehearsal = None          # a control cycle of another core
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
+        self._looked = False            # for a streamed point, since the last cycle
         self._stopping = False          # cycles are done one by one, whatever comes
         self._failing = False           # it ends because of an exception: what is no command must not keep it from that
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
@@ -161,7 +162,8 @@ class Controller:
     def _restart_loop(self):
         p = self._p
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger,
-                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse)
+                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse,
+                                        serve=self._inputs.serve)
         loop.chore(self._tell_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
@@ -211,6 +213,8 @@ class Controller:
         """Before a cycle under control: the same code on other data, so that the processor has it at hand."""
         enabled = self._core.states.enabled
         if enabled:
+            self._inputs.take_point()
+            self._looked = True
             self._inputs.rehearse()
             self._rehearsal()
             self._outputs.rehearse()
@@ -219,7 +223,9 @@ class Controller:
     def _cycle(self, now, dt):
         inputs = self._inputs
         inputs.move_base(dt)
-        inputs.take_point()
+        if not self._looked:
+            inputs.take_point()
+        self._looked = False
         began = time.monotonic_ns()
         output = self._core.cycle(*pacing.both_clocks(inputs.ros_now))
         if output is None:

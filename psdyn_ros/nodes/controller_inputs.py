@@ -1,4 +1,8 @@
-"""What a controller listens to: measured state, pressures, emergency stop, references, load, base, description."""
+"""What a controller listens to: measured state, pressures, emergency stop, references, load, base, description.
+
+What was measured and the emergency stop are served by the executor, as they come. The rest waits in the middleware, and
+one message of each topic is taken in a cycle: what a flood brings beyond that is dropped there, without a callback.
+"""
 
 import time
 from contextlib import suppress
@@ -7,7 +11,6 @@ import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory
@@ -16,19 +19,20 @@ from ..control.fault_table import Result
 from ..model.errors import NonFiniteError, PsdynError
 from . import conversions
 from .base_inputs import BaseInputs, three
-from .conversions import SECOND, MessageError, RepeatedNameError, stamp_to_ns
+from .conversions import SECOND, MessageError, RepeatedNameError
 from .pacing import both_clocks
 from .point_reader import PointReader
-from .polling import newest
+from .polling import newest, oldest
 from .pressures import PressureInputs
 from .rejections import brief
 from .robot_description import LATCHED, TOPIC
 from .trajectory_reader import SerializedTrajectory
-from .wire_format import LARGEST, JointStateBytes
+from .wire_format import LARGEST, JointStateBytes, PointBytes
 
 SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
 RELIABLE = QoSProfile(depth=10)
 NEWEST = QoSProfile(depth=1)        # reliable, volatile
+STREAMED = QoSProfile(depth=2)      # one more than is read, which tells that points were overtaken
 MOST_JOINTS = 1000                  # in a message
 MOST_POINT_BYTES = 65536            # of a message with a streamed point
 
@@ -56,8 +60,7 @@ class ControllerInputs:
         self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
         self._joints = ()           # of the last state
         self._last = None           # its message, serialized
-        self._points = PointReader(setup.machine)
-        self._point_data, self._overtaken = None, 0     # serialised, of the newest; how many it has overtaken
+        self._point_message, self._points = PointBytes(), PointReader(setup.machine)
         # text of the last one heard on the topic, or used
         self._heard = setup.description if setup.description.lstrip().startswith('<') else None
         self._latest = 0                    # ns, stamp of the last state taken by hand
@@ -71,13 +74,15 @@ class ControllerInputs:
                            take=self._take_pressures, reject=self._reject_pressures)
         self._measured = [one for one in node.subscriptions if one not in before]
         node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE, raw=True)
-        node.create_subscription(JointTrajectory, '~/point', self._point, NEWEST, raw=True)
+        self._streamed = node.create_subscription(JointTrajectory, '~/point', self._point, STREAMED, raw=True)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, NEWEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
         self._base = BaseInputs(node, setup.machine, now=now, age_clock=time.monotonic_ns,
                                 timeout=round(p.port_timeout * SECOND), reject=self._reject_load,
                                 check=core.set_base)
         self._subscriptions = [one for one in node.subscriptions if one not in before]
+        node.by_hand = frozenset(self._subscriptions).difference(self._measured)
+        self._unhurried = [one for one in self._subscriptions if one in node.by_hand and one is not self._streamed]
         self.state_topics = (self._states.topic_name,)
 
     def destroy(self):
@@ -86,6 +91,7 @@ class ControllerInputs:
             # an executor still delivers what it has noticed already
             subscription.callback = _pass_over
             self._node.destroy_subscription(subscription)
+        self._node.by_hand = frozenset()
 
     def poll(self):
         """Take what was measured by hand, where no executor does."""
@@ -96,6 +102,13 @@ class ControllerInputs:
                     with suppress(MessageError):
                         self._message.read(taken[0])
                     self._latest = self._message.stamp
+                subscription.callback(taken[0])
+
+    def serve(self):
+        """Take a message of each topic that is not urgent, to be called between cycles."""
+        for subscription in self._unhurried:
+            taken = oldest(subscription)
+            if taken is not None:
                 subscription.callback(taken[0])
 
     def ros_now(self):
@@ -193,29 +206,30 @@ class ControllerInputs:
         else:
             self._on_trajectory(reader)
 
-    def _point(self, data):
-        self._overtaken += self._point_data is not None
-        self._point_data = data
-
     def take_point(self):
-        """Take the newest streamed point that came, to be called in each cycle: so a flood costs one of them."""
-        data, self._point_data = self._point_data, None
-        if data is None:
-            return
-        now = time.monotonic_ns()
-        overtaken, self._overtaken = self._overtaken, 0
-        if overtaken:
-            self._core.report(now, 'flood', Result.FAIL, f'{overtaken} points were overtaken by one in the same cycle')
+        """Take the newest streamed point that came, to be called once for each cycle: so a flood costs one of them."""
+        first = oldest(self._streamed)
+        if first is not None:
+            newer = oldest(self._streamed)
+            if newer is not None:
+                self._core.report(time.monotonic_ns(), 'flood', Result.FAIL,
+                                  'one point or more was overtaken by another in the same cycle')
+            self._point((newer or first)[0])
+
+    def _point(self, data):
+        message = self._point_message
         if len(data) > MOST_POINT_BYTES:
             self.reject('point', f'{len(data)} bytes, at most {MOST_POINT_BYTES} are read', 'flood')
             return
         try:
-            msg = deserialize_message(data, JointTrajectory)
-            self._core.take_point(stamp_to_ns(msg.header.stamp) or self._now(), now, *self._points.read(msg))
+            message.read(data)
+        except MessageError as error:
+            self.reject('point', error, 'reference_malformed')
+            return
+        try:
+            self._core.take_point(message.stamp or self._now(), time.monotonic_ns(), *self._points.read(message))
         except PsdynError as error:
             self.reject('point', error, 'reference_rejected')
-        except Exception as error:      # what rclpy raises for bytes that are no message has no public name
-            self.reject('point', error, 'reference_malformed')
 
     # load
 

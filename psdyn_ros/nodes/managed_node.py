@@ -21,17 +21,25 @@ class ManagedNode(LifecycleNode):
     in `failure`, which is for the one who serves the node to raise: rclpy itself drops it.
 
     `lifecycle` is the present state, one of UNCONFIGURED, INACTIVE, ACTIVE, FINALIZED.
+
+    Messages on the subscriptions `by_hand` wait in the middleware until somebody takes them: no executor does.
     """
 
     def __init__(self, name, **options):
         self.work = self.failure = None
         self.says_refusals = True       # in its log
         self.lifecycle, self.refusal = UNCONFIGURED, ''
+        self.by_hand = frozenset()
         # whether there are any is a parameter itself, which is known only when the node is made
         super().__init__(name, start_parameter_services=False, **options)
         self.parameter_service = None
         self._change_state = self._service_change_state.callback
         self._service_change_state.callback = self._on_change_state
+
+    @property
+    def subscriptions(self):
+        """Those that an executor serves; executors ask for them."""
+        return (one for one in super().subscriptions if one not in self.by_hand)
 
     def offer_parameters(self):
         """Let others look at the parameters and set them."""

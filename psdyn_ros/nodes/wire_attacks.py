@@ -76,6 +76,8 @@ class CommandWatch:
 
 def run(bench, watch, rng, progress=lambda text: None):
     """Yield an `Attack` for each on a `WireBench`."""
+    # commands that nobody receives would cost it nothing
+    bench.node.create_subscription(JointState, f'/{ECHO}/joint_commands', lambda msg: None, 10)
     bench.nodes.start(ECHO, 'psdyn_ros.nodes.flooded_echo', '--ros-args', '-r', f'__node:={ECHO}')
     bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
     for attack in (_parameter_storm, _small_flood, _large_flood, _wrong_types, _rival_states, _rival_commands):

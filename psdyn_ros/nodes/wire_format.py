@@ -15,6 +15,7 @@ import numpy as np
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
 
 from .conversions import SECOND, MessageError, ns_to_stamp, stamp_to_ns
 
@@ -149,6 +150,45 @@ class ArrayBytes:
             self._layout, self.data = layout, values
 
 
+class PointBytes:
+    """Reads the bytes of a JointTrajectory of one point: `names`, `rows`, and `stamp` in ns.
+
+    `rows` are its positions, velocities and accelerations, each of any length; None where there is not one `point`.
+    """
+
+    kind = JointTrajectory
+
+    def __init__(self):
+        self._layout = None
+        self.names, self.stamp, self.points, self.rows = [], 0, 0, None
+
+    def read(self, data):
+        """Take what the bytes say, valid until the next call; MessageError where they are no such message."""
+        layout = self._layout
+        if layout is not None and layout.take(data):
+            seconds, ns = _time.unpack_from(data, HEAD)
+            self.stamp = seconds * SECOND + ns
+            return
+        message, self._layout = _usual(data, self.kind), None
+        self.names, self.stamp = message.joint_names, stamp_to_ns(message.header.stamp)
+        self.points, self.rows = len(message.points), None
+        if self.points != 1:
+            return
+        point, = message.points
+        self.rows = point.positions, point.velocities, point.accelerations
+        layout = _Layout(data)
+        with layout:
+            layout.skip(_time.size)
+            layout.text()       # the frame
+            for _ in range(layout.number()):
+                layout.text()
+            layout.number()     # points
+            fields = [layout.doubles() for _ in range(4)][:3]
+            layout.time()       # from the start
+        if layout.fits and all(map(_same, fields, self.rows)):
+            self._layout, self.rows = layout, fields
+
+
 def _usual(data, kind):
     """The message, by way of rclpy."""
     if len(data) > LARGEST:
@@ -215,6 +255,10 @@ class _Layout:
         place = self._aligned(8)
         self._place = place + 8 * count
         return np.frombuffer(self._room, np.float64, count, HEAD + place)
+
+    def time(self):
+        """A time or duration that may be any."""
+        self._place = self._aligned(4) + _time.size
 
     def _aligned(self, size):
         return HEAD + -(-(self._place - HEAD) // size) * size
