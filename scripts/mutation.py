@@ -2,10 +2,10 @@
 """Change the safety objects in one place at a time, and see whether their tests notice.
 
 Sub-states, output gate and output ramp are what stands between a wrong computation and a machine, so that each line of
-them must matter to some test; kernels run as plain Python. A mutant differs from the source by one comparison, bound, boolean, sign or arithmetic
-operator, constant, returned value, removed statement, or exchanged branch; texts within formatted messages and
-docstrings are left alone. It is killed where a test fails or takes too long. Survivors are printed with line and
-change; those that cannot be told from the source by any test are argued in ARGUED.
+them must matter to some test; kernels run as plain Python. A mutant differs from the source by one comparison, bound,
+boolean, sign or arithmetic operator, constant, returned value, removed statement, or exchanged branch; texts within
+formatted messages and docstrings are left alone. It is killed where a test fails or takes too long. Survivors are
+printed with line and change; those that cannot be told from the source by any test are argued in ARGUED.
 
     python3 scripts/mutation.py                  # all of them, some minutes
     python3 scripts/mutation.py --sample 15      # as many, drawn with --seed
@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = 'psdyn_ros'
-TESTS = {'control.safety_states': ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
-         'control.output_gate': ('test_output_gate.py',), 'control.output_ramp': ('test_output_gate.py',),
-         'kernels.output_gate': ('test_output_gate.py',)}
+STATES, GATE, RAMP = 'control.safety_states', 'control.output_gate', 'control.output_ramp'
+TESTS = {STATES: ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
+         GATE: ('test_output_gate.py',), RAMP: ('test_output_gate.py',), 'kernels.output_gate': ('test_output_gate.py',)}
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
@@ -42,17 +42,17 @@ MOVING = 'read while enabled only, and `enable` sets it'
 SLOTS = ("__slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', "
          "'count')")
 ARGUED = {
-    ('control.safety_states', f'_Condition: {SLOTS}', f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
-    ('control.safety_states', '__init__: self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure '
-    'sets it; or at that failure, to clear `acknowledged`, which is not set yet',
-    ('control.safety_states', '__init__: self._started = 0', 'self._started = 0 -> pass'): STOP,
-    ('control.safety_states', '__init__: self._started = 0', '0 -> 1'): STOP,
-    ('control.safety_states', '__init__: self._rest = False', 'self._rest = False -> pass'): STOP,
-    ('control.safety_states', '__init__: self._rest = False', 'False -> True'): STOP,
-    ('control.safety_states', '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
-    ('control.safety_states', '__init__: self._moving = False', 'False -> True'): MOVING,
-    ('control.output_gate', 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
-    ('control.output_ramp', '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
+    (STATES, f'_Condition: {SLOTS}', f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
+    (STATES, '__init__: self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure sets it; '
+    'or at that failure, to clear `acknowledged`, which is not set yet',
+    (STATES, '__init__: self._started = 0', 'self._started = 0 -> pass'): STOP,
+    (STATES, '__init__: self._started = 0', '0 -> 1'): STOP,
+    (STATES, '__init__: self._rest = False', 'self._rest = False -> pass'): STOP,
+    (STATES, '__init__: self._rest = False', 'False -> True'): STOP,
+    (STATES, '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
+    (STATES, '__init__: self._moving = False', 'False -> True'): MOVING,
+    (GATE, 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
+    (RAMP, '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
 }
 
 COMPARISONS = {

@@ -318,8 +318,8 @@ def test_a_rehearsal_ends_just_before_each_deadline(clock):
     cycles.spin(100 * PERIOD)
     ahead = rehearsals.ahead()
     assert len(ahead) == rehearsals.loop.records.rehearsals >= 98
-    assert all(90_000 <= one <= 250_000 for one in ahead) and 135_000 <= ahead[-1] <= 145_000    # what it takes, known
-    assert len(clock.spun) >= 90 and all(0 < one <= 150_000 for one in clock.spun)
+    assert all(90_000 <= one <= 300_000 for one in ahead) and 185_000 <= ahead[-1] <= 195_000    # what it takes, known
+    assert len(clock.spun) >= 60 and all(0 < one <= 150_000 for one in clock.spun)
     assert {start % PERIOD for start in cycles.starts()} == {0}
     assert len(rehearsals.began) <= len(cycles.done)        # no more than one for each
 
@@ -385,7 +385,7 @@ def test_what_is_not_rehearsed_teaches_nothing(clock):
     rehearsals.cycles.spin(200 * PERIOD)
     rehearsals.took, rehearsals.done, before = 90_000, True, len(rehearsals.began)
     rehearsals.cycles.spin(100 * PERIOD)
-    assert all(130_000 <= one <= 145_000 for one in rehearsals.ahead()[before:])
+    assert all(180_000 <= one <= 195_000 for one in rehearsals.ahead()[before:])
 
 
 def test_the_steady_clock_sleeps_until_its_deadline():

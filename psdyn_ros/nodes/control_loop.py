@@ -23,10 +23,10 @@ from .cycle_records import UNKNOWN, CycleRecords
 
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
-REHEARSAL = 0.2                 # of the period at most, before a deadline or an expected request: for a rehearsal
-EARLY = 50_000                  # ns before a deadline, at which a rehearsal should be over
+REHEARSAL = 0.25                # of the period at most, before a deadline or an expected request: for a rehearsal
+EARLY = 100_000                 # ns before a deadline, at which a rehearsal should be over
 AWAITING = 150_000              # the same before a request that is expected: executors end their waits late
-LONGEST_REHEARSAL = 300_000     # ns
+LONGEST_REHEARSAL = 400_000     # ns
 LEFT_OUT = 255                  # rehearsals, at most, after several in a row that made their cycles late
 SPIN = 150_000                  # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
@@ -107,7 +107,7 @@ class ControlLoop:
         self._reserve = min(round(share * period), most) if self._timer else 0
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
         self._rehearsal = FIRST     # ns that three of four take at most
-        self._setback = self._left_out = 0      # how many are left out after a late one; how many still will be
+        self._setback = self._left_out = 0      # how many are left out after the next late one; how many still are
         self.records = CycleRecords(period)
         self._chores = []
         self._due = self._last = self._requested = self._answered = None
@@ -220,8 +220,10 @@ class ControlLoop:
         end = self._clock.now()
         # a quantile: one that was held up says little of the others
         self._rehearsal += step if end - began > self._rehearsal else -(step // 3)
-        self._setback = min(2 * self._setback + 1, LEFT_OUT) if end > deadline else 0
-        self._left_out = self._setback
+        if end <= deadline:
+            self._setback = 0
+            return
+        self._left_out, self._setback = self._setback, min(2 * self._setback + 1, LEFT_OUT)
 
     def _answer(self, began):
         answered, self._requested, self._answered = self._answered, None, began

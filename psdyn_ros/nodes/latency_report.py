@@ -58,7 +58,8 @@ def parts(results):
         if kind != NULL:
             summaries = (result.records.histograms[part].summary() for part in PARTS)
             rehearsed = result.records.rehearsals / max(result.records.cycles, 1)
-            yield WORDS[kind], f'{rate:g}', trigger, f'{rehearsed:.1%}', *(text for one in summaries for text in _us(one, (0, 1, 2)))
+            yield (WORDS[kind], f'{rate:g}', trigger, f'{rehearsed:.1%}',
+                   *(text for one in summaries for text in _us(one, (0, 1, 2))))
 
 
 def _us(summary, which):
