@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = 'psdyn_ros'
 STATES, GATE, RAMP = 'control.safety_states', 'control.output_gate', 'control.output_ramp'
 TESTS = {STATES: ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
-         GATE: ('test_output_gate.py',), RAMP: ('test_output_gate.py',), 'kernels.output_gate': ('test_output_gate.py',)}
+         **dict.fromkeys((GATE, RAMP, 'kernels.output_gate'), ('test_output_gate.py',))}
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 

@@ -44,7 +44,8 @@ def test_a_sample_of_changes_is_noticed(request):
     ('control.output_gate', 'return self._last.copy() -> return'),
     ('control.output_gate', 'self._last[:] = out -> pass'),                         # removed statement
     ('control.output_ramp', 'return not 0 <= now - self._started < self._duration -> return'),
-    ('control.output_ramp', 'not 0 <= now - self._started < self._duration -> 0 <= now - self._started < self._duration'),
+    ('control.output_ramp',
+     'not 0 <= now - self._started < self._duration -> 0 <= now - self._started < self._duration'),
     ('control.output_ramp', '1.0 -> 2.0'),                                                  # constant
     ('control.safety_states', 'self._moving and (not hold) -> self._moving or not hold'),   # boolean
     ('control.safety_states', 'State.SAFE if stop else State.STANDBY -> State.STANDBY if stop else State.SAFE'),

@@ -25,7 +25,8 @@ RESERVE = 0.1                   # of the period, before a deadline: no callback 
 LONGEST_RESERVE = 200_000       # ns
 REHEARSAL = 0.25                # of the period at most, before a deadline or an expected request: for a rehearsal
 EARLY = 100_000                 # ns before a deadline, at which a rehearsal should be over
-AWAITING = 150_000              # the same before a request that is expected: executors end their waits late
+AWAITING = 100_000              # the same before a request that is expected
+WAKING = 200_000                # ns by which executors end their waits late: slept through before such a rehearsal
 LONGEST_REHEARSAL = 400_000     # ns
 LEFT_OUT = 255                  # rehearsals, at most, after several in a row that made their cycles late
 SPIN = 150_000                  # ns that are waited for a deadline without sleep, after a rehearsal
@@ -195,10 +196,11 @@ class ControlLoop:
             # the next request, if they come as they did
             expected = self._last + self.period
             begin = expected - AWAITING - self._rehearsal
-            if clock.now() >= begin:
+            if clock.now() >= begin - WAKING:
+                clock.sleep_until(begin)
                 self._remind(expected)
             else:
-                until = min(until, begin)
+                until = min(until, begin - WAKING)
         return max(until - clock.now(), 0) / SECOND
 
     def _remind(self, deadline):
