@@ -55,11 +55,23 @@ hypothesis.settings.register_profile('psdyn', deadline=None, derandomize=False, 
 hypothesis.settings.load_profile('psdyn')
 
 
+# Files with few tests that take long: begun last, they would leave the other worker with nothing to do.
+LONGEST = ('test_compile_cache', 'test_bag_validate_memory', 'test_mutation', 'test_fleet', 'test_latency',
+           'test_campaign', 'test_derivatives', 'test_dynamics', 'test_hydraulic_laws', 'test_model_triangles',
+           'test_formulations_titop', 'test_formulations_denoc', 'test_bag_source', 'test_tracking_bounds',
+           'test_cli', 'test_live_hostile', 'test_safety_sequences')
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     # Ahead of Hypothesis' own hook, which reads the option; one given on the command line stays.
     if config.getoption('hypothesis_seed', None) is None:
         config.option.hypothesis_seed = str(SEED)
+
+
+def pytest_collection_modifyitems(items):
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 def pytest_report_header():

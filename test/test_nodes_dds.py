@@ -365,7 +365,7 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, name, 
         assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
 
 
-@pytest.mark.parametrize('name, arguments, says', [
+REFUSED = (
     ('controller', ('-p', 'robot_description_timeout:=0.2', '-p', 'autostart:=true'),
      'nothing came on /robot_description within 0.2 s'),
     ('controller', (*MACHINE, '-p', 'autostart:=true'), 'parameter safety: empty'),
@@ -375,13 +375,24 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, name, 
     ('controller', (*MACHINE, '-p', 'law:=computed_torqe'), "did you mean 'computed_torque'"),
     ('simulator', (*MACHINE, '-p', 'rate:=fast'), 'rate'),
     ('simulator', (*MACHINE, '-p', 'initial.telescope:=3.0'), 'initial.telescope'),
-])
-def test_a_node_that_cannot_run_says_why_and_ends_with_two(tmp_path, name, arguments, says):
-    with graph(tmp_path, '/refused') as g:
-        process = g.start(name, *arguments)
-        g.until(lambda: process.poll() is not None, START_UP)
-        assert process.returncode == 2, g.said(name)
-        assert says in g.said(name) and 'Traceback' not in g.said(name)
+)
+
+
+@pytest.fixture(scope='module')
+def refused(tmp_path_factory):
+    """(exit code, what it said) of each of `REFUSED`, which start together: none keeps to the clock."""
+    with graph(tmp_path_factory.mktemp('refused'), '/refused') as g:
+        processes = {f'{name}_{row}': g.start(f'{name}_{row}', *arguments, module=name)
+                     for row, (name, arguments, _) in enumerate(REFUSED)}
+        g.until(lambda: all(process.poll() is not None for process in processes.values()), START_UP)
+        yield [(process.returncode, g.said(name)) for name, process in processes.items()]
+
+
+@pytest.mark.parametrize('row', range(len(REFUSED)), ids=[says for _, _, says in REFUSED])
+def test_a_node_that_cannot_run_says_why_and_ends_with_two(refused, row):
+    code, said = refused[row]
+    assert code == 2, said
+    assert REFUSED[row][2] in said and 'Traceback' not in said
 
 
 @pytest.mark.parametrize('name, rate', [('simulator', 500.0), ('controller', 5000.0)])

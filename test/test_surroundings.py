@@ -1,6 +1,7 @@
 """What conftest.py promises to every test."""
 
 import os
+from pathlib import Path
 
 import conftest
 import hypothesis
@@ -26,3 +27,15 @@ def test_examples_follow_the_printed_seed(request):
 def test_random_numbers_are_those_of_the_seed(rng, request):
     again = conftest.seeded_generator(request.node.nodeid)
     assert (rng.random(5) == again.random(5)).all()
+
+
+def test_files_that_take_longest_exist_and_come_first():
+    assert all(Path(__file__).with_name(f'{name}.py').is_file() for name in conftest.LONGEST)
+
+    class Item:
+        def __init__(self, stem):
+            self.path = Path(f'{stem}.py')
+
+    items = [Item(stem) for stem in ('test_a', conftest.LONGEST[1], 'test_b', conftest.LONGEST[0])]
+    conftest.pytest_collection_modifyitems(items)
+    assert [item.path.stem for item in items] == [*conftest.LONGEST[:2], 'test_a', 'test_b']
