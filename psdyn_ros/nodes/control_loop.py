@@ -23,7 +23,7 @@ from .cycle_records import UNKNOWN, CycleRecords
 
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
-REHEARSAL = 0.25                # of the period at most, before a deadline or an expected request: for a rehearsal
+REHEARSAL = 0.35                # of the period at most, before a deadline or an expected request: for a rehearsal
 EARLY = 100_000                 # ns before a deadline, at which a rehearsal should be over
 AWAITING = 100_000              # the same before a request that is expected
 WAKING = 200_000                # ns by which executors end their waits late: slept through before such a rehearsal

@@ -56,8 +56,8 @@ class ControllerOutputs:
         self._nothing = np.full(len(self._names), math.nan)
         (self._publish_joints, self._publish_commands, self._publish_reference, self._publish_state,
          self._publish_statistics, self._publish_rehearsal) = (publisher.publish for publisher in self._publishers)
-        self._reference_listeners, self._state_listeners = (
-            publisher.get_subscription_count for publisher in self._publishers[2:4])
+        self._array_listeners, self._reference_listeners, self._state_listeners = (
+            publisher.get_subscription_count for publisher in self._publishers[1:4])
         self.command_topics = tuple(publisher.topic_name for publisher in self._publishers[:2])
         self.cycles = 0
 
@@ -76,7 +76,7 @@ class ControllerOutputs:
         command, stamp = output.command, output.stamp
         if output.valid:                # it passed the gate, so none is left out
             self._publish_joints(self._whole.fill(command, stamp))
-            if self._ordered:
+            if self._ordered and self._array_listeners():      # to publish to nobody takes longer than to ask
                 self._publish_commands(self._commands.fill(command))
             return
         given = command == command      # not NaN

@@ -99,7 +99,8 @@ class StateReader:
         rows, columns, joint_map = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
-        position, velocity = np.frombuffer(position), np.frombuffer(velocity)
+        if type(position) is not np.ndarray or type(velocity) is not np.ndarray:
+            position, velocity = np.frombuffer(position), np.frombuffer(velocity)
         self.joints = joint_map.names
         self.positions = position[columns] if len(columns) > self._manipulator.dof else None
         if self._general:
