@@ -49,7 +49,8 @@ class ValveLaw(ControlLaw):
         self._law['area'] = self._area
         self._law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
         self._law['limit'] = self._limits()
-        self.kernel = kernels.cycle
+        mods, work, self._env = self.load.records
+        self.kernel = kernels.cycle_of(mods, work, self.axes, self.cylinders, self.supply, self._law)
         self._options = np.zeros(4, dtype=np.int64)
         self._options[OBSERVED] = self._stepwise = self._general or self._space is not None
         self._last = None           # time of the last update
@@ -138,9 +139,8 @@ class ValveLaw(ControlLaw):
         command = np.empty(len(self._law))
         supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
         status = self.kernel(
-            *self.load.records, self.axes, self.cylinders, self.supply, supply, self._law, self._options, dt,
-            self.period, share, self.feedforward_scale, *path, *times, self._motions, self._actuators, self._pressures,
-            self.saturations, command)
+            self._env, supply, self._options, dt, self.period, share, self.feedforward_scale, *path, *times,
+            self._motions, self._actuators, self._pressures, self.saturations, command)
         if status != 0:
             self._refuse(status)
         if self._pump:

@@ -13,11 +13,13 @@ import math
 
 import numpy as np
 
-from .compiler import entry, kernel
+from .compiler import compiled, entry, kernel, records_at
 from .control import sample_path
 from .entry import NON_FINITE, finite
 from .friction import sliding_friction
+from .hydraulic_records import AXIS, CYLINDER, SUPPLY
 from .inverse import inverse
+from .records import MODULE, WORK
 from .valve_inversion import command_for, force_gains, opening_for
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # tiers: what a command is
@@ -55,6 +57,8 @@ AXIS_LAW = np.dtype([
     ('force', 'f8'),            # F [N]
     ('predicted', 'f8'),        # effort of the model on the reference, with friction [N, N m]
 ], align=True)
+
+RECORDS = MODULE, WORK, AXIS, CYLINDER, SUPPLY, AXIS_LAW    # of `cycle`
 
 
 @kernel
@@ -177,6 +181,29 @@ def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, option
                     wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
         u[i] = bounded(a, wish, clipped, i)
     return finite(u)
+
+
+def cycle_of(mods, work, axes, cylinders, supply, law):
+    """`cycle` of these records, which are given once: a function of its other arguments."""
+    records = mods, work, axes, cylinders, supply, law
+    if not compiled or tuple(one.dtype for one in records) != RECORDS:
+        return lambda env, *others: cycle(mods, work, env, axes, cylinders, supply, others[0], law, *others[1:])
+    places = np.array([[one.ctypes.data, one.shape[0]] for one in records])
+
+    def call(*others, _held=records):
+        return cycle_at(places, *others)
+    return call
+
+
+@entry
+def cycle_at(places, env, supply_pressure, options, dt, spacing, share, scale, coefficients, knots, phases, offset,
+             first, second, third, motion, actuators, pressures, clipped, u):
+    """`cycle` of the records at these places (6, 2): address and count of each of `RECORDS`."""
+    return cycle(records_at(places[0, 0], places[0, 1], MODULE), records_at(places[1, 0], places[1, 1], WORK), env,
+                 records_at(places[2, 0], places[2, 1], AXIS), records_at(places[3, 0], places[3, 1], CYLINDER),
+                 records_at(places[4, 0], places[4, 1], SUPPLY), supply_pressure,
+                 records_at(places[5, 0], places[5, 1], AXIS_LAW), options, dt, spacing, share, scale, coefficients,
+                 knots, phases, offset, first, second, third, motion, actuators, pressures, clipped, u)
 
 
 @kernel
