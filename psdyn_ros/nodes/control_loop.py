@@ -23,11 +23,10 @@ from .cycle_records import UNKNOWN, CycleRecords
 
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
-REHEARSAL = 0.35                # of the period at most, before a deadline or an expected request: for a rehearsal
+REHEARSAL = 0.45                # of the period at most, before a deadline: for a rehearsal and to wake up for it
 EARLY = 100_000                 # ns before a deadline, at which a rehearsal should be over
 AWAITING = 100_000              # the same before a request that is expected
-WAKING = 200_000                # ns by which executors end their waits late: slept through before such a rehearsal
-LONGEST_REHEARSAL = 400_000     # ns
+WAKING = 200_000                # ns by which executors end their waits late: slept through before a rehearsal
 LEFT_OUT = 255                  # rehearsals, at most, after several in a row that made their cycles late
 SPIN = 150_000                  # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
@@ -104,8 +103,6 @@ class ControlLoop:
                  serve=lambda: None):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer, self._serve = trigger == 'timer', serve
-        share, most = (RESERVE, LONGEST_RESERVE) if rehearse is None else (REHEARSAL, LONGEST_REHEARSAL)
-        self._reserve = min(round(share * period), most) if self._timer else 0
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
         self._rehearsal = FIRST     # ns that three of four take at most
         self._setback = self._left_out = 0      # how many are left out after the next late one; how many still are
@@ -128,6 +125,15 @@ class ControlLoop:
     def forced_chores(self):
         """Chores that were done though there was no room for them, since they had waited too long."""
         return sum(chore.forced for chore in self._chores)
+
+    @property
+    def _reserve(self):
+        """ns before a deadline in which no callback is waited for."""
+        if not self._timer:
+            return 0
+        if self._rehearse is None:
+            return min(round(RESERVE * self.period), LONGEST_RESERVE)
+        return min(round(REHEARSAL * self.period), WAKING + self._rehearsal + EARLY)
 
     def request(self, began):
         """With the trigger 'state': answer what began to be read at so many ns; at once, or in a turn if it is early.
