@@ -11,7 +11,7 @@ docs/controller.md says what its states are, what it stops for, and how to commi
     ~/emergency_stop     std_msgs/Bool                     in   true stops; so does its absence, where it is required
     ~/joint_commands     sensor_msgs/JointState            out  by name, stamped as the state they answer: effort or
                                                                 pressure in `effort`, velocity, valve in `position`
-    ~/commands           std_msgs/Float64MultiArray        out  the same in the order of the actuators
+    ~/commands           std_msgs/Float64MultiArray        out  the same in the order of the actuators, while heard
     ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/state              std_msgs/Float64MultiArray        out  `controller_outputs.STATE` of that cycle
     ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_records.STATISTICS`
