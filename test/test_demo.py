@@ -43,12 +43,13 @@ def children_of(pid):
     return found
 
 
-@pytest.mark.parametrize('level, laws, title, better', [
-    ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0),
-    ('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0),
+@pytest.mark.parametrize('level, laws, title, better, duration', [
+    ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
+    ('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 3),
 ])
-def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better):
-    process = start('--duration', '3', '--output', str(tmp_path), *(('--level', level) if level != 'valve' else ()))
+def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better, duration):
+    process = start('--duration', str(duration), '--output', str(tmp_path),
+                    *(('--level', level) if level != 'valve' else ()))
     said, _ = process.communicate(timeout=500)
     assert process.returncode == 0, said
     assert 'PASS' in said and re.search(r'telescope +mm +0\.\d{3} +0\.500', said)
@@ -115,3 +116,11 @@ def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
     result = json.loads((tmp_path / 'latency.json').read_text())
     assert result['ratio'] > 0.5 and result['lost'] <= 25
     assert all(0.0 < result['seconds'][name]['p50'] < 0.1 for name in ('controller', 'echo'))
+
+
+def test_states_without_a_command_are_counted_and_their_time_is_known():
+    stamps = np.arange(0, 1_000_000_000, 2_000_000)
+    silent, unanswered = demo._silence(np.repeat(stamps, 2), 500.0)        # repeated commands answer nothing new
+    assert silent == pytest.approx(0.002) and unanswered == pytest.approx(0.0, abs=1e-9)
+    silent, unanswered = demo._silence(np.delete(stamps, [100, 101, 300, 301, 302]), 500.0)
+    assert silent == pytest.approx(0.008) and unanswered == pytest.approx(0.01)

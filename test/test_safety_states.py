@@ -113,6 +113,7 @@ def test_F01_a_state_that_does_not_come(age, state, trusted, reasons):
     assert c.s.trusted is trusted
     assert set(c.s.reasons) == reasons
     assert {name for name, flag in c.s.flags.items() if flag} == reasons
+    assert c.s.unsettled is bool(reasons)
     for name in reasons:
         assert c.s.reasons[name] == f'F01: the last state is {age / 1e6:.1f} ms old'
         assert c.s.results[name] is STALE

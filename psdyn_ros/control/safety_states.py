@@ -53,7 +53,6 @@ class SafetyStates:
         self._conditions = {row.name: _Condition(row) for row in ROWS}
         self._reported = {name: one for name, one in self._conditions.items() if name not in LADDER}
         limits = timeouts.degraded_misses * round(period * SECOND), timeouts.stopping_ns + 1, timeouts.safe_ns + 1
-        self._soonest = min(limits)
         self._ladder = tuple((self._conditions[name], limit) for name, limit in zip(LADDER, limits))
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
         self._arrival = None            # ns of the last accepted state
@@ -214,8 +213,6 @@ class SafetyStates:
         if self._arrival is None:
             return
         age = now - self._arrival
-        if 0 <= age < self._soonest and not self._unsettled:
-            return
         for one, limit in self._ladder:
             if not 0 <= age < limit:
                 one.result = Result.STALE

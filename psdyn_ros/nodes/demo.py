@@ -66,6 +66,7 @@ TTL = 0.1                   # s, of commands; a busy computer may stall a proces
 OVERRUNS = 0.2              # of the cycles of a second that may come too late, for the same reason
 TRIES = 5                   # of a run that the controller ends, or in which it had no time, also for that reason
 STALL = 0.03                # s without a command, in a run that does not count for that
+UNANSWERED = 0.01           # of the states, the same
 SLOWED = 60.0               # s more for a motion that was slowed down after all
 REST = 0.3                  # s that are recorded after the motion
 # what is judged is where the machine is, not what its sensors say
@@ -252,7 +253,7 @@ def _run_law(law, setup, manipulator, waypoints, output, repeated):
     """The `report.Run` of a law; why it had to be done again is said, and appended to `repeated`.
 
     A computer that stalls lets the controller stop, which is what it is for, or the machine go without commands for a
-    while. Neither says anything of the law; without such a stall the first result counts.
+    while, or again and again. None of this says anything of the law; otherwise the first result counts.
     """
     bag = output / law
     for left in reversed(range(TRIES)):
@@ -266,12 +267,21 @@ def _run_law(law, setup, manipulator, waypoints, output, repeated):
         else:
             recording = read_bag(bag, JUDGED_TOPICS)
             tracking = track(recording, units(manipulator))
-            silent = 1e-9 * float(np.diff(recording.commands.stamps).max())
-            if not left or tracking.passed or law not in JUDGED.values() or silent < STALL:
+            silent, unanswered = _silence(recording.commands.stamps, setup.simulator['rate'])
+            if (not left or tracking.passed or law not in JUDGED.values()
+                    or (silent < STALL and unanswered < UNANSWERED)):
                 return report.Run(NAMES[law], recording, tracking)
-            why = f'off its bounds in a run in which there were no commands for {silent * 1e3:.0f} ms'
+            why = (f'off its bounds in a run in which {unanswered:.1%} of the states were not answered by a command, '
+                   f'for up to {silent * 1e3:.0f} ms')
         repeated.append(f'{NAMES[law]}: {why}')
         print(f'{repeated[-1]}; once more', flush=True)
+
+
+def _silence(stamps, rate):
+    """(longest time between two answered states [s], share of the states that were not), by the commands' stamps."""
+    answered = np.unique(stamps)
+    states = 1e-9 * float(answered[-1] - answered[0]) * rate + 1.0
+    return 1e-9 * float(np.diff(answered).max()), max(0.0, 1.0 - answered.size / states)
 
 
 def _record(bag, law, setup, manipulator, waypoints):
