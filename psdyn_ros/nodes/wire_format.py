@@ -104,18 +104,14 @@ class JointStateBytes:
         """Take what the bytes say, valid until the next call; MessageError where they are no such message."""
         layout = self._layout
         if layout is not None and layout.take(data):
-            seconds, ns = _time.unpack_from(data, HEAD)
-            self.stamp = seconds * SECOND + ns
+            self.stamp = _stamp(data)
             return
         message, self._layout = _usual(data, self.kind), None
         self.name, self.stamp = message.name, stamp_to_ns(message.header.stamp)
         self.position, self.velocity, self.effort = message.position, message.velocity, message.effort
         layout = _Layout(data)
         with layout:
-            layout.skip(_time.size)
-            layout.text()       # the frame
-            for _ in range(layout.number()):
-                layout.text()
+            layout.head()
             fields = [layout.doubles() for _ in range(3)]
         if layout.fits and all(map(_same, fields, (message.position, message.velocity, message.effort))):
             self._layout = layout
@@ -166,8 +162,7 @@ class PointBytes:
         """Take what the bytes say, valid until the next call; MessageError where they are no such message."""
         layout = self._layout
         if layout is not None and layout.take(data):
-            seconds, ns = _time.unpack_from(data, HEAD)
-            self.stamp = seconds * SECOND + ns
+            self.stamp = _stamp(data)
             return
         message, self._layout = _usual(data, self.kind), None
         self.names, self.stamp = message.joint_names, stamp_to_ns(message.header.stamp)
@@ -178,15 +173,18 @@ class PointBytes:
         self.rows = point.positions, point.velocities, point.accelerations
         layout = _Layout(data)
         with layout:
-            layout.skip(_time.size)
-            layout.text()       # the frame
-            for _ in range(layout.number()):
-                layout.text()
+            layout.head()
             layout.number()     # points
             fields = [layout.doubles() for _ in range(4)][:3]
             layout.time()       # from the start
         if layout.fits and all(map(_same, fields, self.rows)):
             self._layout, self.rows = layout, fields
+
+
+def _stamp(data):
+    """ns, of a message that begins with a header."""
+    seconds, ns = _time.unpack_from(data, HEAD)
+    return seconds * SECOND + ns
 
 
 def _usual(data, kind):
@@ -234,9 +232,12 @@ class _Layout:
         self._copy[:] = data
         return True
 
-    def skip(self, size):
-        """Bytes that may be anything."""
-        self._place += size
+    def head(self):
+        """A header, whose stamp may be any, and a list of names."""
+        self.time()
+        self.text()         # the frame
+        for _ in range(self.number()):
+            self.text()
 
     def number(self):
         place = self._aligned(4)
