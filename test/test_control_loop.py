@@ -1,55 +1,9 @@
 """When control cycles happen, and what is done between them, on clocks made of numbers."""
 
 import pytest
+from loop_clocks import PERIOD, Clock, Cycles
 
 from psdyn_ros.nodes.control_loop import PATIENCE, WAITING, ControlLoop, DeferredLog, SteadyClock
-
-PERIOD = 2_000_000
-
-
-class Clock:
-    """ns that pass only when somebody says so; a sleep ends `late` ns after its deadline."""
-
-    def __init__(self):
-        self.ns, self.late, self.slept, self.spun = 1_000_000_000, 0, [], []
-
-    def now(self):
-        return self.ns
-
-    spent = now
-
-    def sleep_until(self, deadline):
-        self.slept.append(deadline)
-        self.ns = max(self.ns, deadline + self.late)
-
-    def spin_until(self, deadline):
-        self.spun.append(deadline - self.ns)
-        self.ns = max(self.ns, deadline)
-
-
-class Cycles:
-    """Cycles of a loop that take so many ns each; (now, dt) of each is kept."""
-
-    def __init__(self, clock, **options):
-        self.clock, self.took, self.done = clock, 100_000, []
-        self.loop = ControlLoop(PERIOD, self._cycle, clock=clock, **options)
-
-    def _cycle(self, now, dt):
-        self.done.append((now, dt))
-        self.clock.ns += self.took
-
-    def starts(self):
-        return [now - self.done[0][0] for now, _ in self.done]
-
-    def spin(self, ns, callback=lambda: None):
-        """As an executor does: a callback takes the time that it takes, or nothing comes and the wait ends."""
-        end = self.clock.ns + ns
-        while self.clock.ns < end:
-            wait = round(self.loop.turn() * 1e9)
-            before = self.clock.ns
-            callback()
-            if self.clock.ns == before:
-                self.clock.ns += wait
 
 
 @pytest.fixture
@@ -291,101 +245,6 @@ def test_room_before_the_next_cycle(clock):
     assert cycles.loop.has_room(10**12)         # nothing is due
     cycles.loop.turn()
     assert cycles.loop.has_room(1_600_000) and not cycles.loop.has_room(1_800_000)
-
-
-class Rehearsals:
-    """So many ns each; the ns from the beginning and from the end of each to the next cycle."""
-
-    def __init__(self, clock, took, trigger):
-        self.clock, self.took, self.began = clock, took, []
-        self.done = True        # whether there was anything to rehearse
-        self.cycles = Cycles(clock, trigger=trigger, rehearse=self)
-        self.loop = self.cycles.loop
-
-    def __call__(self):
-        self.began.append(self.clock.ns)
-        self.clock.ns += self.took
-        return self.done
-
-    def ahead(self):
-        """Of each rehearsal, ns to the cycle that it was for."""
-        return [min(now - began for now, _ in self.cycles.done if now > began) for began in self.began]
-
-
-def test_a_rehearsal_ends_just_before_each_deadline(clock):
-    rehearsals = Rehearsals(clock, 90_000, 'timer')
-    cycles = rehearsals.cycles
-    cycles.spin(100 * PERIOD)
-    ahead = rehearsals.ahead()
-    assert len(ahead) == rehearsals.loop.records.rehearsals >= 98
-    assert all(90_000 <= one <= 300_000 for one in ahead) and 185_000 <= ahead[-1] <= 195_000    # what it takes, known
-    assert len(clock.spun) >= 60 and all(0 < one <= 150_000 for one in clock.spun)
-    assert {start % PERIOD for start in cycles.starts()} == {0}
-    assert len(rehearsals.began) <= len(cycles.done)        # no more than one for each
-
-
-def test_a_rehearsal_that_takes_too_long_is_left_out_and_tried_again(clock):
-    rehearsals = Rehearsals(clock, 500_000, 'timer')
-    cycles = rehearsals.cycles
-    cycles.spin(1000 * PERIOD)
-    late = [start % PERIOD for start in cycles.starts() if start % PERIOD]
-    assert 1 <= len(late) == len(rehearsals.began) <= 12 and cycles.loop.records.missed == 0
-    rehearsals.took = 50_000
-    cycles.spin(1000 * PERIOD)
-    assert len(rehearsals.began) >= 200 and cycles.starts()[-1] % PERIOD == 0
-
-
-def test_a_rehearsal_is_over_before_the_request_that_is_expected(clock):
-    rehearsals = Rehearsals(clock, 90_000, 'state')
-    cycles, loop = rehearsals.cycles, rehearsals.loop
-    due = clock.ns + PERIOD
-
-    def states():
-        nonlocal due
-        if clock.ns >= due:
-            loop.request(due)
-            due += PERIOD
-
-    for _ in range(500):
-        wait = round(loop.turn() * 1e9)
-        clock.ns = min(clock.ns + max(wait, 1), max(due, clock.ns + 1))
-        states()
-    ahead = rehearsals.ahead()
-    assert len(cycles.done) >= 100 and len(ahead) >= len(cycles.done) - 5
-    assert all(185_000 <= one <= 500_000 for one in ahead)
-    assert {now % PERIOD for now, _ in cycles.done} == {due % PERIOD}       # none was kept waiting
-
-
-def test_after_a_pause_nothing_is_rehearsed_until_there_was_a_cycle(clock):
-    rehearsals = Rehearsals(clock, 90_000, 'state')
-    loop = rehearsals.loop
-    loop.turn()
-    loop.request(clock.ns)
-    loop.turn()
-    loop.restart()
-    clock.ns += PERIOD
-    loop.turn()
-    assert rehearsals.began == []
-
-
-def test_one_rehearsal_that_was_held_up_keeps_no_other_from_its_cycle(clock):
-    rehearsals = Rehearsals(clock, 90_000, 'timer')
-    rehearsals.cycles.spin(200 * PERIOD)
-    rehearsals.took = 1_900_000
-    rehearsals.cycles.spin(PERIOD)
-    rehearsals.took, before = 90_000, len(rehearsals.began)
-    rehearsals.cycles.spin(100 * PERIOD)
-    assert len(rehearsals.began) - before >= 98
-
-
-def test_what_is_not_rehearsed_teaches_nothing(clock):
-    rehearsals = Rehearsals(clock, 90_000, 'timer')
-    rehearsals.cycles.spin(200 * PERIOD)
-    rehearsals.took, rehearsals.done = 1_000, False
-    rehearsals.cycles.spin(200 * PERIOD)
-    rehearsals.took, rehearsals.done, before = 90_000, True, len(rehearsals.began)
-    rehearsals.cycles.spin(100 * PERIOD)
-    assert all(180_000 <= one <= 195_000 for one in rehearsals.ahead()[before:])
 
 
 def test_the_steady_clock_sleeps_until_its_deadline():

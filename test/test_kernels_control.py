@@ -12,7 +12,9 @@ from psdyn_ros.control.trajectory import Waypoints, quintic_curve
 from psdyn_ros.control.valve_control import ValveControl
 from psdyn_ros.control.valve_pid import ValvePid
 from psdyn_ros.kernels import control
+from psdyn_ros.kernels.compiler import compiled
 from psdyn_ros.kernels.entry import NON_FINITE
+from psdyn_ros.kernels.state_checks import share_of, worst_share
 from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config
 
@@ -58,13 +60,13 @@ def test_the_state_is_read_from_the_columns_wanted_and_no_others(crane, rng):
     rows = np.array([[column[int(joint)] for joint in module] for module in crane.records.mods['joint']])
     q, qd = np.concatenate([[np.nan], position[order]]), np.concatenate([[np.nan], velocity[order]])
     out, residual = np.empty((3, 4)), np.empty(4)
-    status, gap = control.measured_state(crane.records.mods, rows, q, qd, out, residual)
+    status, gap = control.measured_state(crane.records.mods, rows, residual, q, qd, out)
     assert status == 0 and gap <= 1e-12
     assert out[0] == pytest.approx(x, abs=1e-14) and out[1] == pytest.approx(xd, abs=1e-14)
     q[column[crane.joints.index('lift_boom')]] += 0.01
-    assert control.measured_state(crane.records.mods, rows, q, qd, out, residual)[1] > 1e-3
+    assert control.measured_state(crane.records.mods, rows, residual, q, qd, out)[1] > 1e-3
     q[column[crane.joints.index('slew')]] = np.inf
-    assert control.measured_state(crane.records.mods, rows, q, qd, out, residual)[0] == NON_FINITE
+    assert control.measured_state(crane.records.mods, rows, residual, q, qd, out)[0] == NON_FINITE
 
 
 def test_a_path_is_sampled_as_by_its_motion_at_any_speed(rng):
@@ -138,3 +140,21 @@ def test_a_law_that_samples_its_path_by_itself_gives_the_commands_of_one_that_is
         assert commands[0] == pytest.approx(commands[1], rel=1e-12, abs=1e-12)
         assert here.desired == pytest.approx(given.desired, abs=1e-15)
     assert all(path is not None for path in taken) and len(taken) == 300
+
+
+@pytest.mark.parametrize('spoil', [None, lambda one: np.repeat(one, 2)[::2], lambda one: one.astype(np.float32)],
+                         ids=['found at their addresses', 'not contiguous', 'of another type'])
+def test_arrays_that_are_given_once_count_as_if_given_at_each_call(rng, spoil):
+    """Those that are not what the kernel expects, and all where nothing is compiled, are handed over as they are."""
+    x, wanted = rng.normal(size=(2, 4))
+    tolerance, counts = rng.uniform(0.1, 1.0, 4), rng.integers(0, 9, 4)
+    held = (tolerance if spoil is None else spoil(tolerance)), counts
+    share = share_of(*held)
+    at_their_addresses = compiled and spoil is None
+    assert hasattr(share, 'arrays') is at_their_addresses
+    for _ in range(2):
+        assert share(x, wanted) == worst_share(*held, x, wanted)
+        tolerance *= 1.5        # changes in place are seen
+        counts += 1
+    del tolerance, counts, held
+    assert share(x, wanted)[2] > 0

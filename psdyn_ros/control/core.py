@@ -277,7 +277,8 @@ class ControlCore:
         report = self.states.report
         self.cycles.look(clock)
         late = self.cycles.overrun
-        report(clock, 'overrun', FAIL if late else PASS, late)
+        if late or self.states.unsettled:
+            report(clock, 'overrun', FAIL if late else PASS, late)
         if self.cycles.gap > self._latest:
             name = 'output_lost' if self.cycles.gap > self._lost else 'output_late'
             report(clock, name, FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms')
@@ -295,7 +296,8 @@ class ControlCore:
         if age > self.declaration.timeouts.stream:
             self.states.report(clock, 'stream_silent', STALE, f'no point came for {age * 1e3:.0f} ms')
             return
-        self.states.report(clock, 'stream_silent', PASS)
+        if self.states.unsettled:
+            self.states.report(clock, 'stream_silent', PASS)
         if not self._streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):
             self._end_reference()
 

@@ -134,14 +134,16 @@ class Inputs:
 
     def watch(self):
         """Report what has to be there in every cycle."""
-        clock, report = self.clock, self._states.report
+        clock, report, unsettled = self.clock, self._states.report, self._states.unsettled
         if self.needs_emergency_stop:
             missing = self.emergency_stop()
-            report(clock, 'emergency_stop', FAIL if missing else PASS, missing)
+            if missing or unsettled:
+                report(clock, 'emergency_stop', FAIL if missing else PASS, missing)
         if self.needs_pressures:
             silent = self.pressure_input.silent(clock)
-            report(clock, 'pressures_silent', STALE if silent else PASS,
-                   self.pressure_input.silence(clock) if silent else '')
+            if silent or unsettled:
+                report(clock, 'pressures_silent', STALE if silent else PASS,
+                       self.pressure_input.silence(clock) if silent else '')
         if self.simulated_time:
             report(clock, 'clock_paused', FAIL if self._clocks.paused else PASS, 'simulated time stands still')
 

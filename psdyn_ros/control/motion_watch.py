@@ -48,7 +48,8 @@ class MotionWatch:
         # what is compiled, or read from the cache, at its first call is no work for a control cycle
         zero = np.zeros(self._lower.size)
         kernels.clamp_outward(zero.copy(), zero, self._lower, self._upper, self._margin, zero, self._most, self._within)
-        kernels.worst_share(zero, zero, self._tolerance, law.saturations)
+        self._furthest = kernels.share_of(self._tolerance, law.saturations)
+        self._furthest(zero, zero)
         self._toggle(manipulator.initial_position)
 
     def forget(self):
@@ -73,7 +74,8 @@ class MotionWatch:
         p = self._declared.plausibility
         self.measure, joint = self._toggle(x)
         if self.measure >= p.sigma_slow:
-            self._states.report(clock, 'singular', PASS)
+            if self._states.unsettled:
+                self._states.report(clock, 'singular', PASS)
             return 1.0
         further = self._toggle(x + AHEAD * reference_rate)[0]
         text = f'{joint} is at {self.measure:.3g} of its best transmission'
@@ -119,7 +121,7 @@ class MotionWatch:
         position, wanted = x, self._law.desired[0]
         if self._columns is not None:
             position, wanted = self.of_actuators(x), self.of_actuators(wanted)
-        self.share, i, saturations = kernels.worst_share(position, wanted, self._tolerance, self._law.saturations)
+        self.share, i, saturations = self._furthest(position, wanted)
         if self.share <= 1.0:
             self.off = 0
         else:
@@ -135,7 +137,8 @@ class MotionWatch:
         self._counted = counted
         if not clipped:
             self._clipped_since = None
-            self._states.report(clock, 'saturated', PASS)
+            if self._states.unsettled:
+                self._states.report(clock, 'saturated', PASS)
             return
         self._states.report(clock, 'clamped', FAIL)
         if self._clipped_since is None:

@@ -39,9 +39,9 @@ class OutputGate:
         self._range_clamps, self._rate_clamps = np.zeros((2, *self._shape), dtype=np.int64)
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
+        self._clamp = kernels.gate_of(self._limit, self._rate, self._last, self._range_clamps, self._rate_clamps)
         # what is compiled, or read from the cache, at its first call is no work for a control cycle
-        kernels.pass_commands(self._last.copy(), self._limit, self._rate, period, self._last, self._range_clamps,
-                              self._rate_clamps)
+        self._clamp(self._last.copy(), period)
 
     @property
     def last(self):
@@ -75,8 +75,7 @@ class OutputGate:
         dt = min(max(dt, self._shortest), self._longest)
         # kept as it is even if `command` changes, and of the only kind that the kernel is compiled for
         out = command.copy()
-        found = kernels.pass_commands(out, self._limit, self._rate, dt, self._last, self._range_clamps,
-                                      self._rate_clamps)
+        found = self._clamp(out, dt)
         if found < 0:
             i = -1 - found
             raise GateError(f"the command of '{self.actuators[i]}' is {float(command[i])}; expected a finite one")

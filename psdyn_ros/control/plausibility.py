@@ -46,6 +46,8 @@ class StateChecks:
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
         self._ring_stamps = np.zeros(room, dtype=np.int64)
         self._ring = np.zeros((room, 2, manipulator.dof))
+        # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
+        self._judge = kernels.judge_of(self._channels, self._memory, self._ring_stamps, self._ring)
         self._sensors = None
         self._rehearse()
 
@@ -132,11 +134,6 @@ class StateChecks:
             findings.extend(self._sensors.findings(x, positions, stamp))
         return ''
 
-    def _judge(self, x, xd, stamp, desired_rate):
-        """(verdict, bits, coordinate) as `judge_state`."""
-        return kernels.judge_state(self._channels, self._memory, self._ring_stamps, self._ring, x, xd, stamp,
-                                   desired_rate)
-
     def _forget_motion(self):
         self._memory['stamp'] = 0
         if self._sensors:
@@ -179,6 +176,9 @@ class _Sensors:
         self._closed_form = not manipulator.machine.general
         self._still = np.zeros(manipulator.dof)
         self._joint_state = np.zeros((3, len(manipulator.joints)))
+        if self._closed_form:
+            self._compare = kernels.comparison_of(manipulator.records.mods, self._still, self._joint_state,
+                                                  self._records, self._seen, self._values, self._columns)
 
     def forget(self):
         self._records['changed'] = 0
@@ -187,9 +187,7 @@ class _Sensors:
         """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
         count, stuck = len(self._joints), kernels.UNCLOSED
         if self._closed_form:
-            stuck, i, off = kernels.compare_with_state(
-                self._manipulator.records.mods, x, self._still, self._joint_state, self._records, self._seen,
-                self._values, positions, self._columns, stamp, self._freeze, SENSOR_TRAVEL)
+            stuck, i, off = self._compare(x, positions, stamp, self._freeze, SENSOR_TRAVEL)
         if stuck == kernels.UNCLOSED:
             self._values[:count] = positions
             q = self._manipulator.joint_state(x)[1]     # raises where a loop does not close

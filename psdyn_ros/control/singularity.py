@@ -59,11 +59,12 @@ class ToggleGauge:
             self._names.append(module.name)
         self._names.append('')      # of none
         self._triangles = np.array(triangles, kernels.TRIANGLE)
+        self._worst = kernels.transmission_of(self._triangles)
         self._clusters = _Clusters(m) if machine.general and machine.clusters else None
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        smallest, k = kernels.worst_transmission(self._triangles, np.array(x, dtype=float))
+        smallest, k = self._worst(np.array(x, dtype=float))
         name = self._names[k]
         if self._clusters is not None:
             measure, joint = self._clusters(x)

@@ -49,8 +49,6 @@ class ValveLaw(ControlLaw):
         self._law['area'] = self._area
         self._law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
         self._law['limit'] = self._limits()
-        mods, work, self._env = self.load.records
-        self.kernel = kernels.cycle_of(mods, work, self.axes, self.cylinders, self.supply, self._law)
         self._options = np.zeros(4, dtype=np.int64)
         self._options[OBSERVED] = self._stepwise = self._general or self._space is not None
         self._last = None           # time of the last update
@@ -61,6 +59,10 @@ class ValveLaw(ControlLaw):
         self._actuators = np.zeros((6, count))  # of the kernel: position, velocities, forces
         self._position, self._velocity, self._force = self._actuators[0], self._actuators[1:3], self._actuators[3:]
         self._feedback = np.zeros(count)
+        self._command = np.empty(count)
+        self.kernel = kernels.cycle_of(
+            *self.load.records, self.axes, self.cylinders, self.supply, self._law, self._options, self._motions,
+            self._actuators, self._pressures, self.saturations, self._command)
         self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
         self._spread = self._spread_of_feedback()
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
@@ -136,17 +138,14 @@ class ValveLaw(ControlLaw):
         else:
             path = reference.path(times, self._motion) or self._no_path
         self.desired = self._motion[0]
-        command = np.empty(len(self._law))
         supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
-        status = self.kernel(
-            self._env, supply, self._options, dt, self.period, share, self.feedforward_scale, *path, *times,
-            self._motions, self._actuators, self._pressures, self.saturations, command)
+        status = self.kernel(supply, dt, self.period, share, self.feedforward_scale, *path, *times)
         if status != 0:
             self._refuse(status)
         if self._pump:
             self.flow_scale = self._pump.scale(t, max(dt, 0.0))
         self._last = t
-        return command
+        return self._command.copy()
 
     def _take(self, x, xd, pressures):
         """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""

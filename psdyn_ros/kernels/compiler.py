@@ -126,29 +126,35 @@ def generic_kernel(function):
     return _compile(function, FLAGS | {'forceinline': True, 'cache': False})
 
 
-def records_at(place, count, dtype):
-    """The array (count,) of records at an address, for kernels only.
+def _array_at(dimensions):
+    """A function, for kernels only, of (places, k, dtype): an array at the address and of the shape in row k."""
+    if not compiled:
+        return None
 
-    To tell the type of an array of records, which Numba does at each call from Python, takes 0.15 us, and several times
-    that after a sleep. A kernel that finds them at their addresses is spared it; its caller holds them, and knows what
-    they are.
-    """
-    raise NotImplementedError('plain Python has no arrays at an address')
-
-
-if compiled:
     @numba.extending.intrinsic
-    def records_at(typing_context, place, count, dtype):  # noqa: F811
-        array_type = numba.types.Array(dtype.dtype, 1, 'C')
+    def array_at(typing_context, places, k, dtype):
+        array_type = numba.types.Array(dtype.dtype, dimensions, 'C')
 
         def generate(context, builder, signature, arguments):
+            table = context.make_array(signature.args[0])(context, builder, arguments[0])
+            row = builder.gep(table.data, [builder.mul(arguments[1], builder.extract_value(table.shape, 1))])
+            place, *shape = [builder.load(builder.gep(row, [context.get_constant(numba.types.intp, column)]))
+                             for column in range(1 + dimensions)]
+            size = context.get_constant(numba.types.intp, context.get_abi_sizeof(context.get_data_type(dtype.dtype)))
+            strides = [size]
+            for extent in shape[:0:-1]:
+                strides.insert(0, builder.mul(strides[0], extent))
             array = context.make_array(array_type)(context, builder)
-            size = context.get_constant(numba.types.intp, dtype.dtype.size)
-            numba.np.arrayobj.populate_array(array, builder.inttoptr(arguments[0], array.data.type), [arguments[1]],
-                                             [size], size, None)
+            numba.np.arrayobj.populate_array(array, builder.inttoptr(place, array.data.type), shape, strides, size,
+                                             None)
             return array._getvalue()
 
-        return array_type(place, count, dtype), generate
+        return array_type(places, numba.types.intp, dtype), generate
+    return array_at
+
+
+# see `places.bound`; a kernel could not return an array
+vector, matrix, stack = map(_array_at, (1, 2, 3))
 
 
 FLAGS['cache'] = CACHE_FOLDER is not None

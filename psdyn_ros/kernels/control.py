@@ -1,13 +1,17 @@
 """What a control cycle computes for one state; each call is one entry into compiled code."""
-from .compiler import entry, kernel
+from .compiler import entry, kernel, matrix, vector
 from .entry import NON_FINITE
 from .friction import sliding_friction
 from .inverse import inverse
+from .places import FLOAT, INT, bound
 from .quantities import coordinates
+from .records import MODULE
+
+OF_READERS = (MODULE, 1), (INT, 2), (FLOAT, 1)      # arrays that `measured_state` is given once
 
 
 @entry
-def measured_state(mods, rows, q, qd, out, residual):
+def measured_state(mods, rows, residual, q, qd, out):
     """Write x and xd, the first two rows of out (3, dof), from the joints of a message; see `coordinates`.
 
     rows (n, 3): where in q, qd (m,) the joints of each module stand, -1 where they are not measured; entries that no
@@ -24,6 +28,17 @@ def measured_state(mods, rows, q, qd, out, residual):
     for k in range(residual.shape[0]):
         largest = max(largest, residual[k])
     return status, largest
+
+
+def reader_of(*held):
+    """`measured_state` of these arrays, its first three, as a function of q, qd and out."""
+    return bound(measured_state_at, measured_state, OF_READERS, *held)
+
+
+@entry
+def measured_state_at(places, q, qd, out):
+    """`measured_state` of the arrays at these places."""
+    return measured_state(vector(places, 0, MODULE), matrix(places, 1, INT), vector(places, 2, FLOAT), q, qd, out)
 
 
 @entry

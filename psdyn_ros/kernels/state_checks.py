@@ -7,8 +7,10 @@ import math
 
 import numpy as np
 
-from .compiler import entry
+from .compiler import entry, matrix, stack, vector
+from .places import FLOAT, INT, bound
 from .quantities import joint_states
+from .records import MODULE
 
 CHANNEL = np.dtype([
     ('lower', 'f8'),            # m, rad
@@ -56,6 +58,11 @@ TRIANGLE = np.dtype([
 ], align=True)
 
 FASTEST = 2.0       # times its rated speed, beyond which no actuator goes
+# of the arrays that these are given once
+OF_STATES = (CHANNEL, 1), (MEMORY, 1), (INT, 1), (FLOAT, 3)
+OF_SENSORS = (MODULE, 1), (FLOAT, 1), (FLOAT, 2), (SENSOR, 1), (FLOAT, 2), (FLOAT, 1), (INT, 1)
+OF_SHARES = (FLOAT, 1), (INT, 1)
+OF_TRIANGLES = (TRIANGLE, 1),
 
 
 @entry
@@ -135,6 +142,18 @@ def judge_state(channels, memory, ring_stamps, ring, x, xd, stamp, desired_rate)
     return ACCEPTED, bits, channel
 
 
+def judge_of(*held):
+    """`judge_state` of these arrays, its first four, as a function of its other arguments."""
+    return bound(judge_state_at, judge_state, OF_STATES, *held)
+
+
+@entry
+def judge_state_at(places, x, xd, stamp, desired_rate):
+    """`judge_state` of the arrays at these places."""
+    return judge_state(vector(places, 0, CHANNEL), vector(places, 1, MEMORY), vector(places, 2, INT),
+                       stack(places, 3, FLOAT), x, xd, stamp, desired_rate)
+
+
 @entry
 def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
     """Return the first of the redundant sensors (m,) that stands still while another one of its module moves; -1: none.
@@ -158,7 +177,7 @@ def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
 
 
 @entry
-def compare_with_state(mods, x, still, joints, sensors, seen, values, positions, columns, stamp, freeze_time, travel):
+def compare_with_state(mods, still, joints, sensors, seen, values, columns, x, positions, stamp, freeze_time, travel):
     """As `compare_sensors` of measured positions (m,) with the joints at x (dof,), of closed-form modules.
 
     still (dof,) zeros; joints (3, joints) room for positions, velocities and accelerations.
@@ -169,6 +188,19 @@ def compare_with_state(mods, x, still, joints, sensors, seen, values, positions,
     for i in range(positions.shape[0]):
         values[i] = positions[i]
     return compare_sensors(sensors, seen, values, joints[0], columns, stamp, freeze_time, travel)
+
+
+def comparison_of(*held):
+    """`compare_with_state` of these arrays, its first seven, as a function of its other arguments."""
+    return bound(compare_with_state_at, compare_with_state, OF_SENSORS, *held)
+
+
+@entry
+def compare_with_state_at(places, x, positions, stamp, freeze_time, travel):
+    """`compare_with_state` of the arrays at these places."""
+    return compare_with_state(vector(places, 0, MODULE), vector(places, 1, FLOAT), matrix(places, 2, FLOAT),
+                              vector(places, 3, SENSOR), matrix(places, 4, FLOAT), vector(places, 5, FLOAT),
+                              vector(places, 6, INT), x, positions, stamp, freeze_time, travel)
 
 
 @entry
@@ -192,7 +224,7 @@ def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, trave
 
 
 @entry
-def worst_share(x, x_ref, tolerance, counts):
+def worst_share(tolerance, counts, x, x_ref):
     """Return (largest |x_ref - x| / tolerance, where, sum of counts), inf where it is not finite; all (n,)."""
     worst, where, total = 0.0, 0, 0
     for i in range(x.shape[0]):
@@ -201,6 +233,17 @@ def worst_share(x, x_ref, tolerance, counts):
         if not share <= worst and worst < np.inf:
             worst, where = share if share < np.inf else np.inf, i
     return worst, where, total
+
+
+def share_of(*held):
+    """`worst_share` of these arrays, its first two, as a function of x and x_ref."""
+    return bound(worst_share_at, worst_share, OF_SHARES, *held)
+
+
+@entry
+def worst_share_at(places, x, x_ref):
+    """`worst_share` of the arrays at these places."""
+    return worst_share(vector(places, 0, FLOAT), vector(places, 1, INT), x, x_ref)
 
 
 @entry
@@ -247,3 +290,14 @@ def worst_transmission(triangles, x):
         if measure < least:
             least, where = measure, k
     return least, where
+
+
+def transmission_of(*held):
+    """`worst_transmission` of this array, its first, as a function of x."""
+    return bound(worst_transmission_at, worst_transmission, OF_TRIANGLES, *held)
+
+
+@entry
+def worst_transmission_at(places, x):
+    """`worst_transmission` of the array at this place."""
+    return worst_transmission(vector(places, 0, TRIANGLE), x)

@@ -13,12 +13,13 @@ import math
 
 import numpy as np
 
-from .compiler import compiled, entry, kernel, records_at
+from .compiler import entry, kernel, matrix, stack, vector
 from .control import sample_path
 from .entry import NON_FINITE, finite
 from .friction import sliding_friction
 from .hydraulic_records import AXIS, CYLINDER, SUPPLY
 from .inverse import inverse
+from .places import FLOAT, INT, bound
 from .records import MODULE, WORK
 from .valve_inversion import command_for, force_gains, opening_for
 
@@ -58,7 +59,9 @@ AXIS_LAW = np.dtype([
     ('predicted', 'f8'),        # effort of the model on the reference, with friction [N, N m]
 ], align=True)
 
-RECORDS = MODULE, WORK, AXIS, CYLINDER, SUPPLY, AXIS_LAW    # of `cycle`
+# of the arrays that `cycle` is given once
+HELD = ((MODULE, 1), (WORK, 1), (FLOAT, 2), (AXIS, 1), (CYLINDER, 1), (SUPPLY, 1), (AXIS_LAW, 1), (INT, 1), (FLOAT, 3),
+        (FLOAT, 2), (FLOAT, 2), (INT, 1), (FLOAT, 1))
 
 
 @kernel
@@ -105,8 +108,8 @@ def observe(law, dt, position, reference, feedback):
 
 
 @entry
-def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, options, dt, spacing, share, scale,
-          coefficients, knots, phases, offset, first, second, third, motion, actuators, pressures, clipped, u):
+def cycle(mods, work, env, axes, cylinders, supply, law, options, motion, actuators, pressures, clipped, u,
+          supply_pressure, dt, spacing, share, scale, coefficients, knots, phases, offset, first, second, third):
     """Write the commands u (actuators,), each in the unit of its tier.
 
     mods, work, env  of the machine without friction of its actuators
@@ -183,27 +186,20 @@ def cycle(mods, work, env, axes, cylinders, supply, supply_pressure, law, option
     return finite(u)
 
 
-def cycle_of(mods, work, axes, cylinders, supply, law):
-    """`cycle` of these records, which are given once: a function of its other arguments."""
-    records = mods, work, axes, cylinders, supply, law
-    if not compiled or tuple(one.dtype for one in records) != RECORDS:
-        return lambda env, *others: cycle(mods, work, env, axes, cylinders, supply, others[0], law, *others[1:])
-    places = np.array([[one.ctypes.data, one.shape[0]] for one in records])
-
-    def call(*others, _held=records):
-        return cycle_at(places, *others)
-    return call
+def cycle_of(*held):
+    """`cycle` of these arrays, its first thirteen, as a function of its other arguments."""
+    return bound(cycle_at, cycle, HELD, *held)
 
 
 @entry
-def cycle_at(places, env, supply_pressure, options, dt, spacing, share, scale, coefficients, knots, phases, offset,
-             first, second, third, motion, actuators, pressures, clipped, u):
-    """`cycle` of the records at these places (6, 2): address and count of each of `RECORDS`."""
-    return cycle(records_at(places[0, 0], places[0, 1], MODULE), records_at(places[1, 0], places[1, 1], WORK), env,
-                 records_at(places[2, 0], places[2, 1], AXIS), records_at(places[3, 0], places[3, 1], CYLINDER),
-                 records_at(places[4, 0], places[4, 1], SUPPLY), supply_pressure,
-                 records_at(places[5, 0], places[5, 1], AXIS_LAW), options, dt, spacing, share, scale, coefficients,
-                 knots, phases, offset, first, second, third, motion, actuators, pressures, clipped, u)
+def cycle_at(places, supply_pressure, dt, spacing, share, scale, coefficients, knots, phases, offset, first, second,
+             third):
+    """`cycle` of the arrays at these places."""
+    return cycle(vector(places, 0, MODULE), vector(places, 1, WORK), matrix(places, 2, FLOAT), vector(places, 3, AXIS),
+                 vector(places, 4, CYLINDER), vector(places, 5, SUPPLY), vector(places, 6, AXIS_LAW),
+                 vector(places, 7, INT), stack(places, 8, FLOAT), matrix(places, 9, FLOAT), matrix(places, 10, FLOAT),
+                 vector(places, 11, INT), vector(places, 12, FLOAT), supply_pressure, dt, spacing, share, scale,
+                 coefficients, knots, phases, offset, first, second, third)
 
 
 @kernel

@@ -13,11 +13,13 @@ which is called once after each cycle, when most time is left before the next on
 it may take.
 
 After a sleep the processor knows nothing of a cycle any more, and takes twice as long. A rehearsal just before the next
-cycle, of the same code on other data, reminds it.
+cycle, of the same code on other data, reminds it; parts of it are repeated until the cycle begins.
 """
 
+import math
 import time
 from collections import deque
+from itertools import cycle as endless
 
 from .cycle_records import UNKNOWN, CycleRecords
 
@@ -27,6 +29,8 @@ REHEARSAL = 0.45                # of the period at most, before a deadline: for 
 EARLY = 100_000                 # ns before a deadline, at which a rehearsal should be over
 AWAITING = 100_000              # the same before a request that is expected
 WAKING = 200_000                # ns by which executors end their waits late: slept through before a rehearsal
+LAST = 40_000                   # ns before a deadline, within which no part of a rehearsal begins
+LATE = 100_000                  # ns that a request may come later than expected, while it is looked for
 LEFT_OUT = 255                  # rehearsals, at most, after several in a row that made their cycles late
 SPIN = 150_000                  # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
@@ -96,14 +100,18 @@ class ControlLoop:
     callbacks  at most, between two cycles: a flood of messages finds the loop on time
     rehearse   called before cycles where there is room for it, returns whether there was anything to rehearse; None:
                nothing is
+    parts      of a rehearsal, which are repeated by turns from its end until the cycle begins
+    look       with the trigger 'state', called meanwhile: looks for the message of which the callback requests a cycle,
+               so that the thread need not sleep until it comes; None: it has to
     serve      called after each cycle, as late as that may be
     """
 
     def __init__(self, period, cycle, trigger='timer', callbacks=CALLBACKS, clock=SteadyClock, rehearse=None,
-                 serve=lambda: None):
+                 parts=(), look=None, serve=lambda: None):
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer, self._serve = trigger == 'timer', serve
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
+        self._parts, self._look = endless(parts) if parts else None, look
         self._rehearsal = FIRST     # ns that three of four take at most
         self._setback = self._left_out = 0      # how many are left out after the next late one; how many still are
         self.records = CycleRecords(period)
@@ -187,7 +195,9 @@ class ControlLoop:
             self.crowded += crowded
             if not self._rehearsed:
                 clock.sleep_until(self._due - EARLY - self._rehearsal)
-                self._remind(self._due)
+                if self._remind(self._due) and self._parts:
+                    while LAST < self._due - clock.now() <= SPIN:
+                        next(self._parts)()
                 if self._due - clock.now() <= SPIN:
                     clock.spin_until(self._due)
             clock.sleep_until(self._due)
@@ -197,41 +207,51 @@ class ControlLoop:
             self._due += missed * self.period
             self._run(now, lateness, missed)
         self._do_chores()
-        until = self._due - self._reserve
-        if not (self._timer or self._rehearsed):
-            # the next request, if they come as they did
+        if not self._timer and clock.now() >= self._next_rehearsal() - WAKING:
             expected = self._last + self.period
-            begin = expected - AWAITING - self._rehearsal
-            if clock.now() >= begin - WAKING:
-                clock.sleep_until(begin)
-                self._remind(expected)
-            else:
-                until = min(until, begin - WAKING)
+            clock.sleep_until(self._next_rehearsal())
+            if self._remind(expected):
+                self._await(expected)
+        until = self._due - self._reserve if self._timer else min(self._due, self._next_rehearsal() - WAKING)
         return max(until - clock.now(), 0) / SECOND
 
+    def _next_rehearsal(self):
+        """ns at which to rehearse for the next request, if they come as they did; infinite where nothing is to be."""
+        return math.inf if self._rehearsed else self._last + self.period - AWAITING - self._rehearsal
+
+    def _await(self, expected):
+        """Look for the request that is expected, and keep a cycle at hand, until it has come or is late."""
+        if self._parts and self._look:
+            # a cycle takes note that it was not rehearsed yet
+            while self._rehearsed and self._clock.now() < expected + LATE:
+                self._look()
+                if self._rehearsed:
+                    next(self._parts)()
+
     def _remind(self, deadline):
-        """Rehearse, where that is over before the deadline; once for each cycle."""
+        """Rehearse, where that is over before the deadline, once for each cycle; whether it was."""
         if self._rehearsed:
-            return
+            return False
         self._rehearsed = True
         if self._left_out:
             self._left_out -= 1
-            return
+            return False
         began = self._clock.now()
         step = self._rehearsal >> 5
         if began + self._rehearsal > deadline:
             self._rehearsal -= step
-            return
+            return False
         if not self._rehearse():
-            return
+            return False
         self.records.rehearsals += 1
         end = self._clock.now()
         # a quantile: one that was held up says little of the others
         self._rehearsal += step if end - began > self._rehearsal else -(step // 3)
         if end <= deadline:
             self._setback = 0
-            return
+            return True
         self._left_out, self._setback = self._setback, min(2 * self._setback + 1, LEFT_OUT)
+        return False
 
     def _answer(self, began):
         answered, self._requested, self._answered = self._answered, None, began

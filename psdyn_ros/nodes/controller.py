@@ -161,9 +161,11 @@ class Controller:
 
     def _restart_loop(self):
         p = self._p
+        inputs = self._inputs
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger,
                                         rehearse=None if p.realtime == realtime.OFF else self._rehearse,
-                                        serve=self._inputs.serve)
+                                        parts=(self._rehearsal, self._outputs.rehearse),
+                                        look=inputs.look, serve=inputs.serve)
         loop.chore(self._tell_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
@@ -252,14 +254,16 @@ class Controller:
         core.deactivate(now)
         last, most = now, now + self._setup.declaration.stop_time_ns + PATIENCE
         self._stopping = True
-        while not core.finished and now < most:
-            time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
-            with suppress(Exception) if self._failing else nullcontext():
-                self._inputs.poll()
-            now = time.monotonic_ns()
-            self._cycle(now, (now - last) / SECOND)
-            last = now
-        self._stopping = False
+        try:
+            while not core.finished and now < most:
+                time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
+                with suppress(Exception) if self._failing else nullcontext():
+                    self._inputs.poll()
+                now = time.monotonic_ns()
+                self._cycle(now, (now - last) / SECOND)
+                last = now
+        finally:
+            self._stopping = False
         # a process that ends takes with it what its receivers do not have yet
         with suppress(Exception):       # of a middleware that cannot tell
             self._outputs.wait_for_receivers(DELIVERY)

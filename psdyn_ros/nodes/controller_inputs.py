@@ -73,6 +73,7 @@ class ControllerInputs:
             PressureInputs(node, tuple(setup.hydraulics.cylinders), p.pressure_source, p.pressure_topic,
                            take=self._take_pressures, reject=self._reject_pressures)
         self._measured = [one for one in node.subscriptions if one not in before]
+        self._in_time = [one for one in self._measured if one is not self._states] + [self._states]
         node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE, raw=True)
         self._streamed = node.create_subscription(JointTrajectory, '~/point', self._point, STREAMED, raw=True)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, NEWEST)
@@ -103,6 +104,17 @@ class ControllerInputs:
                         self._message.read(taken[0])
                     self._latest = self._message.stamp
                 subscription.callback(taken[0])
+
+    def look(self):
+        """Take what was measured by hand, the state last, since it is answered at once.
+
+        Not in simulated time, which goes on by messages that only the executor takes.
+        """
+        if not self._simulated:
+            for subscription in self._in_time:
+                taken = oldest(subscription)
+                if taken is not None:
+                    subscription.callback(taken[0])
 
     def serve(self):
         """Take a message of each topic that is not urgent, to be called between cycles."""

@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ..api.orientation import quaternion
 from ..control.trajectory import Waypoints
-from ..kernels.control import measured_state
+from ..kernels.control import reader_of
 from ..model.errors import PsdynError
 
 SECOND = 1_000_000_000      # ns
@@ -90,13 +90,12 @@ class StateReader:
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
         self._general = manipulator.machine.general
         self._records = manipulator.records.mods
-        self._residual = np.empty(manipulator.dof)
         self._maps = NameMaps(self._map)
 
     def read(self, msg):
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
         names, position, velocity = msg.name, msg.position, msg.velocity
-        rows, columns, joint_map = self._maps[names]
+        measured_state, columns, joint_map = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
         if type(position) is not np.ndarray or type(velocity) is not np.ndarray:
@@ -107,8 +106,8 @@ class StateReader:
             x, xd, residual = joint_map.state(position[columns], velocity[columns])
             self._check(residual)
             return x, xd
-        state = np.empty((3, self._residual.size))
-        status, residual = measured_state(self._records, rows, position, velocity, state, self._residual)
+        state = np.empty((3, self._manipulator.dof))
+        status, residual = measured_state(position, velocity, state)
         if status != 0:
             joint_map.state(position[columns], velocity[columns])       # raises, and says why
         self._check(residual)
@@ -131,7 +130,8 @@ class StateReader:
             self._on_extra(extra)
         places = {joints.index(name): names.index(name) for name in known}
         rows = np.array([[places.get(int(joint), -1) for joint in module] for module in self._records['joint']])
-        return rows, np.array([names.index(name) for name in known], dtype=np.intp), joint_map
+        columns = np.array([names.index(name) for name in known], dtype=np.intp)
+        return reader_of(self._records, rows, np.empty(len(rows))), columns, joint_map
 
 
 def trajectory_from_msg(msg):
