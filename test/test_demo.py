@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from children import children_of
 from machines import URDF
 
 import psdyn_ros
@@ -29,18 +30,6 @@ ROOT = Path(__file__).resolve().parents[1]
 def start(*arguments):
     return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.nodes.demo', *arguments], cwd=ROOT, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
-def children_of(pid):
-    """Processes that a process started, by their ids."""
-    found = []
-    for entry in Path('/proc').iterdir():
-        try:
-            if entry.name.isdigit() and int(re.search(r'PPid:\s+(\d+)', (entry / 'status').read_text())[1]) == pid:
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.mark.parametrize('level, laws, title, better, duration', [

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from children import children_of
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
@@ -175,11 +176,6 @@ def test_the_first_cause_says_how_much_is_wrong(found):
 
 
 # ends and refusals
-
-
-def children_of(pid):
-    """Processes that a process started, by their ids."""
-    return [int(pid) for path in Path(f'/proc/{pid}/task').glob('*/children') for pid in path.read_text().split()]
 
 
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path):

@@ -30,7 +30,7 @@ from .cyclictest import Cyclictest
 from .latency_source import Source, standing
 from .processes import NodeProcesses, environment, exported, free_domain
 from .realtime import ENFORCE, OFF, PRIORITY, TRY, achieve, check
-from .session import own_node
+from .session import own_node, terminable
 
 MACHINE = 'hiab_xs031'
 NULL, ECHO, CONTROLLER = KINDS = 'null', 'echo', 'controller'
@@ -226,7 +226,8 @@ def measure(options, folder, say=print):
     natives = [Cyclictest(rate, options.priority if options.realtime != OFF else 0)
                for rate in options.rates]
     domain = free_domain()
-    with exported(environment(domain, folder)), NodeProcesses(folder) as nodes, own_node(domain) as (node, spin_once):
+    with (terminable(), exported(environment(domain, folder)), NodeProcesses(folder) as nodes,
+          own_node(domain) as (node, spin_once)):
         say('starting the loops ...')
         bench = Bench(folder, options, nodes, node, spin_once)
         bench.ready()

@@ -38,9 +38,10 @@ from .demo_safety import safety_text
 from .executor import UNUSABLE
 from .processes import NodeProcesses, environment, exported, free_domain
 from .realtime import LEVELS, resident_memory
-from .session import Waiting, own_node
+from .session import Waiting, own_node, terminable
 
 MACHINE = 'hiab_xs031'
+INTERRUPTED = 130
 NODES = 'simulator', 'controller'
 START_UP = 300.0        # s
 GROWTH = 1.0            # MiB/h that memory may grow
@@ -197,7 +198,8 @@ def run(seconds, motion=10.0, rate=500.0, realtime='off', json_path=None):
             **shared, 'law': 'valve_computed_torque', 'safety': str(safety), 'autostart': True,
             'emergency_stop': 'none', 'overrun_share': OVERRUNS, 'realtime': realtime}}}))
     domain = free_domain()
-    with exported(environment(domain, folder)), NodeProcesses(folder) as nodes, own_node(domain) as (node, spin_once):
+    with (terminable(), exported(environment(domain, folder)), NodeProcesses(folder) as nodes,
+          own_node(domain) as (node, spin_once)):
         processes = {name: nodes.start(
             name, f'psdyn_ros.nodes.{name}', '--ros-args', '--params-file', str(parameters),
             '-r', '/simulator/joint_commands:=/controller/joint_commands').pid for name in NODES}
@@ -239,6 +241,8 @@ def main(args=None):
     except PsdynError as error:
         print(f'soak: {error}', file=sys.stderr)
         return UNUSABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == '__main__':
