@@ -15,10 +15,13 @@ STOPS = STOPPED, PAUSED, HELD_UP        # in turn
 STOP_EVERY = 5          # of so many cycles one stops the process instead of killing it
 MODULES = {HELD_UP: 'psdyn_ros.nodes.late_command'}
 SIGNALS = {KILLED: signal.SIGKILL, HELD_UP: signal.SIGUSR1}     # else SIGSTOP
-SETTLED = 0.7           # s after the safe output in which the machine comes to rest
 MOVED = 0.005           # m or rad that count as a motion
+# at rest: no farther in so many s, with shut valves, whose chambers take a second or two to even out
+STILL, STILL_TIME, LONGEST = 0.0002, 0.2, 6.0
 HANG = (0.3, 1.0)       # s for which a process is stopped, beyond that
-SHORT_SETTLED, SHORT_HANG = 0.2, (0.05, 0.15)   # s, the same; nobody takes it for dead, so that what it says is heard
+# s, the same, and m or rad, of stops so short that nobody takes the process for dead, and what it says is heard; the
+# machine is not quite at rest yet
+SHORT_SETTLED, SHORT_HANG, SHORT_MOVED = 0.2, (0.05, 0.15), 0.01
 RUNNING = (0.2, 0.8)    # s of motion before
 AFTERWARDS = 0.5        # s that are watched after a process went on
 REDISCOVERY = 3.0       # s in which those who took it for dead find it again
@@ -131,12 +134,12 @@ def _cycle(bench, contestant, rng, at_rest):
     bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
     contestant.configure()
     contestant.activate()
-    moved, by = _moved(bench, at_rest, 0.0, 'a new process, active')
+    motions = [_moved(bench, at_rest, MOVED, 'a new process, active')]
     contestant.enable()
     bench.through(0.05)
-    moved, by = max((moved, by), _moved(bench, at_rest, moved, 'a new process, enabled'))
+    motions.append(_moved(bench, at_rest, MOVED, 'a new process, enabled'))
     if {State.RUN, State.DEGRADED} & contestant.states:
-        moved, by = np.inf, 'a new process ran without a reference'
+        motions.append((np.inf, 'a new process ran without a reference'))
     contestant.follow(bench.motion(rng))
     bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
     bench.through(rng.uniform(*RUNNING))
@@ -145,15 +148,30 @@ def _cycle(bench, contestant, rng, at_rest):
     time.sleep(rng.uniform(0.0, 2.0 * NULL_PERIOD))     # anywhere in a period
     way = contestant.way
     seconds = _signalled(bench, contestant, SIGNALS.get(way, signal.SIGSTOP))
-    settled, hang = (SETTLED, HANG) if way in (KILLED, STOPPED) else (SHORT_SETTLED, SHORT_HANG)
-    bench.through(settled)
-    at_rest, refused, first = bench.position.copy(), 0, None
+    soon = way in (PAUSED, HELD_UP)
+    if soon:
+        bench.through(SHORT_SETTLED)
+    else:
+        _come_to_rest(bench)
+    stood, refused, first = bench.position.copy(), 0, None
     if way != KILLED:
-        refused, first = _go_on(bench, contestant, rng.uniform(*hang))
-        moved, by = max((moved, by), _moved(bench, at_rest, 0.0, 'the process that had been stopped'))
+        refused, first = _go_on(bench, contestant, rng.uniform(*SHORT_HANG if soon else HANG))
+        motions.append(_moved(bench, stood, SHORT_MOVED if soon else MOVED, 'the process that had been stopped'))
         if contestant.state in (State.RUN, State.DEGRADED):     # as it said after it went on
-            moved, by = np.inf, 'the process that had been stopped went on with its reference'
-    return Kill(way, seconds, moved, by if moved > MOVED else '', refused, first), at_rest
+            motions.append((np.inf, 'the process that had been stopped went on with its reference'))
+        _come_to_rest(bench)
+        stood = bench.position.copy()
+    farthest = max(moved for moved, _ in motions)
+    return Kill(way, seconds, farthest, next((by for _, by in motions if by), ''), refused, first), stood
+
+
+def _come_to_rest(bench):
+    """Wait until the machine stands still, or could have."""
+    end, moved = time.monotonic() + LONGEST, np.inf
+    while moved > STILL and time.monotonic() < end:
+        before = bench.position.copy()
+        bench.through(STILL_TIME)
+        moved = np.abs(bench.position - before).max()
 
 
 def _signalled(bench, contestant, number):
@@ -180,9 +198,9 @@ def _go_on(bench, contestant, seconds):
     return bench.rejected() - before, '' if first is None else first.name
 
 
-def _moved(bench, at_rest, least, by):
-    """(m or rad by which the machine is away from where it stood, and what is to blame for that)."""
+def _moved(bench, at_rest, most, by):
+    """(m or rad by which the machine is away from where it stood, what is to blame if it is more than `most`)."""
     if at_rest is None:
         return 0.0, ''
     away = float(np.abs(bench.position - at_rest).max())
-    return (away, by) if away > least else (least, '')
+    return away, by if away > most else ''
