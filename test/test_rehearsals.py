@@ -34,8 +34,8 @@ def test_a_rehearsal_ends_just_before_each_deadline(clock):
     cycles.spin(100 * PERIOD)
     ahead = rehearsals.ahead()
     assert len(ahead) == rehearsals.loop.records.rehearsals >= 98
-    assert all(90_000 <= one <= 300_000 for one in ahead) and 185_000 <= ahead[-1] <= 195_000    # what it takes, known
-    assert len(clock.spun) >= 60 and all(0 < one <= 150_000 for one in clock.spun)
+    assert all(90_000 <= one <= 400_000 for one in ahead) and 285_000 <= ahead[-1] <= 295_000    # what it takes, known
+    assert len(clock.spun) >= 60 and all(0 < one <= 300_000 for one in clock.spun)
     assert {start % PERIOD for start in cycles.starts()} == {0}
     assert len(rehearsals.began) <= len(cycles.done)        # no more than one for each
 
@@ -68,7 +68,7 @@ def test_a_rehearsal_is_over_before_the_request_that_is_expected(clock):
         states()
     ahead = rehearsals.ahead()
     assert len(cycles.done) >= 100 and len(ahead) >= len(cycles.done) - 5
-    assert all(185_000 <= one <= 500_000 for one in ahead)
+    assert all(285_000 <= one <= 600_000 for one in ahead)
     assert {now % PERIOD for now, _ in cycles.done} == {due % PERIOD}       # none was kept waiting
 
 
@@ -101,7 +101,7 @@ def test_what_is_not_rehearsed_teaches_nothing(clock):
     rehearsals.cycles.spin(200 * PERIOD)
     rehearsals.took, rehearsals.done, before = 90_000, True, len(rehearsals.began)
     rehearsals.cycles.spin(100 * PERIOD)
-    assert all(180_000 <= one <= 195_000 for one in rehearsals.ahead()[before:])
+    assert all(280_000 <= one <= 295_000 for one in rehearsals.ahead()[before:])
 
 
 class Parts:
@@ -124,7 +124,7 @@ def test_parts_of_a_rehearsal_are_repeated_by_turns_until_shortly_before_the_dea
     assert {start % PERIOD for start in cycles.starts()} == {0} and len(parts.done) >= 2 * 90
     assert [which for which, _ in parts.done[:4]] == ['first', 'second', 'first', 'second']
     ahead = [min(now - at for now, _ in cycles.done if now > at) for _, at in parts.done]
-    assert all(40_000 < one <= 150_000 for one in ahead)
+    assert all(40_000 < one <= 300_000 for one in ahead)
     rehearsals.done, before = False, len(parts.done)
     cycles.spin(10 * PERIOD)
     assert len(parts.done) == before        # where there is nothing to rehearse no part of it is

@@ -26,13 +26,13 @@ from .cycle_records import UNKNOWN, CycleRecords
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
 LONGEST_RESERVE = 200_000       # ns
 REHEARSAL = 0.45                # of the period at most, before a deadline: for a rehearsal and to wake up for it
-EARLY = 100_000                 # ns before a deadline, at which a rehearsal should be over
-AWAITING = 100_000              # the same before a request that is expected
+EARLY = 0.1                     # of the period, before a deadline or a request that is expected: a rehearsal is over
+EARLIEST, LATEST = 200_000, 100_000     # ns, bounds of that; the more, the fewer have to be left out, as waits end late
 WAKING = 200_000                # ns by which executors end their waits late: slept through before a rehearsal
 LAST = 40_000                   # ns before a deadline, within which no part of a rehearsal begins
 LATE = 100_000                  # ns that a request may come later than expected, while it is looked for
 LEFT_OUT = 255                  # rehearsals, at most, after several in a row that made their cycles late
-SPIN = 150_000                  # ns that are waited for a deadline without sleep, after a rehearsal
+SPIN = 300_000                  # ns that are waited for a deadline without sleep, after a rehearsal
 SILENCE = 1.5                   # periods after which a cycle comes without a request
 CALLBACKS = 64                  # between two cycles
 PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
@@ -111,6 +111,7 @@ class ControlLoop:
         self.period, self._cycle, self._clock, self._callbacks = period, cycle, clock, callbacks
         self._timer, self._serve = trigger == 'timer', serve
         self._rehearse, self._rehearsed = rehearse, True    # the latter: since the last cycle, or there is no use
+        self._early = min(max(round(EARLY * period), LATEST), EARLIEST)
         self._parts, self._look = endless(parts) if parts else None, look
         self._rehearsal = FIRST     # ns that three of four take at most
         self._setback = self._left_out = 0      # how many are left out after the next late one; how many still are
@@ -141,7 +142,7 @@ class ControlLoop:
             return 0
         if self._rehearse is None:
             return min(round(RESERVE * self.period), LONGEST_RESERVE)
-        return min(round(REHEARSAL * self.period), WAKING + self._rehearsal + EARLY)
+        return min(round(REHEARSAL * self.period), WAKING + self._rehearsal + self._early)
 
     def request(self, began):
         """With the trigger 'state': answer what began to be read at so many ns; at once, or in a turn if it is early.
@@ -194,7 +195,7 @@ class ControlLoop:
         elif now >= self._due - self._reserve or crowded:
             self.crowded += crowded
             if not self._rehearsed:
-                clock.sleep_until(self._due - EARLY - self._rehearsal)
+                clock.sleep_until(self._due - self._early - self._rehearsal)
                 if self._remind(self._due) and self._parts:
                     while LAST < self._due - clock.now() <= SPIN:
                         next(self._parts)()
@@ -217,7 +218,7 @@ class ControlLoop:
 
     def _next_rehearsal(self):
         """ns at which to rehearse for the next request, if they come as they did; infinite where nothing is to be."""
-        return math.inf if self._rehearsed else self._last + self.period - AWAITING - self._rehearsal
+        return math.inf if self._rehearsed else self._last + self.period - self._early - self._rehearsal
 
     def _await(self, expected):
         """Look for the request that is expected, and keep a cycle at hand, until it has come or is late."""
