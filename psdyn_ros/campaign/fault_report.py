@@ -43,7 +43,7 @@ dead and has to find it again, or after half a second, when what it says is hear
 a command computed and not yet published, which is late when it goes on. The time is that from the signal, on the
 clock of the system, to the stamp of the first telemetry in which every cylinder is at its safe output; the last command
 may have come up to a period before the signal, and stamps have the grain of a period. 5 mm or mrad away from where the
-machine stood count as a motion: stood, as soon as it goes less than 0.2 mm in 0.2 s, since shut valves let the pressures
+machine stood count as a motion: stood, as soon as it goes less than 0.2 mm in 0.2 s, since behind shut valves pressures
 even out for a second or two; before short stops end there is no time for that, and 10 count.
 '''
 LEASE = '''A dead publisher counts as one until the middleware forgets it, by default of Fast DDS after 20 s, and as

@@ -4,7 +4,9 @@ Numba's disk cache looks at the file of the cached function only, so an edited c
 be answered with stale machine code.  The cache folder is therefore keyed by a hash of *all* kernel sources
 (and of Numba's and NumPy's version), outside the package, which may be read-only.
 """
+import ctypes
 import hashlib
+import math
 import os
 import platform
 import tempfile
@@ -129,7 +131,11 @@ def generic_kernel(function):
 def _array_at(dimensions):
     """A function, for kernels only, of (places, k, dtype): an array at the address and of the shape in row k."""
     if not compiled:
-        return None
+        def plain_array_at(places, k, dtype):
+            place, *shape = places[k, :1 + dimensions].tolist()
+            buffer = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(place)
+            return np.frombuffer(buffer, dtype).reshape(shape) if len(buffer) else np.empty(shape, dtype)
+        return plain_array_at
 
     @numba.extending.intrinsic
     def array_at(typing_context, places, k, dtype):

@@ -8,19 +8,17 @@ import functools
 
 import numpy as np
 
-from .compiler import compiled
-
 FLOAT, INT = np.dtype('f8'), np.dtype('i8')
 
 
 def bound(at, plain, kinds, *arrays):
-    """`plain(*arrays, *others)` as a function of the others: of `at(places, *others)` where kernels are compiled.
+    """`plain(*arrays, *others)` as a function of the others: `at(places, *others)`.
 
     kinds   (dtype, dimensions) of each array that `at` expects
     arrays  are kept as long as the function; where one is of another kind, or not contiguous, `plain` is called
     """
     same = all((one.dtype, one.ndim) == kind and one.flags.carray for one, kind in zip(arrays, kinds, strict=True))
-    if not (compiled and same):
+    if not same:
         return functools.partial(plain, *arrays)
     places = np.zeros((len(arrays), 1 + max(ndim for _, ndim in kinds)), dtype=np.int64)
     for row, one in zip(places, arrays):

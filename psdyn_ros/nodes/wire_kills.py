@@ -113,11 +113,11 @@ def run(bench, cycles, seed, progress=lambda text: None):
             done += 1
             progress(f'cycle {done} of {cycles}')
             yield kill
-        present = ready
-        if done + 1 < cycles or kill is None:
-            ready = _contestant(bench)
-    present.end()
-    ready.end()
+        if done < cycles:       # none is ready in the place of the last one, should that stop by itself
+            present = ready or _contestant(bench)
+            ready = _contestant(bench) if done + 1 < cycles else None
+    if ready:
+        ready.end()
 
 
 def _contestant(bench):
