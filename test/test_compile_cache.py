@@ -123,13 +123,16 @@ def test_the_key_depends_on_every_kernel_file(copy):
 from pathlib import Path
 from psdyn_ros.kernels import compiler
 print(compiler.sources_key())
-for source in sorted(Path(compiler.__file__).parent.glob("*.py")):
+for source in sorted(Path("psdyn_ros/kernels").rglob("*.py")):
     with open(source, "a") as file:
         file.write("# edited\\n")
     print(compiler.sources_key())
 '''
+    room = folder / 'psdyn_ros' / 'kernels' / 'room_of_a_test'
+    room.mkdir()
+    (room / 'inner.py').write_text('X = 1\n')
     keys = run(script, folder, PSDYN_CACHE_DIR=cache)[0].split()
-    sources = list((folder / 'psdyn_ros' / 'kernels').glob('*.py'))
+    sources = list((folder / 'psdyn_ros' / 'kernels').rglob('*.py'))
     assert all(source.read_text().endswith('# edited\n') for source in sources)
     assert len(set(keys)) == len(keys) == 1 + len(sources) > 8
 

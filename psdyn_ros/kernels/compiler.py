@@ -25,15 +25,15 @@ except ImportError:
 # finite checks.  error_model 'numpy' lets a division by zero give inf, which the status checks catch.
 FLAGS = {'nogil': True, 'error_model': 'numpy', 'fastmath': {'contract'}}
 
-
 COMPLETE = 'complete'       # file in the cache folder when a first compilation has come to its end
+KERNELS = Path(__file__).resolve().parent       # every source below it is part of the key of the cache
 
 
 def sources_key():
-    """Return the hash that names the cache folder of the present kernel sources."""
+    """Return the hash that names the cache folder of the present kernel sources, those in sub-folders included."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob('*.py')):
-        digest.update(source.name.encode())
+    for source in sorted(KERNELS.rglob('*.py')):
+        digest.update(source.relative_to(KERNELS).as_posix().encode())
         digest.update(source.read_bytes())
     versions = (platform.python_version(), np.__version__, numba.__version__ if numba else '')
     digest.update('|'.join(versions).encode())
