@@ -14,7 +14,7 @@ import numpy as np
 
 from psdyn_ros.campaign.bench import Bench, make_machine
 from psdyn_ros.control.trajectory import Waypoints
-from psdyn_ros.kernels.compiler import entry
+from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.nodes import realtime
 
 PERIOD = 1_000_000      # ns of the loop

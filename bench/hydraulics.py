@@ -3,19 +3,20 @@
 import time
 
 import numpy as np
+from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics.statics import equilibrium_state, hydraulic_records
+from psdyn_ros.kernels.hydraulics.equations.rosenbrock import rates
 from scipy.integrate import solve_ivp
 
 import psdyn_ros
 from bench.machines import ROOT
 from bench.timing import Case, interleave
-from psdyn_ros.api.hydraulic_integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics import equilibrium_state, hydraulic_records
-from psdyn_ros.kernels import coupled_entry, mechanism
-from psdyn_ros.kernels.compiler import kernel
-from psdyn_ros.kernels.coupled import rates
-from psdyn_ros.kernels.entry import forward_checked
-from psdyn_ros.kernels.quantities import mass_matrix
-from psdyn_ros.model.hydraulics import read_hydraulics
+from psdyn_ros.kernels.hydraulics.equations import entry as coupled_entry
+from psdyn_ros.kernels.hydraulics.equations import mechanism
+from psdyn_ros.kernels.rigid_body.energy import mass_matrix
+from psdyn_ros.kernels.rigid_body.entry import forward_checked
+from psdyn_ros.kernels.runtime.compiler import kernel
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 PERIOD = 1e-3
 STEPS = 200         # of a timed run, after which it starts again

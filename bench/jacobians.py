@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pinocchio as pin
+from psdyn_ros.kernels.derivatives.recursion.body import BODY
 
 import psdyn_ros
 from bench import machines, ours, pinocchio_peer
@@ -17,8 +18,7 @@ from bench.comparison import OURS, Row, native, python, same
 from bench.derivatives import forward_derivatives_loop
 from bench.native import Unavailable
 from bench.timing import Case, interleave
-from psdyn_ros.api.derivatives import forward_dynamics_derivatives
-from psdyn_ros.kernels.derivatives_body import BODY
+from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives
 
 STATES = 64
 # fourth-order central differences: steps in x [m, rad], xd [m/s, rad/s] and f [N, N m]

@@ -3,10 +3,10 @@
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.kernels.compiler import kernel
-from psdyn_ros.kernels.forward import forward
-from psdyn_ros.kernels.general import general_forward, general_inverse
-from psdyn_ros.kernels.inverse import inverse
+from psdyn_ros.kernels.rigid_body.forward import forward
+from psdyn_ros.kernels.rigid_body.general import general_forward, general_inverse
+from psdyn_ros.kernels.rigid_body.inverse import inverse
+from psdyn_ros.kernels.runtime.compiler import kernel
 
 
 @kernel

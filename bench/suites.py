@@ -133,7 +133,7 @@ import sys, time
 start = time.perf_counter()
 import numpy as np
 import psdyn_ros
-from psdyn_ros.api.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 imported = time.perf_counter()
 m = psdyn_ros.load(sys.argv[1])
 loaded = time.perf_counter()

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from psdyn_ros.api.load import load
-from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.validation.bags import SECOND
 from psdyn_ros.validation.mcap_chunks import ATTACHMENT, RECORD
 from psdyn_ros.validation.message_layouts import type_store

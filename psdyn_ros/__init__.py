@@ -8,25 +8,25 @@ from .api.environment import BaseMotion
 from .api.general import BaseDrive, GeneralManipulator
 from .api.load import load
 from .api.manipulator import Limits, Manipulator
-from .kernels.compiler import compiled
+from .kernels.runtime.compiler import compiled
 from .model.errors import (
-                           ActuationError,
-                           AssemblyModeError,
-                           DuplicateNameError,
-                           InertiaError,
-                           LoopClosureError,
-                           LoopError,
-                           MeasurementError,
-                           ModelError,
-                           NonFiniteError,
-                           PsdynError,
-                           ShapeError,
-                           StateError,
-                           TogglePointError,
-                           TreeError,
-                           UnknownNameError,
-                           UnreachableStrokeError,
-                           XmlError,
+    ActuationError,
+    AssemblyModeError,
+    DuplicateNameError,
+    InertiaError,
+    LoopClosureError,
+    LoopError,
+    MeasurementError,
+    ModelError,
+    NonFiniteError,
+    PsdynError,
+    ShapeError,
+    StateError,
+    TogglePointError,
+    TreeError,
+    UnknownNameError,
+    UnreachableStrokeError,
+    XmlError,
 )
 
 __all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'DuplicateNameError',

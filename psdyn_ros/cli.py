@@ -6,15 +6,15 @@ import sys
 import traceback
 from importlib.metadata import PackageNotFoundError, version
 
-from .api.check import check_report
-from .api.hydraulic_report import hydraulic_report
+from .api.analysis.report import check_report
+from .api.hydraulics.report import hydraulic_report
 from .api.load import load
 from .formulations.adapters import Mechanism, call_witnesses
 from .model.errors import ModelError, PsdynError
-from .model.hydraulics import read_hydraulics
 from .model.locate import find_config, find_machine, machine_names
+from .model.parameters.hydraulics import read_hydraulics
 from .nodes import record_cases
-from .papers import SECTIONS
+from .tools.papers import SECTIONS
 from .validation import compare_bags, identification
 from .validation import validate as validation
 from .validation.witness import compare, witness_report
@@ -218,7 +218,7 @@ def _witness(manipulator, states, seed):
 
 def _run_papers(options):
     # here, since the other commands do without scipy and matplotlib
-    from .papers.runner import run
+    from .tools.papers.runner import run
     try:
         return run(options.output, options.only)
     except OSError as error:

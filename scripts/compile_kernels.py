@@ -13,11 +13,11 @@ from psdyn_ros import load
 from psdyn_ros.campaign.bench import LEVELS, Bench, make_machine
 from psdyn_ros.campaign.trials import prepare
 from psdyn_ros.control.fault_table import State
-from psdyn_ros.kernels.compiler import cache_is_warm, compiled
+from psdyn_ros.kernels.runtime.compiler import cache_is_warm, compiled
 from psdyn_ros.model.locate import find_machine
 
 CRANE, GENERAL = 'hiab_xs031', 'excavator'
-GROUPS = 'closed_form', 'hydraulic', 'general', 'hydraulic_general'      # of `api.warm_up`
+GROUPS = 'closed_form', 'hydraulic', 'general', 'hydraulic_general'      # of `api.compilation`
 
 
 def derive(name):

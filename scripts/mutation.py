@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = 'psdyn_ros'
 STATES, GATE, RAMP = 'control.safety_states', 'control.output_gate', 'control.output_ramp'
 TESTS = {STATES: ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
-         **dict.fromkeys((GATE, RAMP, 'kernels.output_gate'), ('test_output_gate.py',))}
+         **dict.fromkeys((GATE, RAMP, 'kernels.control.output_gate'), ('test_output_gate.py',))}
 LONGEST = 60        # s that the tests of a mutant may take
 KILLED, SURVIVED = 'killed', 'survived'
 
@@ -257,7 +257,7 @@ def warm_up():
     sys.path[:0] = [str(ROOT), str(ROOT / 'test')]
     os.environ['NUMBA_DISABLE_JIT'] = '1'       # kernels as they are written
     for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy', f'{PACKAGE}.control.fault_table',
-                 f'{PACKAGE}.model.safety'):
+                 f'{PACKAGE}.model.parameters.safety'):
         importlib.import_module(name)
 
 

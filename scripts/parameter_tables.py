@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-from psdyn_ros.model import external_forces, faults, hydraulics, safety, sensors
+from psdyn_ros.model.parameters import external_forces, faults, hydraulics, safety, sensors
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
 PAGE = DOCS / 'parameters.md'
@@ -39,7 +39,7 @@ def page():
         with contextlib.redirect_stdout(said):
             module.main()
         lines += [f'## {title}', '',
-                  f'{what[0].upper()}{what[1:]}; printed by `python3 -m psdyn_ros.model.{name}`.', '',
+                  f'{what[0].upper()}{what[1:]}; printed by `python3 -m psdyn_ros.model.parameters.{name}`.', '',
                   said.getvalue().strip(), '']
     return '\n'.join(lines)
 

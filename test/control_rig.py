@@ -11,9 +11,9 @@ from psdyn_ros.control.core import ControlCore
 from psdyn_ros.control.fault_table import State
 from psdyn_ros.control.laws import make_law
 from psdyn_ros.control.trajectory import Waypoints
-from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.model.safety import read_safety
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
 

@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-from psdyn_ros.kernels import inverse
-from psdyn_ros.kernels.records import MODULE, WORK
+from psdyn_ros.kernels.rigid_body import inverse
+from psdyn_ros.kernels.rigid_body.records import MODULE, WORK
 
 
 class _Functions:

@@ -4,12 +4,12 @@ from math import pi, sqrt
 
 import numpy as np
 from machines import URDF
+from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics.statics import hydraulic_records
+from psdyn_ros.kernels.hydraulics.equations.records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
 
 import psdyn_ros
-from psdyn_ros.api.hydraulic_integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics import hydraulic_records
-from psdyn_ros.kernels.hydraulic_records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
-from psdyn_ros.model.hydraulics import read_hydraulics
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 BAR = 1e5
 # joint: bore, rod, stroke [m], dead volume [m^3], flow at 70 bar [l/min], mechanical stops [m]

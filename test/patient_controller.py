@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 
-from psdyn_ros.model.safety import Timeouts
+from psdyn_ros.model.parameters.safety import Timeouts
 from psdyn_ros.nodes import controller, controller_setup
 
 TIMEOUTS = Timeouts(degraded_misses=500, stopping=1.5, safe=2.0, stream=1.5, emergency_stop=2.0)

@@ -4,7 +4,7 @@ import numpy as np
 import yaml
 
 from psdyn_ros import Limits
-from psdyn_ros.model.safety import read_safety
+from psdyn_ros.model.parameters.safety import read_safety
 
 PERIOD = 0.002
 T = 2_000_000           # ns, the same

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from psdyn_ros.model.sensors import Sensor, SensorSettings
+from psdyn_ros.model.parameters.sensors import Sensor, SensorSettings
 from psdyn_ros.simulation.sensors import SensorBank
 
 PERIOD = 1e-3

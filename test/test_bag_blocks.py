@@ -6,8 +6,8 @@ import pytest
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.errors import ShapeError
-from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.validation.bag_mutations import BEGIN, STATES, TELEMETRY, write_mcap
 from psdyn_ros.validation.bag_source import open_bag
 from psdyn_ros.validation.bags import SECOND, BagError

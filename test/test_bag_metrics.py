@@ -10,13 +10,7 @@ from recorded_motion import PERIOD, block_of, crane, demonstration, exact_block,
 import psdyn_ros
 from psdyn_ros.validation import metrics as metrics_module
 from psdyn_ros.validation.energy import EnergyBalance
-from psdyn_ros.validation.metrics import (
-    ACCELERATION,
-    EFFORT,
-    FRICTIONLESS,
-    MetricsAccumulator,
-    capacities,
-)
+from psdyn_ros.validation.metrics import ACCELERATION, EFFORT, FRICTIONLESS, MetricsAccumulator, capacities
 from psdyn_ros.validation.multistep import SimulationError
 from psdyn_ros.validation.prediction import REGIME_NAMES, Prediction, Predictor
 from psdyn_ros.validation.spectrum import ResidualSpectrum

@@ -11,19 +11,18 @@ import pytest
 from machines import hiab
 
 import psdyn_ros
-from psdyn_ros.kernels import compiler
+from psdyn_ros.kernels.runtime import compiler
 
 pytestmark = [pytest.mark.jit, pytest.mark.skipif(not psdyn_ros.compiled, reason='needs compiled kernels')]
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANE = hiab().xml
 
-# `wrench_at_parent` of motion.py calls `add` of spatial.py, and is cheap to compile
+# `wrench_at_parent` of joints.py calls `add` of spatial.py, and is cheap to compile
 SMALL = '''
 import numpy as np
-from psdyn_ros.kernels import compiler
-from psdyn_ros.kernels.motion import wrench_at_parent
-from psdyn_ros.kernels.records import MODULE
+from psdyn_ros.kernels.rigid_body.joints import wrench_at_parent
+from psdyn_ros.kernels.rigid_body.records import MODULE
 module = np.zeros(1, MODULE)
 module["twist"], module["azimuth"], module["placement"] = (1, 0), (1, 0), (0.5, 0, 0)
 print(wrench_at_parent(module[0], 0.25, (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)))
@@ -59,7 +58,7 @@ def copy(tmp_path):
 
 
 def edit_spatial(folder, old, new):
-    source = folder / 'psdyn_ros' / 'kernels' / 'spatial.py'
+    source = folder / 'psdyn_ros' / 'kernels' / 'algebra' / 'spatial.py'
     text = source.read_text()
     assert text.count(old) == 1
     stamp = source.stat()
@@ -121,7 +120,7 @@ def test_the_key_depends_on_every_kernel_file(copy):
     folder, cache = copy
     script = '''
 from pathlib import Path
-from psdyn_ros.kernels import compiler
+from psdyn_ros.kernels.runtime import compiler
 print(compiler.sources_key())
 for source in sorted(Path("psdyn_ros/kernels").rglob("*.py")):
     with open(source, "a") as file:

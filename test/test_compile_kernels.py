@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import psdyn_ros
-from psdyn_ros.kernels import compiler
+from psdyn_ros.kernels.runtime import compiler
 
 SCRIPT = Path(__file__).resolve().parent.parent / 'scripts' / 'compile_kernels.py'
 

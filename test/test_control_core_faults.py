@@ -13,7 +13,7 @@ from psdyn_ros.control.laws import make_law
 from psdyn_ros.control.safety_states import SafetyError
 from psdyn_ros.control.singularity import toggle_measure
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.model.safety import read_safety
+from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.plant import Plant
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State

@@ -26,8 +26,8 @@ from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.control.fault_table import State  # noqa: E402
-from psdyn_ros.model.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.nodes import executor  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'

@@ -7,10 +7,10 @@ import pytest
 from machines import URDF
 
 import psdyn_ros
-from psdyn_ros.model.description import Inertial
 from psdyn_ros.model.errors import ModelError
-from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.mechanism.description import Inertial
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.validation.corrected_model import corrected_hydraulics, corrected_urdf, write_corrected
 from psdyn_ros.validation.identified import BodyEstimate, FrictionEstimate, HeldOut, Identification, SpeedForce
 

@@ -6,6 +6,8 @@ import pytest
 from general_machines import KINDS, general_machine
 from machines import chain, hiab, loop_chain, random_state, tree
 from one_loop import one_loop
+from psdyn_ros.kernels.derivatives.recursion.body import BODY
+from psdyn_ros.kernels.derivatives.recursion.recursion import derive_inverse, forward_derivatives, inverse_derivatives
 from variations import (
     complex_step,
     complex_step_of_base,
@@ -16,16 +18,14 @@ from variations import (
 )
 
 import psdyn_ros
-from psdyn_ros.api.derivatives import (
+from psdyn_ros.api.analysis.derivatives import (
     effort_derivatives,
     forward_dynamics_derivatives,
     generalized_forces_derivatives,
     inverse_dynamics_derivatives,
 )
 from psdyn_ros.api.general import BaseDrive
-from psdyn_ros.kernels.derivatives import derive_inverse, forward_derivatives, inverse_derivatives
-from psdyn_ros.kernels.derivatives_body import BODY
-from psdyn_ros.kernels.records import MODULE
+from psdyn_ros.kernels.rigid_body.records import MODULE
 from psdyn_ros.model.errors import (
     ActuationError,
     NonFiniteError,

@@ -10,8 +10,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import psdyn_ros
-from psdyn_ros.model import external_forces as model
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, UnknownNameError
+from psdyn_ros.model.parameters import external_forces as model
 from psdyn_ros.simulation.external_forces import ExternalForces
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -321,8 +321,8 @@ def test_no_forces_do_nothing():
 
 
 def test_every_type_and_parameter_is_described():
-    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.external_forces'], cwd=ROOT, capture_output=True,
-                         text=True, timeout=240)
+    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.parameters.external_forces'], cwd=ROOT,
+                         capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
     for name, kind in model.TYPES.items():
         table = re.search(rf'### {name}\n(.*?)(?=###|\Z)', run.stdout, re.DOTALL).group(1)

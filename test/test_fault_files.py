@@ -11,9 +11,19 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psdyn_ros.model import faults as model
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, PsdynError, UnknownNameError
-from psdyn_ros.model.faults import KINDS, MESSAGE, NAMES, PAYLOAD, SENSOR, Fault, placed, read_fault, read_faults
+from psdyn_ros.model.parameters import faults as model
+from psdyn_ros.model.parameters.faults import (
+    KINDS,
+    MESSAGE,
+    NAMES,
+    PAYLOAD,
+    SENSOR,
+    Fault,
+    placed,
+    read_fault,
+    read_faults,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = {SENSOR: ('lift.position',), MESSAGE: ('joint_states',), PAYLOAD: ('hook',)}
@@ -176,8 +186,8 @@ def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
 
 
 def test_the_table_of_kinds_can_be_printed():
-    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.faults'], cwd=ROOT, capture_output=True, text=True,
-                         timeout=240)
+    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.parameters.faults'], cwd=ROOT,
+                         capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
     for kind in KINDS:
         assert f'| `{kind.name}` | {model.WHAT[kind.domain]} | {kind.description} |' in run.stdout

@@ -6,7 +6,7 @@ import pytest
 from safety_declarations import contents, declaration
 
 from psdyn_ros.control.fault_table import CONDITIONS, ROWS, Demand, State
-from psdyn_ros.model import safety as model
+from psdyn_ros.model.parameters import safety as model
 
 
 def test_the_table_has_every_fault_and_each_condition_once():

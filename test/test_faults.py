@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from psdyn_ros.model.errors import ModelError, StateError, UnknownNameError
-from psdyn_ros.model.faults import CYLINDER, KINDS, MODEL, OIL, PAYLOAD, SENSOR, SUPPLY
+from psdyn_ros.model.parameters.faults import CYLINDER, KINDS, MODEL, OIL, PAYLOAD, SENSOR, SUPPLY
 from psdyn_ros.simulation import disturbances
 from psdyn_ros.simulation.faults import MISMATCH, Event, Fault, FaultInjector, mismatches, read_faults
 from psdyn_ros.simulation.sensors import SensorBank

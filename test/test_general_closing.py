@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 import psdyn_ros
 from psdyn_ros import ActuationError, LoopClosureError, LoopError, TogglePointError, UnreachableStrokeError
-from psdyn_ros.api.check import check_report
+from psdyn_ros.api.analysis.report import check_report
 from psdyn_ros.model.locate import find_machine
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ from psdyn_ros.control.reference import ReferenceMotion
 from psdyn_ros.control.reference_limits import ReferenceLimits
 from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.model.safety import read_safety
+from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.forced import ForcedIntegrator
 from psdyn_ros.simulation.offline import simulate

@@ -5,11 +5,12 @@ import pytest
 from hydraulic_cases import BAR, crane, plain_axes, plain_cylinder, plain_supply
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from psdyn_ros.kernels.hydraulics.equations.elimination import SLOPES
+from psdyn_ros.kernels.hydraulics.equations.records import MEASURED_FORCE, MEASURED_PRESSURE
+from psdyn_ros.kernels.hydraulics.equations.rosenbrock import GAMMA
 
-from psdyn_ros.kernels import elimination, friction, hydraulics
-from psdyn_ros.kernels.coupled import GAMMA
-from psdyn_ros.kernels.elimination import SLOPES
-from psdyn_ros.kernels.hydraulic_records import MEASURED_FORCE, MEASURED_PRESSURE
+from psdyn_ros.kernels.hydraulics.equations import elimination, friction
+from psdyn_ros.kernels.hydraulics.equations import equations as hydraulics
 
 STATES = 60         # drawn states of a property
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from test_model_fuzz import harmed_text
 
 from psdyn_ros import PsdynError
-from psdyn_ros.model import hydraulics as model
 from psdyn_ros.model.errors import ActuationError, DuplicateNameError, ModelError, UnknownNameError
-from psdyn_ros.model.hydraulics import read_hydraulics
-from psdyn_ros.model.parameter_blocks import BLOCK, FLAG, INTEGER, NUMBER, NUMBERS, declared
+from psdyn_ros.model.parameters import hydraulics as model
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.parameters.parameter_blocks import BLOCK, FLAG, INTEGER, NUMBER, NUMBERS, declared
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANE = ROOT / 'config' / 'hiab_xs031_hydraulics.yaml'
@@ -380,8 +380,8 @@ def test_any_yaml(contents):
 
 
 def test_every_parameter_is_described():
-    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.hydraulics'], cwd=ROOT, capture_output=True, text=True,
-                         timeout=240)
+    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.parameters.hydraulics'], cwd=ROOT,
+                         capture_output=True, text=True, timeout=240)
     assert run.returncode == 0, run.stderr
     for title, cls in (('supply', model.Supply), ('oil', model.Oil), ('cylinders: JOINT', model.Cylinder),
                        ('cylinders: JOINT: valve', model.Valve), ('cylinders: JOINT: load_holding', model.LoadHolding),

@@ -271,7 +271,7 @@ def test_silence_limits_and_toggle_points_are_told(bench, crane):
 
 
 def test_efforts_from_pressures_are_those_of_the_areas(bench, crane):
-    from psdyn_ros.model.hydraulics import read_hydraulics
+    from psdyn_ros.model.parameters.hydraulics import read_hydraulics
     path = URDF.parent / 'config' / 'hiab_xs031_hydraulics.yaml'
     b = bench(effort_source='pressures', hydraulics=str(path))
     q = crane.joint_state(crane.initial_position)[1]

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.load import load
-from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.validation import mutated_bags, mutation_verdict
 from psdyn_ros.validation.bag_mutations import (
     STATES,

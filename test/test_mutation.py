@@ -35,9 +35,9 @@ def test_a_sample_of_changes_is_noticed(request):
 
 @pytest.mark.parametrize('module, change', [
     # bound, comparison, arithmetic
-    ('kernels.output_gate', '-limit[i] <= command[i] <= limit[i] -> -limit[i] < command[i] <= limit[i]'),
-    ('kernels.output_gate', 'command[i] > last[i] + step -> command[i] <= last[i] + step'),
-    ('kernels.output_gate', 'last[i] + step -> last[i] - step'),
+    ('kernels.control.output_gate', '-limit[i] <= command[i] <= limit[i] -> -limit[i] < command[i] <= limit[i]'),
+    ('kernels.control.output_gate', 'command[i] > last[i] + step -> command[i] <= last[i] + step'),
+    ('kernels.control.output_gate', 'last[i] + step -> last[i] - step'),
     ('control.output_gate', 'tier in most -> tier not in most'),
     ('control.output_gate', 'stamp != now -> stamp == now'),
     ('control.output_gate', 'max -> min'),

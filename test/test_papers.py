@@ -9,8 +9,8 @@ import pytest
 from machines import DATA, paz_machine
 
 from psdyn_ros import cli
-from psdyn_ros.papers import SECTIONS, findings, page, runner, wang
-from psdyn_ros.papers.findings import EXPLAINED, FAIL, PASS, Findings
+from psdyn_ros.tools.papers import SECTIONS, findings, page, runner, wang
+from psdyn_ros.tools.papers.findings import EXPLAINED, FAIL, PASS, Findings
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
 COPIES = Path(findings.DATA)

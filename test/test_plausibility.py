@@ -8,7 +8,7 @@ from psdyn_ros.control.clock_watch import ClockWatch
 from psdyn_ros.control.cycle_watch import CycleWatch
 from psdyn_ros.control.fault_table import State
 from psdyn_ros.control.measured_input import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
-from psdyn_ros.model.safety import Timeouts
+from psdyn_ros.model.parameters.safety import Timeouts
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 LEVELS = ('effort', 'valve')

@@ -12,7 +12,7 @@ from psdyn_ros.control.reference_limits import ReferenceLimits
 from psdyn_ros.control.singularity import toggle_measure
 from psdyn_ros.control.trajectory import TrajectoryError, TrajectoryOverError, Waypoints
 from psdyn_ros.model.errors import ShapeError
-from psdyn_ros.model.safety import read_safety
+from psdyn_ros.model.parameters.safety import read_safety
 
 STILL = [np.zeros(4)]
 

@@ -8,9 +8,9 @@ from machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.general_rows import actuator_states
-from psdyn_ros.model.description import IDENTITY, Inertial
 from psdyn_ros.model.errors import ActuationError, StateError, UnknownNameError
-from psdyn_ros.model.tree import rigid_parameters
+from psdyn_ros.model.mechanism.description import IDENTITY, Inertial
+from psdyn_ros.model.mechanism.tree import rigid_parameters
 from psdyn_ros.validation.base_parameters import base_structure
 from psdyn_ros.validation.physical_inertia import declared_body, is_physical, unknown_body
 from psdyn_ros.validation.regressor import Regressor, parameters_of

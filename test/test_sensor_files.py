@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import psdyn_ros
-from psdyn_ros.model import sensors as model
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, PsdynError, UnknownNameError
-from psdyn_ros.model.sensors import Sensor, read_sensors
+from psdyn_ros.model.parameters import sensors as model
+from psdyn_ros.model.parameters.sensors import Sensor, read_sensors
 from psdyn_ros.simulation.sensors import SensorBank
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -145,8 +145,8 @@ def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
 
 
 def test_the_table_of_parameters_can_be_printed():
-    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.sensors'], cwd=ROOT, capture_output=True, text=True,
-                         timeout=60)
+    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.parameters.sensors'], cwd=ROOT,
+                         capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
     for name in Sensor.__dataclass_fields__:
         assert f'| `{name}` |' in run.stdout

@@ -16,7 +16,7 @@ from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
-from psdyn_ros.model.hydraulics import read_hydraulics  # noqa: E402
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.nodes import parameters, plant_messages  # noqa: E402
 from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
 from psdyn_ros.nodes.conversions import MessageError  # noqa: E402

@@ -8,7 +8,7 @@ from machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.environment import BaseMotion
-from psdyn_ros.model.hydraulics import read_hydraulics
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation import snapshot
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import FAULT, Plant

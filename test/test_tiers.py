@@ -10,8 +10,8 @@ import psdyn_ros
 from psdyn_ros.campaign.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil, tracked
 from psdyn_ros.control.law import checked_tiers
 from psdyn_ros.control.laws import LAWS, make_law
-from psdyn_ros.model.hydraulics import read_hydraulics
 from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 'effort', 'pressure', 'valve', 'velocity'

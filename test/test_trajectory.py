@@ -8,13 +8,7 @@ from scipy.interpolate import CubicSpline
 import psdyn_ros
 from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.control.reference import ReferenceMotion
-from psdyn_ros.control.trajectory import (
-    TrajectoryError,
-    Waypoints,
-    cubic_curve,
-    quintic_curve,
-    smooth_accelerations,
-)
+from psdyn_ros.control.trajectory import TrajectoryError, Waypoints, cubic_curve, quintic_curve, smooth_accelerations
 
 TINY = 1e-9         # s; on either side of a knot
 

@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import URDF
-
-import psdyn_ros
-from psdyn_ros.api.hydraulic_integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics import frictionless, hydraulic_records
-from psdyn_ros.kernels.entry import NON_FINITE
-from psdyn_ros.kernels.hydraulic_records import (
+from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics.statics import frictionless, hydraulic_records
+from psdyn_ros.kernels.control.computed_torque.valve_inversion import (
+    LEAST_DROP,
+    invert_valve,
+    pressure_command,
+    velocity_command,
+)
+from psdyn_ros.kernels.hydraulics.equations.records import (
     AT,
     BT,
     FLUID,
@@ -24,9 +27,11 @@ from psdyn_ros.kernels.hydraulic_records import (
     PRESSURE_B,
     SPOOL,
 )
-from psdyn_ros.kernels.valve_inversion import LEAST_DROP, invert_valve, pressure_command, velocity_command
-from psdyn_ros.model.hydraulics import read_hydraulics
+
+import psdyn_ros
+from psdyn_ros.kernels.rigid_body.entry import NON_FINITE
 from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 LIFT = 0                    # row of the cylinder that is looked at
 SUPPLY, TANK = 190e5, 10e5  # of the crane

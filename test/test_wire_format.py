@@ -14,7 +14,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.nodes import controller_outputs, wire_format  # noqa: E402
-from psdyn_ros.nodes.conversions import (  # noqa: E402
+from psdyn_ros.nodes.conversions import (
     SECOND,
     JointStateWriter,
     LabelledArrayWriter,
@@ -22,14 +22,7 @@ from psdyn_ros.nodes.conversions import (  # noqa: E402
     ReferenceWriter,
     stamp_to_ns,
 )
-from psdyn_ros.nodes.wire_format import (  # noqa: E402
-    LARGEST,
-    ArrayBytes,
-    BytesWriter,
-    JointStateBytes,
-    PointBytes,
-    exact_bytes,
-)
+from psdyn_ros.nodes.wire_format import LARGEST, ArrayBytes, BytesWriter, JointStateBytes, PointBytes, exact_bytes
 
 NAMES = ['slew', 'lift_cylinder', 'x', 'Größe', '']
 STAMP = 1_700_000_000 * SECOND + 987_654_321

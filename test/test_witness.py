@@ -11,8 +11,8 @@ from witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, general, load,
 
 from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses
-from psdyn_ros.model.description import Pose
 from psdyn_ros.model.errors import LoopClosureError, StateError
+from psdyn_ros.model.mechanism.description import Pose
 from psdyn_ros.validation.witness import BOUND, QUANTITIES, compare, witness_report
 
 # --- wrong models

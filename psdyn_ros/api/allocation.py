@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import allocation as kernels
+from ..kernels.control import allocation as kernels
 from ..model.errors import (
     ActuationError,
     DuplicateNameError,

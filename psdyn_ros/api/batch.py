@@ -5,8 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from ..kernels.compiler import compiled
-from ..kernels.records import WORK
+from ..kernels.rigid_body.records import WORK
+from ..kernels.runtime.compiler import compiled
 
 SMALLEST_CHUNK = 256        # below this a thread costs more than it saves
 

@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 
-from ..kernels.closure import OPEN, close_all
-from ..kernels.entry import NON_FINITE, SHAPE
-from ..kernels.quantities import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
+from ..assembly.clusters import smallest_singular_values
+from ..kernels.loops.closure import OPEN, close_all
+from ..kernels.rigid_body.energy import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
+from ..kernels.rigid_body.entry import NON_FINITE, SHAPE
 from ..model.errors import (
     MeasurementError,
     NonFiniteError,
@@ -14,7 +15,6 @@ from ..model.errors import (
     TogglePointError,
     UnreachableStrokeError,
 )
-from .closing import smallest_singular_values
 
 
 def state_error(machine, status, x, arrays, row=None):

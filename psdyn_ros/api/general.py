@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import general_entry as kernels
-from ..kernels.compiler import compiled
-from ..kernels.entry import NON_FINITE, SHAPE
-from ..kernels.inverse import base_reaction
-from ..kernels.records import WORK
+from ..assembly.clusters import actuator_map, fresh, tie
+from ..kernels.rigid_body import general_entry as kernels
+from ..kernels.rigid_body.entry import NON_FINITE, SHAPE
+from ..kernels.rigid_body.inverse import base_reaction
+from ..kernels.rigid_body.records import WORK
+from ..kernels.runtime.compiler import compiled
 from ..model.errors import ActuationError, ShapeError
 from .allocation import Allocation
 from .arguments import vector
-from .closing import actuator_map, fresh, tie
 from .environment import BaseMotion, base_rows, find_link, wrench_rows
 from .failures import general_error
 from .general_map import GeneralJointMap

@@ -1,13 +1,13 @@
 """From any sufficient set of measured or commanded joints to the coordinates of a machine with general loops."""
 import numpy as np
 
-from ..kernels.closure import OPEN, close_all
-from ..kernels.quantities import coordinates
+from ..assembly.clusters import Tangle, fresh
+from ..assembly.pose_table import pose_table
+from ..kernels.loops.closure import OPEN, close_all
+from ..kernels.rigid_body.energy import coordinates
 from ..model.errors import LoopError, MeasurementError, TogglePointError
-from .closing import Tangle, fresh
 from .failures import measurement_error
 from .joint_map import checked_batch, checked_rows, measured_rows
-from .pose_table import pose_table
 
 
 class GeneralJointMap:

@@ -1,8 +1,8 @@
 """Rows of states of machines with general loops: where their actuators are, and efforts shared among these."""
 import numpy as np
 
-from ..kernels.closure import close_all
-from .closing import fresh
+from ..assembly.clusters import fresh
+from ..kernels.loops.closure import close_all
 
 
 def actuator_states(manipulator, x, xd):

@@ -1,11 +1,11 @@
 """The mechanism in time, at constant effort between two calls."""
 import numpy as np
 
-from ..kernels.entry import NON_FINITE
-from ..kernels.general_entry import runge_kutta_general
-from ..kernels.loops import SCRATCH
-from ..kernels.records import WORK
-from ..kernels.simulate import runge_kutta
+from ..kernels.loops.records import SCRATCH
+from ..kernels.rigid_body.entry import NON_FINITE
+from ..kernels.rigid_body.general_entry import runge_kutta_general
+from ..kernels.rigid_body.records import WORK
+from ..kernels.rigid_body.time_step import runge_kutta
 from ..model.errors import NonFiniteError, ShapeError, StateError
 from .arguments import vector
 from .failures import general_error, state_error

@@ -1,8 +1,8 @@
 """From any sufficient set of measured or commanded joints to the coordinates of the machine."""
 import numpy as np
 
-from ..kernels.quantities import coordinates
-from ..kernels.records import LOOP
+from ..kernels.rigid_body.energy import coordinates
+from ..kernels.rigid_body.records import LOOP
 from ..model.errors import MeasurementError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
 from .arguments import numbers
 from .failures import measurement_error

@@ -1,7 +1,7 @@
 """Where links are and how fast they move, from the scratch that a velocity sweep leaves behind."""
 import numpy as np
 
-from ..kernels.records import BARREL, LINK, PRISMATIC, ROD
+from ..kernels.rigid_body.records import BARREL, LINK, PRISMATIC, ROD
 
 
 def displacement(mods, place, z):

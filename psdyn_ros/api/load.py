@@ -1,15 +1,15 @@
 """`load`: a URDF in, a `Manipulator` out."""
 import numpy as np
 
-from ..kernels import entry
+from ..assembly.clusters import tie
+from ..kernels.rigid_body import entry
 from ..model.errors import ActuationError, InertiaError, ModelError
-from ..model.machine import build_machine
-from ..model.urdf import read
+from ..model.mechanism.machine import build_machine
+from ..model.mechanism.urdf import read
 from .arguments import names, vector
-from .closing import tie
+from .compilation import CLOSED_FORM, GENERAL, Compilation
 from .general import GeneralManipulator
 from .manipulator import Manipulator
-from .warm_up import CLOSED_FORM, GENERAL, Compilation
 
 
 def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None, coordinates=None, loops_file=None,

@@ -4,25 +4,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels import entry, quantities
-from ..kernels.compiler import compiled
-from ..kernels.inverse import base_reaction
-from ..kernels.motion import outward_velocities
-from ..kernels.records import LOOP, WORK
-from ..model.description import IDENTITY, Inertial
+from ..kernels.rigid_body import energy as quantities
+from ..kernels.rigid_body import entry
+from ..kernels.rigid_body.inverse import base_reaction
+from ..kernels.rigid_body.joints import outward_velocities
+from ..kernels.rigid_body.records import LOOP, WORK
+from ..kernels.runtime.compiler import compiled
 from ..model.errors import InertiaError, MeasurementError, ShapeError, UnknownNameError, did_you_mean
-from ..model.tree import inertia_problem, rigid_parameters
+from ..model.mechanism.description import IDENTITY, Inertial
+from ..model.mechanism.tree import inertia_problem, rigid_parameters
+from .analysis.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from .analysis.equilibrium import equilibrium
+from .analysis.linearization import linearize
 from .arguments import names as checked_names
 from .arguments import numbers, vector
 from .batch import run_batch
-from .derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from .environment import base_rows, find_link, wrench_rows
-from .equilibrium import equilibrium
 from .failures import non_finite, state_error
 from .integrator import Integrator
 from .joint_map import JointMap
 from .kinematics import pose_in_base, twist_of_link
-from .linearization import linearize
 
 MOST_MAPS = 100         # kept; a sender that shuffles its names must not fill the memory
 

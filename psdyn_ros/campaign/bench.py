@@ -10,9 +10,9 @@ from ..api.load import load
 from ..control.core import ControlCore
 from ..control.laws import make_law
 from ..control.trajectory import Waypoints
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
-from ..model.safety import read_safety
+from ..model.parameters.hydraulics import read_hydraulics
+from ..model.parameters.safety import read_safety
 from ..simulation.hydraulic_plant import HydraulicPlant
 from ..simulation.plant import Plant
 from .judge import Cycle, Judge

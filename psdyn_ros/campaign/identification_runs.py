@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..control.laws import make_law
-from ..kernels.hydraulic_records import PRESSURE_A, PRESSURE_B
+from ..kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from ..simulation.hydraulic_plant import HydraulicPlant
 from ..validation.blocks import Block
 from ..validation.evidence import friction_block

@@ -18,7 +18,7 @@ import yaml
 from tqdm import tqdm
 
 from ..api.load import load
-from ..model.hydraulics import read_hydraulics
+from ..model.parameters.hydraulics import read_hydraulics
 from ..validation.bags import BagError
 from ..validation.identification import identify, identify_bag
 from ..validation.identified import SPEEDS

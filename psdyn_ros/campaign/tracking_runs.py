@@ -11,9 +11,9 @@ import numpy as np
 from ..api.load import load
 from ..control.laws import make_law
 from ..control.trajectory import Waypoints
-from ..kernels.hydraulic_records import PRESSURE_A, PRESSURE_B
-from ..model.hydraulics import read_hydraulics
+from ..kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from ..model.locate import find_config, find_machine
+from ..model.parameters.hydraulics import read_hydraulics
 from ..simulation.hydraulic_plant import HydraulicPlant
 
 CRANE = 'hiab_xs031'

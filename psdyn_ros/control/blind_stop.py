@@ -6,7 +6,7 @@ the model expects of the reference while it is slowed down from where it was, an
 
 import numpy as np
 
-from ..model.safety import EFFORT, PRESSURE
+from ..model.parameters.safety import EFFORT, PRESSURE
 from .output_ramp import OutputRamp
 
 

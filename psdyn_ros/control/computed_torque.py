@@ -20,7 +20,7 @@ Friction follows the rate of the reference: that of a late and noisy measurement
 import numpy as np
 
 from ..api.allocation import Allocation
-from ..kernels import control
+from ..kernels.control import computed_torque as control
 from ..model.errors import ModelError, NonFiniteError
 from .law import EFFORT, PRESSURE, ControlLaw, check_actuation
 

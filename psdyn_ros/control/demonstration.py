@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..model.errors import PsdynError, UnknownNameError, did_you_mean
-from ..model.hydraulics import EFFORT
+from ..model.parameters.hydraulics import EFFORT
 from .reference import ReferenceMotion
 from .reference_limits import ReferenceLimits
 from .trajectory import TrajectoryError, Waypoints

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from ..model.safety import GRAVITY
+from ..model.parameters.safety import GRAVITY
 from .blind_stop import BlindStop
 from .motion_watch import MotionWatch
 from .output_gate import OutputGate

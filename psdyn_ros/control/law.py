@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..api.hydraulics import hydraulic_records
-from ..kernels.hydraulic_records import AXIS
+from ..api.hydraulics.statics import hydraulic_records
+from ..kernels.hydraulics.records import AXIS
 from ..model.errors import ActuationError, ModelError, UnknownNameError, did_you_mean
-from ..model.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
-from ..model.hydraulics import MODES as TIERS
+from ..model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
+from ..model.parameters.hydraulics import MODES as TIERS
 from .load_model import LoadModel
 from .reference import ReferenceMotion
 

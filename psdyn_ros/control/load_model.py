@@ -6,9 +6,9 @@ Friction of the actuators is not in it: laws compensate it from the velocity of 
 import numpy as np
 
 from ..api.environment import BaseMotion, base_rows
-from ..api.hydraulics import frictionless, holding_efforts
+from ..api.hydraulics.statics import frictionless, holding_efforts
 from ..api.manipulator import checked_payload
-from ..model.tree import rigid_parameters
+from ..model.mechanism.tree import rigid_parameters
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
 BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base is believed to change

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..kernels import state_checks as kernels
+from ..kernels.control import plausibility as kernels
 from .fault_table import Result
 from .singularity import toggle_gauge
 

@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 
-from ..kernels.control import path_samples
+from ..kernels.control.computed_torque import path_samples
 from .trajectory import Curve
 
 # coefficients of a quintic over a unit of time from position, velocity, acceleration at both of its ends

@@ -3,9 +3,9 @@ import math
 
 import numpy as np
 
-from ..kernels import output_gate as kernels
+from ..kernels.control import output_gate as kernels
 from ..model.errors import PsdynError, shorten
-from ..model.safety import EFFORT, GRAVITY, VELOCITY
+from ..model.parameters.safety import EFFORT, GRAVITY, VELOCITY
 
 LEFT_OUT = math.nan
 DOUBLE = np.dtype(np.float64)

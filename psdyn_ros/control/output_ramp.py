@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from ..model.safety import SECOND
+from ..model.parameters.safety import SECOND
 
 
 class OutputRamp:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..kernels import state_checks as kernels
+from ..kernels.control import plausibility as kernels
 from .measured_input import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed

@@ -2,8 +2,8 @@
 import numpy as np
 
 from ..model.errors import ActuationError, ModelError
-from ..model.hydraulics import BRAKE as RECEIVER_BRAKE
-from ..model.safety import BRAKE, EFFORT, NEUTRAL, NUMBER, PRESSURE
+from ..model.parameters.hydraulics import BRAKE as RECEIVER_BRAKE
+from ..model.parameters.safety import BRAKE, EFFORT, NEUTRAL, NUMBER, PRESSURE
 
 HOLDING = 0.1           # of the limit of commands, by which a constant one may miss what holds the load
 SINKING = 1e-3          # m/s at which a load may sink on a closed valve

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 
-from ..api.closing import Tangle
-from ..kernels import state_checks as kernels
-from ..kernels.records import LOOP
+from ..assembly.clusters import Tangle
+from ..kernels.control import plausibility as kernels
+from ..kernels.rigid_body.records import LOOP
 from ..model.errors import StateError
 
 SAMPLES = 200               # of a stroke, to find the longest lever

@@ -1,7 +1,7 @@
 """Computed torque on valves: the force that the motion needs, by the model, is followed by the force of the pistons.
 
-What the valves must open for that is the inverse of their flow (`kernels/valve_inversion.py`). Oil makes the machine
-stiff, if it is let: feedback acts on the flow as well as on the force (`kernels/valve_control.py`).
+What the valves must open for that is the inverse of their flow (`kernels/control/valve_inversion.py`). Oil makes the
+machine stiff, if it is let: feedback acts on the flow as well as on the force (`kernels/control/valve_control.py`).
 """
 
 from dataclasses import fields

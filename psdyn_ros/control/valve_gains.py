@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from ..api.hydraulics import natural_modes
-from ..kernels.valve_control import PRESSURE
+from ..api.hydraulics.statics import natural_modes
+from ..kernels.control.valve_control import PRESSURE
 from ..model.errors import ModelError
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
@@ -116,7 +116,7 @@ def own_modes(manipulator, modes):
 
 
 def torque_gains(manipulator, tiers, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
-    """Return the `ValveGains` of a bandwidth w [rad/s] for tiers (actuators,), those of `kernels/valve_control.py`.
+    """Return the `ValveGains` of a bandwidth w [rad/s] for tiers (actuators,), those of `valve_control.py`.
 
     modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
     in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10

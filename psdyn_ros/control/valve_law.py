@@ -6,7 +6,7 @@ the time of their measurement. Axes of which effort or pressure is commanded get
 
 import numpy as np
 
-from ..kernels import valve_control as kernels
+from ..kernels.control import valve_control as kernels
 from ..model.errors import ActuationError, ModelError, NonFiniteError, ShapeError
 from .law import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
 from .pump_flow import PumpFlow

@@ -6,7 +6,7 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 
 import numpy as np
 
-from ..kernels.hydraulic_records import AT, BT, PA, PB
+from ..kernels.hydraulics.records import AT, BT, PA, PB
 from .valve_gains import check_gains, pid_bandwidth, pid_gains
 from .valve_law import PID, ValveLaw
 

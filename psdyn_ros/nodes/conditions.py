@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..kernels.compiler import compiled
+from ..kernels.runtime.compiler import compiled
 
 GOVERNOR = Path('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor')
 THROTTLE = Path('/proc/sys/kernel/sched_rt_runtime_us')

@@ -12,7 +12,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from ..control.fault_table import State
-from ..model.safety import BRAKE
+from ..model.parameters.safety import BRAKE
 from .command_reader import FIELDS
 from .conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
 from .cycle_records import STATISTICS

@@ -9,8 +9,8 @@ from ..control.core import ControlCore
 from ..control.laws import VALVE_LAWS, make_law
 from ..control.safety_checks import check_safety
 from ..control.trajectory import Waypoints
-from ..model.hydraulics import Hydraulics, read_hydraulics
-from ..model.safety import SafetyDeclaration, read_safety
+from ..model.parameters.hydraulics import Hydraulics, read_hydraulics
+from ..model.parameters.safety import SafetyDeclaration, read_safety
 from . import parameters
 from .conversions import SECOND
 from .parameters import ParameterError

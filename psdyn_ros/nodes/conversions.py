@@ -19,7 +19,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ..api.orientation import quaternion
 from ..control.trajectory import Waypoints
-from ..kernels.control import reader_of
+from ..kernels.control.computed_torque import reader_of
 from ..model.errors import PsdynError
 
 SECOND = 1_000_000_000      # ns

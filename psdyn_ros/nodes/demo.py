@@ -24,10 +24,10 @@ from ..api.load import load
 from ..control.computed_torque import check_actuation
 from ..control.demonstration import DURATION, demonstration
 from ..control.fault_table import State
-from ..kernels.compiler import compiled
+from ..kernels.runtime.compiler import compiled
 from ..model.errors import ActuationError, ModelError, PsdynError
 from ..model.locate import find_config, find_machine
-from ..model.xml_reader import read_text
+from ..model.mechanism.xml_reader import read_text
 from ..simulation.plant import RUNNING
 from ..validation import report
 from ..validation.bags import TOPICS, Topics, read_bag
@@ -40,17 +40,7 @@ from .executor import INTERNAL, SUCCESS, UNUSABLE
 from .parameters import joint_positions
 from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import (
-    REACTION,
-    ControlState,
-    DemoError,
-    PlantState,
-    StoppedError,
-    Waiting,
-    own_node,
-    stop,
-    terminable,
-)
+from .session import REACTION, ControlState, DemoError, PlantState, StoppedError, Waiting, own_node, stop, terminable
 
 FAILED, INTERRUPTED = 1, 130
 VALVE, EFFORT = 'valve', 'effort'       # levels: what the controller commands

@@ -20,8 +20,8 @@ from ..api.load import load
 from ..control.fault_table import State
 from ..control.trajectory import Waypoints
 from ..model.errors import ModelError, PsdynError
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
+from ..model.parameters.hydraulics import read_hydraulics
 from . import latency_report
 from .conditions import Meanwhile, conditions
 from .conversions import SECOND, trajectory_to_msg

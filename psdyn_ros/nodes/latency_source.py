@@ -8,10 +8,10 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 
-from ..api.hydraulics import equilibrium_state, hydraulic_records
+from ..api.hydraulics.statics import equilibrium_state, hydraulic_records
 from ..api.manipulator import Manipulator
 from ..control.fault_table import State
-from ..model.hydraulics import Hydraulics
+from ..model.parameters.hydraulics import Hydraulics
 from . import conversions
 from .control_loop import ControlLoop
 from .controller_outputs import STATE

@@ -25,7 +25,7 @@ from sensor_msgs.msg import JointState
 from ..control.loop_state import LoopState
 from ..control.singularity import toggle_measure
 from ..model.errors import PsdynError
-from ..model.hydraulics import read_hydraulics
+from ..model.parameters.hydraulics import read_hydraulics
 from . import conversions, executor, pacing, parameters
 from .conversions import SECOND, MessageError
 from .pressures import PressureInputs

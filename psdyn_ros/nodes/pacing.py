@@ -2,7 +2,7 @@
 
 import time
 
-from ..kernels.compiler import compiled
+from ..kernels.runtime.compiler import compiled
 from ..model.errors import PsdynError
 
 TRIALS = 15         # calls timed before a rate is accepted

@@ -14,7 +14,7 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from ..control.laws import INTEGRAL_SHARE, LAWS
 from ..control.valve_gains import ALL, EFFORTS, VALVES
 from ..model.errors import PsdynError, did_you_mean
-from ..model.hydraulics import EFFORT, MODES
+from ..model.parameters.hydraulics import EFFORT, MODES
 from . import realtime
 
 

@@ -8,7 +8,7 @@ from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from ..kernels.hydraulic_records import QUANTITIES
+from ..kernels.hydraulics.records import QUANTITIES
 from .conversions import SECOND, BaseWriter, JointStateWriter, LabelledArrayWriter
 from .plant_messages import (
     DynamicStateWriter,

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..api.environment import find_link
-from ..model.faults import read_faults
-from ..model.sensors import read_sensors
-from ..model.xml_reader import read_text
+from ..model.mechanism.xml_reader import read_text
+from ..model.parameters.faults import read_faults
+from ..model.parameters.sensors import read_sensors
 from ..simulation.external_forces import ExternalForces
 from ..simulation.faults import FaultInjector
 from ..simulation.plant import Plant
@@ -74,8 +74,8 @@ def _force_level(p, manipulator, start, given):
 
 def _hydraulic(node, p, manipulator, start, given):
     # without hydraulics nobody waits for its kernels
-    from ..api.hydraulic_checks import check_hydraulics
-    from ..model.hydraulics import read_hydraulics
+    from ..api.hydraulics.checks import check_hydraulics
+    from ..model.parameters.hydraulics import read_hydraulics
     from ..simulation.hydraulic_plant import HydraulicPlant
     if given:
         raise ParameterError('parameters external_forces: not with hydraulics; wrenches come on ~/tool_wrench')

@@ -22,9 +22,9 @@ from ..api.load import load
 from ..api.manipulator import Manipulator
 from ..control.random_moves import random_moves
 from ..model.errors import ModelError, PsdynError, did_you_mean
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
-from ..model.xml_reader import read_text
+from ..model.mechanism.xml_reader import read_text
+from ..model.parameters.hydraulics import read_hydraulics
 from ..simulation.sensors import checked_seed
 from ..validation import report
 from ..validation.simulated_bag import STATES, TELEMETRY, TRUTH

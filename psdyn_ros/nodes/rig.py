@@ -29,7 +29,7 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from ..model.errors import PsdynError
-from ..model.hydraulics import read_hydraulics
+from ..model.parameters.hydraulics import read_hydraulics
 from ..simulation.rig import HORIZON, CylinderRig
 from . import conversions, executor, pacing, parameters
 from .conversions import SECOND, MessageError

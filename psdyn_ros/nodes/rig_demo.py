@@ -8,10 +8,10 @@ import yaml
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from ..api.hydraulics import hydraulic_records
-from ..kernels.hydraulic_records import PA
+from ..api.hydraulics.statics import hydraulic_records
+from ..kernels.hydraulics.records import PA
 from ..model.errors import ModelError, did_you_mean
-from ..model.hydraulics import read_hydraulics
+from ..model.parameters.hydraulics import read_hydraulics
 from ..simulation.plant import RUNNING
 from ..validation import split
 from ..validation.bags import TOPICS, joint_series, read_messages, telemetry_series

@@ -28,7 +28,8 @@
 Until commands come, and when they stop coming, every actuator takes its safe output: a brake at force level
 (`simulation/plant.py`), with hydraulics what the machine declares (`simulation/hydraulic_plant.py`). Parameters
 `external_forces.<name>.<parameter>` put named forces on a machine at force level: types and parameters are printed by
-`python3 -m psdyn_ros.model.external_forces`, kinds of faults by `python3 -m psdyn_ros.model.faults`.
+`python3 -m psdyn_ros.model.parameters.external_forces`, kinds of faults by
+`python3 -m psdyn_ros.model.parameters.faults`.
 """
 
 import sys
@@ -38,7 +39,7 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 
 from ..model.errors import PsdynError
-from ..model.faults import placed, read_fault
+from ..model.parameters.faults import placed, read_fault
 from ..simulation.plant import FAULT
 from . import executor, parameters, plant_setup, simulation_services
 from .plant_inputs import PlantInputs

@@ -24,7 +24,7 @@ from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
 from ..model.errors import PsdynError, did_you_mean
-from ..model.hydraulics import read_hydraulics
+from ..model.parameters.hydraulics import read_hydraulics
 from ..validation.live import LiveValidator
 from ..validation.tolerances import read_settings
 from . import conversions, executor, pacing, parameters

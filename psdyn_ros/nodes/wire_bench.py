@@ -22,7 +22,7 @@ from ..control.fault_table import State
 from ..control.trajectory import Waypoints
 from ..model.errors import PsdynError
 from ..model.locate import find_config, find_machine
-from ..model.xml_reader import read_text
+from ..model.mechanism.xml_reader import read_text
 from .conversions import SECOND, stamp_to_ns, trajectory_to_msg
 from .demo_safety import safety_text
 

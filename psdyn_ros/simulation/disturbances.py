@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..api.hydraulics import oil_factors
+from ..api.hydraulics.statics import oil_factors
 from ..model.errors import ModelError, did_you_mean
 
 # quantity -> (lowest, highest) value

@@ -4,15 +4,15 @@ The named external forces of a machine at a state, for `forward_dynamics` and `i
     forces = ExternalForces(manipulator, 'balloon.yaml')
     xdd = manipulator.forward_dynamics(x, xd, f, **forces(x, xd)._asdict())
 
-The types of forces and their parameters are in `model/external_forces`.  Inertial axes are those of the root link,
-which rests; where the base floats it is the world.
+Types of forces and their parameters are in `model/parameters/external_forces`.  Inertial axes are those of the root
+link, which rests; where the base floats it is the world.
 """
 from typing import NamedTuple
 
 import numpy as np
 
 from ..model.errors import UnknownNameError, did_you_mean
-from ..model.external_forces import JOINT, LINK, TYPES, read_external_forces
+from ..model.parameters.external_forces import JOINT, LINK, TYPES, read_external_forces
 from .external_slopes import AppliedSlopes, TangentScene
 
 TOUCHING = 1e-12    # m between the ends of a spring, below which it has no direction

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..api.derivatives import generalized_forces_derivatives
-from ..api.linearization import link_jacobian
+from ..api.analysis.derivatives import generalized_forces_derivatives
+from ..api.analysis.linearization import link_jacobian
 
 
 class AppliedSlopes(NamedTuple):

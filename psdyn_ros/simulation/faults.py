@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import StateError
-from ..model.faults import (
+from ..model.parameters.faults import (
     CYLINDER,
     MESSAGE,
     MODEL,

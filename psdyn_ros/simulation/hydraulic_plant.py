@@ -1,6 +1,6 @@
 """A machine driven by cylinders, in simulated time: commands of valves, pressures, speeds or efforts in, motion out.
 
-Mechanism, chambers, spools and supply advance together (`api/hydraulic_integrator.py`).  Every actuator has the safe
+Mechanism, chambers, spools and supply advance together (`api/hydraulics/integrator.py`).  Every actuator has the safe
 output that its machine declares, and takes it whenever it has no fresh command: until the first one, and again when the
 last one is older than `ttl`.  Force is never just taken away.
 """
@@ -9,21 +9,12 @@ import math
 
 import numpy as np
 
-from ..api.hydraulic_integrator import HydraulicIntegrator
-from ..api.hydraulics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
-from ..kernels.hydraulic_records import (
-    FLUID,
-    FORCE,
-    PRESSURE_A,
-    PRESSURE_B,
-    QUANTITIES,
-    SPOOL,
-    SPOOL_RATE,
-    VALVE,
-)
-from ..kernels.valve_inversion import pressure_command, velocity_command
+from ..api.hydraulics.integrator import HydraulicIntegrator
+from ..api.hydraulics.statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
+from ..kernels.control.valve_inversion import pressure_command, velocity_command
+from ..kernels.hydraulics.records import FLUID, FORCE, PRESSURE_A, PRESSURE_B, QUANTITIES, SPOOL, SPOOL_RATE, VALVE
 from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
-from ..model.hydraulics import BRAKE, MODES
+from ..model.parameters.hydraulics import BRAKE, MODES
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
 from .plant import FAULT, HELD, RUNNING

@@ -15,15 +15,8 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from ..api.hydraulics import oil_stiffness
-from ..kernels.hydraulic_records import (
-    FORCE,
-    MEASURED_FORCE,
-    MEASURED_PRESSURE,
-    PRESSURE_A,
-    PRESSURE_B,
-    QUANTITIES,
-)
+from ..api.hydraulics.statics import oil_stiffness
+from ..kernels.hydraulics.records import FORCE, MEASURED_FORCE, MEASURED_PRESSURE, PRESSURE_A, PRESSURE_B, QUANTITIES
 
 HISTORY = 256           # periods of load motion that are remembered
 SMOOTHING = 0.02        # s, time constant of the slope g

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.integrate
 
 from ..api.arguments import vector
-from ..kernels.general_entry import position_rate
+from ..kernels.rigid_body.general_entry import position_rate
 from ..model.errors import PsdynError, ShapeError, StateError, UnknownNameError, did_you_mean
 
 METHODS = ('DOP853', 'RK45', 'RK23', 'Radau')       # they shorten a step whose rates are not finite

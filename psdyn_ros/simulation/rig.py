@@ -2,7 +2,7 @@
 
 The rig imposes the motion of the simulated load on the rod, the cylinder answers with force and pressures.  To move a
 rod is to be so heavy that the cylinder cannot help it: the rig is one prismatic joint with `MASS` behind it, and the
-cylinder on it is integrated as in any machine (`api/hydraulic_integrator.py`), from the same records.
+cylinder on it is integrated as in any machine (`api/hydraulics/integrator.py`), from the same records.
 
 A motion that came some milliseconds ago is carried on to the present with its acceleration.  What the rod is off that
 by, it makes up as a well-damped servo, so that the oil sees one continuous motion: were the rod just put where it is
@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 
-from ..api.hydraulic_integrator import HydraulicIntegrator
-from ..api.hydraulics import equilibrium_state, hydraulic_records
+from ..api.hydraulics.integrator import HydraulicIntegrator
+from ..api.hydraulics.statics import equilibrium_state, hydraulic_records
 from ..api.load import load
-from ..kernels.hydraulic_records import FLUID, PRESSURE_A, PRESSURE_B, QUANTITIES, SPOOL, VALVE
+from ..kernels.hydraulics.records import FLUID, PRESSURE_A, PRESSURE_B, QUANTITIES, SPOOL, VALVE
 from ..model.errors import ModelError, StateError, did_you_mean
 
 MASS = 1e15             # kg

@@ -6,8 +6,8 @@ import numbers
 import numpy as np
 
 from ..model.errors import DuplicateNameError, ModelError, ShapeError, StateError, shorten
-from ..model.faults import DELAY, SENSOR, Fault, placed
-from ..model.sensors import SensorSettings
+from ..model.parameters.faults import DELAY, SENSOR, Fault, placed
+from ..model.parameters.sensors import SensorSettings
 
 BLOCK = 64          # random numbers of each channel drawn at a time
 ROUNDING = 1e-6     # of an interval between samples
@@ -213,7 +213,7 @@ class SensorBank:
         self._error += self._offset
 
     def set_fault(self, channel, kind, value=None):
-        """Let a fault of a channel begin, or give it another value; kinds and values as `model/faults` has them.
+        """Let a fault of a channel begin, or give it another value; kinds and values as `faults.py` has them.
 
         A drift starts at zero when it begins.  Raises ModelError or UnknownNameError.
         """

@@ -106,7 +106,7 @@ def _plant(machine, state):
         return Plant(manipulator, period=period, substeps=substeps, command_timeout=float(state['command_timeout']),
                      external_forces=forces)
     # who replays a plant without hydraulics needs none of its kernels
-    from ..model.hydraulics import read_hydraulics
+    from ..model.parameters.hydraulics import read_hydraulics
     from .hydraulic_plant import HydraulicPlant
     hydraulics = read_hydraulics(machine.hydraulics, manipulator.actuators)
     return HydraulicPlant(manipulator, hydraulics, period=period, substeps=substeps, ttl=float(state['ttl']),

@@ -47,7 +47,7 @@ class Recording:
     commands    effort of the actuators; on valves also position, which is that of the spool, NaN where there is none
     reference   position, velocity, acceleration of the actuators
     statistics  the last statistics of the controller, by label; empty where there are none
-    telemetry   of cylinders, by the labels of `kernels/hydraulic_records.py`; None where there is none
+    telemetry   of cylinders, by the labels of `kernels/hydraulics/records.py`; None where there is none
     """
 
     states: Series

@@ -11,10 +11,10 @@ import numpy as np
 import yaml
 
 from ..model.errors import ModelError
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_machine
-from ..model.urdf import read
-from ..model.xml_reader import read_text
+from ..model.mechanism.urdf import read
+from ..model.mechanism.xml_reader import read_text
+from ..model.parameters.hydraulics import read_hydraulics
 from .evidence import friction_block
 from .identified import NOT_ALONE, TOLD
 

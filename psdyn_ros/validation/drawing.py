@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from ..model.urdf import rotation_from_rpy
-from ..model.xml_reader import parse
+from ..model.mechanism.urdf import rotation_from_rpy
+from ..model.mechanism.xml_reader import parse
 
 ROUND = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
 PLAIN = (0.6, 0.6, 0.6, 1.0)

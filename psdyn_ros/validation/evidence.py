@@ -13,7 +13,7 @@ import numpy as np
 from scipy.ndimage import convolve1d, maximum_filter1d, minimum_filter1d
 
 from ..model.errors import StateError
-from ..model.machine import SLIP
+from ..model.mechanism.machine import SLIP
 
 WINDOW, POWER = 0.3, 5          # s, width of the filter, and the power of its weights
 # derivatives of samples, of the sixth order, as kernels of a convolution

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from ..api.load import load
 from ..model.errors import ModelError, PsdynError
 from ..model.locate import find_config, find_machine
-from ..model.xml_reader import read_text
+from ..model.mechanism.xml_reader import read_text
 from .bag_folders import find_bags, report_names
 from .fleet_process import ClusterLost, Setup, run_here, unusable
 from .tolerances import read_settings

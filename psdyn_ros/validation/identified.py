@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ..api.manipulator import combine
-from ..model.description import Inertial
+from ..model.mechanism.description import Inertial
 from .physical_inertia import declared_body, is_physical
 from .verdict import PARTIAL_PASS
 

@@ -10,15 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.errors import (
-    MeasurementError,
-    ModelError,
-    NonFiniteError,
-    PsdynError,
-    ShapeError,
-    did_you_mean,
-    shorten,
-)
+from ..model.errors import MeasurementError, ModelError, NonFiniteError, PsdynError, ShapeError, did_you_mean, shorten
 from .bags import SECOND
 from .blocks import Cutter
 from .channels import PERIOD

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..api.hydraulic_integrator import HydraulicIntegrator
-from ..api.hydraulics import hydraulic_records
-from ..kernels.hydraulic_records import FLUID, FORCE
+from ..api.hydraulics.integrator import HydraulicIntegrator
+from ..api.hydraulics.statics import hydraulic_records
+from ..kernels.hydraulics.records import FLUID, FORCE
 from .prediction import sliding_friction
 
 HORIZONS = (0.1, 1.0)       # s, beside one step

@@ -22,8 +22,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from ..api.load import load
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
+from ..model.parameters.hydraulics import read_hydraulics
 from .bag_mutations import Mutator, bombs, write_mcap
 from .bag_source import open_bag
 from .bags import BagError

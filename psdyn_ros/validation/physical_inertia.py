@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..model.description import Inertial
+from ..model.mechanism.description import Inertial
 from .regressor import COLUMNS, COUNT, ROWS
 
 THINNEST = 5e-3             # m and,

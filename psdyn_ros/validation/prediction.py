@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..api.general_rows import actuator_states
-from ..api.hydraulics import frictionless, hydraulic_records
+from ..api.hydraulics.statics import frictionless, hydraulic_records
 from ..model.errors import StateError
 from .filters import SavitzkyGolay, through_gaps
 
@@ -159,7 +159,7 @@ def predict(block, manipulator, hydraulics=None, filter=None):
 def sliding_friction(axes, v):
     """Return the regularised friction (N, actuators) of AXIS records at velocities; of LuGre's, that of sliding.
 
-    The law of `kernels/friction.py` for rows of a recording.
+    The law of `kernels/hydraulics/friction.py` for rows of a recording.
     """
     level = np.broadcast_to(axes['coulomb'], v.shape)
     if axes['stribeck'].any():

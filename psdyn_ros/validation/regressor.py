@@ -9,8 +9,8 @@ dynamics of the same machine, of which one body has one unit of one parameter an
 import numpy as np
 
 from ..api.general_rows import actuator_states
-from ..api.hydraulics import frictionless
-from ..kernels.records import BARREL, LINK
+from ..api.hydraulics.statics import frictionless
+from ..kernels.rigid_body.records import BARREL, LINK
 from ..model.errors import ActuationError, UnknownNameError, did_you_mean
 
 PARAMETERS = ('m', 'mx', 'my', 'mz', 'ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')

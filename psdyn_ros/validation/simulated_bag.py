@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..kernels.hydraulic_records import QUANTITIES
+from ..kernels.hydraulics.records import QUANTITIES
 
 SECOND = 1_000_000_000      # ns
 STATES, TRUTH, DYNAMICS, COMMANDS, TELEMETRY = (

@@ -10,10 +10,10 @@ from tqdm import tqdm
 
 from ..api.load import load
 from ..model.errors import ModelError
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
-from ..model.sensors import read_sensors
-from ..model.xml_reader import read_text
+from ..model.mechanism.xml_reader import read_text
+from ..model.parameters.hydraulics import read_hydraulics
+from ..model.parameters.sensors import read_sensors
 from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant

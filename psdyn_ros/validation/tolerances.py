@@ -19,8 +19,8 @@ import sys
 from dataclasses import dataclass, field, replace
 
 from ..model.errors import ModelError, UnknownNameError, did_you_mean, shorten
-from ..model.parameter_blocks import block, check_untagged, choice, integer, markdown, number, read_block
-from ..model.parameter_file import FLAG, NUMBER, Parameter, checked, checked_number, open_parameters, plain
+from ..model.parameters.parameter_blocks import block, check_untagged, choice, integer, markdown, number, read_block
+from ..model.parameters.parameter_file import FLAG, NUMBER, Parameter, checked, checked_number, open_parameters, plain
 from .channels import OVERRIDES
 from .filters import CUTOFF, DEGREE, FILTERS, ORDER, WINDOW
 from .filters import make_filter as filter_by_name

@@ -18,8 +18,8 @@ from tqdm import tqdm
 from ..api.load import load
 from ..api.manipulator import Manipulator
 from ..model.errors import ModelError, PsdynError
-from ..model.hydraulics import read_hydraulics
 from ..model.locate import find_config, find_machine
+from ..model.parameters.hydraulics import read_hydraulics
 from .bag_folders import is_collection
 from .bag_source import open_bag
 from .bags import BagError

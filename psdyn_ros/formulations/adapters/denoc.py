@@ -7,8 +7,8 @@ hand, so that the legs are made anew for each.
 """
 import numpy as np
 
-from ...model.description import Pose
 from ...model.errors import StateError
+from ...model.mechanism.description import Pose
 from .. import denoc
 from ..legs import Leg, Link, Mechanism
 from .mechanism import DoesNotApply, across

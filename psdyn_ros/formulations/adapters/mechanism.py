@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.description import IDENTITY, Pose
 from ...model.errors import LoopClosureError
-from ...model.tree import build_tree
+from ...model.mechanism.description import IDENTITY, Pose
+from ...model.mechanism.tree import build_tree
 from ..titop.dual_vectors import rotation_vector
 
 STEP = 1e-30        # of the complex-step derivative

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.description import Pose
+from ...model.mechanism.description import Pose
 from .. import paz_mattila as paz
 from ..screws import adjoint
 from .mechanism import DoesNotApply

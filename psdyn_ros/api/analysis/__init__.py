@@ -1,0 +1,1 @@
+"""Derivatives, linearization, equilibria and the report of a machine."""

@@ -1,0 +1,173 @@
+"""Linear systems about a state of a machine, by exact derivatives: of the motion, and of what one measures of it."""
+from typing import NamedTuple
+
+import numpy as np
+
+from ...model.errors import ShapeError, UnknownNameError, did_you_mean
+from ..arguments import vector
+from .derivatives import _general_inverse, _module_of, _through_transmission, forward_dynamics_derivatives
+
+BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
+QUANTITIES = ('position', 'velocity', 'acceleration')
+
+
+class Linearization(NamedTuple):
+    """d/dt s = A s + B u, y = C s + D u for small deviations s, u, y from an operating point; n states.
+
+    s is (dx, dxd): the displacement (6,) of a floating base in its own axes, then the coordinates, then their rates.
+    Where the point is no equilibrium, s is the deviation from the motion through it, and A holds at that instant.
+    """
+
+    A: np.ndarray
+    """(n, n)"""
+    B: np.ndarray
+    """(n, actuators)"""
+    C: np.ndarray
+    """(outputs, n)"""
+    D: np.ndarray
+    """(outputs, actuators)"""
+    states: tuple
+    """Names, `<coordinate>/position` and `<coordinate>/velocity`; those of a floating base are base_x to base_rz."""
+    inputs: tuple
+    """Names, `<actuator>/effort`."""
+    outputs: tuple
+    """Names, `<joint>/position`, `/velocity` or `/acceleration`."""
+    xdd: np.ndarray
+    """(dof,) accelerations at the point; zero where it is an equilibrium."""
+
+    @property
+    def eigenvalues(self):
+        """Eigenvalues (n,) of A [1/s], the one of largest real part first."""
+        values = np.linalg.eigvals(self.A)
+        return values[np.lexsort((values.imag, -values.real))]
+
+
+def coordinate_names(manipulator):
+    """Return names (dof,) of the entries of xd; base_x to base_rz are along and about the axes of a floating base."""
+    return (*(BASE if manipulator.floating else ()), *manipulator.coordinates)
+
+
+def linearize(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=None, joint_slopes=None,
+              wrench_slopes=None, outputs=None):
+    """Return the `Linearization` about x (nx,), xd (dof,), f (actuators,); arguments as `forward_dynamics`.
+
+    joint_slopes: {joint: (by position, by rate)} of the efforts that `joint_efforts` names.  wrench_slopes: {link: (by
+    position (6, dof), by rate (6, dof))}, changes of what `wrenches` puts on a link, in link axes; other wrenches stay
+    as they are in the axes of their links.
+    outputs: names, of any joint `<joint>/position`, `/velocity`, `/acceleration` (not of the passive joints of a
+    cylinder triangle), likewise of base_x to base_rz; by default the states.
+    Raises as `forward_dynamics`: TogglePointError where a loop is singular; UnknownNameError for an output.
+    """
+    m = manipulator
+    by_x, by_xd, by_f = forward_dynamics_derivatives(m, x, xd, f, base=base, wrenches=wrenches,
+                                                     joint_efforts=joint_efforts, joint_slopes=joint_slopes)
+    x, xd = np.asarray(x, dtype=float), np.asarray(xd, dtype=float)
+    xdd = m.forward_dynamics(x, xd, f, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
+    if wrench_slopes:
+        change = np.array(wrench_forces(m, x, wrench_slopes, wrenches))
+        by_x, by_xd = (by_x, by_xd) + _mobility(m, x, base) @ change
+    n, names = m.dof, coordinate_names(m)
+    A, B = np.zeros((2 * n, 2 * n)), np.vstack((np.zeros((n, by_f.shape[1])), by_f))
+    A[:n, n:], A[n:, :n], A[n:, n:] = np.eye(n), by_x, by_xd
+    if m.floating:
+        A[:6, :6] = -_bracket(xd[:6])       # axes that move with the base: d/dt dx = dV - V x dx
+    states = tuple(f'{name}/{quantity}' for quantity in QUANTITIES[:2] for name in names)
+    if outputs is None:
+        C, D, outputs = np.eye(2 * n), np.zeros((2 * n, len(m.actuators))), states
+    else:
+        outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        C, D = _Outputs(m, x, xd, xdd, A[n:], by_f)(outputs)
+    return Linearization(A, B, C, D, states, tuple(f'{name}/effort' for name in m.actuators), outputs, xdd)
+
+
+def wrench_forces(manipulator, x, wrench_slopes, wrenches):
+    """Return the changes (2, dof, dof), by position and rate, of the efforts on the coordinates that wrenches make."""
+    m = manipulator
+    out = np.zeros((2, m.dof, m.dof))
+    for link, slopes in wrench_slopes.items():
+        if link not in (wrenches or {}):
+            raise UnknownNameError(f"wrench_slopes of '{link}', on which wrenches has none")
+        try:
+            by_x, by_xd = slopes
+        except (TypeError, ValueError):
+            raise ShapeError(f"slopes of the wrench on '{link}': expected a pair (by position, by rate)") from None
+        J = link_jacobian(m, x, link)
+        out[0] += J.T @ vector(f"slopes of the wrench on '{link}'", by_x, (6, m.dof))
+        out[1] += J.T @ vector(f"slopes of the wrench on '{link}'", by_xd, (6, m.dof))
+    return out
+
+
+def link_jacobian(manipulator, x, link):
+    """Return J (6, dof) with the twist J xd of a link's origin, in link axes; a base that does not float rests."""
+    return np.array([manipulator.link_twist(x, unit, link) for unit in np.eye(manipulator.dof)]).T
+
+
+def _mobility(m, x, base):
+    """Return the accelerations (dof, dof) for unit efforts on the coordinates, none of which a `BaseDrive` holds."""
+    free = np.ones(m.dof, dtype=bool)
+    if m.floating and base is not None:
+        free[:6] = m._drive(base)[0] == 0.0
+    out = np.zeros((m.dof, m.dof))
+    out[np.ix_(free, free)] = np.linalg.inv(m.mass_matrix(x)[np.ix_(free, free)])
+    return out
+
+
+def _bracket(V):
+    """Return the matrix (6, 6) of V x for twists (v, w)."""
+    v, w = (np.array(((0, -c, b), (c, 0, -a), (-b, a, 0))) for a, b, c in (V[:3], V[3:]))
+    return np.block([[w, v], [np.zeros((3, 3)), w]])
+
+
+class _Outputs:
+    """Rows of C and D, from the derivatives of the positions of all modules by the coordinates."""
+
+    def __init__(self, m, x, xd, xdd, by_state, by_input):
+        self._m, self._by_state, self._by_input = m, by_state, by_input
+        if m.machine.general:
+            _, loops, slopes = _general_inverse(m, x, xd, xdd, None, None, None, None)
+            self._z, self._rate = loops.z[0], loops.z[1]
+            self._slopes = slopes.z[:, loops.base:]
+        else:
+            # the stroke or angle of a module is a coordinate
+            of_module = m.records.mods['coordinate']
+            self._z, self._rate, self._slopes = x, xd[of_module], np.zeros((4, m.dof, m.dof))
+            self._slopes[0, range(m.dof), of_module] = 1.0
+
+    def __call__(self, outputs):
+        n, known = self._m.dof, (*coordinate_names(self._m), *self._m.joints)
+        C, D = np.zeros((len(outputs), 2 * n)), np.zeros((len(outputs), self._by_input.shape[1]))
+        for row, output in enumerate(outputs):
+            name, _, quantity = str(output).rpartition('/')
+            if name not in known:
+                raise UnknownNameError(f"output '{output}': no such joint '{name}'{did_you_mean(name, known)}")
+            if quantity not in QUANTITIES:
+                raise UnknownNameError(f"output '{output}': no such quantity{did_you_mean(quantity, QUANTITIES)}")
+            by_x, by_xd, by_xdd = getattr(self, f'_{quantity}')(name)
+            C[row] = np.concatenate((by_x, by_xd)) + by_xdd @ self._by_state
+            D[row] = by_xdd @ self._by_input
+        return C, D
+
+    def _transmission(self, name):
+        """Return (rows (4, dof) of the module that moves a joint, rate of the module, dq/dz, d2q/dz2)."""
+        if name in BASE and self._m.floating:
+            rows = np.zeros((4, self._m.dof))
+            rows[0, BASE.index(name)] = 1.0
+            return rows, 0.0, 1.0, 0.0
+        k = _module_of(self._m, name)
+        ratio, curve, _ = _through_transmission(self._m, k, name, self._z, 0.0, 1.0, 0.0, 0.0)
+        return self._slopes[:, k], self._rate[k], ratio, curve
+
+    def _position(self, name):
+        rows, _, ratio, _ = self._transmission(name)
+        return ratio * rows[0], np.zeros(self._m.dof), np.zeros(self._m.dof)
+
+    def _velocity(self, name):
+        rows, rate, ratio, curve = self._transmission(name)
+        return ratio * rows[1] + curve * rate * rows[0], ratio * rows[0], np.zeros(self._m.dof)
+
+    def _acceleration(self, name):
+        rows, _, ratio, curve = self._transmission(name)
+        if curve or ratio != 1.0:
+            raise UnknownNameError(f"output '{name}/acceleration': '{name}' is turned by a cylinder; of such a joint "
+                                   'there are position and velocity, and all three of the cylinder')
+        return rows[2], rows[3], rows[0]

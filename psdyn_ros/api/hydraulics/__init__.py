@@ -1,0 +1,1 @@
+"""Hydraulic drives of a machine: statics, integration, checks."""

@@ -1,0 +1,127 @@
+"""What hydraulics declare, held against the mechanism: actuators, strokes, loops, efforts, friction."""
+import math
+
+from ...model.errors import ActuationError, LoopError, ModelError, PsdynError, did_you_mean
+from ...model.parameters.hydraulics import Friction
+
+EXCESS = 1.01           # of an effort limit beyond what pressure and area give: rounding of both
+TOGGLE = 1e-7           # m, to which a toggle point is found
+
+
+def check_hydraulics(manipulator, hydraulics):
+    """Return warnings (tuple of texts) on hydraulics that fit a machine; raise a ModelError where they do not."""
+    declared = {**hydraulics.cylinders, **hydraulics.axes}
+    for name, one in declared.items():
+        if name not in manipulator.actuators:
+            raise ActuationError(f"{one.where}: '{manipulator.name}' has no such actuator"
+                                 f'{did_you_mean(name, manipulator.actuators)}')
+        friction_of(manipulator, hydraulics, name)
+    missing = [name for name in manipulator.actuators if name not in declared]
+    if missing:
+        raise ActuationError(f"{hydraulics.where}: nothing for {', '.join(missing)} of '{manipulator.name}'; expected "
+                             "every actuator in 'cylinders' or 'axes'")
+    warnings = []
+    limits = manipulator.limits
+    for number, name in enumerate(manipulator.actuators):
+        if name in hydraulics.cylinders:
+            cylinder = hydraulics.cylinders[name]
+            joint = manipulator.machine.description.joints[name]
+            _check_stroke(cylinder, joint)
+            warnings += _check_closure(manipulator, cylinder, joint)
+            warnings += _check_effort(hydraulics.supply, cylinder, float(limits.effort[number]))
+    return tuple(warnings)
+
+
+def _check_stroke(cylinder, joint):
+    if joint.type != 'prismatic':
+        raise ActuationError(f"{cylinder.where}: the joint (line {joint.line}) is {joint.type}; a cylinder drives a "
+                             "prismatic joint, another actuator belongs in 'axes'")
+    low, high = (limit if math.isfinite(limit) else end
+                 for limit, end in ((joint.lower, 0.0), (joint.upper, cylinder.stroke)))
+    if low < -1e-9 or high > cylinder.stroke + 1e-9:
+        raise ModelError(f'{cylinder.where}: the limits of the joint (line {joint.line}), {low:g} to {high:g} m, are '
+                         f"not within 'stroke', 0 to {cylinder.stroke:g} m")
+
+
+def _check_closure(manipulator, cylinder, joint):
+    """Refuse limits at which the loop of a cylinder does not close; return a warning where its stroke does not."""
+    low, high = max(joint.lower, 0.0), min(joint.upper, cylinder.stroke)
+    reach = _reach(manipulator, joint.name, cylinder)
+    if reach is None:
+        return []
+    if not reach[0] < low or not high < reach[1]:
+        raise LoopError(
+            f"{cylinder.where}: the joint's limits, {low:g} to {high:g} m, reach beyond a toggle point of its loop, "
+            f'which closes between {reach[0]:.6g} and {reach[1]:.6g} m; expected limits that keep off it')
+    if reach[0] < 0.0 and cylinder.stroke < reach[1]:
+        return []
+    toggle = reach[1] if cylinder.stroke >= reach[1] else reach[0]
+    return [f"{cylinder.where}: 'stroke', 0 to {cylinder.stroke:g} m, is longer than its loop allows, which has a "
+            f'toggle point at {toggle:.6g} m; the limits of the joint, {low:g} to {high:g} m, keep off it']
+
+
+def _reach(manipulator, name, cylinder):
+    """Return the positions (low, high) between which the loop of a cylinder closes; None: it is in none.
+
+    An end beyond the stroke may be infinite.
+    """
+    machine = manipulator.machine
+    module = next(module for module in machine.modules if module.name == name)
+    if module.triangle:
+        if module.assembly.side < 0.0:
+            raise LoopError(f"{cylinder.where}: the axis of the joint points from the rod eye to the barrel, so that "
+                            'its position grows as the cylinder retracts; expected the opposite axis')
+        return module.assembly.reach
+    row = next((row for row, cluster in enumerate(machine.clusters) if name in cluster.joints), None)
+    if row is None or manipulator.loops.clusters['freedom'][row] != 1:
+        return None         # how far it closes is up to other joints
+    return _reach_by_closing(manipulator, name, cylinder, machine.clusters[row].joints)
+
+
+def _reach_by_closing(manipulator, name, cylinder, tied):
+    """Return the reach of a cylinder whose loop has one degree of freedom, by bisection from the initial position."""
+    others = [joint for joint in manipulator.coordinates if joint not in tied]
+    position = dict(zip(*manipulator.joint_state(manipulator.initial_position)[:2]))
+    joint_map = manipulator.joint_map((name, *others))
+
+    def closes(stroke):
+        try:
+            joint_map.state([stroke, *(position[joint] for joint in others)])
+        except PsdynError:
+            return False
+        return True
+
+    ends = []
+    for beyond, end in ((-math.inf, 0.0), (math.inf, cylinder.stroke)):
+        inside = position[name]
+        if closes(end):
+            end = beyond
+        while abs(end - inside) > TOGGLE and math.isfinite(end):
+            middle = 0.5 * (inside + end)
+            inside, end = (middle, end) if closes(middle) else (inside, middle)
+        ends.append(end)
+    return tuple(ends)
+
+
+def _check_effort(supply, cylinder, limit):
+    push = supply.pressure * cylinder.area_a - supply.return_pressure * cylinder.area_b
+    if not math.isfinite(limit) or limit <= EXCESS * push:
+        return []
+    return [f'{cylinder.where}: the effort limit of the joint, {limit:g} N, is more than supply pressure and area '
+            f'give, {push:.6g} N']
+
+
+def friction_of(manipulator, hydraulics, actuator):
+    """Return the `Friction` of an actuator: as hydraulics declare it, else that of the URDF.
+
+    Raises ModelError where both do.
+    """
+    joint = manipulator.machine.description.joints[actuator]
+    declared = hydraulics.cylinders.get(actuator) or hydraulics.axes[actuator]
+    if declared.friction is None:
+        return Friction(coulomb=joint.friction, viscous=joint.damping)
+    if joint.damping or joint.friction:
+        raise ModelError(
+            f"{declared.where}: 'friction' is given, and the URDF gives joint '{actuator}' (line {joint.line}) "
+            f'<dynamics damping="{joint.damping:g}" friction="{joint.friction:g}"/> too; expected one of the two')
+    return declared.friction

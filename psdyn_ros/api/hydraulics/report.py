@@ -1,0 +1,57 @@
+"""What `psdyn check` says of the hydraulics of a machine, as text."""
+import numpy as np
+
+from ...kernels.hydraulics.records import PA, PRESSURE_A, PRESSURE_B
+from ...model.errors import StateError
+from .checks import check_hydraulics
+from .statics import (
+    equilibrium_state,
+    frictionless,
+    holding_efforts,
+    hydraulic_records,
+    natural_frequencies,
+    oil_stiffness,
+)
+
+BAR, LITRES_PER_MINUTE = 1e-5, 6e4
+
+
+def hydraulic_report(manipulator, hydraulics):
+    """Return the report on `Hydraulics` of a Manipulator at its initial position; raises what does not fit."""
+    warnings = check_hydraulics(manipulator, hydraulics)
+    records = hydraulic_records(manipulator, hydraulics)
+    axes, cylinders, supply = records
+    mechanism, x = frictionless(manipulator, hydraulics), manipulator.initial_position
+    high, low = float(supply['pressure'][0]), float(supply['return_pressure'][0])
+    lines = [f'{hydraulics.where}: {len(cylinders)} cylinders, {BAR * high:g} bar over {BAR * low:g} bar'
+             + (f', at most {LITRES_PER_MINUTE * supply["flow"][0]:.0f} l/min' if supply['limited'][0] else '')]
+    held = ''
+    try:
+        fluid = equilibrium_state(mechanism, hydraulics, axes, cylinders, supply, x)[0]
+    except StateError as error:
+        fluid, held = None, str(error)
+    efforts = holding_efforts(mechanism, x)
+    names, position, *_ = manipulator.joint_state(x)
+    for row, c in enumerate(cylinders):
+        name = manipulator.actuators[c['axis']]
+        force, stroke = efforts[c['axis']], position[names.index(name)]
+        push, pull = high * c['area_a'] - low * c['area_b'], high * c['area_b'] - low * c['area_a']
+        share = force / push if force > 0.0 else -force / pull
+        lines += [
+            f'  {name}: pushes {1e-3 * push:.1f} kN, pulls {1e-3 * pull:.1f} kN; '
+            f'{LITRES_PER_MINUTE * c["gain"][PA] * np.sqrt(high - low):.0f} l/min of free flow, '
+            f'safe output {hydraulics.safe_outputs[name]}, commands: {hydraulics.command_modes[name]}',
+            f'    at rest {1e-3 * force:.1f} kN, {100.0 * share:.0f} % of what it can'
+            + ('' if fluid is None else _at_rest(c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
+    lines += [f'  {name}: no cylinder, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
+    if fluid is not None:
+        frequencies = natural_frequencies(mechanism, hydraulics, *records, x, fluid=fluid)
+        lines.append('  natural frequencies on closed valves: ' + ', '.join(f'{f:.2f}' for f in frequencies) + ' Hz')
+    warnings = (*warnings, held) if held else warnings
+    lines.append(f'  {len(warnings)} warning(s)' + (':' if warnings else ''))
+    return '\n'.join([*lines, *(f'    {warning}' for warning in warnings)])
+
+
+def _at_rest(cylinder, stroke, pressure_a, pressure_b):
+    stiffness = oil_stiffness(cylinder, stroke, pressure_a, pressure_b)
+    return f'; pressures {BAR * pressure_a:.1f} and {BAR * pressure_b:.1f} bar; {1e-6 * stiffness:.2f} MN/m of oil'

@@ -1,0 +1,352 @@
+"""Tie the joints of clusters: closed initial position, independent coordinates, the records for the kernels."""
+from dataclasses import replace
+
+import numpy as np
+
+from ..kernels.loops import closure as kernels
+from ..kernels.loops.records import CLUSTER, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
+from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
+from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
+from .pose_table import pose_table
+
+WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
+RANK = 1e-7                         # of a singular value of K against the largest
+ROUGH = 1e-3                        # the same, so that rows which rounded numbers set at odds count as one
+GAP = 1e-9                          # residual up to which an overconstrained loop counts as closed [m, 1]
+PROJECTED = 1e-4                    # the same with a warning: numbers of a URDF are often rounded
+IDLE = 1e-9                         # a row of K that is never larger, against the largest, says nothing
+
+
+def tie(machine, gravity, coordinates=None):
+    """Return a general machine with its `Loops`, coordinates and initial position.
+
+    coordinates: names of the independent joints, all of them, or None: the actuators first, then what is well
+    conditioned.  Raises LoopError, LoopClosureError, ActuationError, UnknownNameError.
+    """
+    for name in coordinates or ():
+        if name not in machine.joints:
+            raise UnknownNameError(f"coordinate '{name}': no such joint{did_you_mean(name, machine.joints)}")
+        if coordinates.count(name) > 1:
+            raise ActuationError(f"coordinate '{name}' is listed twice")
+    if machine.floating:
+        # the kernels take the frame of the floating joint for the inertial one
+        gravity = machine.floating.rotation.T @ gravity
+    tangle = Tangle(machine)
+    starts = [tangle.start(n) for n in range(len(machine.clusters))]
+    wanted = [*(coordinates or ()), *(name for name in machine.actuators if name not in (coordinates or ()))]
+    names = tangle.choose(starts, wanted)
+    if coordinates is not None and list(coordinates) != names:
+        raise ActuationError(f'coordinates={list(coordinates)}: expected {len(names)} independent joints; '
+                             f'for instance {names}')
+    loops = tangle.finish(names, [pose_table(tangle, n, start) for n, start in enumerate(starts)], gravity)
+    shift = 1 if loops.base else 0
+    initial = np.zeros(loops.base + shift + len(names))
+    if loops.base:
+        initial[6] = 1.0
+    for k, row in enumerate(loops.own):
+        if row >= 0:
+            initial[row + shift] = machine.initial[k]
+    for record, start in zip(tangle.clusters, starts):
+        for i in range(record['joints']):
+            t = tangle.tied[record['first'] + i]
+            if t['independent'] >= 0:
+                initial[t['coordinate'] + shift] = start[i]
+    machine = replace(machine, loops=loops, coordinates=tuple(names), initial=initial,
+                      warnings=(*machine.warnings, *tangle.warnings))
+    _check_actuators(machine)
+    return machine
+
+
+def _check_actuators(machine):
+    """Refuse actuators of which some follow from the others while a degree of freedom has none."""
+    loops = machine.loops
+    A = actuator_map(at(loops, machine.initial))
+    rank = np.linalg.matrix_rank(A, tol=1e-9) if A.size else 0
+    if rank < min(A.shape):
+        idle = [name for name, row in zip(machine.actuators, A) if abs(row).max() <= 1e-9]
+        double = [name for row, name in enumerate(machine.actuators) if name not in idle
+                  and np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
+        reasons = [f'{", ".join(idle)} moves nothing there'] * bool(idle)
+        reasons += [f'{", ".join(double)} double one another'] * bool(double)
+        raise ActuationError(
+            f"the {len(machine.actuators)} actuators of '{machine.name}' move only {rank} of its {A.shape[1]} degrees "
+            f'of freedom at the initial position; {"; ".join(reasons)}')
+
+
+def at(loops, x):
+    """Close the loops at x (nx,) at rest and return them; their G and z are those of x."""
+    status = kernels.close_all(loops, x, np.zeros(len(x) - (1 if loops.base else 0)))
+    if status != 0:
+        raise LoopClosureError(f'cluster {status // 8 - 1} does not close at its initial position')
+    return loops
+
+
+def fresh(loops):
+    """Return loops with scratch of their own."""
+    return loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
+
+
+def actuator_map(loops):
+    """Return A (actuators, joints of x) of the closed loops: rates of the actuators are A yd, and f_y = A' f."""
+    columns = int((loops.own >= 0).sum() + (loops.tied['independent'] >= 0).sum())
+    A = np.zeros((len(loops.driven), columns))
+    for row, k in enumerate(loops.driven):
+        if loops.own[k] >= 0:
+            A[row, loops.own[k] - loops.base] = 1.0
+            continue
+        cluster = loops.clusters[loops.cluster_of[k]]
+        for t in loops.tied[cluster['first']:cluster['first'] + cluster['joints']]:
+            if t['independent'] >= 0:
+                A[row, t['coordinate'] - loops.base] = loops.G[loops.member[k], t['independent']]
+    return A
+
+
+def smallest_singular_values(machine, n, positions):
+    """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
+    tangle = Tangle(machine)
+    held = machine.loops.tied['independent'][tangle.slice(n)] >= 0
+    return np.array([np.linalg.svd(tangle.jacobian(n, q)[1][:, ~held], compute_uv=False)[-1] for q in positions])
+
+
+class Tangle:
+    """The clusters of a machine in Python's hands: a draft of `Loops` without tables, to close and differentiate."""
+
+    def __init__(self, machine):
+        self.machine, self.warnings = machine, []
+        module_of = {module.name: k for k, module in enumerate(machine.modules)}
+        tied, rows, losses, pins, records, senses = [np.zeros(0, TIED)], [], [], [], [], []
+        self._closures = []                         # whose direction each sense is
+        for cluster in machine.clusters:
+            record = np.zeros((), CLUSTER)
+            record['first'], record['joints'] = sum(map(len, tied)), len(cluster.bodies)
+            record['row'], record['pin'] = len(rows), len(pins)
+            tied.append(tied_records(cluster, int(record['first']), module_of))
+            more, rubbing = row_records(cluster, int(record['first']))
+            flat = planar_records(cluster, tied[-1], int(record['first']), rubbing)
+            if flat is not None:
+                record['planar'], record['normal'] = 1, flat[0]
+                pins += flat[1]
+                record['pins'] = len(flat[1])
+            record['sense'] = len(senses)
+            for closure, sense in sense_records(cluster, int(record['first'])) if flat is None else ():
+                self._closures.append(closure)
+                senses.append(sense)
+            record['senses'] = len(senses) - record['sense']
+            rows += more
+            losses += rubbing
+            record['rows'], record['gap'] = len(more), GAP
+            record['head'] = tied[-1]['module'].min()
+            records.append(record)
+        self.tied = np.concatenate(tied)
+        self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
+        self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
+            (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
+
+    def _draft(self, rows, senses, losses, pins):
+        machine, most, modules = self.machine, int(self.clusters['joints'].max(initial=0)), len(self.machine.modules)
+        base, tied = 6 if machine.floating else 0, len(self.tied)
+        member, cluster_of = np.full(modules, -1), np.full(modules, -1)
+        for n, record in enumerate(self.clusters):
+            for j in range(record['first'], record['first'] + record['joints']):
+                member[self.tied[j]['module']], cluster_of[self.tied[j]['module']] = j, n
+        width = int(self.clusters['rows'].max(initial=0)) + most
+        names = {module.name: k for k, module in enumerate(machine.modules)}
+        return Loops(
+            clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
+            dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
+            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
+            cells=np.zeros((0, 2), dtype=np.int64), base=base, gravity=np.zeros(3),
+            driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
+            stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
+            work=np.zeros(tied, TIED_WORK), A=np.zeros((width, most + 1)), G=np.zeros((tied, most)),
+            H=np.zeros((tied, most)), alpha=np.zeros((len(self.clusters), most, most)),
+            psi=np.zeros((len(self.clusters), most, 6)), drive=np.zeros((len(self.clusters), most)),
+            base_system=np.zeros((7, 6)), z=np.zeros((4, modules)))
+
+    def slice(self, n):
+        record = self.clusters[n]
+        return slice(int(record['first']), int(record['first'] + record['joints']))
+
+    def close(self, n, q, rates=()):
+        """Return (status, q, G, g) after Newton's method from q, the independent joints held and at `rates`."""
+        part, freedom = self.slice(n), int(self.clusters[n]['freedom'])
+        self.draft.work['q'][part] = q
+        xd = np.zeros(len(self.draft.z[0]) + 6)
+        for t in self.tied[part]:
+            if len(rates) and t['independent'] >= 0:
+                xd[t['coordinate']] = rates[t['independent']]
+        status = kernels.close_from(self.draft, n, xd)
+        work = self.draft.work[part]
+        return status, work['q'].copy(), self.draft.G[part, :freedom].copy(), work['g'].copy()
+
+    def jacobian(self, n, q):
+        """Return (phi, K) of all joints of a cluster at q, in space."""
+        part = self.slice(n)
+        kept, freedom = self.tied[part].copy(), int(self.clusters[n]['freedom'])
+        self.tied['independent'][part], self.clusters[n]['freedom'] = -1, 0
+        self.tied['column'][part] = range(part.stop - part.start)
+        self.draft.work['q'][part] = q
+        kernels.linearise_at(self.draft, n)
+        self.tied[part], self.clusters[n]['freedom'] = kept, freedom
+        m, joints = int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
+        return -self.draft.A[:m, joints], self.draft.A[:m, :joints].copy()
+
+    def start(self, n):
+        """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
+        cluster, q = self.machine.clusters[n], []
+        for name in cluster.joints:
+            joint = cluster.entries[name][0]
+            value = next((source[name] for source in self.machine.hints if name in source), None)
+            q.append(min(max(0.0, joint.lower), joint.upper) if value is None else value)
+        q, gap = self._settle(n, np.array(q, dtype=float), ROUGH)
+        refined, rest = self._settle(n, q, RANK)
+        if rest < GAP or gap > PROJECTED:
+            q, gap = refined, rest
+        if gap > PROJECTED:
+            raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
+                                   f'residual found is {gap:.3g} (m or 1)')
+        self._orient(n)
+        if gap > GAP:
+            self.clusters[n]['gap'] = 50.0 * gap
+            self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
+                                 'is closed by least squares')
+        return q
+
+    def _settle(self, n, q, rank):
+        """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""
+        q = q.copy()
+        for _ in range(60):
+            phi, K = self.jacobian(n, q)
+            step = np.linalg.lstsq(K, -phi, rcond=rank)[0]
+            step *= min(1.0, 0.3 / max(abs(step).max(), 1e-300))
+            q += step
+            if abs(step).max() < 1e-13:
+                break
+        return q, float(abs(self.jacobian(n, q)[0]).max())
+
+    def rank(self, n, values):
+        """Return the rank of a K of cluster n with these singular values; what rounding leaves open does not count."""
+        return int((values > max(RANK * values[0], self.clusters[n]['gap'])).sum())
+
+    def _orient(self, n):
+        """Turn the senses of cluster n to where its start has them; refuse frames that are not aligned there."""
+        record, work = self.clusters[n], self.draft.work
+        for i in range(record['sense'], record['sense'] + record['senses']):
+            sense, closure = self.draft.senses[i], self._closures[i]
+            u, w = (direction if j < 0 else work[j]['rotation'].reshape(3, 3) @ direction
+                    for j, direction in ((sense['a'], sense['u']), (sense['b'], sense['w'])))
+            if closure.type == 'revolute':
+                sense['w'] *= np.sign(u @ w)
+            elif u @ w < 0.5:
+                raise LoopClosureError(f"constraint '{closure.name}' (line {closure.line}): its frames are turned over "
+                                       'against each other at the position found; start nearer to where they agree')
+
+    def choose(self, starts, wanted):
+        """Set the independent joints, `wanted` first; return the names of all coordinates in their order."""
+        tied_modules = set(self.tied['module'].tolist())
+        names = [module.name for k, module in enumerate(self.machine.modules)
+                 if k not in tied_modules and not (k == 0 and self.machine.floating)]
+        for n, start in enumerate(starts):
+            names += self._choose(n, start, wanted)
+        names = [*(name for name in wanted if name in names), *(name for name in names if name not in wanted)]
+        base = 6 if self.machine.floating else 0
+        for record, cluster in zip(self.clusters, self.machine.clusters):
+            for i, joint in enumerate(cluster.joints):
+                t = self.tied[record['first'] + i]
+                if t['independent'] >= 0:
+                    t['coordinate'] = base + names.index(joint)
+        return names
+
+    def _choose(self, n, q, wanted):
+        cluster = self.machine.clusters[n]
+        _, K = self.jacobian(n, q)
+        _, values, rows = np.linalg.svd(K)
+        rank = self.rank(n, values)
+        null = rows[rank:].T                                    # (joints, freedom)
+        freedom = null.shape[1]
+        if freedom == 0:
+            raise LoopError(f"loop '{cluster.name}' leaves its {len(cluster.joints)} joints no freedom")
+        self._check_regular(n, q, null, rank)
+        chosen, joints = [], cluster.joints
+        first = [joints.index(name) for name in wanted if name in joints]
+        # wanted joints in their order as far as they serve, others by how well they serve
+        for i in first:
+            if len(chosen) < freedom and self._serve(null, [*chosen, i]) > WELL_CONDITIONED:
+                chosen.append(i)
+        while len(chosen) < freedom:
+            rest = [i for i in range(len(joints)) if i not in chosen]
+            best = max(rest, key=lambda i: self._serve(null, [*chosen, i]))
+            if self._serve(null, [*chosen, best]) <= WELL_CONDITIONED:
+                raise LoopError(f"loop '{cluster.name}': no {freedom} of its joints fix the others at the initial "
+                                'position')
+            chosen.append(best)
+        self.clusters[n]['freedom'] = freedom
+        tied, dependent = self.tied[self.slice(n)], [i for i in range(len(joints)) if i not in chosen]
+        tied['independent'] = -1
+        for column, i in enumerate(dependent):
+            tied['column'][i] = column
+        for column, i in enumerate(chosen):
+            tied['independent'][i], tied['column'][i] = column, len(dependent) + column
+        return [joints[i] for i in chosen]
+
+    @staticmethod
+    def _serve(null, rows):
+        return np.linalg.svd(null[rows], compute_uv=False)[-1]
+
+    def _check_regular(self, n, q, null, rank):
+        """Refuse a start at which the rank of K is lower than nearby."""
+        for direction in null.T:
+            near = q + 1e-3 * direction
+            for _ in range(5):
+                phi, K = self.jacobian(n, near)
+                near += np.linalg.lstsq(K, -phi, rcond=RANK)[0]
+            values = np.linalg.svd(self.jacobian(n, near)[1], compute_uv=False)
+            if self.rank(n, values) > rank:
+                raise LoopError(f"loop '{self.machine.clusters[n].name}': the initial position is singular; "
+                                'start elsewhere')
+
+    def finish(self, names, tables, gravity):
+        """Return the `Loops` of coordinates `names` and the tables of closed poses, with scratch of their own."""
+        draft, records, tied = self.draft, self.clusters.copy(), self.tied.copy()
+        base, modules = draft.base, self.machine.modules
+        own, stopped = np.full(len(modules), -1), np.zeros(len(modules), dtype=np.int64)
+        for k, module in enumerate(modules):
+            if draft.cluster_of[k] < 0 and module.name in names:
+                own[k] = base + names.index(module.name)
+            stopped[k] = module.name in names or module.name in self.machine.actuators
+        most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
+        count = sum(len(table.q) for table in tables)
+        poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
+        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
+        row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
+        for n, table in enumerate(tables):
+            records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
+            records[n]['cell'] = sum(map(len, cells))
+            records[n]['dyad'], records[n]['dyads'] = len(dyads), len(table.dyads)
+            dyads += table.dyads
+            part, joints, own_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
+            poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
+            curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
+            lattice[n, :own_freedom] = table.lattice
+            cells.append(np.where(table.cells < 0, -1, table.cells + row))
+            row += len(table.q)
+        rows = self._without_idle_rows(records, tables)
+        return draft._replace(
+            clusters=records, tied=tied, rows=rows,
+            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes,
+            curves=curves, lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float),
+            stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(),
+            G=np.zeros((len(tied), freedom)),
+            H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
+            psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
+            base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))))
+
+    def _without_idle_rows(self, records, tables):
+        """Return the constraint rows without those that hold at every pose: a planar loop has such."""
+        kept = [np.zeros(0, ROW)]
+        for n, (record, table) in enumerate(zip(records, tables)):
+            sizes = np.max([abs(self.jacobian(n, q)[1]).max(axis=1) for q in table.q], axis=0)
+            rows = self.draft.rows[record['row']:record['row'] + record['rows']][sizes > IDLE * sizes.max()]
+            record['row'], record['rows'] = sum(map(len, kept)), len(rows)
+            kept.append(rows)
+        return np.concatenate(kept)

@@ -1,0 +1,73 @@
+"""Which planar clusters close in closed form: an order of pins in which each fixes two joints."""
+import math
+
+import numpy as np
+
+from ..kernels.loops.dyads import carries
+from ..kernels.loops.planar import pin_of, place_planar
+from ..kernels.loops.records import ACROSS, ALONG, DYAD, SLIDING
+
+
+def find_dyads(tangle, n, start):
+    """Return the DYAD records of cluster n in an order that closes it, in its assembly mode at `start`; or none."""
+    cluster, tied, pins = tangle.clusters[n], tangle.tied, tangle.draft.pins
+    part = tangle.slice(n)
+    if not cluster['planar']:
+        return []
+    known = {j for j in range(part.start, part.stop) if tied[j]['independent'] >= 0}
+    left, dyads = set(range(int(cluster['pin']), int(cluster['pin'] + cluster['pins']))), []
+    while left:
+        found = next(filter(None, (_dyad(tied, pins[i], i, known) for i in sorted(left))), None)
+        if found is None:
+            return []
+        dyads.append(found)
+        known |= {int(found['a']), int(found['b'])}
+        left.remove(int(found['pin']))
+    if len(known) < part.stop - part.start:
+        return []
+    for found in dyads:
+        found['mode'] = _mode(tangle, n, found, start)
+    return [] if any(found['mode'] == 0.0 for found in dyads) else dyads
+
+
+def _path(tied, j):
+    path = []
+    while j >= 0:
+        path.append(int(j))
+        j = tied[j]['parent']
+    return path
+
+
+def _dyad(tied, pin, row, known):
+    """Return the DYAD of a pin where just two joints that it feels are unknown; None where it is no such."""
+    paths = [_path(tied, pin['a']), _path(tied, pin['b'])]
+    unknown = sorted((set(paths[0]) ^ set(paths[1])) - known)
+    # a joint of both paths that is not known yet moves all of the triangle alike
+    if len(unknown) != 2:
+        return None
+    a, b = unknown
+    same = a in paths[0] and b in paths[0] or a in paths[1] and b in paths[1]
+    if tied[a]['slides'] or (tied[b]['slides'] and not same):
+        return None
+    found = np.zeros((), DYAD)
+    found['pin'], found['a'], found['b'] = row, a, b
+    found['kind'] = SLIDING if tied[b]['slides'] else ALONG if same else ACROSS
+    return found
+
+
+def _mode(tangle, n, found, start):
+    """Return the side of the triangle at the start, 0 where it is flat."""
+    tied, work, pin = tangle.tied, tangle.draft.work, tangle.draft.pins[found['pin']]
+    work['q'][tangle.slice(n)] = start
+    place_planar(tangle.clusters[n], tied, work)
+    a, b = (np.array([work[found[end]]['x'], work[found[end]]['y']]) for end in ('a', 'b'))
+    ends = [np.array(pin_of(work, pin[end], pin[f'p{end}'])) for end in ('a', 'b')]
+    target = ends[1] if carries(tied, int(found['a']), int(pin['a'])) else ends[0]
+    if found['kind'] == SLIDING:
+        s, u = tied[found['b']]['s'], work[found['b']]
+        slide = np.array([u['cos'] * s[0] - u['sin'] * s[1], u['sin'] * s[0] + u['cos'] * s[1]])
+        return math.copysign(1.0, (target - a) @ slide)
+    corner, base = (b, target) if found['kind'] == ALONG else (target, b)
+    cross = (base - a)[0] * (corner - a)[1] - (base - a)[1] * (corner - a)[0]
+    flat = abs(cross) < 1e-6 * np.linalg.norm(base - a) * np.linalg.norm(corner - a)
+    return 0.0 if flat else math.copysign(1.0, cross)

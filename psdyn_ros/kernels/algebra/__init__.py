@@ -1,0 +1,1 @@
+"""Spatial algebra by value, and small linear systems in place."""

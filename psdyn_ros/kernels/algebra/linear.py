@@ -1,0 +1,123 @@
+"""Small linear systems, in place: symmetric ones by Cholesky, least squares by Householder."""
+import math
+
+from ..runtime.compiler import kernel
+
+
+@kernel
+def cholesky(A, n):
+    """Replace the lower triangle of A by L with A = L L'; NaN where A is not positive definite."""
+    for j in range(n):
+        for i in range(j, n):
+            total = A[i, j]
+            for k in range(j):
+                total -= A[i, k] * A[j, k]
+            if i > j:
+                A[i, j] = total / A[j, j]
+            else:
+                A[i, j] = math.sqrt(total) if total > 0.0 else math.nan
+
+
+@kernel
+def solve_lower(L, n, b):
+    """Replace b by the solution of L x = b."""
+    for i in range(n):
+        for k in range(i):
+            b[i] -= L[i, k] * b[k]
+        b[i] /= L[i, i]
+
+
+@kernel
+def solve_upper(L, n, b):
+    """Replace b by the solution of L' x = b."""
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            b[i] -= L[k, i] * b[k]
+        b[i] /= L[i, i]
+
+
+@kernel
+def reflector(A, rows, j):
+    """Return (norm, head): the length of column j from its diagonal on, and the first entry of its reflector."""
+    norm = 0.0
+    for i in range(j, rows):
+        norm += A[i, j] * A[i, j]
+    norm = math.sqrt(norm)
+    return norm, A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
+
+
+@kernel
+def substitute_back(A, unknowns, c):
+    """Replace column c by the solution of R x = c."""
+    for j in range(unknowns - 1, -1, -1):
+        total = A[j, c]
+        for i in range(j + 1, unknowns):
+            total -= A[j, i] * A[i, c]
+        A[j, c] = total / A[j, j]
+
+
+@kernel
+def least_squares(A, rows, unknowns, columns):
+    """Solve A[:, :unknowns] X = A[:, unknowns:columns] in place by Householder reflections.
+
+    X comes in the first `unknowns` rows of the right-hand columns.  Returns min |R_jj| / max |R_jj|.
+    """
+    small, large = math.inf, 0.0
+    for j in range(unknowns):
+        norm, head = reflector(A, rows, j)
+        small, large = min(small, norm), max(large, norm)
+        if norm == 0.0:
+            return 0.0
+        beta = 1.0 / (norm * abs(head))
+        A[j, j] = head
+        for c in range(j + 1, columns):
+            total = 0.0
+            for i in range(j, rows):
+                total += A[i, j] * A[i, c]
+            total *= beta
+            for i in range(j, rows):
+                A[i, c] -= total * A[i, j]
+        A[j, j] = -norm if head > 0.0 else norm
+    for c in range(unknowns, columns):
+        substitute_back(A, unknowns, c)
+    return small / large if unknowns > 0 else 1.0
+
+
+@kernel
+def factorise(A, rows, unknowns):
+    """Factorise A[:rows, :unknowns] in place by Householder reflections; return min |R_jj| / max |R_jj|.
+
+    Row `rows` of A takes what the diagonal has no room for.
+    """
+    small, large = math.inf, 0.0
+    for j in range(unknowns):
+        norm, head = reflector(A, rows, j)
+        small, large = min(small, norm), max(large, norm)
+        if norm == 0.0:
+            return 0.0
+        A[j, j] = -norm if head > 0.0 else norm
+        A[rows, j] = head
+        for c in range(j + 1, unknowns):
+            reflect(A, rows, j, c)
+    return small / large if unknowns > 0 else 1.0
+
+
+@kernel
+def reflect(A, rows, j, c):
+    """Apply the reflection of column j to column c."""
+    head = A[rows, j]
+    total = head * A[j, c]
+    for i in range(j + 1, rows):
+        total += A[i, j] * A[i, c]
+    total /= abs(head * A[j, j])
+    A[j, c] -= total * head
+    for i in range(j + 1, rows):
+        A[i, c] -= total * A[i, j]
+
+
+@kernel
+def solve_factorised(A, rows, unknowns, c):
+    """Replace the first `unknowns` entries of column c by the least-squares solution for that right-hand side."""
+    for j in range(unknowns):
+        reflect(A, rows, j, c)
+    substitute_back(A, unknowns, c)

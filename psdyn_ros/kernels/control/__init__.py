@@ -1,0 +1,1 @@
+"""Control laws, output gate and plausibility checks in one control cycle."""

@@ -1,0 +1,303 @@
+"""Whether a measured state can be true, per coordinate: its step, its rate, its standing still; and how far it may go.
+
+A state that is accepted is kept in `channels` (dof,) and in a ring of the last ones; `memory` (1,) has the limits of
+the checks, and the state of the ring.  Times are ns.
+"""
+import math
+
+import numpy as np
+
+from ..rigid_body.energy import joint_states
+from ..rigid_body.records import MODULE
+from ..runtime.compiler import entry, matrix, stack, vector
+from ..runtime.places import FLOAT, INT, bound
+
+CHANNEL = np.dtype([
+    ('lower', 'f8'),            # m, rad
+    ('upper', 'f8'),
+    ('margin', 'f8'),           # m, rad from the limits where the end stop begins
+    ('speed', 'f8'),            # rated [m/s, rad/s]
+    ('x', 'f8'),                # last accepted
+    ('xd', 'f8'),
+    ('travel', 'f8'),           # integral of the velocities [m, rad]
+    ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
+    ('changed', 'i8'),          # stamp of the last position that was another one
+    ('driven', 'i8'),           # stamp since which the reference moves; 0: it does not
+], align=True)
+
+MEMORY = np.dtype([
+    ('jump', 'f8'),             # m, rad: how far a position may be from the one expected
+    ('rise', 'f8'),             # s in which no actuator gets to its rated speed
+    ('step', 'f8'),             # m/s, rad/s that a velocity may change by at once
+    ('freeze_time', 'i8'),
+    ('freeze_speed', 'f8'),     # m/s, rad/s of the reference
+    ('window', 'i8'),
+    ('disagreement', 'f8'),     # m/s, rad/s allowed
+    ('stamp', 'i8'),            # last accepted; 0: none
+    ('first', 'i8'),            # place of the oldest state in the window, in the ring
+    ('last', 'i8'),             # place of the newest
+], align=True)
+
+SENSOR = np.dtype([
+    ('module', 'i8'),           # sensors of one module measure the same motion
+    ('x', 'f8'),                # m, rad
+    ('changed', 'i8'),          # stamp of the last value that was another one; 0: none yet
+], align=True)
+
+UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
+FROZEN, WARNED, DISAGREES, AT_STOP = 1, 2, 4, 8     # bits
+
+# A cylinder and the lever that it turns, see `control/singularity.py`.
+TRIANGLE = np.dtype([
+    ('row', 'i8'),              # of its stroke in x
+    ('x0', 'f8'),               # length of the cylinder at stroke 0 [m]
+    ('e', 'f8'),                # offset of its axis [m]
+    ('L', 'f8'),                # from pin to pin [m]
+    ('L1', 'f8'),               # lever [m]
+    ('scale', 'f8'),            # 1 / longest lever arm [1/m]
+], align=True)
+
+FASTEST = 2.0       # times its rated speed, beyond which no actuator goes
+# of the arrays that these are given once
+OF_STATES = (CHANNEL, 1), (MEMORY, 1), (INT, 1), (FLOAT, 3)
+OF_SENSORS = (MODULE, 1), (FLOAT, 1), (FLOAT, 2), (SENSOR, 1), (FLOAT, 2), (FLOAT, 1), (INT, 1)
+OF_SHARES = (FLOAT, 1), (INT, 1)
+OF_TRIANGLES = (TRIANGLE, 1),
+
+
+@entry
+def judge_state(channels, memory, ring_stamps, ring, x, xd, stamp, desired_rate):
+    """Return (ACCEPTED, bits, channel) and keep the state, or return (JUMPED or NON_FINITE, 0, channel).
+
+    x, xd, desired_rate  (dof,); the last one is the velocity of the reference
+    stamp                later than the one before; after memory['stamp'] = 0 anything finite is accepted
+    ring_stamps (N,), ring (N, 2, dof)  x and travel of the last states, N of them
+    channel: the first with one of the bits, or the one that jumped.
+    """
+    m = memory[0]
+    n = channels.shape[0]
+    known = m['stamp'] != 0
+    dt = 1e-9 * float(stamp - m['stamp'])
+    if known:
+        for i in range(n):
+            c = channels[i]
+            step = abs(float(xd[i]) - c['xd'])
+            if m['step'] + c['speed'] / m['rise'] * dt < step and step < np.inf:
+                return JUMPED, 0, i
+    for i in range(n):
+        if 0.0 * float(x[i]) + 0.0 * float(xd[i]) != 0.0:
+            return NON_FINITE, 0, i
+    if known:
+        for i in range(n):
+            c = channels[i]
+            step = abs(x[i] - c['x'])
+            off = abs(x[i] - c['x'] - dt * c['xd'])
+            fastest = FASTEST * c['speed']
+            if (not step <= fastest * dt + m['jump'] or not abs(xd[i]) <= fastest
+                    or not off <= m['jump'] + c['speed'] * dt * dt / m['rise']
+                    or not abs(xd[i] - c['xd']) <= c['speed'] * (1.0 + dt / m['rise'])):
+                return JUMPED, 0, i
+    count = ring_stamps.shape[0]
+    if known:
+        last = (m['last'] + 1) % count
+        if last == m['first']:
+            m['first'] = (last + 1) % count
+    else:
+        last = m['first'] = 0
+    m['last'], m['stamp'] = last, stamp
+    ring_stamps[last] = stamp
+    first = m['first']
+    while first != last and ring_stamps[(first + 1) % count] <= stamp - m['window']:
+        first = (first + 1) % count
+    m['first'] = first
+    span = 1e-9 * float(m['window'])
+    bits, channel = 0, -1
+    for i in range(n):
+        c = channels[i]
+        if known:
+            c['travel'] += 0.5 * dt * (c['xd'] + xd[i])
+        else:
+            c['travel'] = 0.0
+        if not known or x[i] != c['x']:
+            c['changed'] = stamp
+        if not abs(desired_rate[i]) > m['freeze_speed']:
+            c['driven'] = 0
+        elif c['driven'] == 0:
+            c['driven'] = stamp
+        c['x'], c['xd'] = x[i], xd[i]
+        ring[last, 0, i], ring[last, 1, i] = x[i], c['travel']
+        c['disagreement'] = abs(x[i] - ring[first, 0, i] - c['travel'] + ring[first, 1, i]) / span
+        found = 0
+        if c['driven'] != 0 and stamp - max(c['changed'], c['driven']) >= m['freeze_time']:
+            found |= FROZEN
+        if c['disagreement'] > m['disagreement']:
+            found |= DISAGREES
+        elif c['disagreement'] > 0.5 * m['disagreement']:
+            found |= WARNED
+        if x[i] < c['lower'] + c['margin'] or x[i] > c['upper'] - c['margin']:
+            found |= AT_STOP
+        if found != 0 and channel < 0:
+            channel = i
+        bits |= found
+    return ACCEPTED, bits, channel
+
+
+def judge_of(*held):
+    """`judge_state` of these arrays, its first four, as a function of its other arguments."""
+    return bound(judge_state_at, judge_state, OF_STATES, *held)
+
+
+@entry
+def judge_state_at(places, x, xd, stamp, desired_rate):
+    """`judge_state` of the arrays at these places."""
+    return judge_state(vector(places, 0, CHANNEL), vector(places, 1, MEMORY), vector(places, 2, INT),
+                       stack(places, 3, FLOAT), x, xd, stamp, desired_rate)
+
+
+@entry
+def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
+    """Return the first of the redundant sensors (m,) that stands still while another one of its module moves; -1: none.
+
+    seen (m, m): row i has what all sensors said when sensor i last changed; it is kept up to date here.
+    position (m,), finite; travel [m, rad]: by how much the other one moved meanwhile.
+    """
+    m = sensors.shape[0]
+    stuck = -1
+    for i in range(m):
+        s = sensors[i]
+        if s['changed'] == 0 or position[i] != s['x']:
+            s['x'], s['changed'] = position[i], stamp
+            for j in range(m):
+                seen[i, j] = position[j]
+        elif stamp - s['changed'] >= freeze_time:
+            for j in range(m):
+                if sensors[j]['module'] == s['module'] and abs(position[j] - seen[i, j]) > travel and stuck < 0:
+                    stuck = i
+    return stuck
+
+
+@entry
+def compare_with_state(mods, still, joints, sensors, seen, values, columns, x, positions, stamp, freeze_time, travel):
+    """As `compare_sensors` of measured positions (m,) with the joints at x (dof,), of closed-form modules.
+
+    still (dof,) zeros; joints (3, joints) room for positions, velocities and accelerations.
+    Returns (UNCLOSED, 0, 0) where a loop does not close.
+    """
+    if joint_states(mods, x, still, still, joints[0], joints[1], joints[2]) != 0:
+        return UNCLOSED, 0, 0.0
+    for i in range(positions.shape[0]):
+        values[i] = positions[i]
+    return compare_sensors(sensors, seen, values, joints[0], columns, stamp, freeze_time, travel)
+
+
+def comparison_of(*held):
+    """`compare_with_state` of these arrays, its first seven, as a function of its other arguments."""
+    return bound(compare_with_state_at, compare_with_state, OF_SENSORS, *held)
+
+
+@entry
+def compare_with_state_at(places, x, positions, stamp, freeze_time, travel):
+    """`compare_with_state` of the arrays at these places."""
+    return compare_with_state(vector(places, 0, MODULE), vector(places, 1, FLOAT), matrix(places, 2, FLOAT),
+                              vector(places, 3, SENSOR), matrix(places, 4, FLOAT), vector(places, 5, FLOAT),
+                              vector(places, 6, INT), x, positions, stamp, freeze_time, travel)
+
+
+@entry
+def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, travel):
+    """Return (stuck, worst, off): what `stuck_sensor` finds, which sensor is furthest from its joint, and by how much.
+
+    values (2 m,): the first m are measured, of the joints `columns` (m,) of q, which are kept in the others.
+    Returns (NON_FINITE, 0, 0) where one is not finite, and keeps nothing of it.
+    """
+    m = columns.shape[0]
+    for i in range(m):
+        values[m + i] = q[columns[i]]
+        if 0.0 * float(values[i]) + 0.0 * values[m + i] != 0.0:
+            return NON_FINITE, 0, 0.0
+    worst, off = 0, 0.0
+    for i in range(m):
+        gap = abs(values[i] - values[m + i])
+        if gap > off:
+            worst, off = i, gap
+    return stuck_sensor(sensors, seen, values, stamp, freeze_time, travel), worst, off
+
+
+@entry
+def worst_share(tolerance, counts, x, x_ref):
+    """Return (largest |x_ref - x| / tolerance, where, sum of counts), inf where it is not finite; all (n,)."""
+    worst, where, total = 0.0, 0, 0
+    for i in range(x.shape[0]):
+        total += counts[i]
+        share = abs(x_ref[i] - x[i]) / tolerance[i]
+        if not share <= worst and worst < np.inf:
+            worst, where = share if share < np.inf else np.inf, i
+    return worst, where, total
+
+
+def share_of(*held):
+    """`worst_share` of these arrays, its first two, as a function of x and x_ref."""
+    return bound(worst_share_at, worst_share, OF_SHARES, *held)
+
+
+@entry
+def worst_share_at(places, x, x_ref):
+    """`worst_share` of the arrays at these places."""
+    return worst_share(vector(places, 0, FLOAT), vector(places, 1, INT), x, x_ref)
+
+
+@entry
+def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
+    """Let go of what of a command pushes further out near an end stop; return how many actuators that concerned.
+
+    Beyond `rest`, the command that holds the load, goes no more than `most` times the share of the margin that is left.
+    inside: set to 1 for each actuator within the margin, else 0.  All (actuators,), the position limits may be inf.
+    """
+    clamped = 0
+    for i in range(command.shape[0]):
+        inside[i] = 0
+        if x[i] > upper[i] - margin[i]:
+            inside[i] = 1
+            most_out = rest[i] + most[i] * max(0.0, (upper[i] - x[i]) / margin[i])
+            if command[i] > most_out:
+                command[i] = most_out
+                clamped += 1
+        if x[i] < lower[i] + margin[i]:
+            inside[i] = 1
+            most_in = rest[i] - most[i] * max(0.0, (x[i] - lower[i]) / margin[i])
+            if command[i] < most_in:
+                command[i] = most_in
+                clamped += 1
+    return clamped
+
+
+@entry
+def worst_transmission(triangles, x):
+    """Return (measure, triangle): the least lever arm of all over the longest that it has; (1, -1) where none is less.
+
+    x (nx,); 0 where a triangle does not close, and of a stroke that is no number.
+    """
+    least, where = 1.0, -1
+    for k in range(triangles.shape[0]):
+        b = triangles[k]
+        rho, e, L, L1 = x[b['row']] + b['x0'], b['e'], b['L'], b['L1']
+        cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
+        sin2 = (1.0 - cos) * (1.0 + cos)
+        measure = 0.0
+        if sin2 > 0.0:
+            # at rho = 0 the boom stands still however the stroke moves: the lever is endless
+            measure = L * L1 * math.sqrt(sin2) / abs(rho) * b['scale'] if rho != 0.0 else 1.0
+        if measure < least:
+            least, where = measure, k
+    return least, where
+
+
+def transmission_of(*held):
+    """`worst_transmission` of this array, its first, as a function of x."""
+    return bound(worst_transmission_at, worst_transmission, OF_TRIANGLES, *held)
+
+
+@entry
+def worst_transmission_at(places, x):
+    """`worst_transmission` of the array at this place."""
+    return worst_transmission(vector(places, 0, TRIANGLE), x)

@@ -1,0 +1,1 @@
+"""Cylinders, valves, supply and friction, coupled with the mechanism."""

@@ -1,0 +1,294 @@
+"""Mechanism, cylinders, valves, friction and supply in one step: Rosenbrock-W of order 2 (ROS2), L-stable.
+
+    (I - g h J) k1 = f(u),    (I - g h J) k2 = f(u + h k1) - 2 k1,    u += 1.5 h k1 + 0.5 h k2,    g = 1 - 1 / sqrt 2
+
+is of order 2 for any J.  J has the slopes of fluid, friction, stops and brakes, the steepest that the predictor
+u + h f(u) crosses, and none of the mechanism itself.  Everything but the velocities is eliminated, so a stage solves
+
+    (M + A' E A) k_v = M r_v + A' ... ,      E: what friction, stops and chambers add to each actuator [kg, kg m^2]
+
+by one Cholesky factor for both stages; the pressure of a shared supply is a border of that system.
+
+The state is one row: x, xd (dof,), fluid (cylinders, 6), bristles (actuators,), supply pressure.  Statuses: those of
+the mechanism, NON_FINITE, EMPTY where a chamber has no volume left.
+
+Source: J. G. Verwer et al., SIAM J. Sci. Comput. 20 (1999) 1456, for ROS2; the choice of slopes is ours.
+"""
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..algebra.linear import cholesky, solve_lower, solve_upper
+from ..rigid_body.entry import NON_FINITE
+from ..runtime.compiler import generic, generic_kernel, kernel
+from .elimination import (
+    eliminate_chambers,
+    fluid_increments,
+    known_part,
+    set_slopes,
+    taken_by_axis,
+    taken_by_known,
+    taken_by_line,
+)
+from .equations import cylinder_rates, pump_flow, volumes
+from .friction import friction_of, friction_slopes, holding_force, holding_slopes, slides, sliding_friction
+from .records import FLUID, FORCE, MEASURED_FORCE, PRESSURE_A, PRESSURE_B, VALVE
+
+EMPTY = -3                          # status: a chamber has no volume left
+GAMMA = 1.0 - math.sqrt(0.5)
+SMALL_CHANGE = 0.01                 # of friction in a predictor step, against its Coulomb level
+OPPOSING = np.dtype([               # what opposes the motion of an axis, see `friction_slopes` and `holding_slopes`
+    ('k', 'f8'), ('d', 'f8'), ('rho', 'f8'), ('theta', 'f8'), ('sigma', 'f8'),
+], align=True)
+
+
+class Coupled(NamedTuple):
+    """Records of a hydraulic machine and the scratch of its step, as one argument of the kernels."""
+
+    axes: np.ndarray            # AXIS
+    cylinders: np.ndarray       # CYLINDER
+    supply: np.ndarray          # SUPPLY (1,)
+    opposing: np.ndarray        # OPPOSING, one an axis
+    slopes: np.ndarray          # SLOPES, one a cylinder
+    states: np.ndarray          # (5, state)
+    actuators: np.ndarray       # (7, actuators) position, rate, force, and scratch
+    dofs: np.ndarray            # (2, dof)
+    inertia: np.ndarray         # (2, dof, dof) M, Cholesky factor of the stages
+
+
+@kernel
+def line_pressure(s, U):
+    """Return the pressure of the supply line: a state where the pump is limited, else its setting."""
+    return U[-1] if s.supply[0]['limited'] else s.supply[0]['pressure']
+
+
+@kernel
+def drive_force(b, cylinders, fluid):
+    """Return what drives an axis, friction not taken off."""
+    if b['drive'] == FORCE or b['drive'] == MEASURED_FORCE:
+        return b['effort']
+    k = b['cylinder']
+    c, p = cylinders[k], fluid[FLUID * k:FLUID * k + FLUID]
+    return c['area_a'] * p[PRESSURE_A] - c['area_b'] * p[PRESSURE_B]
+
+
+@generic
+def rates(place, accelerate, machine, s, n, U, F):
+    """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
+    q, qd, force = s.actuators[0], s.actuators[1], s.actuators[2]
+    x, xd = U[:n], U[n:2 * n]
+    status = place(machine, x, xd, q, qd)
+    if status != 0:
+        return status
+    last = 2 * n + FLUID * s.cylinders.shape[0]
+    fluid, fluid_rate, bristles = U[2 * n:last], F[2 * n:last], U[last:]
+    supply, line, taken = s.supply[0], line_pressure(s, U), 0.0
+    for k in range(s.cylinders.shape[0]):
+        c, first = s.cylinders[k], FLUID * k
+        i = c['axis']
+        rate = fluid_rate[first:first + FLUID]
+        if s.axes[i]['drive'] != VALVE:
+            for j in range(FLUID):
+                rate[j] = 0.0
+            continue
+        v_a, v_b = volumes(c, q[i])
+        if not (v_a > 0.0 and v_b > 0.0):
+            return EMPTY
+        taken += cylinder_rates(c, q[i], qd[i], fluid[first:first + FLUID], line, supply['return_pressure'], rate)
+    for i in range(s.axes.shape[0]):
+        b = s.axes[i]
+        friction, bristle_rate = friction_of(b, qd[i], bristles[i])
+        F[last + i] = bristle_rate
+        force[i] = drive_force(b, s.cylinders, fluid) - friction + holding_force(b, q[i], qd[i])
+    F[F.shape[0] - 1] = (pump_flow(supply, line) - taken) / supply['capacity'] if supply['limited'] else 0.0
+    for i in range(n):
+        F[i] = xd[i]
+    return accelerate(machine, x, xd, force, F[n:2 * n])
+
+
+@kernel
+def factorise(s, n):
+    """Factorise M into the place of the stages' factor."""
+    copy_inertia(s, n)
+    cholesky(s.inertia[1], n)
+
+
+@kernel
+def copy_inertia(s, n):
+    M, L = s.inertia[0], s.inertia[1]
+    for i in range(n):
+        for j in range(i + 1):
+            L[i, j] = M[i, j]
+
+
+@generic_kernel
+def far_accelerations(along, onto, machine, s, n, h, F):
+    """Set actuators[6]: accelerations of the actuators where friction is that of the velocities v + h a."""
+    qd, ahead, change, far, column = s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[6], s.dofs[0]
+    changes = False
+    for i in range(s.axes.shape[0]):
+        b = s.axes[i]
+        far[i], change[i] = ahead[i], 0.0
+        if slides(b):
+            change[i] = sliding_friction(b, qd[i]) - sliding_friction(b, qd[i] + h * ahead[i])
+            changes = changes or abs(change[i]) > SMALL_CHANGE * b['coulomb']
+    if not changes:
+        return
+    factorise(s, n)
+    for i in range(n):
+        column[i] = 0.0
+    onto(machine, change, column)
+    solve_lower(s.inertia[1], n, column)
+    solve_upper(s.inertia[1], n, column)
+    along(machine, column, far)
+    for i in range(s.axes.shape[0]):
+        far[i] += ahead[i]
+
+
+@generic
+def prepare(along, onto, laden, machine, s, n, h, U, F):
+    """Set all slopes at U on the way to U + h F and factorise M + A' E A; return the system's border of the supply.
+
+    The border's column (M + A' E A)^-1 (...) comes into dofs[1].
+    """
+    gh = GAMMA * h
+    q, qd, ahead, added, border = s.actuators[0], s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[5]
+    along(machine, F[n:2 * n], ahead)
+    far_accelerations(along, onto, machine, s, n, h, F)
+    far = s.actuators[6]
+    last = 2 * n + FLUID * s.cylinders.shape[0]
+    for i in range(s.axes.shape[0]):
+        b, o = s.axes[i], s.opposing[i]
+        v_ahead = qd[i] + h * ahead[i]
+        d, o['rho'], o['theta'], o['sigma'] = friction_slopes(b, qd[i], h, ahead[i], far[i], U[last + i])
+        o['k'], hold = holding_slopes(b, q[i], qd[i], q[i] + 0.5 * h * (qd[i] + v_ahead), v_ahead)
+        o['d'] = d + hold
+        added[i] = gh * o['d'] + gh * gh * (o['k'] + o['sigma'] * o['theta'] / (1.0 + gh * o['rho']))
+        border[i] = 0.0
+    supply, line, line_rate = s.supply[0], line_pressure(s, U), F[F.shape[0] - 1]
+    for k in range(s.cylinders.shape[0]):
+        c, w, first = s.cylinders[k], s.slopes[k], 2 * n + FLUID * k
+        i = c['axis']
+        if s.axes[i]['drive'] != VALVE:
+            continue
+        fluid, rate = U[first:first + FLUID], F[first:first + FLUID]
+        set_slopes(c, w, h, q[i], fluid, rate, line, line_rate, supply['return_pressure'])
+        added[i] += eliminate_chambers(c, w, h, gh, fluid, rate, supply['return_pressure'])
+        border[i] += gh * (c['area_a'] * w['P2'][0] - c['area_b'] * w['P2'][1])
+    copy_inertia(s, n)
+    laden(machine, added, s.inertia[1])
+    cholesky(s.inertia[1], n)
+
+
+@generic_kernel
+def prepare_supply(along, onto, machine, s, n, h, line, line_rate):
+    """Set the border's column in dofs[1]; return gh / capacity and the Schur complement of the supply's pressure."""
+    supply, column, reach, border = s.supply[0], s.dofs[1], s.actuators[3], s.actuators[5]
+    for i in range(n):
+        column[i] = 0.0
+    onto(machine, border, column)
+    solve_lower(s.inertia[1], n, column)
+    solve_upper(s.inertia[1], n, column)
+    along(machine, column, reach)
+    lag = supply['pressure'] - max(line, line + h * line_rate), supply['pressure'] - min(line, line + h * line_rate)
+    slope = supply['flow'] / supply['droop'] if lag[1] > 0.0 and lag[0] < supply['droop'] else 0.0
+    for k in range(s.cylinders.shape[0]):
+        i = s.cylinders[k]['axis']
+        if s.axes[i]['drive'] == VALVE:
+            slope += taken_by_line(s.slopes[k]) + taken_by_axis(s.slopes[k]) * reach[i]
+    scale = GAMMA * h / supply['capacity']
+    return scale, 1.0 + scale * slope
+
+
+@generic
+def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
+    """Write the increments K of a stage for its right-hand side R; scale, schur: of `prepare_supply`, 0 without."""
+    q_part, force, rhs = s.actuators[3], s.actuators[4], s.dofs[0]
+    last = 2 * n + FLUID * s.cylinders.shape[0]
+    along(machine, R[:n], q_part)
+    for i in range(s.axes.shape[0]):
+        o = s.opposing[i]
+        force[i] = -gh * (o['k'] * q_part[i] + o['sigma'] * R[last + i] / (1.0 + gh * o['rho']))
+    for k in range(s.cylinders.shape[0]):
+        c, w, first = s.cylinders[k], s.slopes[k], 2 * n + FLUID * k
+        i = c['axis']
+        if s.axes[i]['drive'] == VALVE:
+            known_part(c, w, gh, R[first:first + FLUID], K[first:first + FLUID])
+            force[i] += gh * (c['area_a'] * w['P0'][0] - c['area_b'] * w['P0'][1])
+    M = s.inertia[0]
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            total += M[i, j] * R[n + j]
+        rhs[i] = total
+    onto(machine, force, rhs)
+    solve_lower(s.inertia[1], n, rhs)
+    solve_upper(s.inertia[1], n, rhs)
+    along(machine, rhs, q_part)
+    ks = 0.0
+    if schur > 0.0:
+        demand = 0.0
+        for k in range(s.cylinders.shape[0]):
+            i, first = s.cylinders[k]['axis'], 2 * n + FLUID * k
+            if s.axes[i]['drive'] == VALVE:
+                demand += taken_by_known(s.slopes[k], K[first:first + FLUID]) + taken_by_axis(s.slopes[k]) * q_part[i]
+        ks = (R[R.shape[0] - 1] - scale * demand) / schur
+        for i in range(n):
+            rhs[i] += s.dofs[1][i] * ks
+        along(machine, rhs, q_part)
+    for i in range(n):
+        K[n + i] = rhs[i]
+        K[i] = R[i] + gh * rhs[i]
+    for k in range(s.cylinders.shape[0]):
+        c, first = s.cylinders[k], 2 * n + FLUID * k
+        r, increments = R[first:first + FLUID], K[first:first + FLUID]
+        i = c['axis']
+        if s.axes[i]['drive'] == VALVE:
+            fluid_increments(c, s.slopes[k], gh, r, q_part[i], ks, increments)
+        else:
+            for j in range(FLUID):
+                increments[j] = 0.0
+    for i in range(s.axes.shape[0]):
+        o = s.opposing[i]
+        K[last + i] = (R[last + i] + gh * o['theta'] * q_part[i]) / (1.0 + gh * o['rho'])
+    K[K.shape[0] - 1] = ks
+
+
+@generic_kernel
+def advance(place, accelerate, inertia, along, onto, laden, machine, s, n, h, substeps):
+    """Advance states[0] by `substeps` of h [s]; return (status, sub-steps done), the last good state kept."""
+    U, F, K1, K2, stage = s.states[0], s.states[1], s.states[2], s.states[3], s.states[4]
+    count = U.shape[0]
+    scale, schur = 0.0, 0.0
+    for done in range(substeps):
+        for j in range(count):
+            stage[j] = U[j]
+        for part in range(2):
+            status = rates(place, accelerate, machine, s, n, stage, F)
+            if status != 0:
+                return status, done
+            if part == 0:
+                status = inertia(machine, U[:n], s.inertia[0])
+                if status != 0:
+                    return status, done
+                prepare(along, onto, laden, machine, s, n, h, U, F)
+                if s.supply[0]['limited']:
+                    scale, schur = prepare_supply(along, onto, machine, s, n, h, U[count - 1], F[count - 1])
+            else:
+                for j in range(count):
+                    F[j] -= 2.0 * K1[j]
+            K = K1 if part == 0 else K2
+            solve_stage(along, onto, machine, s, n, GAMMA * h, scale, schur, F, K)
+            if part == 0:
+                for j in range(count):
+                    stage[j] = U[j] + h * K1[j]
+        total = 0.0
+        for j in range(count):
+            stage[j] = U[j] + h * (1.5 * K1[j] + 0.5 * K2[j])
+            total += 0.0 * float(stage[j])
+        if not total == 0.0:
+            return NON_FINITE, done
+        for j in range(count):
+            U[j] = stage[j]
+    return 0, substeps

@@ -1,0 +1,293 @@
+"""Loops of any kind: position closure, G and g of the joints that implicit constraints tie together.
+
+A *cluster* is a set of joints that closed loops couple, phi(q) = 0, K qd = 0, K qdd = k, with q = gamma(y), qd = G yd,
+qdd = G ydd + g for its independent joints y.  Rows may be redundant: the dependent joints follow by least squares
+through Householder reflections, never through the normal equations.  A cluster in which all moves in one plane has
+rows of its own kind, two a pin, and positions in closed form where dyads close it.  Kernels keep no state: elsewhere
+Newton's method starts from a table of closed poses, made by
+continuation when the machine was loaded, which holds the assembly mode.
+"""
+import math
+
+from ..algebra.linear import factorise, solve_factorised
+from ..algebra.spatial import dot
+from ..runtime.compiler import entry, kernel
+from .constraints import bias_motion, bias_of_row, direction_of, linearise, place_joints
+from .dyads import close_dyads
+from .planar import bias_of_pin, bias_planar, linearise_planar, place_planar
+
+SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
+RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
+STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
+ROUNDING = 1e-16                # expected next step that is none [m, rad]
+JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
+WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
+
+
+@kernel
+def residuals(cluster, loops):
+    """Place the bodies and write K of the dependent joints, -K of the others, -phi into A; return (max |phi|, rows)."""
+    if cluster['planar']:
+        place_planar(cluster, loops.tied, loops.work)
+        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), 2 * cluster['pins']
+    place_joints(cluster, loops.tied, loops.work)
+    return linearise(cluster, loops.tied, loops.rows, loops.work, loops.A), cluster['rows']
+
+
+@kernel
+def close_positions(cluster, loops):
+    """Newton's method on phi(q) = 0 from the q in work, the independent ones held; 0, SINGULAR or OPEN."""
+    first, joints, tied, work, A = cluster['first'], cluster['joints'], loops.tied, loops.work, loops.A
+    dependent, before = joints - cluster['freedom'], 1e-9
+    for _ in range(40):
+        worst, rows = residuals(cluster, loops)
+        if not worst < math.inf:
+            return OPEN
+        if not factorise(A, rows, dependent) > RANK:
+            return SINGULAR if worst < 1e-6 else OPEN
+        solve_factorised(A, rows, dependent, joints)
+        largest = 0.0
+        for d in range(dependent):
+            largest = max(largest, abs(A[d, joints]))
+        damping = 1.0 if largest < 0.5 else 0.5 / largest
+        for j in range(first, first + joints):
+            if tied[j]['independent'] < 0:
+                work[j]['q'] += damping * A[tied[j]['column'], joints]
+        # steps shrink quadratically: the next one would be about c largest^2 with c = largest / before^2
+        if largest < STEP or largest * largest * max(1.0, largest / (before * before)) < ROUNDING:
+            return 0
+        before = largest
+    return OPEN
+
+
+@kernel
+def cell_of(cluster, loops, x, n):
+    """Return the cell of the table of closed poses for the coordinates x; -1 where they are no numbers."""
+    first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
+    for a in range(freedom):
+        low, size, cells, row = loops.lattice[n, a]
+        t = loops.tied[first + int(row)]
+        position = x[t['coordinate'] + shift]
+        if not abs(position) < 1e9:
+            return -1
+        step = step_from(t, position, loops.poses[cluster['pose'], int(row)])
+        i = math.floor((step - low) / size + 0.5)
+        cell = cell * int(cells) + int(min(max(i, 0.0), cells - 1.0))
+    return cluster['cell'] + cell
+
+
+@kernel
+def take_pose(cluster, loops, pose):
+    """Set q of a cluster to a closed pose."""
+    for j in range(cluster['joints']):
+        loops.work[cluster['first'] + j]['q'] = loops.poses[pose, j]
+
+
+@kernel
+def set_independent(cluster, loops, x, n):
+    """Set q of the independent joints of a cluster to the coordinates x."""
+    for a in range(cluster['freedom']):
+        j = cluster['first'] + int(loops.lattice[n, a, 3])
+        loops.work[j]['q'] = x[loops.tied[j]['coordinate'] + (1 if loops.base else 0)]
+
+
+@kernel
+def predict(cluster, loops, x, n, pose):
+    """Set q of a cluster for the coordinates x to second order from a closed pose."""
+    first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
+    shift = 1 if loops.base else 0
+    take_pose(cluster, loops, pose)
+    for a in range(freedom):
+        row = int(loops.lattice[n, a, 3])
+        t = loops.tied[first + row]
+        step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row])
+        for j in range(joints):
+            work[first + j]['q'] += loops.slopes[pose, j, a] * step
+        if not cluster['linear']:
+            for b in range(freedom):
+                other = int(loops.lattice[n, b, 3])
+                t = loops.tied[first + other]
+                square = step * step_from(t, x[t['coordinate'] + shift], loops.poses[pose, other])
+                for j in range(joints):
+                    work[first + j]['q'] += loops.curves[pose, j, a * freedom + b] * square
+    set_independent(cluster, loops, x, n)
+    for j in range(first, first + joints):
+        work[j]['near'] = work[j]['q']
+
+
+@kernel
+def on_branch(cluster, loops, jump):
+    """Return whether a closed position is in the assembly mode, and next to what was predicted."""
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < jump:
+            return False
+    if cluster['senses'] > 0:
+        place_joints(cluster, loops.tied, loops.work)
+    for i in range(cluster['sense'], cluster['sense'] + cluster['senses']):
+        r = loops.senses[i]
+        if not dot(direction_of(loops.work, r['a'], r['u']), direction_of(loops.work, r['b'], r['w'])) > 0.0:
+            return False
+    return True
+
+
+@entry
+def walk(cluster, loops, x, n, pose):
+    """Close a cluster by small steps from a closed pose to the coordinates x; 0, SINGULAR or OPEN."""
+    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
+                                             loops.work, loops.A)
+    dependent, shift = joints - freedom, 1 if loops.base else 0
+    take_pose(cluster, loops, pose)
+    for i in range(WALK):
+        _, rows = residuals(cluster, loops)
+        if not factorise(A, rows, dependent) > RANK:
+            return SINGULAR
+        for a in range(freedom):
+            solve_factorised(A, rows, dependent, dependent + a)
+            row = int(loops.lattice[n, a, 3])
+            t = tied[first + row]
+            step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row]) / WALK
+            work[first + row]['q'] += step
+            for j in range(first, first + joints):
+                if tied[j]['independent'] < 0:
+                    work[j]['q'] += A[tied[j]['column'], dependent + a] * step
+        if i == WALK - 1:
+            set_independent(cluster, loops, x, n)
+        for j in range(first, first + joints):
+            work[j]['near'] = work[j]['q']
+        status = close_positions(cluster, loops)
+        if status != 0:
+            return status
+        if not on_branch(cluster, loops, JUMP):
+            return OPEN
+    return 0
+
+
+@kernel
+def close_cluster(cluster, loops, x, n):
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; 0, SINGULAR or OPEN."""
+    cell, status = cell_of(cluster, loops, x, n), OPEN
+    if cell < 0:
+        return OPEN
+    for candidate in range(2):
+        pose = loops.cells[cell, candidate]
+        if pose < 0:
+            return status
+        if cluster['dyads'] > 0:
+            # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
+            take_pose(cluster, loops, pose)
+            set_independent(cluster, loops, x, n)
+            return 0 if close_dyads(cluster, loops) else OPEN
+        predict(cluster, loops, x, n, pose)
+        if cluster['linear']:
+            return 0
+        status = close_positions(cluster, loops)
+        if status == 0 and on_branch(cluster, loops, JUMP):
+            return 0
+        status = walk(cluster, loops, x, n, pose)
+        if status == 0:
+            return 0
+    return status
+
+
+@kernel
+def step_from(t, position, pose):
+    """Return how far a position is from that of a tabulated pose; whole turns do not count."""
+    step = position - pose
+    if t['turns']:
+        step -= 2.0 * math.pi * math.floor(step / (2.0 * math.pi) + 0.5)
+    return step
+
+
+@kernel
+def differentiate(cluster, loops, xd):
+    """Set G, g and qd of a cluster whose q are set; return 0, SINGULAR, or OPEN where they do not close it."""
+    first, joints, freedom = cluster['first'], cluster['joints'], cluster['freedom']
+    tied, work, A, G = loops.tied, loops.work, loops.A, loops.G
+    dependent = joints - freedom
+    worst, rows = residuals(cluster, loops)
+    if not worst < cluster['gap']:
+        return OPEN
+    if not cluster['linear']:
+        if not factorise(A, rows, dependent) > RANK:
+            return SINGULAR
+        for a in range(freedom):
+            solve_factorised(A, rows, dependent, dependent + a)
+    for j in range(first, first + joints):
+        t, u = tied[j], work[j]
+        u['qd'], u['g'] = 0.0, 0.0
+        for a in range(freedom):
+            if t['independent'] >= 0:
+                G[j, a] = 1.0 if a == t['independent'] else 0.0
+            elif cluster['linear']:
+                G[j, a] = loops.slopes[cluster['pose'], j - first, a]
+            else:
+                G[j, a] = A[t['column'], dependent + a]
+    for i in range(first, first + joints):
+        if tied[i]['independent'] >= 0:
+            rate = xd[tied[i]['coordinate']]
+            for j in range(first, first + joints):
+                work[j]['qd'] += G[j, tied[i]['independent']] * rate
+    if cluster['planar']:
+        bias_planar(cluster, tied, work)
+    else:
+        bias_motion(cluster, tied, work)
+    if not cluster['linear']:
+        accelerations_at_rest(cluster, loops)
+    return 0
+
+
+@kernel
+def accelerations_at_rest(cluster, loops):
+    """Set g, the accelerations of the joints at ydd = 0; the system of `differentiate` is factorised."""
+    joints, A, rows = cluster['joints'], loops.A, cluster['rows']
+    dependent = joints - cluster['freedom']
+    if cluster['planar']:
+        rows = 2 * cluster['pins']
+        for i in range(cluster['pins']):
+            x, y = bias_of_pin(loops.pins[cluster['pin'] + i], loops.work)
+            A[2 * i, joints], A[2 * i + 1, joints] = -x, -y
+    else:
+        for i in range(rows):
+            A[i, joints] = -bias_of_row(loops.rows[cluster['row'] + i], loops.work)
+    solve_factorised(A, rows, dependent, joints)
+    for j in range(cluster['first'], cluster['first'] + joints):
+        if loops.tied[j]['independent'] < 0:
+            loops.work[j]['g'] = A[loops.tied[j]['column'], joints]
+
+
+@kernel
+def close(loops, x, xd):
+    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + reason."""
+    for k in range(loops.clusters.shape[0]):
+        cluster = loops.clusters[k]
+        status = close_cluster(cluster, loops, x, k)
+        if status == 0:
+            status = differentiate(cluster, loops, xd)
+        if status != 0:
+            return 8 * (k + 1) + status
+    return 0
+
+
+@entry
+def close_all(loops, x, xd):
+    """`close` for calls from Python."""
+    return close(loops, x, xd)
+
+
+@entry
+def close_from(loops, k, xd):
+    """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g."""
+    cluster = loops.clusters[k]
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        loops.work[j]['near'] = loops.work[j]['q']
+    status = close_positions(cluster, loops)
+    if status == 0 and not on_branch(cluster, loops, math.inf):
+        status = OPEN
+    return differentiate(cluster, loops, xd) if status == 0 else status
+
+
+@entry
+def linearise_at(loops, k):
+    """Write K of cluster k at the q in work, in space, and -phi into A; see `linearise`."""
+    place_joints(loops.clusters[k], loops.tied, loops.work)
+    return linearise(loops.clusters[k], loops.tied, loops.rows, loops.work, loops.A)

@@ -1,0 +1,162 @@
+"""Joints of a cluster in space: its bodies placed, its constraints differentiated once and twice.
+
+Each constraint row is one scalar equation
+
+    position      phi = u . (p_B - p_A)      u fixed in body A, p_A, p_B points of the bodies A and B
+    direction     phi = u . w                u fixed in A, w fixed in B
+
+All vectors are in the axes of the cluster's base body, about its origin.
+"""
+import math
+
+from ..algebra.spatial import add, cross, dot, pair, scale, store, sub
+from ..runtime.compiler import kernel
+from .records import POSITION
+
+
+@kernel
+def vector(a):
+    return (a[0], a[1], a[2])
+
+
+@kernel
+def rotate(R, a):
+    return (R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
+            R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
+            R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
+
+
+@kernel
+def place_joints(cluster, tied, work):
+    """Set pose and screw of every body of a cluster from its q."""
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        t, u = tied[j], work[j]
+        R0 = t['rotation']
+        # joint frame in the base body
+        if t['parent'] < 0:
+            x, y, z = (R0[0], R0[3], R0[6]), (R0[1], R0[4], R0[7]), (R0[2], R0[5], R0[8])
+            p = vector(t['position'])
+        else:
+            v = work[t['parent']]
+            R = v['rotation']
+            x = rotate(R, (R0[0], R0[3], R0[6]))
+            y = rotate(R, (R0[1], R0[4], R0[7]))
+            z = rotate(R, (R0[2], R0[5], R0[8]))
+            p = add(vector(v['place']), rotate(R, vector(t['position'])))
+        if t['slides']:
+            p = add(p, scale(u['q'], z))
+            store(u['screw'], z, (0.0, 0.0, 0.0))
+        else:
+            c, s = math.cos(u['q']), math.sin(u['q'])
+            x, y = add(scale(c, x), scale(s, y)), sub(scale(c, y), scale(s, x))
+            store(u['screw'], cross(p, z), z)
+        R = u['rotation']
+        R[0], R[3], R[6] = x
+        R[1], R[4], R[7] = y
+        R[2], R[5], R[8] = z
+        u['place'][0], u['place'][1], u['place'][2] = p
+
+
+@kernel
+def at_body(work, j, point):
+    """Return a point of body j (-1: base) about the base origin."""
+    if j < 0:
+        return vector(point)
+    return add(vector(work[j]['place']), rotate(work[j]['rotation'], vector(point)))
+
+
+@kernel
+def direction_of(work, j, a):
+    if j < 0:
+        return vector(a)
+    return rotate(work[j]['rotation'], vector(a))
+
+
+@kernel
+def constraint_row(r, work):
+    """Return (phi, f, m): the residual of a row, and K as the wrench that B feels when the row is loaded."""
+    u = direction_of(work, r['a'], r['u'])
+    if r['kind'] == POSITION:
+        pb = at_body(work, r['b'], r['pb'])
+        return dot(u, sub(pb, at_body(work, r['a'], r['pa']))), u, cross(pb, u)
+    w = direction_of(work, r['b'], r['w'])
+    return dot(u, w), (0.0, 0.0, 0.0), cross(w, u)
+
+
+@kernel
+def linearise(cluster, tied, rows, work, A):
+    """Write K of the dependent joints, then -K of the independent ones, then -phi, into A; return max |phi|."""
+    worst = 0.0
+    for i in range(cluster['rows']):
+        r = rows[cluster['row'] + i]
+        phi, f, m = constraint_row(r, work)
+        for c in range(cluster['joints'] + 1):
+            A[i, c] = 0.0
+        A[i, cluster['joints']] = -phi
+        worst = max(worst, abs(phi)) if abs(phi) < math.inf else math.inf
+        for sign in (1.0, -1.0):
+            j = r['b'] if sign > 0.0 else r['a']
+            while j >= 0:
+                v, w = pair(work[j]['screw'])
+                k = sign * (dot(f, v) + dot(m, w))
+                if tied[j]['independent'] < 0:
+                    A[i, tied[j]['column']] += k
+                else:
+                    A[i, tied[j]['column']] -= k
+                j = tied[j]['parent']
+    return worst
+
+
+@kernel
+def bias_motion(cluster, tied, work):
+    """Set twist and, at qdd = 0, spatial acceleration of every body, about the base origin at rest."""
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        t, u = tied[j], work[j]
+        sv, sw = pair(u['screw'])
+        sv, sw = scale(u['qd'], sv), scale(u['qd'], sw)
+        v, w, bv, bw = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        if t['parent'] >= 0:
+            v, w = pair(work[t['parent']]['velocity'])
+            bv, bw = pair(work[t['parent']]['bias'])
+        store(u['bias'], add(bv, add(cross(w, sv), cross(v, sw))), add(bw, cross(w, sw)))
+        store(u['velocity'], add(v, sv), add(w, sw))
+
+
+@kernel
+def moving_point(work, j, p):
+    """Return velocity and acceleration, at qdd = 0, of the point of body j that is at p."""
+    zero = (0.0, 0.0, 0.0)
+    if j < 0:
+        return zero, zero
+    v, w = pair(work[j]['velocity'])
+    bv, bw = pair(work[j]['bias'])
+    rate = add(v, cross(w, p))
+    return rate, add(add(bv, cross(bw, p)), cross(w, rate))
+
+
+@kernel
+def moving_direction(work, j, a):
+    """Return rate and second rate, at qdd = 0, of a direction a fixed in body j."""
+    zero = (0.0, 0.0, 0.0)
+    if j < 0:
+        return zero, zero
+    _, w = pair(work[j]['velocity'])
+    _, bw = pair(work[j]['bias'])
+    rate = cross(w, a)
+    return rate, add(cross(bw, a), cross(w, rate))
+
+
+@kernel
+def bias_of_row(r, work):
+    """Return the second rate of phi at qdd = 0."""
+    a, b = r['a'], r['b']
+    u = direction_of(work, a, r['u'])
+    du, ddu = moving_direction(work, a, u)
+    if r['kind'] == POSITION:
+        pa, pb = at_body(work, a, r['pa']), at_body(work, b, r['pb'])
+        va, aa = moving_point(work, a, pa)
+        vb, ab = moving_point(work, b, pb)
+        return dot(ddu, sub(pb, pa)) + 2.0 * dot(du, sub(vb, va)) + dot(u, sub(ab, aa))
+    w = direction_of(work, b, r['w'])
+    dw, ddw = moving_direction(work, b, w)
+    return dot(ddu, w) + 2.0 * dot(du, dw) + dot(u, ddw)

@@ -1,0 +1,1 @@
+"""The recursions over the bodies of a machine."""

@@ -1,0 +1,1 @@
+"""Compilation with Numba, and its cache."""

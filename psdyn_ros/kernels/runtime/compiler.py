@@ -1,0 +1,168 @@
+"""The one place that knows Numba: its flags, its cache, and what happens without it.
+
+Numba's disk cache looks at the file of the cached function only, so an edited callee in another file would
+be answered with stale machine code.  The cache folder is therefore keyed by a hash of *all* kernel sources
+(and of Numba's and NumPy's version), outside the package, which may be read-only.
+"""
+import ctypes
+import hashlib
+import math
+import os
+import platform
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+try:
+    import numba
+    import numba.extending
+    import numba.np.arrayobj
+except ImportError:
+    numba = None
+
+# 'contract' (fused multiply-add) keeps the meaning of NaN and infinity; full fastmath would delete the
+# finite checks.  error_model 'numpy' lets a division by zero give inf, which the status checks catch.
+FLAGS = {'nogil': True, 'error_model': 'numpy', 'fastmath': {'contract'}}
+
+COMPLETE = 'complete'       # file in the cache folder when a first compilation has come to its end
+KERNELS = Path(__file__).resolve().parent.parent       # every source below it is part of the key of the cache
+
+
+def sources_key():
+    """Return the hash that names the cache folder of the present kernel sources, those in sub-folders included."""
+    digest = hashlib.sha256()
+    for source in sorted(KERNELS.rglob('*.py')):
+        digest.update(source.relative_to(KERNELS).as_posix().encode())
+        digest.update(source.read_bytes())
+    versions = (platform.python_version(), np.__version__, numba.__version__ if numba else '')
+    digest.update('|'.join(versions).encode())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder():
+    """Return the first writable cache folder: PSDYN_CACHE_DIR, the user's cache, a temporary one."""
+    user_cache = os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache')
+    candidates = [os.environ.get('PSDYN_CACHE_DIR'), os.path.join(user_cache, 'psdyn_ros'),
+                  os.path.join(tempfile.gettempdir(), f'psdyn_ros-{os.getuid()}')]
+    for parent in filter(None, candidates):
+        folder = Path(parent) / sources_key()
+        try:
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
+            status = folder.parent.stat()
+        except OSError:
+            continue
+        # the cache is code that will run: not from a folder that others may have filled
+        if status.st_uid == os.getuid() and not status.st_mode & 0o002 and os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+compiled = numba is not None and not numba.config.DISABLE_JIT
+CACHE_FOLDER = cache_folder() if compiled else None
+
+
+def cache_is_warm(group):
+    """Return True when all kernels of a group were compiled from these sources on this machine before."""
+    return CACHE_FOLDER is not None and (CACHE_FOLDER / f'{COMPLETE}_{group}').exists()
+
+
+def mark_cache_warm(group):
+    """Note that every kernel of a group has been compiled."""
+    if CACHE_FOLDER is not None:
+        (CACHE_FOLDER / f'{COMPLETE}_{group}').touch()
+
+
+def _supports_no_nrt():
+    # Without Numba's reference counting a call is 0.1 us cheaper, and any allocation in a kernel becomes a
+    # compile error.  The option is private, so its absence must be harmless.
+    try:
+        numba.njit(_nrt=False)(lambda: None)
+    except (KeyError, TypeError, NameError):
+        return False
+    return True
+
+
+def _compile(function, flags):
+    if not compiled:
+        return function
+    # The cache location is fixed when the decorator runs, so Numba's global setting, which belongs to the
+    # whole process, is only borrowed.
+    borrowed = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(CACHE_FOLDER or '')
+    try:
+        return numba.njit(**flags)(function)
+    finally:
+        numba.config.CACHE_DIR = borrowed
+
+
+def kernel(function):
+    """Compile `function` into its callers; without Numba it stays plain Python.
+
+    Always inlined: small tuples then live in registers across calls, which takes a quarter off a recursion.
+    """
+    return _compile(function, FLAGS | {'forceinline': True})
+
+
+def batch_entry(function):
+    """Compile `function` for calls from Python with scratch records of their own: they release the GIL."""
+    return _compile(function, FLAGS)
+
+
+def entry(function):
+    """Compile `function` for calls from Python that share one scratch record: they keep the GIL."""
+    return _compile(function, FLAGS | {'nogil': False})
+
+
+def generic(function):
+    """Compile `function`, some of whose arguments are kernels, for calls from kernels that know which.
+
+    Cached with its callers only: Numba's index cannot keep the types of functions for certain.
+    """
+    return _compile(function, FLAGS | {'nogil': False, 'cache': False})
+
+
+def generic_kernel(function):
+    """The same, into its callers, as `kernel`."""
+    return _compile(function, FLAGS | {'forceinline': True, 'cache': False})
+
+
+def _array_at(dimensions):
+    """A function, for kernels only, of (places, k, dtype): an array at the address and of the shape in row k."""
+    if not compiled:
+        def plain_array_at(places, k, dtype):
+            place, *shape = places[k, :1 + dimensions].tolist()
+            buffer = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(place)
+            return np.frombuffer(buffer, dtype).reshape(shape) if len(buffer) else np.empty(shape, dtype)
+        return plain_array_at
+
+    @numba.extending.intrinsic
+    def array_at(typing_context, places, k, dtype):
+        array_type = numba.types.Array(dtype.dtype, dimensions, 'C')
+
+        def generate(context, builder, signature, arguments):
+            table = context.make_array(signature.args[0])(context, builder, arguments[0])
+            row = builder.gep(table.data, [builder.mul(arguments[1], builder.extract_value(table.shape, 1))])
+            place, *shape = [builder.load(builder.gep(row, [context.get_constant(numba.types.intp, column)]))
+                             for column in range(1 + dimensions)]
+            size = context.get_constant(numba.types.intp, context.get_abi_sizeof(context.get_data_type(dtype.dtype)))
+            strides = [size]
+            for extent in shape[:0:-1]:
+                strides.insert(0, builder.mul(strides[0], extent))
+            array = context.make_array(array_type)(context, builder)
+            numba.np.arrayobj.populate_array(array, builder.inttoptr(place, array.data.type), shape, strides, size,
+                                             None)
+            return array._getvalue()
+
+        return array_type(places, numba.types.intp, dtype), generate
+    return array_at
+
+
+# see `places.bound`; a kernel could not return an array
+vector, matrix, stack = map(_array_at, (1, 2, 3))
+
+
+FLAGS['cache'] = CACHE_FOLDER is not None
+if compiled and _supports_no_nrt():
+    FLAGS['_nrt'] = False

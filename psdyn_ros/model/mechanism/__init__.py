@@ -1,0 +1,1 @@
+"""Links, joints, loops and inertias of a machine, read from its URDF."""

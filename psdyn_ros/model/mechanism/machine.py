@@ -1,0 +1,394 @@
+"""Description to `Machine`: modules in depth-first order, their frames turned for the kernels, flat records.
+
+Every kernel frame has z along its joint axis; a link's x axis is turned to the common normal with the axis of the
+module that follows on it (Denavit-Hartenberg), so that all constant rotations in the recursions are planar.
+"""
+import math
+import numbers
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...kernels.loops.records import Loops
+from ...kernels.rigid_body.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
+from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
+from .cluster import sort_loops
+from .description import IDENTITY, Description, Pose
+from .frames import about_x, about_z, azimuth
+from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
+from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
+
+SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """One degree of freedom: a serial joint, or a boom with its cylinder."""
+
+    joint: object                   # the actuated Joint
+    parent: int
+    on: int
+    triangle: Triangle | None
+    assembly: Assembly | None
+
+    @property
+    def name(self):
+        return self.joint.name
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a URDF link is: on a body of a module (-1: the base), with `pose` in that body's kernel frame."""
+
+    module: int
+    body: int
+    pose: Pose
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """All that the kernels and the API need to know of a machine."""
+
+    name: str
+    description: Description
+    modules: tuple
+    records: np.ndarray             # (n,) MODULE
+    actuators: tuple
+    joints: tuple                   # every movable joint of the tree, depth first
+    places: dict                    # link name -> Place
+    base_link: str
+    base_inertia: np.ndarray        # (10,) of the base body in base axes
+    initial: np.ndarray             # (dof,) coordinates of the declared initial position
+    warnings: tuple = field(default=())
+    general: bool = False           # has loops that are no triangles, or actuators that are not its coordinates
+    clusters: tuple = ()
+    hints: tuple = ()               # initial positions: those given, then those declared
+    floating: Pose | None = None    # of the floating joint's frame in the world
+    loops: Loops | None = None      # of a general machine
+    coordinates: tuple = ()         # independent joints
+
+    @property
+    def total_mass(self):
+        return sum(link.inertial.mass for link in self.description.links.values() if link.inertial)
+
+
+def build_machine(description, *, initial=None, actuated=None, coordinates=None, allow_unphysical=False):
+    """Return the `Machine` of a description; raise a `ModelError` that names what does not fit."""
+    base, owner = build_tree(description)
+    entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
+    actuators = _actuators(description, entries, actuated)
+    triangles, clusters = sort_loops(entries, owner, description.closures, actuators, coordinates or ())
+    if not allow_unphysical:
+        tied = {id(body) for cluster in clusters for body in cluster.bodies}
+        for body in {id(b): b for b in owner.values()}.values():
+            check_inertia(description, body, id(body) in tied)
+    hints = _hints(description, entries, initial)
+    builder = _Builder(description, base, {triangle.boom.name: triangle for triangle in triangles}, actuators, hints,
+                       clusters)
+    builder.grow()
+    return builder.machine()
+
+
+def _actuators(description, entries, actuated):
+    if actuated is None:
+        names = [name for name, interface in description.interfaces.items() if interface.commanded]
+        if not names and not description.interfaces:
+            raise ActuationError(f"'{description.name}' has no joint with a command interface in <ros2_control>; "
+                                 'name the actuated joints by load(..., actuated=[...])')
+    else:
+        names = list(actuated)
+    for name in names:
+        if name not in description.joints:
+            raise UnknownNameError(f"actuated joint '{name}': no such joint{did_you_mean(name, entries)}")
+        if name not in entries:
+            raise ActuationError(f"actuated joint '{name}' is fixed")
+        if entries[name][0].type == 'floating':
+            raise ActuationError(f"actuated joint '{name}' is the floating base; actuators drive single joints")
+        if names.count(name) > 1:
+            raise ActuationError(f"actuated joint '{name}' is listed twice")
+    return tuple(names)
+
+
+def _hints(description, entries, initial):
+    """Return the two sources of initial positions: load(initial=...) first, then <ros2_control>."""
+    given = initial or {}
+    for name, value in given.items():
+        if name not in entries:
+            raise UnknownNameError(f"initial position of '{name}': no such joint{did_you_mean(name, entries)}")
+        if not isinstance(value, numbers.Real) or not math.isfinite(value):
+            raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
+    declared = {name: interface.initial for name, interface in description.interfaces.items()
+                if interface.initial is not None}
+    return dict(given), declared
+
+
+class _Builder:
+    """Walks the tree once, depth first, and fills one record a module."""
+
+    def __init__(self, description, base, triangles, actuators, hints, clusters):
+        self.description, self.base, self.actuators, self.clusters = description, base, actuators, tuple(clusters)
+        self.floating = base.joints[0][0].type == 'floating' if base.joints else False
+        self.triangles = triangles                                        # by boom joint
+        self.tied = {joint for cluster in clusters for joint in cluster.joints}
+        self.cylinders = {triangle.barrel.name for triangle in triangles.values()}
+        self.given, self.declared = hints
+        self.modules, self.records, self.places, self.initial = [], [], {}, []
+        self.warnings = []
+        self.joint_rows = {}
+        self.sizes = self._sizes(base)
+
+    def _sizes(self, base):
+        """Return the number of bodies above each body, so that the longest branch is handed over by value."""
+        order, sizes = [base], {}
+        for body in order:
+            order.extend(child for _, _, child in body.joints)
+        for body in reversed(order):
+            sizes[id(body)] = 1 + sum(sizes[id(child)] for _, _, child in body.joints)
+        return sizes
+
+    def grow(self):
+        self._place(self.base, -1, LINK, IDENTITY)
+        # entries: what stands on which kernel frame; a stack keeps the order depth first
+        stack = self._float() if self.floating else self._standing(self.base, -1, LINK, IDENTITY)
+        while stack:
+            stack.extend(self._add(*stack.pop()))
+
+    def _float(self):
+        """Append the floating base: a module at rest in the frame of its body, whose motion the kernels are given."""
+        joint, _, body = self.base.joints[0]
+        record = np.zeros((), MODULE)
+        record['parent'], record['joint'] = -1, -1
+        record['azimuth'] = record['twist'] = record['turn'] = 1.0, 0.0
+        record['lower'], record['upper'], record['slip'] = -math.inf, math.inf, SLIP
+        record['link'] = body_parameters(self.description, body, IDENTITY)
+        self.modules.append(Module(joint, -1, LINK, None, None))
+        self.records.append(record)
+        self.initial.append(0.0)
+        self._place(body, 0, LINK, IDENTITY)
+        return self._standing(body, 0, LINK, IDENTITY)
+
+    def _standing(self, body, module, on, pose):
+        """Return the stack entries of the modules on a body, the one to be chained last (popped first)."""
+        entries = [(joint, pose @ joint_pose, child, module, on) for joint, joint_pose, child in body.joints
+                   if joint.name not in self.cylinders]
+        entries.sort(key=lambda entry: self.sizes[id(entry[2])])
+        return entries
+
+    def _place(self, body, module, on, pose):
+        for name, placed in body.links.items():
+            self.places[name] = Place(module, on, pose @ placed)
+
+    def _add(self, joint, pose, body, parent, on):
+        """Append the module of `joint`, whose frame has `pose` in its parent's kernel frame; return its children."""
+        k = len(self.modules)
+        triangle = self.triangles.get(joint.name)
+        actuated = triangle.rod if triangle else joint
+        record = np.zeros((), MODULE)
+        record['parent'], record['on'] = parent, on
+        record['lower'], record['upper'], record['slip'] = actuated.lower, actuated.upper, SLIP
+        base_axes = self._stand(record, pose, joint.axis)            # parent's kernel axes -> base frame axes
+
+        following = self._following(body, triangle)
+        unturned = base_axes @ pose.rotation                        # link axes -> base frame at angle zero
+        offset = azimuth(unturned @ following) if following is not None else 0.0
+        link_pose = Pose(about_z(-offset) @ unturned, np.zeros(3))
+        record['link'] = body_parameters(self.description, body, link_pose)
+        record['offset'] = offset
+        self._rows(record, joint, triangle)
+        children = []
+        if triangle is None:
+            assembly = None
+            record['kind'] = PRISMATIC if joint.type == 'prismatic' else REVOLUTE
+            record['turn'] = math.cos(offset), math.sin(offset)
+            self._check_lever(record, joint, body)
+            record['damping'][0], record['friction'][0] = joint.damping, joint.friction
+            self.initial.append(self._initial(joint, None))
+        else:
+            record['kind'] = LOOP
+            parent_pose = pose @ triangle.boom_pose.inverse()        # base body of the loop in its kernel frame
+            assembly, cylinder_pose, rod_pose = self._loop(
+                record, triangle, base_axes @ parent_pose.rotation, link_pose)
+            for cylinder_body, part, placed in ((triangle.rod_body, ROD, rod_pose),
+                                                (triangle.barrel_body, BARREL, cylinder_pose)):
+                self._place(cylinder_body, k, part, placed)
+                skip = {triangle.rod.name}
+                children += [entry for entry in self._standing(cylinder_body, k, part, placed)
+                             if entry[0].name not in skip]
+        self.modules.append(Module(actuated, parent, on, triangle, assembly))
+        self.records.append(record)
+        self._place(body, k, LINK, link_pose)
+        return children + self._standing(body, k, LINK, link_pose)
+
+    def _check_lever(self, record, joint, body):
+        """Refuse a link that turns on its own joint without any inertia about it, as a point mass would."""
+        mass, about_axis = record['link'][0], record['link'][9]
+        if joint.type != 'prismatic' and not body.joints and abs(about_axis) <= 1e-12 * mass:
+            raise InertiaError(f"link '{body.link}' (line {self.description.links[body.link].line}) has no inertia "
+                               f"about the axis of its joint '{joint.name}': any effort would turn it infinitely fast")
+
+    def _stand(self, record, pose, axis):
+        """Set the placement of a module on its parent; return the rotation parent's kernel axes -> base frame."""
+        direction = pose.rotation @ axis
+        lateral = math.hypot(direction[0], direction[1])
+        if lateral < 1e-14:
+            turn, tilt = 0.0, 0.0 if direction[2] > 0 else math.pi
+        else:
+            turn, tilt = azimuth(direction), math.atan2(lateral, direction[2])
+        if abs(turn) < 1e-15:
+            turn = 0.0
+        record['placement'] = pose.position
+        record['turned'] = turn != 0.0
+        record['azimuth'] = math.cos(turn), math.sin(turn)
+        record['twist'] = (math.cos(tilt), math.sin(tilt)) if tilt < 3.14159265 else (-1.0, 0.0)
+        return about_x(-tilt) @ about_z(-turn)
+
+    def _following(self, body, triangle):
+        """Return the axis, in link axes, of the module that will be handed over by value, or None."""
+        standing = self._standing(body, 0, LINK, IDENTITY)
+        if not standing:
+            return None
+        joint, pose = standing[-1][:2]
+        return pose.rotation @ joint.axis
+
+    def _rows(self, record, joint, triangle):
+        names = (triangle.rod.name, triangle.boom.name, triangle.barrel.name) if triangle else (joint.name,)
+        record['joint'] = -1
+        for column, name in enumerate(names):
+            self.joint_rows[name] = (len(self.modules), column)
+
+    def _loop(self, record, triangle, axes, link_pose):
+        """Fill the record of a loop; axes: base body of the loop -> base frame of the module."""
+        side = axes @ (triangle.boom_pose.position - triangle.barrel_pose.position)         # C -> B
+        eye = link_pose.apply(triangle.boom_eye)
+        beta, eta = math.atan2(side[1], side[0]), math.atan2(eye[1], eye[0])
+        stroke = axes @ triangle.barrel_pose.rotation @ triangle.cylinder[0]
+        psi = math.atan2(stroke[1], stroke[0])                     # of the stroke at barrel angle zero
+        zero_boom = beta - eta - float(record['offset'])
+        zero_barrel = triangle.barrel_sign * (beta - psi)
+        assembly = choose_assembly(triangle, (zero_boom, zero_barrel), self._loop_hints(triangle))
+
+        record['L'], record['L1'], record['x0'], record['e'] = triangle.L, triangle.L1, triangle.x0, triangle.e
+        record['half'] = 0.5 / (triangle.L * triangle.L1)
+        record['mode'], record['side'] = assembly.mode, assembly.side
+        record['pin'] = -side
+        record['base_turn'] = math.cos(beta), math.sin(beta)
+        record['turn'] = math.cos(beta - eta), math.sin(beta - eta)
+        record['damping'] = [triangle.rod.damping, triangle.boom.damping, triangle.barrel.damping,
+                             triangle.closure.damping]
+        record['friction'] = [triangle.rod.friction, triangle.boom.friction, triangle.barrel.friction,
+                              triangle.closure.friction]
+        cylinder_pose = Pose(triangle.cylinder, np.zeros(3))
+        rod_pose = cylinder_pose @ triangle.rod_pose
+        record['barrel'] = body_parameters(self.description, triangle.barrel_body, cylinder_pose)
+        record['rod'] = body_parameters(self.description, triangle.rod_body, rod_pose)
+
+        x = self._initial(triangle.rod, (triangle, assembly, zero_boom))
+        check_initial(triangle, assembly.reach, x)
+        self.initial.append(x)
+        q, q1 = triangle.angles(x, assembly.mode)
+        if assembly.side < 0:
+            zero_barrel += math.pi          # q1 points to the eye, the stroke axis away from it
+        record['sign'] = 1.0, 1.0, triangle.barrel_sign
+        record['zero'] = (0.0, self._turns(triangle.boom, zero_boom, q),
+                          self._turns(triangle.barrel, zero_barrel, triangle.barrel_sign * q1))
+        self.warnings.extend(triangle.warnings)
+        self._check_reach(triangle, assembly)
+        return assembly, cylinder_pose, rod_pose
+
+    def _loop_hints(self, triangle):
+        passive = (triangle.boom.name, triangle.barrel.name)
+        for source in (self.given, self.declared):
+            if any(name in source for name in passive):
+                return source
+        return {**self.declared, **self.given}
+
+    def _initial(self, joint, loop):
+        """Return the coordinate of the declared initial position, else the admissible one nearest to zero."""
+        low, high = joint.lower, joint.upper
+        for source in (self.given, self.declared):
+            if joint.name in source:
+                return float(source[joint.name])
+            if loop and loop[0].boom.name in source:
+                triangle, assembly, zero = loop
+                q = source[triangle.boom.name] - zero
+                s2 = triangle.L ** 2 + triangle.L1 ** 2 + 2 * triangle.L * triangle.L1 * math.cos(q)
+                return assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+        if loop:
+            low, high = max(low, loop[1].reach[0]), min(high, loop[1].reach[1])
+            if not low < 0.0 < high:
+                return 0.5 * (low + high)
+        return min(max(0.0, low), high)
+
+    def _turns(self, joint, zero, angle):
+        """Return `zero` moved by whole turns so that the joint starts where its hints or limits are."""
+        for source in (self.given, self.declared):
+            if joint.name in source:
+                centre = source[joint.name]
+                break
+        else:
+            centre = 0.5 * (joint.lower + joint.upper) if math.isfinite(joint.lower + joint.upper) else 0.0
+        position = float(zero + angle)
+        return float(zero + (centre + wrap(position - centre)) - position)
+
+    def _check_reach(self, triangle, assembly):
+        low, high = assembly.reach
+        if triangle.rod.lower <= low or triangle.rod.upper >= high:
+            self.warnings.append(
+                f"loop '{triangle.name}': the limits of '{triangle.rod.name}' ({triangle.rod.lower:.6g} to "
+                f'{triangle.rod.upper:.6g} m) reach a toggle point ({low:.6g} or {high:.6g} m)')
+        if assembly.side < 0:
+            self.warnings.append(f"loop '{triangle.name}': a positive force on '{triangle.rod.name}' retracts the "
+                                 'cylinder, since its axis points from the rod eye to the barrel')
+
+    def machine(self):
+        names = [module.name for module in self.modules]
+        general = bool(self.tied) or self.floating or set(names) != set(self.actuators)
+        records = np.array(self.records, dtype=MODULE)
+        records['coordinate'] = range(len(names)) if general else [self.actuators.index(name) for name in names]
+        _link_up(records, {k for k, name in enumerate(names) if name in self.tied})
+        joints = tuple(self.joint_rows)
+        for row, (module, column) in enumerate(self.joint_rows.values()):
+            records['joint'][module, column] = row
+        records['rubs'] = np.where(records['friction'].any(axis=1), 2, records['damping'].any(axis=1))
+        initial = np.empty(len(self.modules))
+        initial[records['coordinate']] = self.initial
+        self._warn_of_inertias()
+        return Machine(
+            self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
+            self.places, self.base.joints[0][2].link if self.floating else self.base.link,
+            body_parameters(self.description, self.base, IDENTITY), initial, tuple(self.warnings), general,
+            self.clusters, (self.given, self.declared), self.base.joints[0][1] if self.floating else None,
+            coordinates=self.actuators)
+
+    def _warn_of_inertias(self):
+        for link in self.description.links.values():
+            if link.inertial is None:
+                continue
+            problem = inertia_problem(link.inertial)
+            if problem:
+                self.warnings.append(f"link '{link.name}' (line {link.line}): {problem}")
+            elif link.inertial.mass > 0 and looks_like_placeholder(link.inertial):
+                self.warnings.append(f"link '{link.name}' (line {link.line}): inertia "
+                                     f'{link.inertial.inertia[0, 0]:g} kg m^2 about all axes looks like a placeholder')
+        for interface in self.description.interfaces.values():
+            if self.description.joints[interface.name].type == 'fixed':
+                self.warnings.append(f"joint '{interface.name}' in <ros2_control> (line {interface.line}) is fixed")
+
+
+def _link_up(records, tied):
+    """Set how each module's inertia reaches its parent: by value to module k-1, else through an accumulator."""
+    opened = set()
+    for k in range(len(records) - 1, -1, -1):
+        parent, on = int(records['parent'][k]), int(records['on'][k])
+        records['opens'][k] = -1
+        if parent < 0:
+            continue
+        if parent == k - 1 and on == LINK and k not in tied:
+            records['chained'][parent] = 1
+            continue
+        if on == LINK:
+            records['branched'][parent] = 1
+        else:
+            records['laden'][parent] |= on          # BARREL 1, ROD 2
+        records['opens'][k] = (parent, on) not in opened
+        opened.add((parent, on))

@@ -1,0 +1,1 @@
+"""Hydraulics, sensors, faults and safety parameters, read from YAML."""

@@ -1,0 +1,356 @@
+"""
+What drives a machine by oil, from YAML: supply, oil, a cylinder for each joint that one drives, and the other axes.
+
+    supply: {pressure: 19e6, return_pressure: 1e6}
+    oil: {bulk_modulus: 800e6}
+    cylinders:
+      lift_cylinder:
+        bore: 0.08
+        rod: 0.045
+        stroke: 0.59
+        dead_volume_a: 3e-3
+        dead_volume_b: 3e-3
+        valve: {nominal_flow: 1.667e-3, nominal_pressure_drop: 7e6, natural_frequency: 30}
+        safe_output: valve_neutral
+    axes:
+      slew: {safe_output: brake, brake: {stiffness: 1e7, damping: 1e5}}
+
+SI units; pressures are gauge.  Chamber A is the piston side, which extends the cylinder.  Every actuator of the machine
+stands in exactly one of `cylinders` and `axes`.  `python3 -m psdyn_ros.model.parameters.hydraulics` prints all
+parameters.
+"""
+import math
+import sys
+from dataclasses import dataclass, field
+
+import yaml
+
+from ..errors import ActuationError, ModelError, UnknownNameError, did_you_mean, shorten
+from .parameter_blocks import block, check_untagged, choice, flag, integer, markdown, number, numbers, read_block
+from .parameter_file import open_parameters
+
+MOST_TEXT = 256 * 1024
+VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
+MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
+STRIBECK, LUGRE = 'stribeck', 'lugre'
+NOTHING = ('zero', 'zero_effort', 'zero_force', 'none', 'off', 'free', 'float')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supply:
+    """The pump and its line, shared by all cylinders."""
+
+    pressure: float = number('Pa, what the pump is set to', low=1e5, high=1e8)
+    return_pressure: float = number('Pa, of the return line', 0.0, low=0.0, high=1e7)
+    max_flow: float = number('m^3/s, the most that the pump gives; none: the pressure holds at any flow', math.inf,
+                             low=1e-6, high=1.0)
+    droop: float = number('Pa below its pressure at which the pump gives all its flow', 1e6, low=1e4, high=1e7)
+    line_volume: float = number('m^3 of the pressure line, an accumulator as the volume that is as soft', 1e-3,
+                                low=1e-6, high=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oil:
+    """The oil of all chambers; viscosity scales leakage and the viscous friction of cylinders."""
+
+    bulk_modulus: float = number(
+        'Pa, at the reference temperature: effective of oil and walls (0.8e9 to 1.6e9 is usual), or of the oil alone '
+        'where wall_modulus and hose_modulus are given', low=1e7, high=1e10)
+    air_content: float = number('1, share of free air in its volume at atmospheric pressure', 0.0, low=0.0, high=0.2)
+    polytropic_exponent: float = number('1, of that air: 1.4 for fast changes, 1 for slow ones', 1.4, low=1.0, high=1.7)
+    temperature: float = number('deg C', 40.0, low=-40.0, high=120.0)
+    reference_temperature: float = number('deg C, for which bulk modulus, leakage and viscous friction are given', 40.0,
+                                          low=-40.0, high=120.0)
+    viscosity_coefficient: float = number('1/K: viscosity changes by exp(-coefficient (T - reference))', 0.03,
+                                          low=0.0, high=0.2)
+    bulk_coefficient: float = number('1/K: the bulk modulus changes by exp(-coefficient (T - reference))', 0.005,
+                                     low=0.0, high=0.1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Valve:
+    """A spool of four edges, P-A, A-T, P-B, B-T; it is positive where P-A and B-T open, which extends the cylinder."""
+
+    nominal_flow: tuple = numbers('m^3/s through an edge that is fully open, at the nominal pressure drop of that edge '
+                                  '(P-A, A-T, P-B, B-T)', 4, low=1e-9, high=1.0)
+    nominal_pressure_drop: float = number('Pa, across one edge', low=1e4, high=1e8)
+    natural_frequency: float = number('Hz, of the spool', low=0.1, high=1000.0)
+    damping: float = number('1, damping ratio of the spool', 0.707, low=0.05, high=10.0)
+    slew_limit: float = number('1/s, rate of the spool; its travel is -1 to 1', 100.0, low=0.01, high=1e5)
+    dead_band: tuple = numbers('1, share of the spool travel that opens nothing (positive way, negative way)', 2, 0.0,
+                               low=0.0, high=0.9)
+    dead_band_compensation: bool = flag("whether the valve's own electronics jump over the dead band", False)
+    linear_range: float = number('Pa, pressure drop below which flow grows about linearly with it', 2e5, low=1e2,
+                                 high=1e7)
+    compensated: bool = flag('whether a pressure compensator keeps the flow of P-A and P-B from depending on the load',
+                             False)
+    compensator_margin: float = number('Pa, the most that a compensated edge sees', 1e6, low=1e4, high=1e7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relief:
+    """Relief valves of both ports to the return line."""
+
+    pressure: float = number('Pa, at which they open', low=1e5, high=2e8)
+    gain: float = number('m^3/(s Pa) beyond it', 2e-9, low=1e-13, high=1e-5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadHolding:
+    """Counterbalance valve at a port: free flow in, flow out only when the pressures of load and pilot open it."""
+
+    ports: str = choice('where such valves stand', ('a', 'b', 'both'))
+    setting: float = number('Pa: it opens where load pressure + pilot_ratio x pilot pressure exceeds it', low=1e5,
+                            high=2e8)
+    pilot_ratio: float = number('1; the pilot is the line of the other chamber', 4.0, low=0.0, high=50.0)
+    range: float = number('Pa from closed to fully open', 2e6, low=1e4, high=1e8)
+    time_constant: float = number('s, of its opening', 0.02, low=1e-4, high=10.0)
+    gain: float = number('m^3/(s sqrt(Pa)), flow when fully open, in series with the edge of the spool: nominal flow / '
+                         'sqrt(pressure drop)', low=1e-12, high=1e-2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cushion:
+    """Restriction of the outflow near the ends of the stroke."""
+
+    length_a: float = number('m before the retracted end, to which chamber A empties; 0: none', 0.0, low=0.0, high=5.0)
+    length_b: float = number('m before the extended end, to which chamber B empties; 0: none', 0.0, low=0.0, high=5.0)
+    gain: float = number('m^3/(s sqrt(Pa)), flow at the very end, in series with the edge of the spool', low=1e-12,
+                         high=1e-2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Friction:
+    """F_c tanh(v / v_s) + (F_s - F_c) exp(-(v / v_st)^2) tanh(v / v_s) + b v; in the LuGre model a bristle takes the
+    place of tanh.  Both at once, here and in the dynamics tag of the URDF, are refused."""
+
+    coulomb: float = number('N or N m, level F_c', 0.0, low=0.0, high=1e7)
+    viscous: float = number('N s/m or N m s/rad, b, at the reference temperature of the oil', 0.0, low=0.0, high=1e8)
+    slip_velocity: float = number('m/s or rad/s, v_s of the regularised law', 5e-3, low=1e-6, high=1.0)
+    stribeck: float = number('N or N m, F_s - F_c that breaks away', 0.0, low=0.0, high=1e7)
+    stribeck_velocity: float = number('m/s or rad/s, v_st', 0.02, low=1e-6, high=10.0)
+    model: str = choice('law', (STRIBECK, LUGRE), STRIBECK)
+    presliding: float = number('m or rad, deflection at which the bristle gives F_s (lugre)', 5e-4, low=1e-7,
+                               high=0.1)
+    bristle_damping: float = number('N s/m or N m s/rad, of the bristle (lugre), faded out by exp(-(v / v_st)^2)', 0.0,
+                                    low=0.0, high=1e8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndStop:
+    """Stops at the limits of the joint: k d (1 + c d') at depth d, never pulling."""
+
+    stiffness: float = number('N/m or N m/rad, k; 0: none', 5e7, low=0.0, high=1e11)
+    damping: float = number('s/m or s/rad, c', 1.0, low=0.0, high=1e3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brake:
+    """Holds the axis where it was engaged."""
+
+    stiffness: float = number('N/m or N m/rad', low=1e2, high=1e11)
+    damping: float = number('N s/m or N m s/rad', low=0.0, high=1e10)
+
+
+STOP = EndStop()
+
+
+def _safe_output(choices):
+    return choice('what it does without a fresh command; mandatory, since no force at all would drop the load', choices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cylinder:
+    """A cylinder with its valve; several alike side by side count as one.  Dimensions, volumes and leakage are of one
+    of them, all else is of all together."""
+
+    bore: float = number('m, diameter of the piston', low=1e-3, high=2.0)
+    rod: float = number('m, diameter of the rod', low=5e-4, high=2.0)
+    count: int = integer('of identical cylinders side by side on this joint', 1, low=1, high=16)
+    stroke: float = number('m, rated: from the retracted end at joint position zero', low=1e-3, high=50.0)
+    dead_volume_a: float = number('m^3 of chamber A at the retracted end, hoses included', low=1e-7, high=1.0)
+    dead_volume_b: float = number('m^3 of chamber B at the extended end, hoses included', low=1e-7, high=1.0)
+    hose_volume_a: float = number('m^3 of the hose in dead_volume_a', 0.0, low=0.0, high=1.0)
+    hose_volume_b: float = number('m^3 of the hose in dead_volume_b', 0.0, low=0.0, high=1.0)
+    hose_modulus: float = number('Pa, bulk modulus of the hoses; none: stiff', math.inf, low=1e6, high=1e12)
+    wall_modulus: float = number("Pa, bulk modulus of the cylinder's walls; none: stiff", math.inf, low=1e8, high=1e13)
+    valve: Valve = block(Valve, 'between supply and chambers')
+    leakage: float = number('m^3/(s Pa) across the piston, at the reference temperature', 0.0, low=0.0, high=1e-8)
+    relief: Relief | None = block(Relief, 'relief valves of both ports', None)
+    anti_cavitation: float = number('m^3/(s Pa), check valves from the return line: gain z^2 / (z + 1 bar) at z below '
+                                    'its pressure; 0: none', 2e-9, low=0.0, high=1e-5)
+    load_holding: LoadHolding | None = block(LoadHolding, 'counterbalance valves', None)
+    cushion: Cushion | None = block(Cushion, 'end-of-stroke cushions', None)
+    friction: Friction | None = block(Friction, 'of the cylinder; absent: that of the URDF, if it has any', None)
+    end_stop: EndStop = block(EndStop, 'stops at the limits of the joint', STOP)
+    brake: Brake | None = block(Brake, 'a brake on the rod', None)
+    safe_output: str = _safe_output((VALVE_NEUTRAL, BRAKE))
+    command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or N', MODES, VALVE)
+    where: str = field(default='', compare=False)
+
+    @property
+    def area_a(self):
+        """m^2, piston side of all of them."""
+        return self.count * math.pi / 4.0 * self.bore ** 2
+
+    @property
+    def area_b(self):
+        """m^2, rod side of all of them."""
+        return self.count * math.pi / 4.0 * (self.bore ** 2 - self.rod ** 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """An actuator without a cylinder, such as a slewing drive: its command is its effort."""
+
+    friction: Friction | None = block(Friction, 'of the axis; absent: that of the URDF, if it has any', None)
+    end_stop: EndStop = block(EndStop, 'stops at the limits of the joint', STOP)
+    brake: Brake = block(Brake, 'what holds it at its safe output')
+    safe_output: str = _safe_output((BRAKE,))
+    command_mode: str = choice('what a command is: N or N m', (EFFORT,), EFFORT)
+    where: str = field(default='', compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hydraulics:
+    """All of them: cylinders {joint: Cylinder} and axes {joint: Axis}, both in the order of the actuators."""
+
+    supply: Supply
+    oil: Oil
+    cylinders: dict
+    axes: dict
+    where: str = field(default='', compare=False)
+
+    @property
+    def safe_outputs(self):
+        """{actuator: name}."""
+        return {joint: one.safe_output for joint, one in {**self.cylinders, **self.axes}.items()}
+
+    @property
+    def command_modes(self):
+        """{actuator: mode}."""
+        return {joint: one.command_mode for joint, one in {**self.cylinders, **self.axes}.items()}
+
+
+SECTIONS = {'supply': Supply, 'oil': Oil, 'cylinders': Cylinder, 'axes': Axis}
+REQUIRED = ('supply', 'oil')
+
+
+def read_hydraulics(source, actuators):
+    """Return the `Hydraulics` of a YAML file, or of YAML text, which has more than one line.
+
+    actuators: names of the machine's actuators, of which each must be there once.  Raises ModelError, UnknownNameError,
+    DuplicateNameError or ActuationError that name the file, its line, the joint and the parameter.
+    """
+    file = open_parameters('hydraulics', source, MOST_TEXT)
+    nodes = file.parts(SECTIONS)
+    for name in REQUIRED:
+        if name not in nodes:
+            raise ModelError(f"{file.where(file.root)}: section '{name}' is missing; expected {', '.join(SECTIONS)}")
+    supply, places = read_block(Supply, file, *nodes['supply'], 'supply')
+    _check_supply(supply, places)
+    oil, _ = read_block(Oil, file, *nodes['oil'], 'oil')
+    cylinders = _read_joints(file, nodes, 'cylinders', actuators)
+    axes = _read_joints(file, nodes, 'axes', actuators)
+    for joint, (axis, places) in axes.items():
+        if joint in cylinders:
+            raise ActuationError(f"{places['']}: the actuator stands in 'cylinders' too ({cylinders[joint][0].where}); "
+                                 'expected one of the two')
+        _check_friction(axis, places)
+    for cylinder, places in cylinders.values():
+        _check_cylinder(cylinder, places, supply)
+    missing = [name for name in actuators if name not in cylinders and name not in axes]
+    if missing:
+        raise ActuationError(f"{file.where(file.root)}: nothing for {', '.join(missing)}; expected every actuator in "
+                             "'cylinders' or, where no cylinder drives it, in 'axes'")
+    return Hydraulics(supply=supply, oil=oil, where=f"{file.kind} '{file.path}'",
+                      **{name: {joint: found[joint][0] for joint in actuators if joint in found}
+                         for name, found in (('cylinders', cylinders), ('axes', axes))})
+
+
+def _read_joints(file, nodes, section, actuators):
+    """Return {joint: (Cylinder or Axis, its places)}."""
+    if section not in nodes:
+        return {}
+    found, cls = {}, SECTIONS[section]
+    check_untagged(file, nodes[section][1], section)
+    for key, node in file.mapping(nodes[section][1]):
+        what = f"{'cylinder' if cls is Cylinder else 'axis'} '{shorten(key.value)}'"
+        where = f'{file.where(key)}: {what}'
+        if key.value not in actuators:
+            raise UnknownNameError(f'{where}: the machine has no such actuator{did_you_mean(key.value, actuators)}')
+        _check_safe_output(file, where, node)
+        found[key.value] = read_block(cls, file, key, node, what, where=where)
+    return found
+
+
+def _check_safe_output(file, where, node):
+    """Refuse the safe output that is none, before its name is looked up among those that are."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == 'safe_output' and str(value.value).lower() in NOTHING:
+            raise ModelError(f"{where}: 'safe_output' is '{value.value}', with which the load would drop; expected "
+                             f"'{VALVE_NEUTRAL}' of a cylinder, or '{BRAKE}'")
+
+
+def _check_supply(supply, places):
+    if supply.return_pressure >= supply.pressure:
+        raise ModelError(f"{_place(places, 'return_pressure')}: 'return_pressure' {supply.return_pressure:g} Pa is not "
+                         f"below 'pressure' {supply.pressure:g} Pa")
+    if supply.droop >= supply.pressure - supply.return_pressure:
+        raise ModelError(f"{_place(places, 'droop')}: 'droop' {supply.droop:g} Pa is not below 'pressure' - "
+                         f"'return_pressure' {supply.pressure - supply.return_pressure:g} Pa")
+
+
+def _check_cylinder(cylinder, places, supply):
+    def refuse(name, message):
+        raise ModelError(f'{_place(places, name)}: {message}')
+
+    if cylinder.rod >= cylinder.bore:
+        refuse('rod', f"'rod' {cylinder.rod:g} m is not smaller than 'bore' {cylinder.bore:g} m")
+    for port in 'ab':
+        hose, dead = (getattr(cylinder, f'{what}_volume_{port}') for what in ('hose', 'dead'))
+        if hose > dead:
+            refuse(f'hose_volume_{port}', f"'hose_volume_{port}' {hose:g} m^3 is more than 'dead_volume_{port}' "
+                                          f'{dead:g} m^3, of which it is a part')
+        if hose and math.isinf(cylinder.hose_modulus):
+            refuse(f'hose_volume_{port}', f"'hose_volume_{port}' is given without 'hose_modulus'")
+    if not math.isinf(cylinder.hose_modulus) and not cylinder.hose_volume_a + cylinder.hose_volume_b:
+        refuse('hose_modulus', "'hose_modulus' is given without 'hose_volume_a' or 'hose_volume_b'")
+    if cylinder.relief and cylinder.relief.pressure <= supply.pressure:
+        refuse('relief.pressure', f"'pressure' {cylinder.relief.pressure:g} Pa is not above that of the supply, "
+                                  f'{supply.pressure:g} Pa')
+    if cylinder.cushion and cylinder.cushion.length_a + cylinder.cushion.length_b > cylinder.stroke:
+        refuse('cushion.length_a', f"'length_a' {cylinder.cushion.length_a:g} m and 'length_b' "
+                                   f"{cylinder.cushion.length_b:g} m are longer than 'stroke' {cylinder.stroke:g} m")
+    if cylinder.safe_output == BRAKE and cylinder.brake is None:
+        refuse('safe_output', f"'safe_output' is '{BRAKE}', but there is no 'brake'; expected its stiffness, damping")
+    if cylinder.command_mode == VELOCITY and not cylinder.valve.compensated:
+        refuse('command_mode', f"'command_mode' is '{VELOCITY}', but the flow of its valve depends on the load; "
+                               "expected 'compensated: true' of the valve, or another mode")
+    _check_friction(cylinder, places)
+
+
+def _check_friction(axis, places):
+    friction = axis.friction
+    if friction and friction.model == LUGRE and not friction.coulomb > 0.0:
+        raise ModelError(f"{_place(places, 'friction.model')}: 'model' is '{LUGRE}', whose bristle needs a 'coulomb' "
+                         'friction above zero')
+
+
+def _place(places, name):
+    return places.get(name) or places.get(name.rpartition('.')[0]) or places['']
+
+
+def _markdown():
+    for section, cls in SECTIONS.items():
+        yield from markdown(section if section in REQUIRED else f'{section}: JOINT', cls)
+
+
+def main():
+    """Print all parameters as Markdown."""
+    print('\n'.join(_markdown()))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,323 @@
+"""
+What a machine's builder declares about stopping it, from YAML: timeouts, checks of the measured state, and for each
+actuator its safe output, how hard it may be slowed down, and the limits of its commands.
+
+    timeouts: {stopping: 0.02, safe: 0.1}
+    stop_time: 1.0
+    actuators:
+      lift_cylinder:
+        safe_output: {valve: neutral, effort: brake}
+        deceleration: 0.5
+        tracking_tolerance: 0.02
+        command_rate: {valve: 50.0, effort: 5.0e6}
+
+SI units.  A safe output has no default; of what is declared by tier, that of the tier in use must be there.
+`python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
+"""
+import math
+import sys
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import ActuationError, ModelError, ShapeError, UnknownNameError, did_you_mean, shorten
+from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
+from .hydraulics import MODES as TIERS
+from .parameter_blocks import block, check_untagged, declared, integer, markdown, number, read_block, word_or_number
+from .parameter_file import checked_number, open_parameters, plain
+
+MOST_TEXT = 256 * 1024      # characters
+LONGEST = 0.2               # s, hard cap of every timeout
+SECOND = 1_000_000_000      # ns
+ROUNDING = 1e-9             # relative, where two declared figures are held against each other
+NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
+KINDS = (NEUTRAL, BRAKE, GRAVITY)
+UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
+HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeouts:
+    """How long an input may be missing; no timeout may be longer than 0.2 s."""
+
+    degraded_misses: int = integer('states missed in a row before the machine runs at reduced speed', 3, low=1, high=20)
+    stopping: float = number('s without a state before the machine is stopped', 0.020, low=0.001, high=LONGEST)
+    safe: float = number('s without a state before the safe output is given at once', 0.100, low=0.002, high=LONGEST)
+    stream: float = number('s without a streamed point before the machine stops and holds', 0.100, low=0.002,
+                           high=LONGEST)
+    emergency_stop: float = number('s without a message of the emergency stop before it counts as pressed', 0.100,
+                                   low=0.002, high=LONGEST)
+
+    stopping_ns = property(lambda self: round(self.stopping * SECOND), doc='ns')
+    safe_ns = property(lambda self: round(self.safe * SECOND), doc='ns')
+    stream_ns = property(lambda self: round(self.stream * SECOND), doc='ns')
+    emergency_stop_ns = property(lambda self: round(self.emergency_stop * SECOND), doc='ns')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plausibility:
+    """What a measured state, or the start of a reference, must satisfy to be believed."""
+
+    jump_margin: float = number('m or rad beyond what the velocity limit allows between two states', 0.002, low=1e-6,
+                                high=1.0)
+    freeze_time: float = number('s that a position may be bit-identical while it should move', 0.1, low=0.002,
+                                high=LONGEST)
+    freeze_speed: float = number('m/s or rad/s of the reference above which a position should move', 0.02, low=1e-6,
+                                 high=10.0)
+    velocity_window: float = number('s over which positions and velocities are held against each other', 0.05,
+                                    low=0.002, high=LONGEST)
+    velocity_residual: float = number('m/s or rad/s by which they may disagree; a velocity steps by twice that at most',
+                                      0.05, low=1e-6, high=10.0)
+    clock_skew: float = number('s that a stamp may lie in the future', 0.005, low=0.0, high=LONGEST)
+    start_tolerance: float = number('m or rad between the measured state and the start of a reference', 0.01, low=1e-6,
+                                    high=1.0)
+    closure_tolerance: float = number('m by which redundant joints of a loop may disagree', 0.005, low=1e-7, high=1.0)
+    sigma_slow: float = number('1, distance from a singularity (normalised transmission ratio) below which the '
+                               'reference is slowed down', 0.15, low=0.0, high=1.0)
+    sigma_stop: float = number('1, the same below which the machine stops and holds', 0.05, low=0.0, high=1.0)
+
+    freeze_ns = property(lambda self: round(self.freeze_time * SECOND), doc='ns')
+    clock_skew_ns = property(lambda self: round(self.clock_skew * SECOND), doc='ns')
+
+
+def _safe(tier):
+    return word_or_number(f'of tier {tier}: a word, or a command [{UNITS[tier]}]', KINDS, None, low=-1e9, high=1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeOutput:
+    """What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is left out of
+    the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last trusted
+    position), or a number."""
+
+    valve: object = _safe(VALVE)
+    velocity: object = _safe(VELOCITY)
+    effort: object = _safe(EFFORT)
+    pressure: object = _safe(PRESSURE)
+
+
+def _of_tier(tier, per=''):
+    return number(f'{UNITS[tier]}{per}, of tier {tier}', None, low=1e-6, high=1e12)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandRate:
+    """The most that a command may change in a second; the gate clamps what is faster."""
+
+    valve: float | None = _of_tier(VALVE, ' per s')
+    velocity: float | None = _of_tier(VELOCITY, ' per s')
+    effort: float | None = _of_tier(EFFORT, ' per s')
+    pressure: float | None = _of_tier(PRESSURE, ' per s')
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandLimit:
+    """The largest command; absent: fully open, the limits of the URDF, the supply pressure."""
+
+    valve: float | None = _of_tier(VALVE)
+    velocity: float | None = _of_tier(VELOCITY)
+    effort: float | None = _of_tier(EFFORT)
+    pressure: float | None = _of_tier(PRESSURE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeActuator:
+    """One actuator; what is declared by tier is mandatory for the tier in use."""
+
+    safe_output: SafeOutput = block(SafeOutput, 'by tier; mandatory, since no command at all may drop the load')
+    deceleration: float = number('m/s^2 or rad/s^2 of a controlled stop', low=1e-3, high=1e3)
+    tracking_tolerance: float = number('m or rad by which it may be off its reference before it is stopped', low=1e-6,
+                                       high=1.0)
+    command_rate: CommandRate = block(CommandRate, 'by tier')
+    command_limit: CommandLimit | None = block(CommandLimit, 'by tier', None)
+    acceleration: float = number('m/s^2 or rad/s^2 that a reference may have; none: any', math.inf, low=1e-3, high=1e6)
+    jerk: float = number('m/s^3 or rad/s^3 that a reference may have; none: any', math.inf, low=1e-3, high=1e9)
+    soft_margin: float = number('m or rad before the limits of the joint in which outward commands are clamped', 0.005,
+                                low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SafetyDeclaration:
+    """All of it; arrays are (actuators,), in the order of `actuators`, and read-only."""
+
+    actuators: tuple
+    tiers: tuple                        # of TIERS
+    timeouts: Timeouts
+    plausibility: Plausibility
+    stop_time: float                    # s
+    probation: float                    # s
+    safe_kind: tuple                    # NEUTRAL, BRAKE, GRAVITY or NUMBER
+    safe_value: np.ndarray              # unit of the tier; NaN: left out (BRAKE), or known at run time only (GRAVITY)
+    deceleration: np.ndarray            # m/s^2 or rad/s^2
+    tracking_tolerance: np.ndarray      # m or rad
+    command_rate: np.ndarray            # unit of the tier per s
+    command_limit: np.ndarray           # unit of the tier
+    acceleration: np.ndarray            # m/s^2 or rad/s^2, inf: any
+    jerk: np.ndarray                    # m/s^3 or rad/s^3, inf: any
+    soft_margin: np.ndarray             # m or rad
+    where: str = field(default='')
+
+    stop_time_ns = property(lambda self: round(self.stop_time * SECOND), doc='ns')
+    probation_ns = property(lambda self: round(self.probation * SECOND), doc='ns')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """At the top of the file, beside the sections."""
+
+    stop_time: float = number('s in which a controlled stop must be over; then the safe output is given', 1.0, low=0.05,
+                              high=10.0)
+    probation: float = number('s that a condition must be good before it counts as healthy', 1.0, low=0.1, high=60.0)
+
+
+TIMES = declared(Times)
+SECTIONS = ('timeouts', 'plausibility', 'stop_time', 'probation', 'actuators')
+ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'soft_margin')
+
+
+def read_safety(source, actuators, tiers, limits, supply_pressure=None):
+    """Return the `SafetyDeclaration` of a YAML file, or of YAML text, which has more than one line.
+
+    actuators: names; each must be there once.  tiers (actuators,): of TIERS, what a command of each is.  limits:
+    `Limits` of the actuators.  supply_pressure: Pa, the limit of commands of tier 'pressure' where none is declared.
+    Raises ModelError, UnknownNameError, DuplicateNameError or ActuationError that name the file, its line, the actuator
+    and the parameter.
+    """
+    actuators, tiers = tuple(actuators), tuple(tiers)
+    _check_tiers(actuators, tiers)
+    file = open_parameters('safety', source, MOST_TEXT)
+    nodes = file.parts(SECTIONS)
+    if 'actuators' not in nodes:
+        raise ModelError(f"{file.where(file.root)}: section 'actuators' is missing; its safe outputs have no default")
+    blocks = {}
+    for name, cls in (('timeouts', Timeouts), ('plausibility', Plausibility)):
+        blocks[name], places = read_block(cls, file, *nodes[name], name) if name in nodes else (cls(), None)
+        _check_order(name, blocks[name], places)
+    times = {name: _time(file, nodes, name) for name in ('stop_time', 'probation')}
+    found = _read_actuators(file, *nodes['actuators'], actuators)
+    where = f"{file.kind} '{file.path}'"
+    rows = [_row(where, found[name], name, tier, i, limits, supply_pressure)
+            for i, (name, tier) in enumerate(zip(actuators, tiers))]
+    names = ('safe_value', 'command_rate', 'command_limit')
+    arrays = {name: _frozen([row[name] for row in rows]) for name in names}
+    arrays |= {name: _frozen([getattr(found[actuator][0], name) for actuator in actuators]) for name in ARRAYS}
+    return SafetyDeclaration(actuators=actuators, tiers=tiers, **blocks, **times, where=where,
+                             safe_kind=tuple(row['safe_kind'] for row in rows), **arrays)
+
+
+def _check_tiers(actuators, tiers):
+    if len(actuators) != len(tiers):
+        raise ShapeError(f'{len(tiers)} tiers for {len(actuators)} actuators; expected one for each of '
+                         f'{", ".join(actuators)}')
+    for actuator, tier in zip(actuators, tiers):
+        if tier not in TIERS:
+            raise ModelError(f"tier of '{actuator}': there is no '{shorten(str(tier))}'{did_you_mean(tier, TIERS)}")
+
+
+def _time(file, nodes, name):
+    """Return one of the `Times`."""
+    if name not in nodes:
+        return getattr(Times(), name)
+    key, node = nodes[name]
+    check_untagged(file, node, name)
+    return checked_number(TIMES[name], f"{file.where(key)}: '{name}'", plain(file.where(key), node))
+
+
+def _check_order(name, values, places):
+    for low, high in (('stopping', 'safe'), ('sigma_stop', 'sigma_slow')):
+        if hasattr(values, low) and getattr(values, low) >= getattr(values, high):
+            raise ModelError(f"{places.get(low) or places.get(high) or name}: '{low}' {getattr(values, low):g} is not "
+                             f"below '{high}' {getattr(values, high):g}")
+
+
+def _read_actuators(file, key, node, actuators):
+    """Return {actuator: (SafeActuator, its places)}."""
+    check_untagged(file, node, key.value)
+    found = {}
+    for name, value in file.mapping(node):
+        if name.value not in actuators:
+            raise UnknownNameError(f"{file.where(name)}: actuator '{shorten(name.value)}': the machine has no such "
+                                   f'actuator{did_you_mean(name.value, actuators)}')
+        found[name.value] = read_block(SafeActuator, file, name, value, f"actuator '{name.value}'")
+    missing = [name for name in actuators if name not in found]
+    if missing:
+        raise ActuationError(f"{file.where(key)}: nothing for {', '.join(missing)}; expected every actuator, since "
+                             'safe outputs have no default')
+    return found
+
+
+def _row(where, found, name, tier, i, limits, supply_pressure):
+    """Return what the arrays of the declaration hold of one actuator."""
+    actuator, places = found
+
+    def refuse(parameter, message):
+        raise ModelError(f'{_place(places, parameter)}: {message}')
+
+    for each in TIERS:
+        safe = getattr(actuator.safe_output, each)
+        reason = _unsafe(each, safe)
+        if reason:
+            refuse(f'safe_output.{each}', f"'safe_output' of tier {each} is {safe}: {reason}")
+    for block_name in ('safe_output', 'command_rate'):
+        if getattr(getattr(actuator, block_name), tier) is None:
+            refuse(block_name, f"'{block_name}' says nothing of tier {tier}, which is in use; it has no default")
+    safe, rate = getattr(actuator.safe_output, tier), getattr(actuator.command_rate, tier)
+    most = {VALVE: 1.0, VELOCITY: float(limits.velocity[i]), EFFORT: float(limits.effort[i]),
+            PRESSURE: math.inf if supply_pressure is None else float(supply_pressure)}[tier]
+    limit = getattr(actuator.command_limit, tier) if actuator.command_limit else None
+    if limit is None and not math.isfinite(most):
+        refuse('command_limit', f"'command_limit' of tier {tier} is missing, and nothing else limits its commands")
+    limit = most if limit is None else limit
+    if limit > most * (1.0 + ROUNDING):
+        refuse('command_limit', f"'command_limit' of tier {tier} is {limit:g}, more than the {most:g} "
+                                f'{UNITS[tier]} that the actuator has')
+    if not isinstance(safe, str) and abs(safe) > limit:
+        refuse(f'safe_output.{tier}', f"'safe_output' of tier {tier} is {safe:g}, beyond the limit of commands, "
+                                    f'{limit:g}')
+    span = float(limits.upper[i]) - float(limits.lower[i])
+    if 2.0 * actuator.soft_margin >= span:
+        refuse('soft_margin', f"'soft_margin' {actuator.soft_margin:g} leaves nothing of the {span:g} between the "
+                              f"limits of joint '{name}'")
+    if actuator.tracking_tolerance >= span:
+        refuse('tracking_tolerance', f"'tracking_tolerance' {actuator.tracking_tolerance:g} is all of the {span:g} "
+                                     f"between the limits of joint '{name}': it would never act")
+    kind, value = (safe, 0.0 if safe == NEUTRAL else math.nan) if isinstance(safe, str) else (NUMBER, safe)
+    return {'safe_kind': kind, 'safe_value': value, 'command_rate': rate, 'command_limit': limit}
+
+
+def _unsafe(tier, safe):
+    """Return why a safe output is none, or ''."""
+    if tier in HOLDS and safe == GRAVITY:
+        return f"no effort is commanded there; expected '{NEUTRAL}' or '{BRAKE}'"
+    if tier in HOLDS and isinstance(safe, float) and safe != 0.0:
+        return f"the actuator would never stop; expected '{NEUTRAL}' or '{BRAKE}'"
+    if tier not in HOLDS and safe == NEUTRAL:
+        return f"without force the load would drop; expected '{BRAKE}', '{GRAVITY}' or a number that holds it"
+    return ''
+
+
+def _place(places, name):
+    return places.get(name) or places.get(name.rpartition('.')[0]) or places['']
+
+
+def _frozen(values):
+    array = np.array(values, dtype=float)
+    array.setflags(write=False)
+    return array
+
+
+def _markdown():
+    yield from markdown('at the top', Times)
+    yield from markdown('timeouts', Timeouts)
+    yield from markdown('plausibility', Plausibility)
+    yield from markdown('actuators: ACTUATOR', SafeActuator)
+
+
+def main():
+    """Print all parameters as Markdown."""
+    print('\n'.join(_markdown()))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

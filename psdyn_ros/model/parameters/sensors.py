@@ -1,0 +1,135 @@
+"""
+What the sensors of a machine do to what they measure, from YAML.
+
+    default:                                    # of each kind of channel
+      position: {quantum: 1.0e-4, noise: 2.0e-5}
+      pressure: {noise: 5.0e4}
+    joints:                                     # differences of single joints
+      telescope:
+        position: {bias: 1.0e-3}
+    sets:                                       # others, to be asked for by name: each stands alone
+      exact: {}
+
+Channels are named `<joint>.<kind>`: position, velocity, effort, and pressure_a and pressure_b, which are of the kind
+pressure.  `python3 -m psdyn_ros.model.parameters.sensors` prints the table of parameters.
+"""
+import sys
+from dataclasses import dataclass, field, replace
+
+from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
+from .parameter_blocks import check_untagged, markdown, number, read_block
+from .parameter_file import open_parameters
+
+KINDS = {'position': 'm or rad', 'velocity': 'm/s or rad/s', 'effort': 'N or N m', 'pressure': 'Pa'}
+KIND_OF = {'position': 'position', 'velocity': 'velocity', 'effort': 'effort', 'pressure_a': 'pressure',
+           'pressure_b': 'pressure'}
+DEFAULT, JOINTS, SETS = 'default', 'joints', 'sets'
+MOST_TEXT = 256 * 1024      # characters
+MOST_DELAY = 1.0            # s
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensor:
+    """One channel: reads round((true (1 + gain_error) + bias + noise) / quantum) quantum."""
+
+    noise: float = number('rms of Gaussian noise, independent in each sample, in the unit of the channel', 0.0,
+                          low=0.0, high=1e9)
+    quantum: float = number('resolution, in the unit of the channel; 0: continuous', 0.0, low=0.0, high=1e9)
+    bias: float = number('constant error, in the unit of the channel', 0.0, low=-1e9, high=1e9)
+    gain_error: float = number('relative: 0.01 reads 1 % too much', 0.0, low=-0.5, high=0.5)
+    delay: float = number('s from when a value is taken until it is there', 0.0, low=0.0, high=MOST_DELAY)
+    rate: float = number('Hz at which values are taken, from the start; 0, or more than steps come: at each step', 0.0,
+                         low=0.0, high=1e6)
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """The `Sensor` of each channel; one that is not there is exact."""
+
+    sensors: dict = field(default_factory=dict)
+
+    def of(self, channel):
+        """Return the `Sensor` of a channel."""
+        return self.sensors.get(channel, Sensor())
+
+
+def kind_of(channel):
+    """Return the kind of a channel such as 'lift_cylinder.pressure_a', for which KINDS has the unit."""
+    joint, _, quantity = str(channel).rpartition('.')
+    if not joint or quantity not in KIND_OF:
+        raise ModelError(f"channel '{shorten(str(channel))}': expected <joint>.<one of {', '.join(KIND_OF)}>")
+    return KIND_OF[quantity]
+
+
+def read_sensors(source, channels, chosen=''):
+    """Return the `SensorSettings` of these channels from a YAML file, or from YAML text, which has more than one line.
+
+    chosen: name of one of the `sets` of the file; empty: what stands at its top.  Raises ModelError, UnknownNameError
+    or DuplicateNameError that name the file, its line, the joint and the parameter.
+    """
+    kinds = {channel: kind_of(channel) for channel in channels}
+    joints = {channel.rpartition('.')[0] for channel in kinds}
+    file = open_parameters('sensors', source, MOST_TEXT)
+    top = _known(file, file.root, (DEFAULT, JOINTS, SETS), 'section')
+    sets = {'': _read_set(file, top, joints)}
+    if SETS in top:
+        for key, node in file.mapping(top[SETS][1]):
+            sets[key.value] = _read_set(file, _known(file, node, (DEFAULT, JOINTS), 'section'), joints)
+    if chosen not in sets:
+        raise UnknownNameError(f"{file.kind} '{file.path}': no set '{shorten(str(chosen))}'"
+                               f'{did_you_mean(chosen, sets.keys() - {""})}')
+    default, own = sets[chosen]
+    return SensorSettings({channel: replace(default.get(kind, Sensor()),
+                                            **own.get((channel.rpartition('.')[0], kind), {}))
+                           for channel, kind in kinds.items()})
+
+
+def _known(file, node, names, what):
+    """Return {name: (key node, value node)} of a mapping that may have these names only."""
+    found = {}
+    for key, value in file.mapping(node):
+        check_untagged(file, value, shorten(key.value))
+        if key.value not in names:
+            raise ModelError(f"{file.where(key)}: there is no {what} '{shorten(key.value)}'"
+                             f'{did_you_mean(key.value, names)}')
+        found[key.value] = key, value
+    return found
+
+
+def _read_set(file, sections, joints):
+    """Return ({kind: Sensor}, {(joint, kind): {parameter: value}})."""
+    default, own = {}, {}
+    if DEFAULT in sections:
+        for kind, (sensor, _) in _read_kinds(file, sections[DEFAULT][1], DEFAULT):
+            default[kind] = sensor
+    if JOINTS in sections:
+        for key, node in file.mapping(sections[JOINTS][1]):
+            if key.value not in joints:
+                raise UnknownNameError(f"{file.where(key)}: no joint '{shorten(key.value)}' is measured"
+                                       f'{did_you_mean(key.value, joints)}')
+            for kind, (sensor, places) in _read_kinds(file, node, f"joint '{shorten(key.value)}'"):
+                own[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
+    return default, own
+
+
+def _read_kinds(file, node, what):
+    """Yield (kind, (Sensor, where each parameter was given)) of a mapping of kinds."""
+    for kind, (key, block) in _known(file, node, KINDS, 'kind of channel').items():
+        yield kind, read_block(Sensor, file, key, block, f'{what}: {kind}')
+
+
+def _markdown():
+    yield from markdown('A channel', Sensor)
+    yield '| kind of channel | unit |'
+    yield '|---|---|'
+    yield from (f'| `{kind}` | {unit} |' for kind, unit in KINDS.items())
+
+
+def main():
+    """Print the parameters of sensors as Markdown."""
+    print('\n'.join(_markdown()))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

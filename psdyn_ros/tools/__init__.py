@@ -1,0 +1,1 @@
+"""What a robot never runs: demonstrations, studies, the papers' examples."""
