@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from general_machines import general_machine
-from psdyn_ros.kernels.loops.records.closure import close_all
+from psdyn_ros.kernels.loops.closure import close_all
 
 from psdyn_ros import load
 
