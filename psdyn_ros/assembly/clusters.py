@@ -4,10 +4,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..kernels.loops import closure as kernels
-from ..kernels.loops.records import CLUSTER, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
+from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, LOSS, PIN, POSITION, ROW, SCRATCH, TIED, TIED_WORK, Loops
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
+from .elimination import elimination_order, row_pattern
 from .pose_table import pose_table
+from .trust import trusted_distances
 
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
 RANK = 1e-7                         # of a singular value of K against the largest
@@ -138,6 +140,7 @@ class Tangle:
             record['head'] = tied[-1]['module'].min()
             records.append(record)
         self.tied = np.concatenate(tied)
+        _relate(rows, self.tied)
         self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
         self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
             (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
@@ -153,15 +156,16 @@ class Tangle:
         names = {module.name: k for k, module in enumerate(machine.modules)}
         return Loops(
             clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
-            dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
-            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
+            dyads=np.zeros(0, DYAD), columns=np.zeros(0, COLUMN), column_rows=np.zeros(0, dtype=np.int64),
+            poses=np.zeros((0, most)), slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)),
+            trust=np.zeros(0), lattice=np.zeros((0, most, 4)),
             cells=np.zeros((0, 2), dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
             stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
             work=np.zeros(tied, TIED_WORK), A=np.zeros((width, most + 1)), G=np.zeros((tied, most)),
             H=np.zeros((tied, most)), alpha=np.zeros((len(self.clusters), most, most)),
             psi=np.zeros((len(self.clusters), most, 6)), drive=np.zeros((len(self.clusters), most)),
-            base_system=np.zeros((7, 6)), z=np.zeros((4, modules)))
+            base_system=np.zeros((7, 6)), z=np.zeros((4, modules)), **_hint(tied))
 
     def slice(self, n):
         record = self.clusters[n]
@@ -181,15 +185,25 @@ class Tangle:
 
     def jacobian(self, n, q):
         """Return (phi, K) of all joints of a cluster at q, in space."""
-        part = self.slice(n)
+        system, = self._systems(n, [q])
+        return -system[:, -1], system[:, :-1]
+
+    def jacobians(self, n, positions):
+        """Return K (positions, rows, joints) of all joints of a cluster at joint positions (positions, joints)."""
+        return self._systems(n, positions)[..., :-1]
+
+    def _systems(self, n, positions):
+        part, m, joints = self.slice(n), int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
         kept, freedom = self.tied[part].copy(), int(self.clusters[n]['freedom'])
         self.tied['independent'][part], self.clusters[n]['freedom'] = -1, 0
-        self.tied['column'][part] = range(part.stop - part.start)
-        self.draft.work['q'][part] = q
-        kernels.linearise_at(self.draft, n)
+        self.tied['column'][part] = range(joints)
+        systems = np.empty((len(positions), m, joints + 1))
+        for system, q in zip(systems, positions):
+            self.draft.work['q'][part] = q
+            kernels.linearise_at(self.draft, n)
+            system[:] = self.draft.A[:m, :joints + 1]
         self.tied[part], self.clusters[n]['freedom'] = kept, freedom
-        m, joints = int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
-        return -self.draft.A[:m, joints], self.draft.A[:m, :joints].copy()
+        return systems
 
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
@@ -249,6 +263,8 @@ class Tangle:
         for n, start in enumerate(starts):
             names += self._choose(n, start, wanted)
         names = [*(name for name in wanted if name in names), *(name for name in names if name not in wanted)]
+        columns, column_rows = self._eliminate(self.clusters, self.tied, self.draft.rows)
+        self.draft = self.draft._replace(columns=columns, column_rows=column_rows)
         base = 6 if self.machine.floating else 0
         for record, cluster in zip(self.clusters, self.machine.clusters):
             for i, joint in enumerate(cluster.joints):
@@ -284,10 +300,27 @@ class Tangle:
         tied, dependent = self.tied[self.slice(n)], [i for i in range(len(joints)) if i not in chosen]
         tied['independent'] = -1
         for column, i in enumerate(dependent):
-            tied['column'][i] = column
+            tied['column'][i] = tied['pivot'][i] = column
         for column, i in enumerate(chosen):
-            tied['independent'][i], tied['column'][i] = column, len(dependent) + column
+            tied['independent'][i], tied['column'][i] = column, len(dependent) + 1 + column
         return [joints[i] for i in chosen]
+
+    def _eliminate(self, records, tied, rows):
+        """Order the dependent columns of the clusters in space; return (columns, column_rows) of `Loops`."""
+        columns, column_rows = [np.zeros(0, COLUMN)], []
+        for n, record in enumerate(records):
+            record['column'] = sum(map(len, columns))
+            if record['planar']:
+                continue
+            part, own = self.slice(n), rows[record['row']:record['row'] + record['rows']]
+            dependent = [j for j in range(part.start, part.stop) if tied[j]['independent'] < 0]
+            order, steps, felt = elimination_order(row_pattern(own, tied, dependent))
+            for column, c in enumerate(order):
+                tied[dependent[c]]['column'], tied[dependent[c]]['pivot'] = column, felt[steps[column]['row']]
+            steps['row'] += len(column_rows)
+            columns.append(steps)
+            column_rows += felt
+        return np.concatenate(columns), np.array(column_rows, dtype=np.int64)
 
     @staticmethod
     def _serve(null, rows):
@@ -317,7 +350,8 @@ class Tangle:
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
-        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
+        curves, trust = np.zeros((count, freedom * (freedom + 1) // 2, most)), np.zeros(count)
+        lattice = np.zeros((len(records), freedom, 4))
         row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
@@ -326,20 +360,27 @@ class Tangle:
             dyads += table.dyads
             part, joints, own_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
-            curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
+            curves[part, :own_freedom * (own_freedom + 1) // 2, :joints] = table.curves
             lattice[n, :own_freedom] = table.lattice
             cells.append(np.where(table.cells < 0, -1, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
+        columns, column_rows = self._eliminate(records, tied, rows)
+        for n, (record, table) in enumerate(zip(records, tables)):
+            if not (record['planar'] or table.linear):
+                joints = tied[self.slice(n)]
+                dependent = sorted(np.flatnonzero(joints['independent'] < 0), key=lambda i: joints['column'][i])
+                part = slice(record['pose'], record['pose'] + record['poses'])
+                trust[part] = trusted_distances(self, n, table.q, dependent)
         return draft._replace(
             clusters=records, tied=tied, rows=rows,
-            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes,
-            curves=curves, lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float),
+            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
+            poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float),
             stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(),
             G=np.zeros((len(tied), freedom)),
             H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
             psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
-            base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))))
+            base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))), **_hint(len(tied)))
 
     def _without_idle_rows(self, records, tables):
         """Return the constraint rows without those that hold at every pose: a planar loop has such."""
@@ -349,4 +390,26 @@ class Tangle:
             rows = self.draft.rows[record['row']:record['row'] + record['rows']][sizes > IDLE * sizes.max()]
             record['row'], record['rows'] = sum(map(len, kept)), len(rows)
             kept.append(rows)
-        return np.concatenate(kept)
+        rows = np.concatenate(kept)
+        _relate(rows, self.tied)
+        return rows
+
+
+def _hint(tied):
+    """Return the fields of `Loops` for a hint, without one."""
+    return {'hint': np.full((2, tied), np.nan), 'hinted': np.zeros(1, dtype=np.int64)}
+
+
+def _relate(rows, tied):
+    """Set in ROW records which joint carries both of their bodies, and which take the points of the row before."""
+    before = None
+    for row in rows:
+        paths = [[], []]
+        for path, j in zip(paths, (int(row['a']), int(row['b']))):
+            while j >= 0:
+                path.append(j)
+                j = int(tied[j]['parent'])
+        row['meet'] = next((j for j in paths[0] if j in paths[1]), -1)
+        same = before is not None and row['kind'] == before['kind'] == POSITION
+        row['repeats'] = same and all((row[name] == before[name]).all() for name in ('a', 'b', 'pa', 'pb'))
+        before = row

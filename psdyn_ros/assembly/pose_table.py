@@ -20,7 +20,7 @@ class PoseTable(NamedTuple):
 
     q: np.ndarray           # (poses, joints), that of the initial position first
     G: np.ndarray           # (poses, joints, freedom)
-    curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
+    curves: np.ndarray      # (poses, pairs a >= b of the freedom, joints) q by y_a y_b, to second order
     lattice: np.ndarray     # (freedom, 4) first cell from the initial position, size, cells, joint
     cells: np.ndarray       # (cells, 2) pose next to each cell, and one to try when that does not serve, -1: none
     linear: bool            # G is the same everywhere
@@ -60,7 +60,7 @@ def pose_table(tangle, n, start):
     if linear:
         q, G, found, straight_on = q[:1], G[:1], {(0,) * freedom: None}, [True]
     lattice, cells = _lattice(np.array(list(found)), np.array(straight_on), sizes, columns)
-    curves = np.zeros((*G.shape, freedom))
+    curves = np.zeros((len(q), freedom * (freedom + 1) // 2, q.shape[1]))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
     return PoseTable(q, G, curves, lattice, cells, linear, [] if linear else find_dyads(tangle, n, start))
@@ -98,15 +98,14 @@ def _walk(tangle, n, q, G, axis, step):
 
 
 def _curves(tangle, n, q, freedom):
-    """Return half the second derivatives (joints, freedom, freedom) of q by y: g is their quadratic form in yd."""
+    """Return the coefficients of y_a y_b, b <= a, in q to second order (pairs, joints): g is twice their form in yd."""
     unit = np.eye(freedom)
     square = [tangle.close(n, q, rate)[3] for rate in unit]
-    curves = np.empty((len(q), freedom, freedom))
+    curves = []
     for a in range(freedom):
-        curves[:, a, a] = 0.5 * square[a]
         for b in range(a):
-            both = tangle.close(n, q, unit[a] + unit[b])[3]
-            curves[:, a, b] = curves[:, b, a] = 0.25 * (both - square[a] - square[b])
+            curves.append(0.5 * (tangle.close(n, q, unit[a] + unit[b])[3] - square[a] - square[b]))
+        curves.append(0.5 * square[a])
     return curves
 
 

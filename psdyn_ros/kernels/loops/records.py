@@ -16,6 +16,7 @@ CLUSTER = np.dtype([
     ('pin', 'i8'), ('pins', 'i8'),
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
+    ('column', 'i8'),                           # in space: rows of COLUMN, one for each dependent joint
     ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
     ('gap', 'f8'),                              # residual up to which it counts as closed [m, 1]
     ('normal', 'f8', 3),                        # of a planar one
@@ -30,7 +31,8 @@ TIED = np.dtype([
     ('independent', 'i8'),                      # column of G, -1: dependent
     ('coordinate', 'i8'),                       # row of xd when independent
     ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame, z along its axis, in that of its parent
-    ('column', 'i8'),                           # of the linear systems: dependent joints first
+    ('column', 'i8'),                           # of the linear systems: dependent joints, -phi, independent joints
+    ('pivot', 'i8'),                            # row of the linear systems in which a dependent joint is solved
     ('sign', 'f8'),                             # planar: of the turn about the normal, 0 for a slide
     ('d', 'f8', 2), ('s', 'f8', 2),             # planar: joint in its parent body, direction of a slide
 ], align=True)
@@ -38,6 +40,13 @@ TIED = np.dtype([
 ROW = np.dtype([
     ('kind', 'i8'), ('a', 'i8'), ('b', 'i8'),   # joints of the cluster that carry A and B, -1: the base body
     ('pa', 'f8', 3), ('pb', 'f8', 3), ('u', 'f8', 3), ('w', 'f8', 3),
+    ('meet', 'i8'),                             # last joint that carries both A and B, -1: none
+    ('repeats', 'i8'),                          # 1: a position row of the same points as the row before it
+], align=True)
+
+COLUMN = np.dtype([
+    ('row', 'i8'), ('rows', 'i8'),              # entries of `column_rows`: rows to eliminate it from, its pivot first
+    ('near', 'i8'), ('far', 'i8'),              # its elimination changes columns j + 1 ... near - 1 and those from far
 ], align=True)
 
 PIN = np.dtype([
@@ -69,7 +78,7 @@ TIED_WORK = np.dtype([
 ], align=True)
 
 # fields of `Loops` that the kernels write
-SCRATCH = ('work', 'A', 'G', 'H', 'alpha', 'psi', 'drive', 'base_system', 'z')
+SCRATCH = ('work', 'A', 'G', 'H', 'alpha', 'psi', 'drive', 'base_system', 'z', 'hint', 'hinted')
 
 
 class Loops(NamedTuple):
@@ -82,9 +91,12 @@ class Loops(NamedTuple):
     losses: np.ndarray          # LOSS
     pins: np.ndarray            # PIN
     dyads: np.ndarray           # DYAD
+    columns: np.ndarray         # COLUMN, in the order of elimination
+    column_rows: np.ndarray     # rows of A
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
-    curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
+    curves: np.ndarray          # (poses, pairs a >= b of the largest freedom, most joints) q by y_a y_b, to second order
+    trust: np.ndarray           # (poses,) see `closure.certain` [m, rad]
     lattice: np.ndarray         # (clusters, largest freedom, 3) of each independent joint: first cell, size, cells
     cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it, -1: none
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
@@ -103,3 +115,5 @@ class Loops(NamedTuple):
     drive: np.ndarray           # (clusters, largest freedom)
     base_system: np.ndarray     # (7, 6) scratch of a floating base
     z: np.ndarray               # (4, modules) position, rate, acceleration, effort of every module
+    hint: np.ndarray            # (2, tied) q from which closing starts, and the q of which the G is that is stored
+    hinted: np.ndarray          # (1,) 1: `hint` holds, and takes every closed q; 0: closing starts from the table

@@ -1,0 +1,44 @@
+"""The order in which the dependent joints of a cluster are eliminated, so that those of one leg meet its rows only."""
+import numpy as np
+
+from ..kernels.loops.records import COLUMN
+
+
+def row_pattern(rows, tied, dependent):
+    """Return which of the `dependent` joints (rows of TIED) each ROW feels: (rows, dependent) of bool."""
+    pattern = np.zeros((len(rows), len(dependent)), dtype=bool)
+    place = {j: c for c, j in enumerate(dependent)}
+    for felt, row in zip(pattern, rows):
+        for j in (int(row['a']), int(row['b'])):
+            while j != row['meet']:
+                if j in place:
+                    felt[place[j]] = True
+                j = int(tied[j]['parent'])
+    return pattern
+
+
+def elimination_order(pattern):
+    """Return (order, [COLUMN], rows) of a pattern (rows, columns): the cheapest column next, with the fill it makes.
+
+    order: columns of the pattern.  COLUMN records count their rows from the start of `rows`, the list they share.
+    """
+    pattern, left, rows, steps = pattern.copy(), np.ones(len(pattern), dtype=bool), [], []
+    order, rest = [], list(range(pattern.shape[1]))
+    while rest:
+        felt = {c: pattern[:, c] & left for c in rest}
+        c = min(rest, key=lambda c: felt[c].sum() * pattern[felt[c]].any(axis=0)[rest].sum())
+        fill = pattern[felt[c]].any(axis=0)
+        pattern[felt[c]] |= fill
+        own = np.flatnonzero(felt[c])
+        steps.append((len(rows), own, fill))
+        rows += own.tolist()
+        left[own[0]] = False
+        rest.remove(c)
+        order.append(c)
+    columns = np.zeros(len(order), COLUMN)
+    for j, (column, (start, own, fill)) in enumerate(zip(columns, steps)):
+        changed = [j, *(k for k in range(j + 1, len(order)) if fill[order[k]]), len(order)]
+        gap = int(np.argmax(np.diff(changed)))
+        column['row'], column['rows'] = start, len(own)
+        column['near'], column['far'] = changed[gap] + 1, changed[gap + 1]
+    return order, columns, rows
