@@ -1,0 +1,143 @@
+"""Hints of where loops are closed: they save time, and never change an answer."""
+
+import numpy as np
+import pytest
+from general_machines import general_machine
+from loop_kinds import KINDS
+from parallel_robots import delta_robot, stewart_platform
+
+import psdyn_ros
+from psdyn_ros.assembly.clusters import Tangle, fresh
+from psdyn_ros.kernels.loops.closure import close_all
+from psdyn_ros.kernels.runtime.compiler import compiled
+
+CLUSTERED = [kind for kind in KINDS if kind not in ('turn', 'slide', 'spin', 'triangle')]
+SPATIAL = [kind for kind in CLUSTERED if kind.startswith(('spatial', 'r'))] + ['parallel', 'slider_crank']
+ROUNDING = 1e-12
+STATES = 25 if compiled else 3
+
+
+def load(machine):
+    coordinates = None if machine.coordinates == machine.actuators else machine.coordinates
+    return psdyn_ros.load(machine.xml, gravity=machine.gravity, coordinates=coordinates)
+
+
+def closed(loops, x, xd, hint=None):
+    """Return (status, {name: values}) of closing, from a hint where one is given."""
+    if hint is not None:
+        loops.hint[:] = hint
+    status = close_all(loops, x, xd)
+    return status, {'q': loops.work['q'].copy(), 'qd': loops.work['qd'].copy(), 'g': loops.work['g'].copy(),
+                    'G': loops.G.copy()}
+
+
+def with_hints(loops):
+    hinted = fresh(loops)
+    hinted.hinted[0] = 1
+    return hinted
+
+
+def check_same(loops, hinted, x, xd, hint=None):
+    """Compare closing with and without a hint; return the status and the closed q."""
+    status, expected = closed(loops, x, xd)
+    other, found = closed(hinted, x, xd, hint)
+    assert other == status
+    if status == 0:
+        for name, values in expected.items():
+            # derivatives lose the digits that the conditioning of the pose costs
+            bound = ROUNDING if name == 'q' else 1e-11 * (1.0 + abs(values).max())
+            assert abs(found[name] - values).max() < bound, name
+    return status, expected['q']
+
+
+def other_modes(m, x, q, rng):
+    """Return closed positions of cluster 0 at x in other assembly modes, as Newton's method finds them."""
+    tangle, part = Tangle(m.machine), Tangle(m.machine).slice(0)
+    tangle.clusters[0], tangle.tied[part] = m.loops.clusters[0], m.loops.tied[part]
+    tangle.draft = m.loops._replace(clusters=tangle.clusters, tied=tangle.tied, senses=m.loops.senses[:0])
+    tangle.clusters['senses'], found = 0, []
+    dependent = tangle.tied['independent'][part] < 0
+    for _ in range(4 * STATES):
+        start = q[part] + np.where(dependent, rng.uniform(-2.0, 2.0, part.stop - part.start), 0.0)
+        status, other, *_ = tangle.close(0, start)
+        if status == 0 and abs(other - q[part]).max() > 1e-6:
+            found.append(np.concatenate((other, q[part.stop:])))
+    return found
+
+
+@pytest.mark.parametrize('kind', CLUSTERED)
+def test_hints_of_any_kind_change_nothing(kind, rng):
+    """Those of the step before, rough and wrong ones, nonsense, and other assembly modes."""
+    m = load(general_machine(rng, [kind]))
+    loops, hinted = m.loops, with_hints(m.loops)
+    x, closing = m.initial_position, 0
+    for _ in range(STATES):
+        x = x + rng.uniform(-0.05, 0.05, m.nx)
+        xd = rng.normal(size=m.dof)
+        status, q = check_same(loops, hinted, x, xd)
+        if status != 0:
+            x = m.initial_position
+            continue
+        closing += 1
+        check_same(loops, hinted, x, xd, q)
+        for size in (1e-9, 1e-4, 0.05, 0.5, 3.0, 1e3):
+            check_same(loops, hinted, x, xd, q + rng.uniform(-size, size, q.shape))
+        check_same(loops, hinted, x, xd, q + 2.0 * np.pi * rng.integers(-2, 3, q.shape))
+        for nonsense in (np.nan, np.inf, -np.inf, 1e300):
+            check_same(loops, hinted, x, xd, nonsense)
+            check_same(loops, hinted, x, xd, np.where(rng.random(q.shape) < 0.3, nonsense, q))
+        for other in other_modes(m, x, q, rng)[:3]:
+            check_same(loops, hinted, x, xd, other)
+    assert closing > STATES // 3
+
+
+@pytest.mark.parametrize('kind', SPATIAL)
+def test_hinted_paths_past_singular_poses(kind, rng):
+    """Far over the range and back: the same position or the same error at every step, whatever was closed before."""
+    m = load(general_machine(rng, [kind]))
+    loops, hinted = m.loops, with_hints(m.loops)
+    direction, seen = rng.normal(size=m.nx), set()
+    direction /= np.linalg.norm(direction)
+    for distance in np.concatenate((np.linspace(0, 2.5, 8 * STATES), np.linspace(2.5, -2.5, 8 * STATES))):
+        status, _ = check_same(loops, hinted, m.initial_position + distance * direction, rng.normal(size=m.dof))
+        seen.add(status)
+    assert 0 in seen
+
+
+@pytest.mark.skipif(not compiled, reason='loading takes minutes')
+@pytest.mark.parametrize('robot', [delta_robot, stewart_platform])
+def test_hints_of_parallel_robots_change_nothing(robot, rng):
+    m = load(robot())
+    loops, hinted = m.loops, with_hints(m.loops)
+    for _ in range(100):
+        x, xd = m.initial_position + rng.uniform(-0.15, 0.15, m.nx), rng.normal(size=m.dof)
+        status, q = check_same(loops, hinted, x, xd)
+        assert status == 0
+        check_same(loops, hinted, x, xd, q)
+        check_same(loops, hinted, x + 1e-3, xd)
+        check_same(loops, hinted, x, xd, q + rng.uniform(-0.1, 0.1, q.shape))
+        for other in other_modes(m, x, q, rng)[:1]:
+            check_same(loops, hinted, x, xd, other)
+
+
+@pytest.mark.parametrize('kind', SPATIAL)
+def test_newton_finds_the_root_from_trusted_distances(kind, rng):
+    """From anywhere within the distance at which a hint is believed, at tabulated poses."""
+    m = load(general_machine(rng, [kind]))
+    loops, c = m.loops, m.loops.clusters[0]
+    tangle = Tangle(m.machine)
+    tangle.clusters[0], tangle.tied[:] = c, loops.tied
+    tangle.draft = loops._replace(clusters=tangle.clusters, tied=tangle.tied, work=loops.work.copy())
+    tied = loops.tied
+    order = sorted(np.flatnonzero(tied['independent'] < 0), key=lambda j: tied['column'][j])
+    for pose in range(0, int(c['poses']), max(1, int(c['poses']) // STATES)):
+        q = loops.poses[pose]
+        diagonal = abs(np.diag(np.linalg.qr(tangle.jacobian(0, q)[1][:, order], 'r')))
+        trusted = loops.trust[pose] * diagonal.min() / diagonal.max()
+        assert 0.0 < trusted < 1.0
+        away = rng.normal(size=len(order))
+        start = q.copy()
+        start[order] += 0.999 * trusted * away / np.linalg.norm(away)
+        status, found, *_ = tangle.close(0, start)
+        assert status == 0
+        assert abs(found - q).max() < 1e-9
