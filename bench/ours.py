@@ -3,6 +3,7 @@
 import numpy as np
 
 import psdyn_ros
+from psdyn_ros.kernels.loops.closure import close_all
 from psdyn_ros.kernels.rigid_body.forward import forward
 from psdyn_ros.kernels.rigid_body.general import general_forward, general_inverse
 from psdyn_ros.kernels.rigid_body.inverse import inverse
@@ -29,6 +30,17 @@ def inverse_loop(mods, work, env, x, xd, xdd, f):
 def general_forward_loop(mods, work, env, loops, base, passive, x, xd, f, xdd):
     failures = 0
     for k in range(x.shape[0]):
+        failures += general_forward(
+            mods, work, env, loops, base, x[k], xd[k], f[k], passive, 0.0, 0.0, xdd[k]) != 0
+    return failures
+
+
+@kernel
+def hinted_forward_loop(mods, work, env, loops, base, passive, x, xd, f, hints, xdd):
+    failures = 0
+    for k in range(x.shape[0]):
+        for j in range(hints.shape[1]):
+            loops.hint[0, j] = hints[k, j]
         failures += general_forward(
             mods, work, env, loops, base, x[k], xd[k], f[k], passive, 0.0, 0.0, xdd[k]) != 0
     return failures
@@ -82,6 +94,7 @@ class GeneralEngine:
         self.forward = manipulator.forward_dynamics
         self.inverse = manipulator.generalized_forces
         self.records = (*manipulator.records, manipulator.loops)
+        self.loops = manipulator.loops
         self.at_rest = np.zeros((2, 6)), np.zeros(len(manipulator.records.mods))
 
     def native_forward(self, x, xd, f, xdd):
@@ -89,6 +102,29 @@ class GeneralEngine:
 
     def native_inverse(self, x, xd, xdd, f):
         none_failed(general_inverse_loop(*self.records, x, xd, xdd, f))
+
+    def closed(self, x):
+        """Positions of the joints of all loops at x (N, dof), to be hints."""
+        rows = np.empty((len(x), self.loops.hint.shape[1]))
+        for row, position in zip(rows, x):
+            none_failed(close_all(self.loops, position, np.zeros_like(position)) != 0)
+            row[:] = self.loops.work['q']
+        return rows
+
+
+class HintedEngine(GeneralEngine):
+    """The same, told where the loops are closed, as Pinocchio is."""
+
+    def __init__(self, manipulator):
+        super().__init__(manipulator)
+        self.loops.hinted[0] = 1
+
+    def native_forward(self, x, xd, f, hints, xdd):
+        none_failed(hinted_forward_loop(*self.records, *self.at_rest, x, xd, f, hints, xdd))
+
+    def forward_from(self, x, xd, f, hint):
+        self.loops.hint[0] = hint
+        return self.forward(x, xd, f)
 
 
 def none_failed(failures):

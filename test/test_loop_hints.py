@@ -1,5 +1,10 @@
 """Hints of where loops are closed: they save time, and never change an answer."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from general_machines import general_machine
@@ -141,3 +146,75 @@ def test_newton_finds_the_root_from_trusted_distances(kind, rng):
         status, found, *_ = tangle.close(0, start)
         assert status == 0
         assert abs(found - q).max() < 1e-9
+
+
+@pytest.mark.parametrize('kind', SPATIAL)
+def test_hints_on_the_other_branch_next_to_a_singular_pose(kind, rng):
+    """Where two solutions meet, closer to each other than to what the table predicts."""
+    m = load(general_machine(rng, [kind]))
+    loops, hinted, others = m.loops, with_hints(m.loops), 0
+    tangle = Tangle(m.machine)
+    tangle.clusters[0], tangle.tied[:] = loops.clusters[0], loops.tied
+    tangle.draft = loops._replace(clusters=tangle.clusters, tied=tangle.tied, work=loops.work.copy())
+    for _ in range(8):
+        end = rng.normal(size=m.nx)
+        inside, outside = m.initial_position, m.initial_position + 4.0 * end / np.linalg.norm(end)
+        if close_all(loops, outside, np.zeros(m.dof)) == 0:
+            continue
+        for _ in range(40):
+            middle = 0.5 * (inside + outside)
+            closes = close_all(loops, middle, np.zeros(m.dof)) == 0
+            inside, outside = (middle, outside) if closes else (inside, middle)
+        for share in 10.0 ** -np.arange(1.0, 7.0, 0.5):
+            x = inside + share * (m.initial_position - inside)
+            if close_all(loops, x, np.zeros(m.dof)) != 0:
+                continue
+            q = loops.work['q'].copy()
+            close_all(loops, inside, np.zeros(m.dof))
+            beyond = np.where(loops.tied['independent'] < 0, 2.0 * loops.work['q'] - q, q)
+            status, other, *_ = tangle.close(0, beyond)
+            if status != 0 or not 1e-6 < abs(other - q).max() < 0.2:
+                continue
+            others += 1
+            expected, found = closed(loops, x, np.zeros(m.dof)), closed(hinted, x, np.zeros(m.dof), other)
+            assert found[0] == expected[0]
+            if found[0] == 0:
+                # the positions themselves lose digits there; the other solution is much farther away
+                assert abs(found[1]['q'] - q).max() < 1e-3 * abs(other - q).max()
+    assert others > 0 or kind in ('parallel', 'slider_crank')
+
+
+COUNT = """
+import numpy as np
+from general_machines import general_machine
+from psdyn_ros.kernels.loops import closure
+from test_loop_hints import load, with_hints
+
+residuals, calls = closure.residuals, []
+closure.residuals = lambda *arguments: calls.append(0) or residuals(*arguments)
+
+
+def count(loops, x, hint=None):
+    calls.clear()
+    if hint is not None:
+        loops.hint[:] = hint
+    assert closure.close_all(loops, x, np.zeros(1)) == 0
+    return len(calls)
+
+
+m = load(general_machine(np.random.default_rng(5), ['slider_crank']))
+hinted, x = with_hints(m.loops), m.initial_position + 0.1234
+without = count(m.loops, x)
+print(without, count(hinted, x, m.loops.work['q']), count(hinted, x + 1e-6), count(hinted, x, np.nan))
+"""
+
+
+def test_an_exact_hint_leaves_one_linearisation():
+    """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all."""
+    environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
+                          cwd=Path(__file__).parent.parent)
+    without, exact, step, useless = map(int, done.stdout.split())
+    assert without == useless > 2, done
+    assert exact == 1
+    assert step <= 2

@@ -375,8 +375,8 @@ class Tangle:
         return draft._replace(
             clusters=records, tied=tied, rows=rows,
             dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
-            poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice, cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float),
-            stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(),
+            poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice,
+            cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(),
             G=np.zeros((len(tied), freedom)),
             H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
             psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),

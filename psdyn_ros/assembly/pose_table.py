@@ -12,6 +12,7 @@ from .dyads import find_dyads
 POSES = 350 if compiled else 60     # of a cluster, about
 MOST_CELLS = 129                    # along one independent joint
 MOST_MOVED = 0.3                    # in one step of the continuation [m, rad]
+MOST_BENT = 0.1                     # second-order term at the end of a cell of a pose that serves it first [m, rad]
 SMALLEST = 1e-2                     # step, of a cell, before the loop counts as not to be followed
 
 
@@ -59,10 +60,12 @@ def pose_table(tangle, n, start):
     linear = len(q) > 2 and bool(abs(G - G[0]).max() < 1e-9)
     if linear:
         q, G, found, straight_on = q[:1], G[:1], {(0,) * freedom: None}, [True]
-    lattice, cells = _lattice(np.array(list(found)), np.array(straight_on), sizes, columns)
     curves = np.zeros((len(q), freedom * (freedom + 1) // 2, q.shape[1]))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
+    pairs = [sizes[a] * sizes[b] / 4 for a in range(freedom) for b in range(a + 1)]
+    bent = np.einsum('p,npj->nj', pairs, abs(curves)).max(axis=1)
+    lattice, cells = _lattice(np.array(list(found)), np.array(straight_on) & (bent < MOST_BENT), sizes, columns)
     return PoseTable(q, G, curves, lattice, cells, linear, [] if linear else find_dyads(tangle, n, start))
 
 
@@ -112,7 +115,8 @@ def _curves(tangle, n, q, freedom):
 def _lattice(nodes, straight, sizes, columns):
     """Return (lattice, cells (cells, 2)) that find the pose next to given independent joints; gaps take the nearest.
 
-    A pose that only a detour reached comes second, after a straight one in a neighbouring cell.
+    A pose that only a detour reached, or that is next to a singular one, comes second, after a straight one in a
+    neighbouring cell.
     """
     low, high = nodes.min(axis=0), nodes.max(axis=0)
     shape = high - low + 1

@@ -255,15 +255,18 @@ def close_cluster(cluster, loops, x, n):
         predict(cluster, loops, x, n, pose)
         if cluster['linear']:
             return solve_slopes(cluster, loops)
+        # the pose of another cell: near a singular pose it may lead to the other of two solutions
+        doubtful = candidate == 0 and loops.cells[cell, 1] >= 0 and loops.trust[pose] > 0.0
         for hinted in (True, False):
-            if hinted and not (loops.hinted[0] and candidate == 0 and take_hint(cluster, loops, x, n)):
+            if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
+                               and take_hint(cluster, loops, x, n)):
                 continue
             if not hinted:
                 for j in range(cluster['first'], cluster['first'] + cluster['joints']):
                     loops.work[j]['q'] = loops.work[j]['near']
             status, rank = close_positions(cluster, loops)
             if status == 0 and on_branch(cluster, loops, JUMP) and (
-                    not hinted or certain(cluster, loops, pose, rank)):
+                    not hinted and not doubtful or certain(cluster, loops, pose, rank)):
                 return 0
         status = walk(cluster, loops, x, n, pose)
         if status == 0:

@@ -95,7 +95,7 @@ class Loops(NamedTuple):
     column_rows: np.ndarray     # rows of A
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
-    curves: np.ndarray          # (poses, pairs a >= b of the largest freedom, most joints) q by y_a y_b, to second order
+    curves: np.ndarray          # (poses, pairs a >= b of freedom, most joints) q by y_a y_b to second order
     trust: np.ndarray           # (poses,) see `closure.certain` [m, rad]
     lattice: np.ndarray         # (clusters, largest freedom, 3) of each independent joint: first cell, size, cells
     cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it, -1: none
