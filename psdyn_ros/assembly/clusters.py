@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 
 from ..kernels.loops import closure as kernels
-from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, LOSS, PIN, POSITION, ROW, SCRATCH, TIED, TIED_WORK, Loops
+from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
-from .elimination import elimination_order, row_pattern
+from .elimination import elimination_order, relate, row_pattern
 from .pose_table import pose_table
 from .trust import trusted_distances
 
@@ -140,7 +140,7 @@ class Tangle:
             record['head'] = tied[-1]['module'].min()
             records.append(record)
         self.tied = np.concatenate(tied)
-        _relate(rows, self.tied)
+        relate(rows, self.tied)
         self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
         self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
             (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
@@ -376,8 +376,8 @@ class Tangle:
             clusters=records, tied=tied, rows=rows,
             dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
             poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice,
-            cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped, own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(),
-            G=np.zeros((len(tied), freedom)),
+            cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped,
+            own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(), G=np.zeros((len(tied), freedom)),
             H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
             psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
             base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))), **_hint(len(tied)))
@@ -391,25 +391,10 @@ class Tangle:
             record['row'], record['rows'] = sum(map(len, kept)), len(rows)
             kept.append(rows)
         rows = np.concatenate(kept)
-        _relate(rows, self.tied)
+        relate(rows, self.tied)
         return rows
 
 
 def _hint(tied):
     """Return the fields of `Loops` for a hint, without one."""
     return {'hint': np.full((2, tied), np.nan), 'hinted': np.zeros(1, dtype=np.int64)}
-
-
-def _relate(rows, tied):
-    """Set in ROW records which joint carries both of their bodies, and which take the points of the row before."""
-    before = None
-    for row in rows:
-        paths = [[], []]
-        for path, j in zip(paths, (int(row['a']), int(row['b']))):
-            while j >= 0:
-                path.append(j)
-                j = int(tied[j]['parent'])
-        row['meet'] = next((j for j in paths[0] if j in paths[1]), -1)
-        same = before is not None and row['kind'] == before['kind'] == POSITION
-        row['repeats'] = same and all((row[name] == before[name]).all() for name in ('a', 'b', 'pa', 'pb'))
-        before = row

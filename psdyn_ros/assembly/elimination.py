@@ -1,7 +1,22 @@
 """The order in which the dependent joints of a cluster are eliminated, so that those of one leg meet its rows only."""
 import numpy as np
 
-from ..kernels.loops.records import COLUMN
+from ..kernels.loops.records import COLUMN, POSITION
+
+
+def relate(rows, tied):
+    """Set in ROW records which joint carries both of their bodies, and which take the points of the row before."""
+    before = None
+    for row in rows:
+        paths = [[], []]
+        for path, j in zip(paths, (int(row['a']), int(row['b']))):
+            while j >= 0:
+                path.append(j)
+                j = int(tied[j]['parent'])
+        row['meet'] = next((j for j in paths[0] if j in paths[1]), -1)
+        same = before is not None and row['kind'] == before['kind'] == POSITION
+        row['repeats'] = same and all((row[name] == before[name]).all() for name in ('a', 'b', 'pa', 'pb'))
+        before = row
 
 
 def row_pattern(rows, tied, dependent):
