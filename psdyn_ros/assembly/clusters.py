@@ -7,6 +7,7 @@ from ..kernels.loops import closure as kernels
 from ..kernels.loops.records import CLUSTER, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
+from .parallelograms import parallel_sides
 from .pose_table import pose_table
 
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
@@ -33,6 +34,7 @@ def tie(machine, gravity, coordinates=None):
         gravity = machine.floating.rotation.T @ gravity
     tangle = Tangle(machine)
     starts = [tangle.start(n) for n in range(len(machine.clusters))]
+    tangle.keep_parallel(starts)
     wanted = [*(coordinates or ()), *(name for name in machine.actuators if name not in (coordinates or ()))]
     names = tangle.choose(starts, wanted)
     if coordinates is not None and list(coordinates) != names:
@@ -141,6 +143,10 @@ class Tangle:
         self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
         self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
             (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
+        self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
+        if machine.loops is not None:
+            self._add_parallel_sides([machine.loops.poses[record['pose'], :record['joints']]
+                                      for record in machine.loops.clusters])
 
     def _draft(self, rows, senses, losses, pins):
         machine, most, modules = self.machine, int(self.clusters['joints'].max(initial=0)), len(self.machine.modules)
@@ -149,7 +155,6 @@ class Tangle:
         for n, record in enumerate(self.clusters):
             for j in range(record['first'], record['first'] + record['joints']):
                 member[self.tied[j]['module']], cluster_of[self.tied[j]['module']] = j, n
-        width = int(self.clusters['rows'].max(initial=0)) + most
         names = {module.name: k for k, module in enumerate(machine.modules)}
         return Loops(
             clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
@@ -158,10 +163,36 @@ class Tangle:
             cells=np.zeros((0, 2), dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
             stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
-            work=np.zeros(tied, TIED_WORK), A=np.zeros((width, most + 1)), G=np.zeros((tied, most)),
+            work=np.zeros(tied, TIED_WORK), A=self._system(), G=np.zeros((tied, most)),
             H=np.zeros((tied, most)), alpha=np.zeros((len(self.clusters), most, most)),
             psi=np.zeros((len(self.clusters), most, 6)), drive=np.zeros((len(self.clusters), most)),
             base_system=np.zeros((7, 6)), z=np.zeros((4, modules)))
+
+    def _system(self):
+        most = int(self.clusters['joints'].max(initial=0))
+        return np.zeros((int(self.clusters['rows'].max(initial=0)) + most, most + 1))
+
+    def keep_parallel(self, starts):
+        """Let the parallelograms of all clusters stay such; starts (clusters, joints) are closed again where rounded."""
+        self._add_parallel_sides(starts)
+        for n, q in enumerate(starts):
+            if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > GAP:
+                starts[n], gap = self._settle(n, q, ROUGH)
+                self._count_gap(n, gap)
+
+    def _add_parallel_sides(self, starts):
+        found = [parallel_sides(self, n, q) for n, q in enumerate(starts)]
+        rows, pins, records = [np.zeros(0, ROW)], [np.zeros(0, PIN)], self.clusters
+        for n, (more_rows, more_pins, self.parallelograms[n]) in enumerate(found):
+            record = records[n]
+            own = self.draft.rows[record['row']:record['row'] + record['rows']]
+            own_pins = self.draft.pins[record['pin']:record['pin'] + record['pins']]
+            record['row'], record['pin'] = sum(map(len, rows)), sum(map(len, pins))
+            rows += [own, np.array(more_rows, ROW)]
+            pins += [own_pins, np.array(more_pins, PIN)]
+            record['rows'] += len(more_rows)
+            record['parallels'] = len(more_pins)
+        self.draft = self.draft._replace(rows=np.concatenate(rows), pins=np.concatenate(pins), A=self._system())
 
     def slice(self, n):
         record = self.clusters[n]
@@ -206,11 +237,16 @@ class Tangle:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
         self._orient(n)
-        if gap > GAP:
-            self.clusters[n]['gap'] = 50.0 * gap
-            self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
-                                 'is closed by least squares')
+        self._count_gap(n, gap)
         return q
+
+    def _count_gap(self, n, gap):
+        """Let a residual of rounded numbers count as closed, with a warning."""
+        if gap <= max(GAP, self.clusters[n]['gap'] / 50.0):
+            return
+        self.clusters[n]['gap'] = 50.0 * gap
+        self.warnings.append(f"loop '{self.machine.clusters[n].name}': closes only to {gap:.2g} (m or 1), as rounded "
+                             'numbers do; it is closed by least squares')
 
     def _settle(self, n, q, rank):
         """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""

@@ -25,11 +25,16 @@ WALK = 32                       # steps in which a doubtful position is approach
 
 
 @kernel
+def rows_in_plane(cluster):
+    return 2 * cluster['pins'] + cluster['parallels']
+
+
+@kernel
 def residuals(cluster, loops):
     """Place the bodies and write K of the dependent joints, -K of the others, -phi into A; return (max |phi|, rows)."""
     if cluster['planar']:
         place_planar(cluster, loops.tied, loops.work)
-        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), 2 * cluster['pins']
+        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), rows_in_plane(cluster)
     place_joints(cluster, loops.tied, loops.work)
     return linearise(cluster, loops.tied, loops.rows, loops.work, loops.A), cluster['rows']
 
@@ -242,7 +247,9 @@ def accelerations_at_rest(cluster, loops):
     joints, A, rows = cluster['joints'], loops.A, cluster['rows']
     dependent = joints - cluster['freedom']
     if cluster['planar']:
-        rows = 2 * cluster['pins']
+        rows = rows_in_plane(cluster)
+        for i in range(2 * cluster['pins'], rows):
+            A[i, joints] = 0.0
         for i in range(cluster['pins']):
             x, y = bias_of_pin(loops.pins[cluster['pin'] + i], loops.work)
             A[2 * i, joints], A[2 * i + 1, joints] = -x, -y

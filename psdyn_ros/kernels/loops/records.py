@@ -4,8 +4,9 @@ from typing import NamedTuple
 import numpy as np
 
 POSITION, DIRECTION = 0, 1      # kind of a row
-# kind of a dyad: a and b turn on either side of the pin, one after the other on one side, or b slides and a turns it
-ACROSS, ALONG, SLIDING = 0, 1, 2
+# kind of a dyad: a and b turn on either side of the pin, one after the other on one side, b slides and a turns it, or a
+# alone turns a side of a parallelogram
+ACROSS, ALONG, SLIDING, PARALLEL = 0, 1, 2, 3
 CLUSTER = np.dtype([
     ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
     ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
@@ -14,6 +15,7 @@ CLUSTER = np.dtype([
     ('freedom', 'i8'),                          # number n_y of independent joints
     ('planar', 'i8'),                           # 1: all moves in one plane; its pins are rows of PIN
     ('pin', 'i8'), ('pins', 'i8'),
+    ('parallels', 'i8'),                        # rows of PIN after its pins: opposite sides of parallelograms
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
     ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
@@ -42,12 +44,12 @@ ROW = np.dtype([
 
 PIN = np.dtype([
     ('a', 'i8'), ('b', 'i8'),                   # joints of a planar cluster that carry A and B, -1: the base body
-    ('pa', 'f8', 2), ('pb', 'f8', 2),
+    ('pa', 'f8', 2), ('pb', 'f8', 2),           # where the pin is in A and B; of parallel sides: their directions
 ], align=True)
 
 DYAD = np.dtype([
     ('pin', 'i8'), ('a', 'i8'), ('b', 'i8'),    # row of PIN; the two joints that it fixes
-    ('kind', 'i8'),                             # ACROSS, ALONG or SLIDING
+    ('kind', 'i8'),                             # ACROSS, ALONG, SLIDING or PARALLEL, which has no joint b
     ('mode', 'f8'),                             # side on which the triangle of the two lies
 ], align=True)
 
