@@ -106,8 +106,8 @@ def actuator_map(loops):
 def smallest_singular_values(machine, n, positions):
     """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
     tangle = Tangle(machine)
-    held = machine.loops.tied['independent'][tangle.slice(n)] >= 0
-    return np.array([np.linalg.svd(tangle.jacobian(n, q)[1][:, ~held], compute_uv=False)[-1] for q in positions])
+    tangle.tied['independent'] = machine.loops.tied['independent']
+    return np.array([np.linalg.svd(tangle.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])
 
 
 class Tangle:
@@ -159,7 +159,7 @@ class Tangle:
         return Loops(
             clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
             dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
-            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
+            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 6)),
             cells=np.zeros((0, 2), dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
             stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
@@ -221,6 +221,10 @@ class Tangle:
         self.tied[part], self.clusters[n]['freedom'] = kept, freedom
         m, joints = int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
         return -self.draft.A[:m, joints], self.draft.A[:m, :joints].copy()
+
+    def dependent_columns(self, n, q):
+        """Return K of the dependent joints of a cluster at q."""
+        return self.jacobian(n, q)[1][:, self.tied['independent'][self.slice(n)] < 0]
 
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
@@ -353,7 +357,7 @@ class Tangle:
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
-        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
+        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 6))
         row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
@@ -364,7 +368,7 @@ class Tangle:
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
             curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
             lattice[n, :own_freedom] = table.lattice
-            cells.append(np.where(table.cells < 0, -1, table.cells + row))
+            cells.append(np.where(table.cells < 0, table.cells, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
         return draft._replace(

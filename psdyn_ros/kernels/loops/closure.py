@@ -15,13 +15,16 @@ from ..runtime.compiler import entry, kernel
 from .constraints import bias_motion, bias_of_row, direction_of, linearise, place_joints
 from .dyads import close_dyads
 from .planar import bias_of_pin, bias_planar, linearise_planar, place_planar
+from .records import BEYOND
 
-SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
+# why a cluster has no answer: rank lost, no closed position found, at or beyond a point where two branches meet
+SINGULAR, OPEN, BRANCH = 1, 2, 3
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
 ROUNDING = 1e-16                # expected next step that is none [m, rad]
 JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
-WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
+WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
+SHORTEST = 1e-12                # of these steps, against the whole way
 
 
 @kernel
@@ -70,7 +73,7 @@ def cell_of(cluster, loops, x, n):
     """Return the cell of the table of closed poses for the coordinates x; -1 where they are no numbers."""
     first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
     for a in range(freedom):
-        low, size, cells, row = loops.lattice[n, a]
+        low, size, cells, row, _, _ = loops.lattice[n, a]
         t = loops.tied[first + int(row)]
         position = x[t['coordinate'] + shift]
         if not abs(position) < 1e9:
@@ -79,6 +82,18 @@ def cell_of(cluster, loops, x, n):
         i = math.floor((step - low) / size + 0.5)
         cell = cell * int(cells) + int(min(max(i, 0.0), cells - 1.0))
     return cluster['cell'] + cell
+
+
+@kernel
+def is_beyond(cluster, loops, x, n):
+    """Return whether the coordinates x lie beyond a branch point of an independent joint."""
+    for a in range(cluster['freedom']):
+        row = int(loops.lattice[n, a, 3])
+        t = loops.tied[cluster['first'] + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[cluster['pose'], row])
+        if step <= loops.lattice[n, a, 4] or step >= loops.lattice[n, a, 5]:
+            return True
+    return False
 
 
 @kernel
@@ -137,46 +152,86 @@ def on_branch(cluster, loops, jump):
 
 @entry
 def walk(cluster, loops, x, n, pose):
-    """Close a cluster by small steps from a closed pose to the coordinates x; 0, SINGULAR or OPEN."""
-    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
-                                             loops.work, loops.A)
-    dependent, shift = joints - freedom, 1 if loops.base else 0
+    """Close a cluster along the straight way from a closed pose to the coordinates x; 0, SINGULAR or OPEN.
+
+    Steps along the tangent are halved as a dead point comes near: there the joints go with the root of the distance.
+    """
+    first, joints, tied, work = cluster['first'], cluster['joints'], loops.tied, loops.work
+    left, part, status, moved = 1.0, 0.25, OPEN, 0.0
     take_pose(cluster, loops, pose)
-    for i in range(WALK):
-        _, rows = residuals(cluster, loops)
-        if not factorise(A, rows, dependent) > RANK:
-            return SINGULAR
-        for a in range(freedom):
-            solve_factorised(A, rows, dependent, dependent + a)
-            row = int(loops.lattice[n, a, 3])
-            t = tied[first + row]
-            step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row]) / WALK
-            work[first + row]['q'] += step
-            for j in range(first, first + joints):
-                if tied[j]['independent'] < 0:
-                    work[j]['q'] += A[tied[j]['column'], dependent + a] * step
-        if i == WALK - 1:
+    for j in range(first, first + joints):
+        work[j]['near'] = work[j]['q']
+    # from here on `qd` is the last closed position and `g` the tangent there
+    at_pose, grows = True, False
+    for _ in range(WALK):
+        if at_pose:
+            moved = set_tangent(cluster, loops, x, n, pose)
+            if not moved < math.inf:
+                return SINGULAR
+            at_pose = False
+        part = min(part, left)
+        for j in range(first, first + joints):
+            work[j]['q'] = work[j]['qd'] + part * work[j]['g']
+        if part == left:
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        status = close_positions(cluster, loops)
-        if status != 0:
-            return status
-        if not on_branch(cluster, loops, JUMP):
-            return OPEN
-    return 0
+        status = close_positions(cluster, loops) if part * moved < JUMP else OPEN
+        if status == 0 and on_branch(cluster, loops, 0.3 * part * moved + 1e-9):
+            if part == left:
+                return 0
+            left -= part
+            part *= 2.0 if grows else 1.0
+            at_pose, grows = True, True
+        else:
+            part *= 0.5
+            grows = False
+            if part < SHORTEST:
+                break
+    return OPEN if status == 0 else status
+
+
+@kernel
+def set_tangent(cluster, loops, x, n, pose):
+    """Set qd to q, and g to its derivative along the straight way from a tabulated pose to x; return max |g|, or inf.
+
+    Infinite where rank is lost.
+    """
+    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
+                                             loops.work, loops.A)
+    dependent = joints - freedom
+    _, rows = residuals(cluster, loops)
+    if not factorise(A, rows, dependent) > RANK:
+        return math.inf
+    for j in range(first, first + joints):
+        work[j]['qd'], work[j]['g'] = work[j]['q'], 0.0
+    for a in range(freedom):
+        solve_factorised(A, rows, dependent, dependent + a)
+        row = int(loops.lattice[n, a, 3])
+        t = tied[first + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        work[first + row]['g'] = step
+        for j in range(first, first + joints):
+            if tied[j]['independent'] < 0:
+                work[j]['g'] += A[tied[j]['column'], dependent + a] * step
+    largest = 0.0
+    for j in range(first, first + joints):
+        largest = max(largest, abs(work[j]['g']))
+    return largest
 
 
 @kernel
 def close_cluster(cluster, loops, x, n):
-    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; 0, SINGULAR or OPEN."""
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; a status."""
+    if is_beyond(cluster, loops, x, n):
+        return BRANCH
     cell, status = cell_of(cluster, loops, x, n), OPEN
     if cell < 0:
         return OPEN
     for candidate in range(2):
         pose = loops.cells[cell, candidate]
         if pose < 0:
-            return status
+            return BRANCH if pose == BEYOND else status
         if cluster['dyads'] > 0:
             # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
             take_pose(cluster, loops, pose)
@@ -264,7 +319,7 @@ def accelerations_at_rest(cluster, loops):
 
 @kernel
 def close(loops, x, xd):
-    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + reason."""
+    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + SINGULAR, OPEN or BRANCH."""
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)

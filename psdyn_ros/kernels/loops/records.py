@@ -7,6 +7,7 @@ POSITION, DIRECTION = 0, 1      # kind of a row
 # kind of a dyad: a and b turn on either side of the pin, one after the other on one side, b slides and a turns it, or a
 # alone turns a side of a parallelogram
 ACROSS, ALONG, SLIDING, PARALLEL = 0, 1, 2, 3
+BEYOND = -2                     # instead of a pose: the cell lies at or beyond a branch point
 CLUSTER = np.dtype([
     ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
     ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
@@ -87,8 +88,9 @@ class Loops(NamedTuple):
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
     curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
-    lattice: np.ndarray         # (clusters, largest freedom, 3) of each independent joint: first cell, size, cells
-    cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it, -1: none
+    lattice: np.ndarray         # (clusters, largest freedom, 6) of each independent joint: first cell from the initial
+                                # position, size, cells, row among the joints, and branch points below and above
+    cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it; -1: none, BEYOND
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
     gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
     driven: np.ndarray          # (actuators,) modules
