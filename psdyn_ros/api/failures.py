@@ -61,8 +61,8 @@ def general_error(manipulator, status, arrays, row=None):
     if reason == OPEN:
         return UnreachableStrokeError(f"loop '{cluster.name}'{where}: does not close at {values}")
     if reason == BRANCH:
-        return TogglePointError(f"loop '{cluster.name}'{where}: is at {values} at or beyond a point where two branches "
-                                f'of its closure meet{branch_limits(loops, -status // 8 - 1, cluster)}')
+        return TogglePointError(f"loop '{cluster.name}'{where}: {values} is at or beyond a point where two branches of "
+                                f'its closure meet{branch_limits(loops, -status // 8 - 1, cluster)}')
     # the scratch at hand may be another's: that of the state is found again
     close_all(loops, arrays['x'], np.zeros(len(arrays['x']) - shift))
     smallest, = smallest_singular_values(machine, -status // 8 - 1, [loops.work['q'][
@@ -72,13 +72,14 @@ def general_error(manipulator, status, arrays, row=None):
 
 
 def branch_limits(loops, n, cluster):
-    """Return the end of a message: between which branch points a cluster keeps its branch."""
+    """Return the end of a message: between which branch points a cluster is followed; '' where that is no interval."""
     record, texts = loops.clusters[n], []
     for _, _, _, row, low, high in loops.lattice[n, :record['freedom']]:
         start = loops.poses[record['pose'], int(row)]
-        if math.isfinite(low) or math.isfinite(high):
-            texts.append(f'{cluster.joints[int(row)]} between {start + low:.6g} and {start + high:.6g}')
-    return f'; it is followed for {" and ".join(texts)}' if texts else ''
+        ends = [f'{word} {start + end:.6g}' for word, end in (('above', low), ('below', high)) if math.isfinite(end)]
+        if ends:
+            texts.append(f'{cluster.joints[int(row)]} {" and ".join(ends)}')
+    return f'; it is followed for {", ".join(texts)}' if texts else ''
 
 
 def non_finite(machine, arrays, names=None, others=None):

@@ -183,8 +183,8 @@ class GeneralJointMap:
                 raise MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
                                        'branch of the initial one')
             if status % 8 == BRANCH:
-                raise TogglePointError(f"loop '{cluster.name}' with {values}: at or beyond a point where two branches of "
-                                       'its closure meet')
+                raise TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two "
+                                       'branches of its closure meet')
             raise TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
                                    'it here')
         for j, t in enumerate(loops.tied):

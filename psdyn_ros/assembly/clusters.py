@@ -173,7 +173,7 @@ class Tangle:
         return np.zeros((int(self.clusters['rows'].max(initial=0)) + most, most + 1))
 
     def keep_parallel(self, starts):
-        """Let the parallelograms of all clusters stay such; starts (clusters, joints) are closed again where rounded."""
+        """Let the parallelograms of all clusters stay such; the closed `starts` are closed again where rounded."""
         self._add_parallel_sides(starts)
         for n, q in enumerate(starts):
             if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > GAP:

@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels.loops.records import DIRECTION, PIN, ROW
 from ..model.mechanism.cluster import closed_pins, plane_across
 
-ROUNDED = 1e-4          # by how much opposite sides may differ, against their length: numbers of a URDF are often rounded
+ROUNDED = 1e-4          # difference of opposite sides against their length: numbers of a URDF are often rounded
 FLAT = 1e-3             # sine between neighbouring sides: below it an antiparallelogram looks alike
 
 

@@ -25,24 +25,16 @@ class PoseTable(NamedTuple):
     G: np.ndarray           # (poses, joints, freedom)
     curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
     lattice: np.ndarray     # (freedom, 6), see `Loops`
-    cells: np.ndarray       # (cells, 2) pose next to each cell, and one to try when that does not serve; -1: none
+    cells: np.ndarray       # (cells, 2) pose to start from in each cell, and one to try when that does not serve; -1: none
     linear: bool            # G is the same everywhere
     dyads: list             # DYAD records that close it in closed form
-
-
-class BranchPoint(NamedTuple):
-    """Where the way along one independent joint comes to a pose at which the loop may go on in two ways."""
-
-    node: tuple             # of the lattice, from which the way led there
-    axis: int
-    sign: int
-    offset: float           # of the joint from the initial position [m, rad]
 
 
 def pose_table(tangle, n, start):
     """Return the `PoseTable` of cluster n by continuation from `start`; marks joints that turn without limits.
 
-    The table ends at branch points; those within limits become warnings of the tangle.
+    Poses are followed on straight ways from the start, others around what ends these.  The table ends at branch points,
+    where a loop may go on in two ways; those within limits become warnings of the tangle.
     """
     cluster, tied = tangle.machine.clusters[n], tangle.tied[tangle.slice(n)]
     freedom = int(tangle.clusters[n]['freedom'])
@@ -50,53 +42,98 @@ def pose_table(tangle, n, start):
     cells = min(max(3, round(POSES ** (1 / freedom)) // 2 * 2 + 1), MOST_CELLS) if freedom < 6 else 1
     ranges = [_range(cluster.entries[cluster.joints[i]][0], tied[i:i + 1], start[i]) for i in columns]
     sizes = [max((high - low) / cells, 1e-9) for low, high in ranges]
-    found, straight_on, branch_points = _continue(tangle, n, start, ranges, sizes, True)
+    found, straight_on, branch_points = _continue(tangle, n, start, ranges, np.array(sizes), True)
     q, G = (np.array(each) for each in zip(*found.values()))
     linear = len(q) > 2 and bool(abs(G - G[0]).max() < CONSTANT)
-    if not linear and any(np.isnan(point.offset) for point in branch_points):
-        found, straight_on, branch_points = _continue(tangle, n, start, ranges, sizes, False)
+    if not linear and np.isnan(branch_points).any():
+        found, straight_on, branch_points = _continue(tangle, n, start, ranges, np.array(sizes), False)
         q, G = (np.array(each) for each in zip(*found.values()))
-    branch_points = [point for point in branch_points if not np.isnan(point.offset)]
+    branch_points = [point for point in branch_points if np.isfinite(point).all()]
     nodes = np.array(list(found))
+    dyads = [] if linear else find_dyads(tangle, n, start)
+    clear = None
     if linear:
         q, G, nodes, straight_on = q[:1], G[:1], nodes[:1], [True]
-    lattice, cells = _lattice(nodes, np.array(straight_on), sizes, columns, branch_points)
+    elif freedom > 1 and not dyads:
+        clear = _clear(tangle, n, found, straight_on, ranges, np.array(sizes))
+    lattice, cells = _lattice(nodes, np.array(straight_on), clear, sizes, columns, branch_points)
     tangle.warnings += _warnings(cluster, columns, start, ranges, branch_points)
     curves = np.zeros((*G.shape, freedom))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
-    return PoseTable(q, G, curves, lattice, cells, linear, [] if linear else find_dyads(tangle, n, start))
+    return PoseTable(q, G, curves, lattice, cells, linear, dyads)
 
 
 def _continue(tangle, n, start, ranges, sizes, through):
-    """Return ({node: (q, G)}, whether each is straight on from the start, [BranchPoint]).
+    """Return ({node: (q, G)}, whether each is straight on from the start, branch points as offsets from the start).
 
-    through: pass branch points at which G stays the same, as BranchPoints without an offset.
+    through: pass branch points at which G stays the same; the offset is then NaN.
     """
     _, q, G, _ = tangle.close(n, start)
-    # Where several ways lead to a pose, around a singular one, the straight one from the start counts.
-    found, straight_on, branch_points, count = {}, [], [], itertools.count()
-    todo = [(0, next(count), (0,) * len(sizes), q, G)]
-    while todo and len(found) < 2 * POSES:
-        detours, _, node, q, G = heapq.heappop(todo)
-        if node in found:
-            continue
-        found[node] = q, G
-        straight_on.append(detours == 0)
-        for axis, sign in itertools.product(range(len(sizes)), (1, -1)):
-            near = tuple(value + sign * (a == axis) for a, value in enumerate(node))
-            low, high = ranges[axis]
-            # half a cell beyond the range, so that its ends have poses on both sides
-            if near in found or not low - sizes[axis] <= near[axis] * sizes[axis] <= high + sizes[axis]:
-                continue
-            closed, passed = _walk(tangle, n, q, G, axis, sign * sizes[axis], through)
-            if passed is not None:
-                offset = node[axis] * sizes[axis] + passed
-                branch_points.append(BranchPoint(node, axis, sign, offset))
+    origin = (0,) * len(sizes)
+    found, branch_points, count = {origin: (q, G)}, [], itertools.count()
+
+    def follow(node, there):
+        way = (np.array(there) - node) * sizes
+        closed, passed = _walk(tangle, n, *found[node], way, through)
+        if passed is not None:
+            branch_points.append(np.array(node) * sizes + passed * way)
+        return closed
+
+    for node in itertools.islice(_nodes(ranges, sizes), 2 * POSES):
+        parts = math.gcd(*node)
+        # the node before on the same way
+        before = tuple(value // parts * (parts - 1) for value in node)
+        closed = follow(before, node) if before in found else None
+        if closed is not None:
+            found[node] = closed
+    straight = len(found)
+    todo = [(1, next(count), node) for node in found]
+    while todo and len(found) < 2 * POSES and len(sizes) > 1:
+        detours, _, node = heapq.heappop(todo)
+        for near in _neighbours(node, ranges, sizes):
+            closed = follow(node, near) if near not in found else None
             if closed is not None:
-                straight = axis == int(np.argmax(np.abs(near))) and near[axis] * sign > 0
-                heapq.heappush(todo, (detours + (not straight), next(count), near, *closed))
-    return found, straight_on, branch_points
+                found[near] = closed
+                heapq.heappush(todo, (detours + 1, next(count), near))
+    return found, [True] * straight + [False] * (len(found) - straight), branch_points
+
+
+def _nodes(ranges, sizes):
+    """Yield the nodes of the lattice but the start, those nearest to it first."""
+    if len(sizes) >= 6:
+        yield from _neighbours((0,) * len(sizes), ranges, sizes)
+        return
+    # half a cell beyond the range, so that its ends have poses on both sides
+    spans = [range(math.ceil(low / size - 1.0), math.floor(high / size + 1.0) + 1)
+             for (low, high), size in zip(ranges, sizes)]
+    yield from sorted(filter(any, itertools.product(*spans)), key=lambda node: sum(value * value for value in node))
+
+
+def _neighbours(node, ranges, sizes):
+    for axis, sign in itertools.product(range(len(sizes)), (1, -1)):
+        near = tuple(value + sign * (a == axis) for a, value in enumerate(node))
+        low, high = ranges[axis]
+        if low - sizes[axis] <= near[axis] * sizes[axis] <= high + sizes[axis]:
+            yield near
+
+
+def _clear(tangle, n, found, straight, ranges, sizes):
+    """Return whether each node is next to such only as the loop comes to on the straight way from it, too.
+
+    Elsewhere ways from the start pass a dead point on different sides, and the next pose may be on another branch.
+    """
+    straight, same = dict(zip(found, straight)), {}
+
+    def agree(node, near):
+        if not (straight[node] and straight.get(near)):
+            return False
+        if (near, node) not in same:
+            closed, _ = _walk(tangle, n, *found[node], (np.array(near) - node) * sizes, True)
+            same[node, near] = closed is not None and bool(abs(closed[0] - found[near][0]).max() < 1e-6)
+        return same.get((near, node), same.get((node, near)))
+
+    return [all(agree(node, near) for near in _neighbours(node, ranges, sizes)) for node in found]
 
 
 def _range(joint, tied, start):
@@ -108,23 +145,23 @@ def _range(joint, tied, start):
     return (joint.lower - start, joint.upper - start) if math.isfinite(width) else (-1.0, 1.0)
 
 
-def _walk(tangle, n, q, G, axis, step, through):
-    """Close one cell further along the tangent, in steps as small as it takes.
+def _walk(tangle, n, q, G, way, through):
+    """Follow a loop from a closed pose by `way` (freedom,) of its independent joints, in steps as small as it takes.
 
-    Returns ((q, G), None); (None, None) where the loop does not follow; (None, how far it is to the branch point) where
-    it follows in two ways; ((q, G), NaN) where `through` lets it pass such a point.
+    Returns ((q, G), None); (None, None) where the loop does not follow; (None, share of the way to the branch point)
+    where it follows in two ways; ((q, G), NaN) where `through` lets it pass such a point.
     """
-    part, left, passed, beyond = 0.5 * step, step, None, math.inf
+    left, part, passed, beyond = 1.0, 0.5, None, math.inf
     K = tangle.dependent_columns(n, q)
-    while left != 0.0:
-        part = min(part, left, key=abs)
-        predicted = q + part * G[:, axis]
-        moved = abs(predicted - q).max()
+    while left > 0.0:
+        part = min(part, left)
+        step = part * (G @ way)
+        moved = abs(step).max()
         followed = False
         if moved < MOST_MOVED:
-            status, closed, slopes, _ = tangle.close(n, predicted)
+            status, closed, slopes, _ = tangle.close(n, q + step)
             # another assembly mode is far from the tangent
-            followed = status == 0 and abs(closed - predicted).max() < 0.3 * moved + 1e-9
+            followed = status == 0 and abs(closed - q - step).max() < 0.3 * moved + 1e-9
         if followed:
             K_there = tangle.dependent_columns(n, closed)
             if _loses_rank_between(K, K_there):
@@ -132,11 +169,11 @@ def _walk(tangle, n, q, G, axis, step, through):
                     passed = math.nan
                 else:
                     # how far it is at most to the branch point
-                    followed, beyond = False, abs(part)
+                    followed, beyond = False, part
         if followed:
-            q, G, K, left, part, beyond = closed, slopes, K_there, left - part, 2.0 * part, beyond - abs(part)
-        elif abs(part) < (NARROW if beyond < SMALLEST * abs(step) else SMALLEST) * abs(step):
-            return None, step - left if beyond < SMALLEST * abs(step) else None
+            q, G, K, left, part, beyond = closed, slopes, K_there, left - part, 2.0 * part, beyond - part
+        elif part < (NARROW if beyond < SMALLEST else SMALLEST):
+            return None, 1.0 - left if beyond < SMALLEST else None
         else:
             part *= 0.5
     return (q, G), passed
@@ -164,55 +201,67 @@ def _curves(tangle, n, q, freedom):
     return curves
 
 
-def _lattice(nodes, straight, sizes, columns, branch_points):
-    """Return (lattice, cells (cells, 2)) that find the pose next to given independent joints; gaps take the nearest.
+def _lattice(nodes, straight, clear, sizes, columns, branch_points):
+    """Return (lattice, cells (cells, 2)) that find the pose to start from for given independent joints.
 
-    A pose that only a detour reached comes second, after a straight one in a neighbouring cell.  Where the branch
-    points of a joint are at one position that bounds it; else the cells about them, and those beyond, are closed.
+    It is that of the cell, and in gaps the nearest.  clear: whether each node is surrounded by its own branch; where
+    it is not, the way is from the initial position.  None: that is not asked.  Branch points that share the position of
+    a joint bound that joint; the cells about others, and those beyond, are closed.
     """
     low, high = nodes.min(axis=0), nodes.max(axis=0)
     shape = high - low + 1
     bounds = np.tile((-np.inf, np.inf), (len(sizes), 1))
     slanted = []
-    for axis, sign in sorted({(point.axis, point.sign) for point in branch_points}):
-        points = [point for point in branch_points if (point.axis, point.sign) == (axis, sign)]
-        offsets = [point.offset for point in points]
-        if np.ptp(offsets) < NARROW * sizes[axis]:
-            bounds[axis, 1 if sign > 0 else 0] = min(offsets, key=abs)
-        else:
-            slanted += points
-    about = [np.array(point.node) + shift * point.sign * (np.arange(len(sizes)) == point.axis)
-             for point in slanted for shift in (0, 1)]
+    for point in branch_points:
+        shared = [_is_shared([other[a] for other in branch_points], point[a], 1e-4 * sizes[a])
+                  for a in range(len(sizes))]
+        for a in np.flatnonzero(shared):
+            side = int(point[a] > 0.0)
+            bounds[a, side] = min(bounds[a, side], point[a], key=abs)
+        if not any(shared):
+            slanted.append(point / sizes)
     own = np.full(shape, -1)
     own[tuple((nodes - low).T)] = np.arange(len(nodes))
     cells = np.empty((own.size, 2), dtype=np.int64)
     for row, cell in enumerate(np.ndindex(*shape)):
         pose = own[cell]
         node = low + cell
-        if slanted and node.any() and (pose < 0 or not straight[pose] or any((node == other).all() for other in about)):
+        if slanted and node.any() and (pose < 0 or not straight[pose] or any(
+                abs(node - point).max() < 1.0 for point in slanted)):
             cells[row] = BEYOND
             continue
         if pose >= 0 and straight[pose]:
-            cells[row] = pose, -1
+            cells[row] = (pose, -1) if clear is None else (pose, 0) if clear[pose] else (0, pose)
             continue
         away = abs(nodes - node)
         near = np.where(straight & (away.max(axis=1) <= 1), away.sum(axis=1), np.inf)
         first = int(near.argmin()) if np.isfinite(near.min()) else -1
         second = pose if pose >= 0 else int(away.sum(axis=1).argmin())
-        cells[row] = (second, -1) if first < 0 or first == second else (first, second)
+        if clear is not None:
+            cells[row] = 0, second
+        else:
+            cells[row] = (second, -1) if first < 0 or first == second else (first, second)
     return np.column_stack((low * sizes, sizes, shape, columns, bounds)), cells
 
 
+def _is_shared(values, value, near):
+    """Return whether the branch points on one side of the start have one position of a joint, or a few."""
+    beside = np.array([other for other in values if other * value > 0.0])
+    same = np.sum(abs(beside - value) < near)
+    return same == len(beside) or same > max(1, len(beside) / 3)
+
+
 def _warnings(cluster, columns, start, ranges, branch_points):
-    """Return a warning for each joint and sense with branch points within its limits: of the nearest to the start."""
+    """Return a warning of the branch points within the limits of the independent joints: where the nearest is."""
+    within = [point for point in branch_points
+              if all(low <= value <= high for value, (low, high) in zip(point, ranges))]
+    sides = [within]
+    if len(columns) == 1:
+        sides = [[point for point in within if sign * point[0] > 0.0] for sign in (-1, 1)]
     warnings = []
-    for axis, sign in sorted({(point.axis, point.sign) for point in branch_points}):
-        low, high = ranges[axis]
-        offsets = [point.offset for point in branch_points
-                   if (point.axis, point.sign) == (axis, sign) and low <= point.offset <= high]
-        if offsets:
-            offset, name = min(offsets, key=abs), cluster.joints[columns[axis]]
-            warnings.append(
-                f"loop '{cluster.name}': at {name} = {start[columns[axis]] + offset:.6g}, {abs(offset):.3g} from the "
-                'initial position, two branches of its closure meet; positions from there on are refused')
+    for points in filter(None, sides):
+        nearest = min(points, key=np.linalg.norm)
+        at = ', '.join(f'{cluster.joints[i]} = {start[i] + value:.6g}' for i, value in zip(columns, nearest))
+        warnings.append(f"loop '{cluster.name}': two branches of its closure meet at {at}, "
+                        f'{np.linalg.norm(nearest):.3g} from the initial position; positions from there on are refused')
     return warnings

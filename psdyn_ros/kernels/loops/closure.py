@@ -22,7 +22,8 @@ SINGULAR, OPEN, BRANCH = 1, 2, 3
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
 ROUNDING = 1e-16                # expected next step that is none [m, rad]
-JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
+JUMP = 0.02                     # between predicted and closed position: farther may be another branch [m, rad]
+STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
 WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
 SHORTEST = 1e-12                # of these steps, against the whole way
 
@@ -156,7 +157,7 @@ def walk(cluster, loops, x, n, pose):
 
     Steps along the tangent are halved as a dead point comes near: there the joints go with the root of the distance.
     """
-    first, joints, tied, work = cluster['first'], cluster['joints'], loops.tied, loops.work
+    first, joints, work = cluster['first'], cluster['joints'], loops.work
     left, part, status, moved = 1.0, 0.25, OPEN, 0.0
     take_pose(cluster, loops, pose)
     for j in range(first, first + joints):
@@ -176,7 +177,7 @@ def walk(cluster, loops, x, n, pose):
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        status = close_positions(cluster, loops) if part * moved < JUMP else OPEN
+        status = close_positions(cluster, loops) if part * moved < STEP_MOVED else OPEN
         if status == 0 and on_branch(cluster, loops, 0.3 * part * moved + 1e-9):
             if part == left:
                 return 0
@@ -189,6 +190,28 @@ def walk(cluster, loops, x, n, pose):
             if part < SHORTEST:
                 break
     return OPEN if status == 0 else status
+
+
+@kernel
+def goes_on(cluster, loops, x, n, pose):
+    """Return whether a cluster, just closed at x, moves on in the sense in which it came from a tabulated pose.
+
+    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
+    """
+    first, joints, A = cluster['first'], cluster['joints'], loops.A
+    dependent, total = joints - cluster['freedom'], 0.0
+    rows = rows_in_plane(cluster) if cluster['planar'] else cluster['rows']
+    for a in range(cluster['freedom']):
+        # the system is still factorised, as of the last step
+        solve_factorised(A, rows, dependent, dependent + a)
+        row = int(loops.lattice[n, a, 3])
+        t = loops.tied[first + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        for j in range(joints):
+            if loops.tied[first + j]['independent'] < 0:
+                total += (loops.work[first + j]['q'] - loops.poses[pose, j]) * step * A[
+                    loops.tied[first + j]['column'], dependent + a]
+    return total >= 0.0
 
 
 @kernel
@@ -241,7 +264,7 @@ def close_cluster(cluster, loops, x, n):
         if cluster['linear']:
             return 0
         status = close_positions(cluster, loops)
-        if status == 0 and on_branch(cluster, loops, JUMP):
+        if status == 0 and on_branch(cluster, loops, JUMP) and goes_on(cluster, loops, x, n, pose):
             return 0
         status = walk(cluster, loops, x, n, pose)
         if status == 0:

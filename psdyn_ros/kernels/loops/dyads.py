@@ -1,7 +1,7 @@
 """Planar loops in closed form: a pin that fixes two joints is a triangle with two sides known and a known base.
 
-A four-bar is one such dyad, a five-bar one beyond two cranks, a cylinder that drives a rocker on a coupler two.  Opposite
-sides of a parallelogram turn alike: they fix one joint each, without a root and through the pose in which all are in line.
+A four-bar is one such dyad, a five-bar one beyond two cranks, a cylinder that drives a rocker on a coupler two.
+Opposite sides of a parallelogram turn alike: they fix one joint each, without a root, also where all are in line.
 """
 import math
 

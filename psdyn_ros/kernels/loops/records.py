@@ -90,7 +90,7 @@ class Loops(NamedTuple):
     curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
     lattice: np.ndarray         # (clusters, largest freedom, 6) of each independent joint: first cell from the initial
                                 # position, size, cells, row among the joints, and branch points below and above
-    cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it; -1: none, BEYOND
+    cells: np.ndarray           # (cells, 2) pose to start from in each cell, and another to try then; -1: none, BEYOND
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
     gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
     driven: np.ndarray          # (actuators,) modules
