@@ -15,6 +15,7 @@ MOST_CELLS = 129                    # along one independent joint
 MOST_MOVED = 0.3                    # in one step of the continuation [m, rad]
 SMALLEST = 1e-2                     # step, of a cell, before the loop counts as not to be followed
 NARROW = 1e-8                       # the same, next to a branch point
+MOST_STEPS = 1000                   # on the way to a node, before the loop counts as not to be followed
 CONSTANT = 1e-9                     # change of G up to which it counts as the same
 
 
@@ -25,7 +26,7 @@ class PoseTable(NamedTuple):
     G: np.ndarray           # (poses, joints, freedom)
     curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
     lattice: np.ndarray     # (freedom, 6), see `Loops`
-    cells: np.ndarray       # (cells, 2) pose to start from in each cell, and one to try when that does not serve; -1: none
+    cells: np.ndarray       # (cells, 2) pose to start from in each cell, and one to try after it; -1: none, BEYOND
     linear: bool            # G is the same everywhere
     dyads: list             # DYAD records that close it in closed form
 
@@ -153,7 +154,9 @@ def _walk(tangle, n, q, G, way, through):
     """
     left, part, passed, beyond = 1.0, 0.5, None, math.inf
     K = tangle.dependent_columns(n, q)
-    while left > 0.0:
+    for _ in range(MOST_STEPS):
+        if not left > 0.0:
+            return (q, G), passed
         part = min(part, left)
         step = part * (G @ way)
         moved = abs(step).max()
@@ -171,12 +174,13 @@ def _walk(tangle, n, q, G, way, through):
                     # how far it is at most to the branch point
                     followed, beyond = False, part
         if followed:
-            q, G, K, left, part, beyond = closed, slopes, K_there, left - part, 2.0 * part, beyond - part
+            beyond = beyond - part if beyond > part else math.inf
+            q, G, K, left, part = closed, slopes, K_there, left - part, 2.0 * part
         elif part < (NARROW if beyond < SMALLEST else SMALLEST):
-            return None, 1.0 - left if beyond < SMALLEST else None
+            break
         else:
             part *= 0.5
-    return (q, G), passed
+    return None, 1.0 - left if beyond < SMALLEST else None
 
 
 def _loses_rank_between(K, K_there):
