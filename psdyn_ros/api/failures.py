@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from ..assembly.clusters import smallest_singular_values
-from ..kernels.loops.closure import OPEN, close_all
+from ..kernels.loops.closure import BRANCH, OPEN, close_all
 from ..kernels.rigid_body.energy import AMBIGUOUS, NO_LEVER, OTHER_BRANCH
 from ..kernels.rigid_body.entry import NON_FINITE, SHAPE
 from ..model.errors import (
@@ -60,12 +60,26 @@ def general_error(manipulator, status, arrays, row=None):
                        for name, t in zip(cluster.joints, part) if t['independent'] >= 0)
     if reason == OPEN:
         return UnreachableStrokeError(f"loop '{cluster.name}'{where}: does not close at {values}")
+    if reason == BRANCH:
+        return TogglePointError(f"loop '{cluster.name}'{where}: {values} is at or beyond a point where two branches of "
+                                f'its closure meet{branch_limits(loops, -status // 8 - 1, cluster)}')
     # the scratch at hand may be another's: that of the state is found again
     close_all(loops, arrays['x'], np.zeros(len(arrays['x']) - shift))
     smallest, = smallest_singular_values(machine, -status // 8 - 1, [loops.work['q'][
         record['first']:record['first'] + record['joints']]])
     return TogglePointError(f"loop '{cluster.name}'{where}: is singular at {values}; the other joints do not follow "
                             f'from these (smallest singular value {smallest:.2g})')
+
+
+def branch_limits(loops, n, cluster):
+    """Return the end of a message: between which branch points a cluster is followed; '' where that is no interval."""
+    record, texts = loops.clusters[n], []
+    for _, _, _, row, low, high in loops.lattice[n, :record['freedom']]:
+        start = loops.poses[record['pose'], int(row)]
+        ends = [f'{word} {start + end:.6g}' for word, end in (('above', low), ('below', high)) if math.isfinite(end)]
+        if ends:
+            texts.append(f'{cluster.joints[int(row)]} {" and ".join(ends)}')
+    return f'; it is followed for {", ".join(texts)}' if texts else ''
 
 
 def non_finite(machine, arrays, names=None, others=None):

@@ -3,7 +3,7 @@ import numpy as np
 
 from ..assembly.clusters import Tangle, fresh
 from ..assembly.pose_table import pose_table
-from ..kernels.loops.closure import OPEN, close_all
+from ..kernels.loops.closure import BRANCH, OPEN, close_all
 from ..kernels.rigid_body.energy import coordinates
 from ..model.errors import LoopError, MeasurementError, TogglePointError
 from .failures import measurement_error
@@ -182,6 +182,9 @@ class GeneralJointMap:
             if status % 8 == OPEN:
                 raise MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
                                        'branch of the initial one')
+            if status % 8 == BRANCH:
+                raise TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two "
+                                       'branches of its closure meet')
             raise TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
                                    'it here')
         for j, t in enumerate(loops.tied):

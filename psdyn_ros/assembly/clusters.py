@@ -7,7 +7,8 @@ from ..kernels.loops import closure as kernels
 from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
 from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
-from .elimination import elimination_order, relate, row_pattern
+from .elimination import eliminate, relate
+from .parallelograms import parallel_sides
 from .pose_table import pose_table
 from .trust import trusted_distances
 
@@ -35,6 +36,7 @@ def tie(machine, gravity, coordinates=None):
         gravity = machine.floating.rotation.T @ gravity
     tangle = Tangle(machine)
     starts = [tangle.start(n) for n in range(len(machine.clusters))]
+    tangle.keep_parallel(starts)
     wanted = [*(coordinates or ()), *(name for name in machine.actuators if name not in (coordinates or ()))]
     names = tangle.choose(starts, wanted)
     if coordinates is not None and list(coordinates) != names:
@@ -106,8 +108,8 @@ def actuator_map(loops):
 def smallest_singular_values(machine, n, positions):
     """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
     tangle = Tangle(machine)
-    held = machine.loops.tied['independent'][tangle.slice(n)] >= 0
-    return np.array([np.linalg.svd(tangle.jacobian(n, q)[1][:, ~held], compute_uv=False)[-1] for q in positions])
+    tangle.tied['independent'] = machine.loops.tied['independent']
+    return np.array([np.linalg.svd(tangle.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])
 
 
 class Tangle:
@@ -144,6 +146,10 @@ class Tangle:
         self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
         self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
             (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
+        self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
+        if machine.loops is not None:
+            self._add_parallel_sides([machine.loops.poses[record['pose'], :record['joints']]
+                                      for record in machine.loops.clusters])
 
     def _draft(self, rows, senses, losses, pins):
         machine, most, modules = self.machine, int(self.clusters['joints'].max(initial=0)), len(self.machine.modules)
@@ -152,20 +158,47 @@ class Tangle:
         for n, record in enumerate(self.clusters):
             for j in range(record['first'], record['first'] + record['joints']):
                 member[self.tied[j]['module']], cluster_of[self.tied[j]['module']] = j, n
-        width = int(self.clusters['rows'].max(initial=0)) + most
         names = {module.name: k for k, module in enumerate(machine.modules)}
         return Loops(
             clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
             dyads=np.zeros(0, DYAD), columns=np.zeros(0, COLUMN), column_rows=np.zeros(0, dtype=np.int64),
             poses=np.zeros((0, most)), slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)),
-            trust=np.zeros(0), lattice=np.zeros((0, most, 4)),
+            trust=np.zeros(0), lattice=np.zeros((0, most, 6)),
             cells=np.zeros((0, 2), dtype=np.int64), base=base, gravity=np.zeros(3),
             driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
             stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
-            work=np.zeros(tied, TIED_WORK), A=np.zeros((width, most + 1)), G=np.zeros((tied, most)),
+            work=np.zeros(tied, TIED_WORK), A=self._system(), G=np.zeros((tied, most)),
             H=np.zeros((tied, most)), alpha=np.zeros((len(self.clusters), most, most)),
             psi=np.zeros((len(self.clusters), most, 6)), drive=np.zeros((len(self.clusters), most)),
             base_system=np.zeros((7, 6)), z=np.zeros((4, modules)), **_hint(tied))
+
+    def _system(self):
+        most = int(self.clusters['joints'].max(initial=0))
+        return np.zeros((int(self.clusters['rows'].max(initial=0)) + most, most + 1))
+
+    def keep_parallel(self, starts):
+        """Let the parallelograms of all clusters stay such; the closed `starts` are closed again where rounded."""
+        self._add_parallel_sides(starts)
+        for n, q in enumerate(starts):
+            if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > GAP:
+                starts[n], gap = self._settle(n, q, ROUGH)
+                self._count_gap(n, gap)
+
+    def _add_parallel_sides(self, starts):
+        found = [parallel_sides(self, n, q) for n, q in enumerate(starts)]
+        rows, pins, records = [np.zeros(0, ROW)], [np.zeros(0, PIN)], self.clusters
+        for n, (more_rows, more_pins, self.parallelograms[n]) in enumerate(found):
+            record = records[n]
+            own = self.draft.rows[record['row']:record['row'] + record['rows']]
+            own_pins = self.draft.pins[record['pin']:record['pin'] + record['pins']]
+            record['row'], record['pin'] = sum(map(len, rows)), sum(map(len, pins))
+            rows += [own, np.array(more_rows, ROW)]
+            pins += [own_pins, np.array(more_pins, PIN)]
+            record['rows'] += len(more_rows)
+            record['parallels'] = len(more_pins)
+        rows = np.concatenate(rows)
+        relate(rows, self.tied)
+        self.draft = self.draft._replace(rows=rows, pins=np.concatenate(pins), A=self._system())
 
     def slice(self, n):
         record = self.clusters[n]
@@ -205,6 +238,10 @@ class Tangle:
         self.tied[part], self.clusters[n]['freedom'] = kept, freedom
         return systems
 
+    def dependent_columns(self, n, q):
+        """Return K of the dependent joints of a cluster at q."""
+        return self.jacobian(n, q)[1][:, self.tied['independent'][self.slice(n)] < 0]
+
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
         cluster, q = self.machine.clusters[n], []
@@ -220,11 +257,16 @@ class Tangle:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
         self._orient(n)
-        if gap > GAP:
-            self.clusters[n]['gap'] = 50.0 * gap
-            self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
-                                 'is closed by least squares')
+        self._count_gap(n, gap)
         return q
+
+    def _count_gap(self, n, gap):
+        """Let a residual of rounded numbers count as closed, with a warning."""
+        if gap <= max(GAP, self.clusters[n]['gap'] / 50.0):
+            return
+        self.clusters[n]['gap'] = 50.0 * gap
+        self.warnings.append(f"loop '{self.machine.clusters[n].name}': closes only to {gap:.2g} (m or 1), as rounded "
+                             'numbers do; it is closed by least squares')
 
     def _settle(self, n, q, rank):
         """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""
@@ -263,7 +305,7 @@ class Tangle:
         for n, start in enumerate(starts):
             names += self._choose(n, start, wanted)
         names = [*(name for name in wanted if name in names), *(name for name in names if name not in wanted)]
-        columns, column_rows = self._eliminate(self.clusters, self.tied, self.draft.rows)
+        columns, column_rows = eliminate(self.clusters, self.tied, self.draft.rows)
         self.draft = self.draft._replace(columns=columns, column_rows=column_rows)
         base = 6 if self.machine.floating else 0
         for record, cluster in zip(self.clusters, self.machine.clusters):
@@ -305,23 +347,6 @@ class Tangle:
             tied['independent'][i], tied['column'][i] = column, len(dependent) + 1 + column
         return [joints[i] for i in chosen]
 
-    def _eliminate(self, records, tied, rows):
-        """Order the dependent columns of the clusters in space; return (columns, column_rows) of `Loops`."""
-        columns, column_rows = [np.zeros(0, COLUMN)], []
-        for n, record in enumerate(records):
-            record['column'] = sum(map(len, columns))
-            if record['planar']:
-                continue
-            part, own = self.slice(n), rows[record['row']:record['row'] + record['rows']]
-            dependent = [j for j in range(part.start, part.stop) if tied[j]['independent'] < 0]
-            order, steps, felt = elimination_order(row_pattern(own, tied, dependent))
-            for column, c in enumerate(order):
-                tied[dependent[c]]['column'], tied[dependent[c]]['pivot'] = column, felt[steps[column]['row']]
-            steps['row'] += len(column_rows)
-            columns.append(steps)
-            column_rows += felt
-        return np.concatenate(columns), np.array(column_rows, dtype=np.int64)
-
     @staticmethod
     def _serve(null, rows):
         return np.linalg.svd(null[rows], compute_uv=False)[-1]
@@ -350,8 +375,8 @@ class Tangle:
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
-        curves, trust = np.zeros((count, freedom * (freedom + 1) // 2, most)), np.zeros(count)
-        lattice = np.zeros((len(records), freedom, 4))
+        curves = np.zeros((count, freedom * (freedom + 1) // 2, most))
+        lattice = np.zeros((len(records), freedom, 6))
         row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
@@ -362,16 +387,12 @@ class Tangle:
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
             curves[part, :own_freedom * (own_freedom + 1) // 2, :joints] = table.curves
             lattice[n, :own_freedom] = table.lattice
-            cells.append(np.where(table.cells < 0, -1, table.cells + row))
+            cells.append(np.where(table.cells < 0, table.cells, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
-        columns, column_rows = self._eliminate(records, tied, rows)
-        for n, (record, table) in enumerate(zip(records, tables)):
-            if not (record['planar'] or table.linear):
-                joints = tied[self.slice(n)]
-                dependent = sorted(np.flatnonzero(joints['independent'] < 0), key=lambda i: joints['column'][i])
-                part = slice(record['pose'], record['pose'] + record['poses'])
-                trust[part] = trusted_distances(self, n, table.q, dependent)
+        columns, column_rows = eliminate(records, tied, rows)
+        trust = np.concatenate([np.zeros(0), *(
+            trusted_distances(self, n, table, tied) for n, table in enumerate(tables))])
         return draft._replace(
             clusters=records, tied=tied, rows=rows,
             dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,

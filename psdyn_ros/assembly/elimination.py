@@ -57,3 +57,22 @@ def elimination_order(pattern):
         column['row'], column['rows'] = start, len(own)
         column['near'], column['far'] = changed[gap] + 1, changed[gap + 1]
     return order, columns, rows
+
+
+def eliminate(records, tied, rows):
+    """Order the dependent columns of clusters in space, in TIED records; return (columns, column_rows) of `Loops`."""
+    columns, column_rows = [np.zeros(0, COLUMN)], []
+    for record in records:
+        record['column'] = sum(map(len, columns))
+        if record['planar']:
+            continue
+        own = rows[record['row']:record['row'] + record['rows']]
+        dependent = [j for j in range(record['first'], record['first'] + record['joints'])
+                     if tied[j]['independent'] < 0]
+        order, steps, felt = elimination_order(row_pattern(own, tied, dependent))
+        for column, c in enumerate(order):
+            tied[dependent[c]]['column'], tied[dependent[c]]['pivot'] = column, felt[steps[column]['row']]
+        steps['row'] += len(column_rows)
+        columns.append(steps)
+        column_rows += felt
+    return np.concatenate(columns), np.array(column_rows, dtype=np.int64)

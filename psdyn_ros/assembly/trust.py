@@ -5,11 +5,15 @@ MARGIN = 0.25           # of 1 / w; 2 / 3 is enough where w is one over all of t
 STEP = 1e-6             # of finite differences [m, rad]
 
 
-def trusted_distances(tangle, n, poses, dependent):
-    """Return `trust` (poses,) of cluster n for closed poses (poses, joints), see `closure.certain`.
+def trusted_distances(tangle, n, table, tied):
+    """Return `trust` (poses,) of cluster n for the poses of its table, see `closure.certain`; zero: no hint is taken.
 
-    dependent: the dependent joints, counted from the first of the cluster, in the order of their elimination.
+    tied: TIED records that tell the order of elimination.
     """
+    poses, own = table.q, tied[tangle.slice(n)]
+    if tangle.clusters[n]['planar'] or table.linear:
+        return np.zeros(len(poses))
+    dependent = sorted(np.flatnonzero(own['independent'] < 0), key=lambda i: own['column'][i])
     joints, rows = len(dependent), int(tangle.clusters[n]['rows'])
     moved = np.repeat(poses[:, None], joints + 1, axis=1)
     for k, j in enumerate(dependent):

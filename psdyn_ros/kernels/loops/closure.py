@@ -9,95 +9,20 @@ assembly mode.  A caller's hint of where a cluster is closed replaces that start
 """
 import math
 
-from ..algebra.linear import (
-    factorise,
-    factorise_sparse,
-    reflect_sparse,
-    solve_factorised,
-    substitute_back_sparse,
-)
+from ..algebra.linear import reflect_sparse
 from ..algebra.spatial import dot
 from ..runtime.compiler import entry, kernel
 from .constraints import bias_motion, bias_of_rows, direction_of, linearise, place_joints
 from .dyads import close_dyads
-from .planar import bias_of_pin, bias_planar, linearise_planar, place_planar
+from .newton import BRANCH, OPEN, close_positions, rows_in_plane, solve, solve_slopes
+from .planar import bias_of_pin, bias_planar
+from .records import BEYOND
 
-SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
-RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
-STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
-LAST = 1e-13                    # step up to which G may be that before it [m, rad]
-SOON = 1e-10                    # expected step that may be the last [m, rad]
-JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
-WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
-
-
-@kernel
-def residuals(cluster, loops):
-    """Place the bodies and write K of the dependent joints, -phi, and -K of the others into A.
-
-    Returns (max |phi|, rows).
-    """
-    if cluster['planar']:
-        place_planar(cluster, loops.tied, loops.work)
-        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), 2 * cluster['pins']
-    place_joints(cluster, loops.tied, loops.work)
-    return linearise(cluster, loops.tied, loops.rows, loops.work, loops.A), cluster['rows']
-
-
-@kernel
-def decompose(cluster, loops, rows, end):
-    """Factorise the system of `residuals` so that `solve` can solve its columns before `end`; return its rank test."""
-    dependent = cluster['joints'] - cluster['freedom']
-    if cluster['planar']:
-        return factorise(loops.A, rows, dependent)
-    return factorise_sparse(loops.A, rows, loops.columns, loops.column_rows, cluster['column'], dependent, end)
-
-
-@kernel
-def solve(cluster, loops, rows, start, end):
-    """Solve the columns start ... end - 1 of the decomposed system; that of joint j stands in its row 'pivot'."""
-    dependent = cluster['joints'] - cluster['freedom']
-    if cluster['planar']:
-        for c in range(start, end):
-            solve_factorised(loops.A, rows, dependent, c)
-    else:
-        substitute_back_sparse(loops.A, rows, loops.columns, loops.column_rows, cluster['column'], dependent, start,
-                               end)
-
-
-@kernel
-def close_positions(cluster, loops):
-    """Newton's method on phi(q) = 0 from the q in work, the independent ones held; leaves G solved in A.
-
-    Returns (0, SINGULAR or OPEN; the rank test).
-    """
-    first, joints, tied, work, A = cluster['first'], cluster['joints'], loops.tied, loops.work, loops.A
-    dependent, before, expected = joints - cluster['freedom'], 1.0, math.inf
-    for _ in range(40):
-        worst, rows = residuals(cluster, loops)
-        if not worst < math.inf:
-            return OPEN, 0.0
-        with_slopes = expected < SOON or worst < SOON
-        rank = decompose(cluster, loops, rows, joints + 1 if with_slopes else dependent + 1)
-        if not rank > RANK:
-            return SINGULAR if worst < 1e-6 else OPEN, rank
-        solve(cluster, loops, rows, dependent, dependent + 1)
-        largest = 0.0
-        for j in range(first, first + joints):
-            if tied[j]['independent'] < 0:
-                largest = max(largest, abs(A[tied[j]['pivot'], dependent]))
-        damping = 1.0 if largest < 0.5 else 0.5 / largest
-        for j in range(first, first + joints):
-            if tied[j]['independent'] < 0:
-                work[j]['q'] += damping * A[tied[j]['pivot'], dependent]
-        # a small step that is no longer much smaller than the one before is rounding
-        if with_slopes and (largest < LAST or 0.1 * before < largest < STEP):
-            solve(cluster, loops, rows, dependent + 1, joints + 1)
-            return 0 if worst < cluster['gap'] else OPEN, rank
-        # steps shrink quadratically: the next one will be about c largest^2 with c = largest / before^2
-        expected = 0.0 if largest < STEP else largest * largest * max(1.0, largest / (before * before))
-        before = largest
-    return OPEN, 0.0
+JUMP = 0.02                     # between predicted and closed position: farther may be another branch [m, rad]
+CERTAIN_JUMP = 0.1              # the same, where Newton's method provably leads from the one to the other
+STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
+WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
+SHORTEST = 1e-12                # of these steps, against the whole way
 
 
 @kernel
@@ -105,7 +30,7 @@ def cell_of(cluster, loops, x, n):
     """Return the cell of the table of closed poses for the coordinates x; -1 where they are no numbers."""
     first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
     for a in range(freedom):
-        low, size, cells, row = loops.lattice[n, a]
+        low, size, cells, row, _, _ = loops.lattice[n, a]
         t = loops.tied[first + int(row)]
         position = x[t['coordinate'] + shift]
         if not abs(position) < 1e9:
@@ -114,6 +39,18 @@ def cell_of(cluster, loops, x, n):
         i = math.floor((step - low) / size + 0.5)
         cell = cell * int(cells) + int(min(max(i, 0.0), cells - 1.0))
     return cluster['cell'] + cell
+
+
+@kernel
+def is_beyond(cluster, loops, x, n):
+    """Return whether the coordinates x lie beyond a branch point of an independent joint."""
+    for a in range(cluster['freedom']):
+        row = int(loops.lattice[n, a, 3])
+        t = loops.tied[cluster['first'] + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[cluster['pose'], row])
+        if step <= loops.lattice[n, a, 4] or step >= loops.lattice[n, a, 5]:
+            return True
+    return False
 
 
 @kernel
@@ -173,7 +110,7 @@ def take_hint(cluster, loops, x, n):
                 loops.work[j]['q'] += loops.G[j, a] * step
     set_independent(cluster, loops, x, n)
     for j in range(first, first + joints):
-        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < JUMP:
+        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < CERTAIN_JUMP:
             return False
     return True
 
@@ -207,46 +144,99 @@ def on_branch(cluster, loops, jump):
 
 @entry
 def walk(cluster, loops, x, n, pose):
-    """Close a cluster by small steps from a closed pose to the coordinates x; 0, SINGULAR or OPEN."""
-    first, joints, freedom, tied, work = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
-                                          loops.work)
-    slope, shift = joints - freedom + 1, 1 if loops.base else 0
+    """Close a cluster along the straight way from a closed pose to the coordinates x; 0, SINGULAR or OPEN.
+
+    Steps along the tangent are halved as a dead point comes near: there the joints go with the root of the distance.
+    """
+    first, joints, work = cluster['first'], cluster['joints'], loops.work
+    left, part, status, grows, at_pose = 1.0, 0.25, OPEN, False, True
     take_pose(cluster, loops, pose)
-    for i in range(WALK):
-        for a in range(freedom):
-            row = int(loops.lattice[n, a, 3])
-            t = tied[first + row]
-            step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row]) / WALK
-            work[first + row]['q'] += step
-            for j in range(first, first + joints):
-                if tied[j]['independent'] < 0:
-                    work[j]['q'] += step * (loops.slopes[pose, j - first, a] if i == 0
-                                            else loops.A[tied[j]['pivot'], slope + a])
-        if i == WALK - 1:
+    # `qd` is the last closed position and `g` the tangent there
+    moved = set_tangent(cluster, loops, x, n, pose, at_pose)
+    for _ in range(WALK):
+        part = min(part, left)
+        for j in range(first, first + joints):
+            work[j]['q'] = work[j]['qd'] + part * work[j]['g']
+        if part == left:
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        status, _ = close_positions(cluster, loops)
-        if status != 0:
-            return status
-        if not on_branch(cluster, loops, JUMP):
-            return OPEN
-    return 0
+        status = OPEN
+        if part * moved < STEP_MOVED:
+            status, _ = close_positions(cluster, loops)
+        if status == 0 and on_branch(cluster, loops, 0.3 * part * moved + 1e-9):
+            if part == left:
+                return 0
+            left -= part
+            part *= 2.0 if grows else 1.0
+            grows, at_pose = True, False
+            moved = set_tangent(cluster, loops, x, n, pose, at_pose)
+        else:
+            part *= 0.5
+            grows = False
+            if part < SHORTEST:
+                break
+    return OPEN if status == 0 else status
+
+
+@kernel
+def goes_on(cluster, loops, x, n, pose):
+    """Return whether a cluster, just closed at x, moves on in the sense in which it came from a tabulated pose.
+
+    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
+    """
+    first, joints, slope, total = cluster['first'], cluster['joints'], cluster['joints'] - cluster['freedom'] + 1, 0.0
+    for a in range(cluster['freedom']):
+        row = int(loops.lattice[n, a, 3])
+        t = loops.tied[first + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        for j in range(joints):
+            if loops.tied[first + j]['independent'] < 0:
+                total += (loops.work[first + j]['q'] - loops.poses[pose, j]) * step * loops.A[
+                    loops.tied[first + j]['pivot'], slope + a]
+    return total >= 0.0
+
+
+@kernel
+def set_tangent(cluster, loops, x, n, pose, at_pose):
+    """Set qd to q, and g to its derivative along the straight way from a tabulated pose to x; return max |g|.
+
+    at_pose: q is that pose, else it has just been closed and G is solved in A.
+    """
+    first, joints, tied, work = cluster['first'], cluster['joints'], loops.tied, loops.work
+    slope = joints - cluster['freedom'] + 1
+    for j in range(first, first + joints):
+        work[j]['qd'], work[j]['g'] = work[j]['q'], 0.0
+    for a in range(cluster['freedom']):
+        row = int(loops.lattice[n, a, 3])
+        t = tied[first + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        work[first + row]['g'] = step
+        for j in range(first, first + joints):
+            if tied[j]['independent'] < 0:
+                work[j]['g'] += step * (loops.slopes[pose, j - first, a] if at_pose
+                                        else loops.A[tied[j]['pivot'], slope + a])
+    largest = 0.0
+    for j in range(first, first + joints):
+        largest = max(largest, abs(work[j]['g']))
+    return largest
 
 
 @kernel
 def close_cluster(cluster, loops, x, n):
     """Set q of a cluster at the coordinates x, on the branch of the table of closed poses, and solve G into A.
 
-    Returns 0, SINGULAR or OPEN.
+    Returns 0, SINGULAR, OPEN or BRANCH.
     """
+    if is_beyond(cluster, loops, x, n):
+        return BRANCH
     cell, status = cell_of(cluster, loops, x, n), OPEN
     if cell < 0:
         return OPEN
     for candidate in range(2):
         pose = loops.cells[cell, candidate]
         if pose < 0:
-            return status
+            return BRANCH if pose == BEYOND else status
         if cluster['dyads'] > 0:
             # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
             take_pose(cluster, loops, pose)
@@ -255,8 +245,6 @@ def close_cluster(cluster, loops, x, n):
         predict(cluster, loops, x, n, pose)
         if cluster['linear']:
             return solve_slopes(cluster, loops)
-        # the pose of another cell: near a singular pose it may lead to the other of two solutions
-        doubtful = candidate == 0 and loops.cells[cell, 1] >= 0 and loops.trust[pose] > 0.0
         for hinted in (True, False):
             if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
                                and take_hint(cluster, loops, x, n)):
@@ -265,8 +253,10 @@ def close_cluster(cluster, loops, x, n):
                 for j in range(cluster['first'], cluster['first'] + cluster['joints']):
                     loops.work[j]['q'] = loops.work[j]['near']
             status, rank = close_positions(cluster, loops)
-            if status == 0 and on_branch(cluster, loops, JUMP) and (
-                    not hinted and not doubtful or certain(cluster, loops, pose, rank)):
+            # a hint counts where the prediction would lead to the same position
+            if status == 0 and goes_on(cluster, loops, x, n, pose) and (
+                    not hinted and on_branch(cluster, loops, JUMP)
+                    or certain(cluster, loops, pose, rank) and on_branch(cluster, loops, CERTAIN_JUMP)):
                 return 0
         status = walk(cluster, loops, x, n, pose)
         if status == 0:
@@ -281,19 +271,6 @@ def step_from(t, position, pose):
     if t['turns']:
         step -= 2.0 * math.pi * math.floor(step / (2.0 * math.pi) + 0.5)
     return step
-
-
-@kernel
-def solve_slopes(cluster, loops):
-    """Solve G into A at the q in work; return 0, SINGULAR, or OPEN where they do not close the cluster."""
-    worst, rows = residuals(cluster, loops)
-    if not worst < cluster['gap']:
-        return OPEN
-    if not cluster['linear']:
-        if not decompose(cluster, loops, rows, cluster['joints'] + 1) > RANK:
-            return SINGULAR
-        solve(cluster, loops, rows, cluster['joints'] - cluster['freedom'] + 1, cluster['joints'] + 1)
-    return 0
 
 
 @kernel
@@ -330,10 +307,13 @@ def accelerations_at_rest(cluster, loops):
     """Set g, the accelerations of the joints at ydd = 0, of a cluster whose system is decomposed in A."""
     A, dependent = loops.A, cluster['joints'] - cluster['freedom']
     if cluster['planar']:
+        rows = rows_in_plane(cluster)
+        for i in range(2 * cluster['pins'], rows):
+            A[i, dependent] = 0.0
         for i in range(cluster['pins']):
             x, y = bias_of_pin(loops.pins[cluster['pin'] + i], loops.work)
             A[2 * i, dependent], A[2 * i + 1, dependent] = -x, -y
-        solve(cluster, loops, 2 * cluster['pins'], dependent, dependent + 1)
+        solve(cluster, loops, rows, dependent, dependent + 1)
     else:
         bias_of_rows(cluster, loops.rows, loops.work, A, dependent)
         reflect_sparse(A, cluster['rows'], loops.columns, loops.column_rows, cluster['column'], dependent, dependent)
@@ -351,7 +331,7 @@ def keep_hint(cluster, loops):
 
 @kernel
 def close(loops, x, xd):
-    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + reason."""
+    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + SINGULAR, OPEN or BRANCH."""
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)
