@@ -190,11 +190,11 @@ def check_next_to_dead_point(m, direction):
 COUNT = """
 import numpy as np
 from general_machines import general_machine
-from psdyn_ros.kernels.loops import closure
+from psdyn_ros.kernels.loops import closure, newton
 from test_loop_hints import load, with_hints
 
-residuals, calls = closure.residuals, []
-closure.residuals = lambda *arguments: calls.append(0) or residuals(*arguments)
+residuals, calls = newton.residuals, []
+newton.residuals = lambda *arguments: calls.append(0) or residuals(*arguments)
 
 
 def count(loops, x, hint=None):
