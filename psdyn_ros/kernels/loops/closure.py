@@ -224,9 +224,9 @@ def set_tangent(cluster, loops, x, n, pose, at_pose):
 
 @kernel
 def close_cluster(cluster, loops, x, n):
-    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses, and solve G into A.
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses.
 
-    Returns 0, SINGULAR, OPEN or BRANCH.
+    Where it iterates it leaves G solved in A.  Returns 0, SINGULAR, OPEN or BRANCH.
     """
     if is_beyond(cluster, loops, x, n):
         return BRANCH
@@ -241,10 +241,10 @@ def close_cluster(cluster, loops, x, n):
             # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
             take_pose(cluster, loops, pose)
             set_independent(cluster, loops, x, n)
-            return solve_slopes(cluster, loops) if close_dyads(cluster, loops) else OPEN
+            return 0 if close_dyads(cluster, loops) else OPEN
         predict(cluster, loops, x, n, pose)
         if cluster['linear']:
-            return solve_slopes(cluster, loops)
+            return 0
         for hinted in (True, False):
             if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
                                and take_hint(cluster, loops, x, n)):
@@ -335,6 +335,8 @@ def close(loops, x, xd):
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)
+        if status == 0 and (cluster['dyads'] > 0 or cluster['linear']):
+            status = solve_slopes(cluster, loops)
         if status != 0:
             return 8 * (k + 1) + status
         differentiate(cluster, loops, xd)
