@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psdyn_ros.kernels.hydraulics.equations.records import PRESSURE_A, PRESSURE_B, QUANTITIES
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B, QUANTITIES
 
 from psdyn_ros.api.environment import BaseMotion
 from psdyn_ros.api.load import load

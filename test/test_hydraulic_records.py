@@ -8,7 +8,7 @@ import yaml
 from declared_machines import CRANE_URDF, EXCAVATOR_URDF, POST, URDF, Machine, excavator, post
 from declared_machines import crane as make_crane
 from psdyn_ros.api.hydraulics.statics.checks import check_hydraulics
-from psdyn_ros.kernels.hydraulics.equations.records import CYLINDER
+from psdyn_ros.kernels.hydraulics.records import CYLINDER
 from test_hydraulic_model import ACTUATORS, CRANE, EXCAVATOR, everything
 
 import psdyn_ros

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from psdyn_ros.kernels.hydraulics.equations.records import QUANTITIES
+from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 
 from psdyn_ros import cli
 from psdyn_ros.api.load import load

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from machines import URDF
-from psdyn_ros.kernels.hydraulics.equations.records import PRESSURE_A, PRESSURE_B
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 
 import psdyn_ros
 from psdyn_ros.control.trajectory import Waypoints

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import URDF
 from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics.statics.statics import frictionless, hydraulic_records
+from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
 from psdyn_ros.kernels.control.computed_torque.valve_inversion import (
     LEAST_DROP,
     invert_valve,
     pressure_command,
     velocity_command,
 )
-from psdyn_ros.kernels.hydraulics.equations.records import (
+from psdyn_ros.kernels.hydraulics.records import (
     AT,
     BT,
     FLUID,

@@ -11,8 +11,8 @@ import psdyn_ros
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from graph import START_UP, graph  # noqa: E402
-from psdyn_ros.api.hydraulics.statics.statics import equilibrium_state, hydraulic_records  # noqa: E402
-from psdyn_ros.kernels.hydraulics.equations.records import QUANTITIES  # noqa: E402
+from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records  # noqa: E402
+from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402

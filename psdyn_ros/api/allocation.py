@@ -59,6 +59,7 @@ class Allocation:
         self.lower, self.upper = np.full((2, len(self.actuators)), ((-np.inf,), (np.inf,)))
         for name, value in self._named('limits', limits):
             self.lower[self.actuators.index(name)], self.upper[self.actuators.index(name)] = _limit(name, value)
+        self.limited = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     def set_weights(self, weights):
         """Replace all weights; None: the default of the class."""

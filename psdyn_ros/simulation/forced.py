@@ -4,7 +4,7 @@ import numpy as np
 
 from ..api.integrator import checked_settings
 from ..kernels.rigid_body.general_entry import position_rate
-from ..kernels.rigid_body.time_step import stop_force
+from ..kernels.rigid_body.friction import stop_force
 
 
 class ForcedIntegrator:

@@ -131,7 +131,7 @@ def frictionless(manipulator, hydraulics=None):
     joints = dict(description.joints)
     for name in manipulator.actuators if hydraulics is None else (*hydraulics.cylinders, *hydraulics.axes):
         joints[name] = replace(joints[name], damping=0.0, friction=0.0)
-    return manipulator._rebuilt(replace(description, joints=joints))
+    return manipulator.rebuilt(replace(description, joints=joints))
 
 
 def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, base=None, wrenches=None):

@@ -12,11 +12,12 @@ import math
 from ..algebra.linear import factorise, solve_factorised
 from ..algebra.spatial import dot
 from ..runtime.compiler import entry, kernel
+from ..runtime.status import OK, OPEN, SINGULAR, failure
 from .constraints import bias_motion, bias_of_row, direction_of, linearise, place_joints
 from .dyads import close_dyads
 from .planar import bias_of_pin, bias_planar, linearise_planar, place_planar
+from .records import bind_loops
 
-SINGULAR, OPEN = 1, 2           # why a cluster has no answer: rank lost, no closed position found
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
 ROUNDING = 1e-16                # expected next step that is none [m, rad]
@@ -257,26 +258,27 @@ def accelerations_at_rest(cluster, loops):
 
 @kernel
 def close(loops, x, xd):
-    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + reason."""
+    """Close every cluster at x (nx,), xd (dof,); return a status: OPEN or SINGULAR with the cluster."""
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)
         if status == 0:
             status = differentiate(cluster, loops, xd)
         if status != 0:
-            return 8 * (k + 1) + status
-    return 0
+            return failure(status, k)
+    return OK
 
 
 @entry
-def close_all(loops, x, xd):
-    """`close` for calls from Python."""
-    return close(loops, x, xd)
+def close_all(tree, loops, x, xd):
+    """`close` for calls from Python, with the buffers of a `Handle`."""
+    return close(bind_loops(tree, loops), x, xd)
 
 
 @entry
-def close_from(loops, k, xd):
-    """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g."""
+def close_from(tree, loops, k, xd):
+    """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g; return a code."""
+    loops = bind_loops(tree, loops)
     cluster = loops.clusters[k]
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         loops.work[j]['near'] = loops.work[j]['q']
@@ -287,7 +289,8 @@ def close_from(loops, k, xd):
 
 
 @entry
-def linearise_at(loops, k):
+def linearise_at(tree, loops, k):
     """Write K of cluster k at the q in work, in space, and -phi into A; see `linearise`."""
+    loops = bind_loops(tree, loops)
     place_joints(loops.clusters[k], loops.tied, loops.work)
     return linearise(loops.clusters[k], loops.tied, loops.rows, loops.work, loops.A)

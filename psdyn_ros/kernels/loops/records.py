@@ -3,6 +3,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..runtime.buffer import FLOAT, indices, matrix, records, stack, views
+from ..runtime.compiler import kernel
+
+INDEX = np.dtype('i8')
 POSITION, DIRECTION = 0, 1      # kind of a row
 # kind of a dyad: a and b turn on either side of the pin, one after the other on one side, or b slides and a turns it
 ACROSS, ALONG, SLIDING = 0, 1, 2
@@ -68,12 +72,9 @@ TIED_WORK = np.dtype([
     ('x', 'f8'), ('y', 'f8'), ('ax', 'f8'), ('ay', 'f8'),   # joint, and its acceleration at qdd = 0
 ], align=True)
 
-# fields of `Loops` that the kernels write
-SCRATCH = ('work', 'A', 'G', 'H', 'alpha', 'psi', 'drive', 'base_system', 'z')
-
 
 class Loops(NamedTuple):
-    """All clusters of a machine and their scratch, as one argument of the kernels in `general`."""
+    """All clusters of a machine and their scratch."""
 
     clusters: np.ndarray        # CLUSTER
     tied: np.ndarray            # TIED, the joints of all clusters
@@ -85,15 +86,9 @@ class Loops(NamedTuple):
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
     curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
-    lattice: np.ndarray         # (clusters, largest freedom, 3) of each independent joint: first cell, size, cells
+    lattice: np.ndarray         # (clusters, largest freedom, 4) of each independent joint: first cell, size, cells, joint
     cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it, -1: none
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
-    gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
-    driven: np.ndarray          # (actuators,) modules
-    stopped: np.ndarray         # (modules,) 1: its joint has stops at its limits
-    own: np.ndarray             # (modules,) row of xd of a module outside clusters, -1: in one, or the base
-    member: np.ndarray          # (modules,) row of TIED, -1: none
-    cluster_of: np.ndarray      # (modules,)
     work: np.ndarray            # TIED_WORK
     A: np.ndarray               # (most rows, most joints + 1) scratch of the linear systems
     G: np.ndarray               # (tied, largest freedom)
@@ -101,5 +96,39 @@ class Loops(NamedTuple):
     alpha: np.ndarray           # (clusters, largest freedom, largest freedom)
     psi: np.ndarray             # (clusters, largest freedom, 6)
     drive: np.ndarray           # (clusters, largest freedom)
-    base_system: np.ndarray     # (7, 6) scratch of a floating base
-    z: np.ndarray               # (4, modules) position, rate, acceleration, effort of every module
+
+
+# types of the fields of `Loops`: constants in the buffer of loops, scratch in that of a tree from array FIRST on
+CONSTANTS = (CLUSTER, TIED, ROW, ROW, LOSS, PIN, DYAD, FLOAT, FLOAT, FLOAT, FLOAT, INDEX, INDEX)
+SCRATCH = (TIED_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT)
+FIRST = 4
+
+
+@kernel
+def bind_loops(tree, loops):
+    """Return the `Loops` of two buffers, see `Mechanism`; None of a machine without clusters."""
+    if loops is None:
+        return None
+    return Loops(
+        records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
+        records(loops, 3, ROW)[0], records(loops, 4, LOSS)[0], records(loops, 5, PIN)[0], records(loops, 6, DYAD)[0],
+        matrix(loops, 7)[0], stack(loops, 8)[0], stack(loops, 9)[0], stack(loops, 10)[0], indices(loops, 11)[0],
+        records(loops, 12, INDEX)[0][0],
+        records(tree, FIRST, TIED_WORK)[0], matrix(tree, FIRST + 1)[0], matrix(tree, FIRST + 2)[0],
+        matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0], matrix(tree, FIRST + 6)[0])
+
+
+def loop_arrays(loops):
+    """Return (scratch, constants): the arrays of `Loops` for the buffers of a machine; nothing where it is None."""
+    if loops is None:
+        return [], []
+    arrays = [np.atleast_1d(array) for array in loops]
+    return arrays[len(CONSTANTS):], arrays[:len(CONSTANTS)]
+
+
+def loops_of(loops, scratch):
+    """Return the `Loops` of a buffer and the views of its scratch as Python sees them; None of None."""
+    if loops is None:
+        return None
+    *constants, base = views(loops, CONSTANTS)
+    return Loops(*constants, int(base[0]), *scratch)

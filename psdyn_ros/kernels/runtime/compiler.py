@@ -105,6 +105,11 @@ def kernel(function):
     return _compile(function, FLAGS | {'forceinline': True})
 
 
+def inner(function):
+    """Compile `function` for calls from kernels, not into them: where it is long, or called at several places."""
+    return _compile(function, FLAGS)
+
+
 def batch_entry(function):
     """Compile `function` for calls from Python with scratch records of their own: they release the GIL."""
     return _compile(function, FLAGS)
@@ -113,19 +118,6 @@ def batch_entry(function):
 def entry(function):
     """Compile `function` for calls from Python that share one scratch record: they keep the GIL."""
     return _compile(function, FLAGS | {'nogil': False})
-
-
-def generic(function):
-    """Compile `function`, some of whose arguments are kernels, for calls from kernels that know which.
-
-    Cached with its callers only: Numba's index cannot keep the types of functions for certain.
-    """
-    return _compile(function, FLAGS | {'nogil': False, 'cache': False})
-
-
-def generic_kernel(function):
-    """The same, into its callers, as `kernel`."""
-    return _compile(function, FLAGS | {'forceinline': True, 'cache': False})
 
 
 def _array_at(dimensions):
