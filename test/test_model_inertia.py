@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from machines import hiab
 from one_loop import edit, one_loop
 
 import psdyn_ros
@@ -180,6 +181,12 @@ def test_massless_links_are_fine_when_what_they_carry_has_mass():
 def test_numbers_that_make_no_sense(old, new, words):
     with pytest.raises(ModelError, match=words):
         psdyn_ros.load(edit(XML, (old, new)))
+
+
+def test_the_axis_of_a_fixed_joint_does_not_matter():
+    mount = '<joint name="tcp_mount" type="fixed">'
+    xml = edit(hiab().xml, (mount, mount + '<axis xyz="0 0 0"/>'))
+    assert psdyn_ros.load(xml).machine.warnings == ()
 
 
 def test_crossed_limits_of_a_continuous_joint():

@@ -112,10 +112,10 @@ def test_misspelt_elements(known, wrong):
 
 @pytest.mark.parametrize('old, new, known', [
     ('ixx=', 'ixxx=', 'ixx'), ('ixx=', 'Ixx=', 'ixx'), ('iyz=', 'izy=', 'iyz'),
-    ('<mass value=', '<mass vale=', 'value'), ('xyz="0.1', 'xzy="0.1', 'xyz'), ('rpy=', 'ryp=', 'rpy'), ('rpy=', 'quat_wxyz=', 'quat_xyzw'),
-    ('lower=', 'lowr=', 'lower'), ('effort=', 'efort=', 'effort'), ('velocity=', 'velocty=', 'velocity'),
-    ('damping=', 'dampning=', 'damping'), ('friction=', 'fricton=', 'friction'), ('link="', 'lnk="', 'link'),
-    (' type="revolute"', ' typ="revolute"', 'type'), ('<axis xyz=', '<axis xzy=', 'xyz'),
+    ('<mass value=', '<mass vale=', 'value'), ('xyz="0.1', 'xzy="0.1', 'xyz'), ('rpy=', 'ryp=', 'rpy'),
+    ('rpy=', 'quat_wxyz=', 'quat_xyzw'), ('lower=', 'lowr=', 'lower'), ('effort=', 'efort=', 'effort'),
+    ('velocity=', 'velocty=', 'velocity'), ('damping=', 'dampning=', 'damping'), ('friction=', 'fricton=', 'friction'),
+    ('link="', 'lnk="', 'link'), (' type="revolute"', ' typ="revolute"', 'type'), ('<axis xyz=', '<axis xzy=', 'xyz'),
 ])
 def test_misspelt_attributes(old, new, known):
     xml = edit(one_loop(losses=((1, 2),) * 4).xml, (old, new))
@@ -135,12 +135,22 @@ def test_misspelt_attributes(old, new, known):
      "<link> in link 'rod_link' is not read; it belongs in <robot>"),
     ('</constraint>', '<limit lower="0" upper="1"/></constraint>',
      "<limit> in constraint 'eye' is not read; it belongs in <joint>"),
-    ('</constraint>', '<link1 link="rod_link"/></constraint>', "it belongs in <loop_joint>"),
+    ('</constraint>', '<link1 link="rod_link"/></constraint>', "<link1> in constraint 'eye' is not read; it belongs in "
+     '<loop_joint>'),
+])
+def test_misplaced_elements_are_reported(old, new, words):
+    xml = edit(XML, (old, new))
+    m = psdyn_ros.load(xml)
+    assert m.machine.warnings == (f'line {line_of(xml, new)}: {words}',) and m.gravity_forces([0.3]) == FORCE
+
+
+@pytest.mark.parametrize('old, new, words', [
     ('<link name="rod_link">', '<link name="rod_link"><inertial/>', "a second <inertial> in link 'rod_link'"),
     ('<parent link="barrel_link"/>', '<parent link="barrel_link"/><parent link="base_link"/>',
      "a second <parent> in joint 'cylinder'; the first is in line 5"),
+    ('<mass ', '<mass value="3"/><mass ', 'a second <mass> in <inertial> of link'),
 ])
-def test_misplaced_and_repeated_elements(old, new, words):
+def test_repeated_elements(old, new, words):
     xml = edit(XML, (old, new))
     with pytest.raises(ModelError, match=rf'line {line_of(xml, new)}: .*{words}'):
         psdyn_ros.load(xml)
@@ -149,9 +159,12 @@ def test_misplaced_and_repeated_elements(old, new, words):
 @pytest.mark.parametrize('old, new, words', [
     ('<link name="rod_link">', '<link name="rod_link"><contact/>',
      "<contact> in link 'rod_link' is not known and not read; there are: collision, inertial, visual"),
+    ('</robot>', '<RefLink/></robot>', '<RefLink> in <robot> is not known and not read'),
     ('</robot>', '<plugin/></robot>', '<plugin> in <robot> is not known and not read'),
     ('</robot>', '<materials/></robot>', "<materials> in <robot> is not known and not read; did you mean 'material'"),
-    ('</robot>', '<drake:ball_constraint/></robot>', '<drake:ball_constraint> in <robot> is not known and not read'),
+    ('</robot>', '<drake:ball_constraint/></robot>', '<drake:ball_constraint> in <robot> is an extension that is not '),
+    ('<limit ', '<limit gear_velocity="9" ', "attribute 'gear_velocity' of <limit> of joint 'barrel' is not known and"),
+    ('</inertial>', '</inertial><inertials/>', "<inertials> in link 'base_link' is not known and not read"),
     ('<mass ', '<density value="3"/><mass ', "<density> in <inertial> of link 'base_link' is not known"),
     ('<mass ', '<mass unit="kg" ', "attribute 'unit' of <mass> of <inertial> of link 'base_link' is not known"),
     ('<limit ', '<limit max="3" ', "attribute 'max' of <limit> of joint 'barrel' is not known and not read"),

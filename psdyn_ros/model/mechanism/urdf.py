@@ -155,9 +155,11 @@ def _joint(element, name):
     if element.find('mimic') is not None:
         raise ModelError(f'{where}: <mimic> is {NO_MIMIC}')
     damping, friction = _dynamics(element.find('dynamics'), where)
+    # exporters give fixed joints the axis 0 0 0
+    axis = element.find('axis') if kind not in ('fixed', 'floating') else None
     return Joint(
         name, kind, _reference(element, 'parent', where), _reference(element, 'child', where),
-        _pose(element.find('origin'), where), _axis(element.find('axis'), where),
+        _pose(element.find('origin'), where), _axis(axis, where),
         *_limits(element.find('limit'), kind in ('revolute', 'prismatic'), where), damping, friction, element.line)
 
 

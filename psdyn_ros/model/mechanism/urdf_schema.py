@@ -1,4 +1,4 @@
-"""Elements and attributes that a URDF may have: what is misspelt or misplaced is refused, what is unknown is reported.
+"""Elements and attributes that a URDF may have: what is misspelt is refused, what is misplaced or unknown reported.
 
 Examined is what the mechanism and its interfaces are read from.  Visuals, collisions, Gazebo tags, transmissions and
 other content for other tools may be anything.
@@ -68,8 +68,11 @@ ROBOT = Rule(('name', 'version'), many={
 
 
 def check(robot):
-    """Return warnings (tuple of texts) on unknown content of a <robot>; raise an error on misspelt or misplaced
-    content, on elements that may occur once only, and on xacro that is not expanded."""
+    """Return warnings (tuple of texts) on unknown and misplaced content of a <robot>.
+
+    Raises a ModelError on misspelt content and on a second one of what may occur once; XmlError on xacro that is not
+    expanded.
+    """
     for element in robot.iter():
         if element.tag.startswith('xacro:'):
             raise _unexpanded(element, f'<{shorten(element.tag)}>')
@@ -96,7 +99,7 @@ class _Checker:
         first = {}
         for child in element:
             if child.tag not in rule.children:
-                self._child(child, element.tag, rule, place)
+                self._child(child, element, rule, place)
                 continue
             if child.tag in rule.once and child.tag in first:
                 raise ModelError(f'line {child.line}: a second <{child.tag}> in {place}; the first is in line '
@@ -118,21 +121,24 @@ class _Checker:
                 raise ModelError(f'{message} is of URDF 1.1, and ROS ignores it in older ones; declare <robot '
                                  'version="1.1">, or write rpy')
             return
-        near = _nearest(name, rule.attributes)
+        near = _nearest(name, rule.attributes, element.attrib)
         if near:
             raise ModelError(f"{message} is not known; did you mean '{near}'?")
         self._report((element.tag, name), f'{message} is not known and not read{did_you_mean(name, rule.attributes)}')
 
     def _child(self, child, parent, rule, place):
         message = f'line {child.line}: <{shorten(child.tag)}> in {place}'
-        if ':' not in child.tag:
-            if child.tag in HOMES:
-                raise ModelError(f"{message} is not read; it belongs in {' or '.join(HOMES[child.tag])}")
-            near = _nearest(child.tag, [tag for tag, inner in rule.children.items() if inner is not None])
+        if child.tag in HOMES:
+            text = f"{message} is not read; it belongs in {' or '.join(HOMES[child.tag])}"
+        elif ':' in child.tag:
+            text = f'{message} is an extension that is not read'
+        else:
+            near = _nearest(child.tag, [tag for tag, inner in rule.children.items() if inner is not None],
+                            [one.tag for one in parent if one.tag in rule.once])
             if near:
                 raise ModelError(f"{message} is not known; did you mean '{near}'?")
-        self._report((parent, child.tag), f'{message} is not known and not read'
-                     + ('' if ':' in child.tag else did_you_mean(child.tag, rule.children)))
+            text = f'{message} is not known and not read{did_you_mean(child.tag, rule.children)}'
+        self._report((parent.tag, child.tag), text)
 
     def _report(self, key, message):
         self.unknown.setdefault(key, [message, 0])[1] += 1
@@ -143,13 +149,13 @@ def _unexpanded(element, what):
                     '`xacro FILE.xacro` prints')
 
 
-def _nearest(name, known):
-    """Return the known name of which `name` is a misspelling, or None."""
+def _nearest(name, known, present):
+    """Return the known name of which `name` is a misspelling, or None; what is present itself is not misspelt."""
     if len(name) > 100:         # comparing takes the square of the length
         return None
-    ratios = {one: difflib.SequenceMatcher(None, name.lower(), one).ratio() for one in known}
+    ratios = {one: difflib.SequenceMatcher(None, name.lower(), one).ratio() for one in known if one not in present}
     # of a short name, one letter is a large share
-    close = [one for one, ratio in ratios.items() if ratio >= (0.65 if len(one) <= 4 else 0.75)]
+    close = [one for one, ratio in ratios.items() if ratio >= (0.65 if max(len(one), len(name)) <= 4 else 0.75)]
     return max(close, key=lambda one: (sorted(one) == sorted(name.lower()), ratios[one]), default=None)
 
 
