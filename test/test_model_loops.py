@@ -155,16 +155,23 @@ def test_an_argument_overrules_the_urdf_and_the_urdf_overrules_limits():
 def test_initial_positions_outside_the_limits(joint, position):
     limits = {'boom': (-1.0, 0.4), 'cylinder': (0.1, 0.3), 'barrel': (-7, 7)}
     low, high = limits[joint]
-    words = rf"initial position of '{joint}' in {{}} is {position:g}; its limits \(line \d+\) are {low:g} to {high:g}"
+    words = rf"initial position of '{joint}' {{}} is {position:g}; its limits \(line \d+\) are {low:g} to {high:g}"
     xml = one_loop(initial=(), limits=limits).xml
-    with pytest.raises(ModelError, match=words.format(r'load\(initial=...\)')):
+    with pytest.raises(ModelError, match=words.format(r'in load\(initial=...\)')):
         psdyn_ros.load(xml, initial={joint: position})
     state = f'<joint name="{joint}"><state_interface name="position">'
     if joint == 'cylinder':
         state = state.replace('<state', '<command_interface name="effort"/><state')
     value = f'<param name="initial_value">{position}</param>'
-    with pytest.raises(ModelError, match=words.format('<ros2_control>')):
+    with pytest.raises(ModelError, match=words.format('in <ros2_control>')):
         psdyn_ros.load(edit(xml, (state, state + value)))
+
+
+def test_initial_stroke_outside_its_limits_by_the_angle_of_the_boom():
+    xml = one_loop(initial=('boom',), limits={'cylinder': (0.1, 0.25)}).xml
+    words = r"initial position of 'cylinder' \(which follows from 'boom'\) is 0.3; its limits .* are 0.1 to 0.25"
+    with pytest.raises(ModelError, match=words):
+        psdyn_ros.load(xml)
 
 
 def test_initial_position_at_a_rounded_limit():

@@ -133,15 +133,36 @@ def test_misspelt_attributes(old, new, known):
      "<origin> in link 'rod_link' is not read; it belongs in <inertial> or <joint>"),
     ('<link name="rod_link">', '<link name="rod_link"><link name="inner"/>',
      "<link> in link 'rod_link' is not read; it belongs in <robot>"),
-    ('</constraint>', '<limit lower="0" upper="1"/></constraint>',
-     "<limit> in constraint 'eye' is not read; it belongs in <joint>"),
-    ('</constraint>', '<link1 link="rod_link"/></constraint>', "<link1> in constraint 'eye' is not read; it belongs in "
-     '<loop_joint>'),
+    ('<mass ', '<axis xyz="1 0 0"/><mass ', "<axis> in <inertial> of link 'base_link' is not read; it belongs in "
+     '<joint> or <loop_joint>'),
 ])
 def test_misplaced_elements_are_reported(old, new, words):
     xml = edit(XML, (old, new))
     m = psdyn_ros.load(xml)
     assert m.machine.warnings == (f'line {line_of(xml, new)}: {words}',) and m.gravity_forces([0.3]) == FORCE
+
+
+@pytest.mark.parametrize('new, home', [
+    ('<limit lower="0" upper="1"/>', '<joint>'), ('<axis xyz="0 0 1"/>', '<joint> or <loop_joint>'),
+    ('<link1 link="rod_link"/>', '<loop_joint>'), ('<origin xyz="0 0 1"/>', '<inertial> or <joint>')])
+def test_misplaced_elements_of_closures(new, home):
+    words = rf"line \d+: {new.split()[0]}> in constraint 'eye' is not read; it belongs in {home}$"
+    with pytest.raises(ModelError, match=words):
+        psdyn_ros.load(edit(XML, ('</constraint>', new + '</constraint>')))
+
+
+@pytest.mark.parametrize('name', ['inital_value', 'initial-value', 'Initial_Value', 'initialvalue'])
+def test_misspelt_initial_value(name):
+    words = rf"<ros2_control> joint 'cylinder' \(line \d+\): <param name='{name}'> is not known; did you mean 'initial_"
+    with pytest.raises(ModelError, match=words):
+        psdyn_ros.load(edit(XML, ('"initial_value"', f'"{name}"')))
+
+
+@pytest.mark.parametrize('name', ['initial_velocity', 'min', 'max', 'offset'])
+def test_other_parameters_of_an_interface_are_those_of_the_hardware(name):
+    other = f'<param name="{name}">0.3</param>'
+    m = psdyn_ros.load(edit(XML, ('<state_interface name="position">', '<state_interface name="position">' + other)))
+    assert m.machine.warnings == () and m.gravity_forces([0.3]) == FORCE
 
 
 @pytest.mark.parametrize('old, new, words', [
@@ -180,7 +201,7 @@ def test_unknown_content_is_reported(old, new, words):
 
 def test_unknown_content_is_reported_once_with_its_number():
     warning, = psdyn_ros.load(XML.replace('<inertial>', '<contact/><contact/><inertial>')).machine.warnings
-    assert warning.startswith("line 2: <contact> in link 'base_link' is not known") and warning.endswith('(8 of these)')
+    assert re.match("line 2: <contact> in link 'base_link' is not known.*found 8 times", warning)
 
 
 @pytest.mark.parametrize('content', [

@@ -120,7 +120,7 @@ def _hints(description, entries, initial):
             raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
     declared = {name: interface.initial for name, interface in description.interfaces.items()
                 if interface.initial is not None}
-    for source, values in (('load(initial=...)', given), ('<ros2_control>', declared)):
+    for source, values in (('in load(initial=...)', given), ('in <ros2_control>', declared)):
         for name, value in values.items():
             _check_within_limits(description.joints[name], value, source)
     return dict(given), declared
@@ -128,7 +128,7 @@ def _hints(description, entries, initial):
 
 def _check_within_limits(joint, position, source):
     if not joint.lower - ROUNDING <= position <= joint.upper + ROUNDING:
-        raise ModelError(f"initial position of '{joint.name}' in {source} is {position:.9g}; its limits (line "
+        raise ModelError(f"initial position of '{joint.name}' {source} is {position:.9g}; its limits (line "
                          f'{joint.line}) are {joint.lower:.9g} to {joint.upper:.9g}')
 
 
@@ -322,7 +322,9 @@ class _Builder:
                 triangle, assembly, zero = loop
                 q = source[triangle.boom.name] - zero
                 s2 = triangle.L ** 2 + triangle.L1 ** 2 + 2 * triangle.L * triangle.L1 * math.cos(q)
-                return assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+                x = assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+                _check_within_limits(joint, x, f"(which follows from '{triangle.boom.name}')")
+                return x
         if loop:
             low, high = max(low, loop[1].reach[0]), min(high, loop[1].reach[1])
             if not low < 0.0 < high:

@@ -9,7 +9,7 @@ from ..errors import DuplicateNameError, InertiaError, ModelError, UnknownNameEr
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .loops_file import read_loops
 from .triangle import AXIS_TOLERANCE
-from .urdf_schema import check
+from .urdf_schema import check_content, nearest
 from .xml_reader import Element, parse, read_text
 
 MAX_LINKS = 2000
@@ -36,7 +36,7 @@ def read(path_or_xml, loops_file=None):
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
-    warnings = check(robot)
+    warnings = check_content(robot)
     links = _named(robot, 'link', _link)
     if len(links) > MAX_LINKS:
         raise ModelError(f'{len(links)} links; at most {MAX_LINKS} are read')
@@ -263,6 +263,9 @@ def _interfaces(robot):
 
 def _initial_value(state, where):
     text = _parameter(state, 'initial_value')
+    for param in state.findall('param'):
+        if nearest(param.get('name', ''), ('initial_value',), ('initial_value',) if text else ()):
+            raise ModelError(f"{where}: <param name='{param.get('name')}'> is not known; did you mean 'initial_value'?")
     if text is None:
         return None
     return _number(Element('param', {'initial_value': text}), 'initial_value', None, where)

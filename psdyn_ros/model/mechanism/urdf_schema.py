@@ -19,8 +19,9 @@ class Rule:
     once: dict = field(default_factory=dict)        # {tag: Rule or None} of children that may occur once
     many: dict = field(default_factory=dict)
 
-    def __post_init__(self):
-        object.__setattr__(self, 'children', {**self.once, **self.many})
+    @property
+    def children(self):
+        return {**self.once, **self.many}
 
 
 POSE = ('xyz', 'rpy', 'quat_xyzw')
@@ -67,7 +68,7 @@ ROBOT = Rule(('name', 'version'), many={
 })
 
 
-def check(robot):
+def check_content(robot):
     """Return warnings (tuple of texts) on unknown and misplaced content of a <robot>.
 
     Raises a ModelError on misspelt content and on a second one of what may occur once; XmlError on xacro that is not
@@ -82,7 +83,7 @@ def check(robot):
                          f"{', '.join(VERSIONS)}")
     checker = _Checker(quaternions=version != '1.0')
     checker.check(robot, ROBOT, '<robot>')
-    return tuple(text + (f' ({count} of these)' if count > 1 else '') for text, count in checker.unknown.values())
+    return tuple(text + (f' (found {count} times)' if count > 1 else '') for text, count in checker.unknown.values())
 
 
 class _Checker:
@@ -121,7 +122,7 @@ class _Checker:
                 raise ModelError(f'{message} is of URDF 1.1, and ROS ignores it in older ones; declare <robot '
                                  'version="1.1">, or write rpy')
             return
-        near = _nearest(name, rule.attributes, element.attrib)
+        near = nearest(name, rule.attributes, element.attrib)
         if near:
             raise ModelError(f"{message} is not known; did you mean '{near}'?")
         self._report((element.tag, name), f'{message} is not known and not read{did_you_mean(name, rule.attributes)}')
@@ -130,11 +131,14 @@ class _Checker:
         message = f'line {child.line}: <{shorten(child.tag)}> in {place}'
         if child.tag in HOMES:
             text = f"{message} is not read; it belongs in {' or '.join(HOMES[child.tag])}"
+            # no other tool reads closures, so nothing in them is for one
+            if parent.tag in ('constraint', 'loop_joint'):
+                raise ModelError(text)
         elif ':' in child.tag:
             text = f'{message} is an extension that is not read'
         else:
-            near = _nearest(child.tag, [tag for tag, inner in rule.children.items() if inner is not None],
-                            [one.tag for one in parent if one.tag in rule.once])
+            near = nearest(child.tag, [tag for tag, inner in rule.children.items() if inner is not None],
+                           [one.tag for one in parent if one.tag in rule.once])
             if near:
                 raise ModelError(f"{message} is not known; did you mean '{near}'?")
             text = f'{message} is not known and not read{did_you_mean(child.tag, rule.children)}'
@@ -149,7 +153,7 @@ def _unexpanded(element, what):
                     '`xacro FILE.xacro` prints')
 
 
-def _nearest(name, known, present):
+def nearest(name, known, present):
     """Return the known name of which `name` is a misspelling, or None; what is present itself is not misspelt."""
     if len(name) > 100:         # comparing takes the square of the length
         return None
