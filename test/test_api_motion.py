@@ -111,7 +111,8 @@ def test_a_held_machine_stays():
 
 
 SLIDE = '''<robot name="slide"><link name="a"/>
-<link name="b"><inertial><mass value="10"/><inertia ixx="1" iyy="1.2" izz="1.3"/></inertial></link>
+<link name="b"><inertial><mass value="10"/>
+<inertia ixx="1" iyy="1.2" izz="1.3" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="slide" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="1 0 0"/>
 <limit lower="-0.5" upper="0.5" effort="100" velocity="1"/></joint>
 <ros2_control><joint name="slide"><command_interface name="effort"/></joint></ros2_control></robot>'''

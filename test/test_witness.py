@@ -156,7 +156,7 @@ def test_a_pin_that_turned_over_is_no_agreement():
 
 
 def test_limits_that_no_pose_keeps():
-    manipulator = load(one_loop(limits={'barrel': (2.0, 2.1)}))
+    manipulator = load(one_loop(initial=('cylinder', 'boom'), limits={'barrel': (2.0, 2.1)}))
     with pytest.raises(StateError, match="'one_loop': none of 200 random positions is within all joint limits"):
         examine(manipulator)
 

@@ -17,6 +17,7 @@ from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
 
+ROUNDING = 1e-6     # of an initial position at a limit, as both are written with few digits [m, rad]
 SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
 
 
@@ -115,7 +116,16 @@ def _hints(description, entries, initial):
             raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
     declared = {name: interface.initial for name, interface in description.interfaces.items()
                 if interface.initial is not None}
+    for source, values in (('in load(initial=...)', given), ('in <ros2_control>', declared)):
+        for name, value in values.items():
+            _check_within_limits(description.joints[name], value, source)
     return dict(given), declared
+
+
+def _check_within_limits(joint, position, source):
+    if not joint.lower - ROUNDING <= position <= joint.upper + ROUNDING:
+        raise ModelError(f"initial position of '{joint.name}' {source} is {position:.9g}; its limits (line "
+                         f'{joint.line}) are {joint.lower:.9g} to {joint.upper:.9g}')
 
 
 class _Builder:
@@ -129,7 +139,7 @@ class _Builder:
         self.cylinders = {triangle.barrel.name for triangle in triangles.values()}
         self.given, self.declared = hints
         self.modules, self.records, self.places, self.initial = [], [], {}, []
-        self.warnings = []
+        self.warnings = list(description.warnings)
         self.joint_rows = {}
         self.sizes = self._sizes(base)
 
@@ -308,7 +318,9 @@ class _Builder:
                 triangle, assembly, zero = loop
                 q = source[triangle.boom.name] - zero
                 s2 = triangle.L ** 2 + triangle.L1 ** 2 + 2 * triangle.L * triangle.L1 * math.cos(q)
-                return assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+                x = assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+                _check_within_limits(joint, x, f"(which follows from '{triangle.boom.name}')")
+                return x
         if loop:
             low, high = max(low, loop[1].reach[0]), min(high, loop[1].reach[1])
             if not low < 0.0 < high:
