@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from psdyn_ros.api.hydraulics.statics.statics import hydraulic_records
-from psdyn_ros.kernels.hydraulics.equations.records import PRESSURE_A, PRESSURE_B
 from test_hydraulic_model import ACTUATORS, CRANE, EXCAVATOR, everything
 
 import psdyn_ros
+from psdyn_ros.api.hydraulics.statics import hydraulic_records
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 URDF = Path(__file__).resolve().parent.parent / 'urdf'

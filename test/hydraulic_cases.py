@@ -4,11 +4,11 @@ from math import pi, sqrt
 
 import numpy as np
 from machines import URDF
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics.statics.statics import hydraulic_records
-from psdyn_ros.kernels.hydraulics.equations.records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
 
 import psdyn_ros
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics import hydraulic_records
+from psdyn_ros.kernels.hydraulics.records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 BAR = 1e5

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from psdyn_ros.api.allocation import Allocation
-from psdyn_ros.kernels.control.computed_torque import allocation as kernels
+from psdyn_ros.kernels.control import allocation as kernels
 from psdyn_ros.model.errors import (
     ActuationError,
     DuplicateNameError,

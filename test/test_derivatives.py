@@ -6,8 +6,6 @@ import pytest
 from general_machines import KINDS, general_machine
 from machines import chain, hiab, loop_chain, random_state, tree
 from one_loop import one_loop
-from psdyn_ros.kernels.derivatives.recursion.body import BODY
-from psdyn_ros.kernels.derivatives.recursion.recursion import derive_inverse, forward_derivatives, inverse_derivatives
 from variations import (
     complex_step,
     complex_step_of_base,
@@ -25,6 +23,8 @@ from psdyn_ros.api.analysis.derivatives import (
     inverse_dynamics_derivatives,
 )
 from psdyn_ros.api.general import BaseDrive
+from psdyn_ros.kernels.derivatives.body import BODY
+from psdyn_ros.kernels.derivatives.recursion import derive_inverse, forward_derivatives, inverse_derivatives
 from psdyn_ros.kernels.rigid_body.records import MODULE
 from psdyn_ros.model.errors import (
     ActuationError,

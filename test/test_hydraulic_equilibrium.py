@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import yaml
 from declared_machines import CRANE_URDF, Machine, crane, excavator, post
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.kernels.hydraulics.equations.records import FLUID, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL
 from scipy.integrate import simpson, solve_ivp
 from test_hydraulic_model import CRANE
 
 from psdyn_ros.api.environment import BaseMotion
-from psdyn_ros.api.hydraulics.statics import statics as api
+from psdyn_ros.api.hydraulics import statics as api
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.kernels.hydraulics.records import FLUID, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL
 from psdyn_ros.model.errors import StateError
 
 

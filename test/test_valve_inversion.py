@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import URDF
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics.statics.statics import frictionless, hydraulic_records
-from psdyn_ros.kernels.control.computed_torque.valve_inversion import (
+
+import psdyn_ros
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
+from psdyn_ros.kernels.control.valve_inversion import (
     LEAST_DROP,
     invert_valve,
     pressure_command,
     velocity_command,
 )
-from psdyn_ros.kernels.hydraulics.equations.records import (
+from psdyn_ros.kernels.hydraulics.records import (
     AT,
     BT,
     FLUID,
@@ -27,8 +29,6 @@ from psdyn_ros.kernels.hydraulics.equations.records import (
     PRESSURE_B,
     SPOOL,
 )
-
-import psdyn_ros
 from psdyn_ros.kernels.rigid_body.entry import NON_FINITE
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
