@@ -5,7 +5,6 @@ Every loop is a triangle of barrel pin C, boom pin B and rod eye T, drawn in a p
 the base body. `q` is the angle from C->B to B->T; its sign is the assembly mode.
 """
 
-import json
 from itertools import count
 from math import acos, asin, cos, pi, sqrt
 from pathlib import Path
@@ -14,9 +13,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import urdf_text as urdf
+from reference import reference
 
 URDF = Path(__file__).resolve().parent.parent / 'urdf'
-DATA = Path(__file__).resolve().parent / 'data'
 SINGULAR = asin(0.2)  # random states keep |sin q| >= 0.2
 
 # inertias of one module of `loop_chain` at full size [kg m^2]
@@ -205,8 +204,8 @@ def hiab(lift_only=False):
 
 
 def paz_machine(name):
-    """Return the machine of a JSON file in test/data: 'paz_one_loop_415kg' or 'paz_four_dof_1063kg'."""
-    data = json.loads((DATA / f'{name}.json').read_text())
+    """Return the machine of reference numbers: 'paz_one_loop_415kg' or 'paz_four_dof_1063kg'."""
+    data = reference(name)
     first = data['trajectory_inverse_dynamics'][0]
     angles = iter(first['q_q1_q2'])
     elements, passive, span, initial = [urdf.link('base_link')], [], {}, {}

@@ -1,11 +1,10 @@
 """Efforts of redundant actuators against the pseudo-inverse, against every active set, and against the paper's PKM."""
 
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from reference import reference
 from scipy.optimize import lsq_linear
 
 from psdyn_ros.api.allocation import Allocation
@@ -19,7 +18,7 @@ from psdyn_ros.model.errors import (
     UnknownNameError,
 )
 
-PKM = json.loads((Path(__file__).parent / 'data' / 'pkm_2pur2rpu.json').read_text())
+PKM = reference('pkm_2pur2rpu')
 NAMES = ('left', 'right', 'rotor')
 A3 = np.array(((1.0, 0.0), (1.0, 0.5), (0.0, 2.0)))
 

@@ -1,10 +1,8 @@
 """Saha & Schiehlen: the bars of the paper in both assembly modes, and their motion under torques and feedback."""
 
-import json
-
 import numpy as np
 import pytest
-from machines import DATA
+from reference import reference
 from scipy.integrate import solve_ivp
 
 from psdyn_ros.formulations import denoc, legs
@@ -19,9 +17,9 @@ def error(comp, ref):
     return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
 
 
-def reference(name, mode):
+def reference_case(name, mode):
     """The record of a JSON file for an assembly mode: the first is 'open' or 'above'."""
-    cases = json.loads((DATA / f'{name}_inverse_dynamics.json').read_text())['cases']
+    cases = reference(f'{name}_inverse_dynamics')['cases']
     return cases[('open', 'above').count(mode) == 0]
 
 
@@ -42,7 +40,7 @@ def integrate(mechanism, start, control, end, **options):
 @pytest.mark.parametrize('mode', ['open', 'crossed'])
 def test_four_bar_along_the_trajectory(variant, mode):
     mechanism, theta = legs.four_bar(variant), legs.four_bar_mode(mode, variant)
-    for ref in reference('four_bar', mode)['inverse_dynamics']:
+    for ref in reference_case('four_bar', mode)['inverse_dynamics']:
         path = denoc.trajectory(ref['t'], T, *FOUR_BAR_ENDS)
         theta = legs.close(mechanism, theta, path.theta)
         configuration = denoc.configure(mechanism, theta)
@@ -86,7 +84,7 @@ def test_four_bar_torques(mode):
 
 @pytest.mark.parametrize('mode', TORQUES)
 def test_four_bar_swings_freely(mode):
-    ref = reference('four_bar', mode)['free_fall']
+    ref = reference_case('four_bar', mode)['free_fall']
     mechanism = legs.four_bar()
     theta = legs.close(mechanism, legs.four_bar_mode(mode), np.array([ref['theta1_0']]))
     start = np.append(theta[0], 0.0)
@@ -158,7 +156,7 @@ def weight(mechanism):
 @pytest.mark.parametrize('mode', ['above', 'below'])
 def test_five_bar_along_the_trajectory(mode):
     mechanism, theta = legs.five_bar(), legs.five_bar_mode(mode)
-    for ref in reference('five_bar', mode)['inverse_dynamics']:
+    for ref in reference_case('five_bar', mode)['inverse_dynamics']:
         path = denoc.trajectory(ref['t'], T, *FIVE_BAR_ENDS)
         theta = legs.close(mechanism, theta, path.theta)
         configuration = denoc.configure(mechanism, theta)
@@ -201,7 +199,7 @@ def test_five_bar_falls_into_its_singular_pose(mode, time):
 
     The sine of their angle crosses zero at a finite rate, so the instant is extrapolated; the file's is that of 1e-4.
     """
-    ref = reference('five_bar', mode)['free_fall']
+    ref = reference_case('five_bar', mode)['free_fall']
     mechanism = legs.five_bar()
     theta = legs.close(mechanism, legs.five_bar_mode(mode), np.array(ref['theta1_0']))
 

@@ -1,10 +1,8 @@
 """Paz & Mattila as printed: reference numbers, a dense Lagrangian model, and pin forces by planar Newton-Euler."""
 
-import json
-
 import numpy as np
 import pytest
-from machines import DATA
+from reference import reference
 
 from psdyn_ros.formulations import paz_mattila as paz
 from psdyn_ros.model.errors import LoopClosureError
@@ -19,7 +17,7 @@ def error(comp, ref):
 
 
 def read(name):
-    data = json.loads((DATA / f'{name}.json').read_text())
+    data = reference(name)
     return data, [module_of(record) for record in data['parameters']], -np.array(GRAVITY[name] + (0, 0, 0))
 
 

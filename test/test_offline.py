@@ -1,6 +1,5 @@
 """Offline simulation: energy and loops kept for 20 s, the references of the papers, closed forms, and named errors."""
 
-import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import urdf_text as urdf
 from general_machines import general_machine
+from reference import reference
 from scipy.optimize import brentq
 
 import psdyn_ros
@@ -40,10 +40,6 @@ def four_bar(mode):
 
 def five_bar(mode):
     return psdyn_ros.load(str(ROOT / 'urdf' / 'five_bar.urdf'), initial=mode)
-
-
-def reference(name):
-    return json.loads((ROOT / 'test' / 'data' / f'{name}.json').read_text())
 
 
 def check_conservation(motion, energy):

@@ -1,11 +1,10 @@
 """Paz & Mattila: every reference number, by the package and by the independent engine."""
 
-import json
-
 import numpy as np
 import pytest
-from machines import DATA, paz_machine
+from machines import paz_machine
 from oracle import Oracle
+from reference import reference
 
 import psdyn_ros
 
@@ -32,7 +31,7 @@ def make(request):
 
 @pytest.mark.parametrize('name', PAZ)
 def test_reference_trajectory(name, make):
-    data, engine = json.loads((DATA / f'{name}.json').read_text()), make(paz_machine(name))
+    data, engine = reference(name), make(paz_machine(name))
     for ref in data['trajectory_inverse_dynamics']:
         comp = engine.inverse_dynamics(ref['x'], ref['xd'], ref['xdd'])
         assert error(comp, np.array(ref['f'])) < 1e-10  # the file's forces are good to 6e-11
@@ -47,7 +46,7 @@ def test_reference_trajectory(name, make):
 
 @pytest.mark.parametrize('name', PAZ)
 def test_reference_accelerations(name, make):
-    data, engine = json.loads((DATA / f'{name}.json').read_text()), make(paz_machine(name))
+    data, engine = reference(name), make(paz_machine(name))
     for ref in data['forward_dynamics']:
         comp = engine.forward_dynamics(ref['x'], ref['xd'], ref['f'])
         assert error(comp, np.array(ref['xdd'])) < 1e-13
@@ -55,7 +54,7 @@ def test_reference_accelerations(name, make):
 
 def test_reference_recursion_quantities(make):
     """Alpha, psi, delta, M^A and p^A of the loop at t = 1 s, read off the whole machine without gravity."""
-    data = json.loads((DATA / f'{PAZ[0]}.json').read_text())
+    data = reference(PAZ[0])
     machine = paz_machine(PAZ[0])
     engine = make(machine._replace(gravity=(0.0, 0.0, 0.0)))
     for ref in (value for key, value in data['intermediate_t1'].items() if key.startswith('f=')):

@@ -1,11 +1,10 @@
 """Block networks for the tests of TITOP: balloon, four-bar with a compliant cut, random trees beside Pinocchio."""
 
-import json
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from machines import DATA
+from reference import reference
 
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute, System, Weld
 
@@ -64,7 +63,7 @@ class Balloon(NamedTuple):
 
 
 def balloon():
-    data = json.loads((DATA / 'balloon.json').read_text())
+    data = reference('balloon')
     p = data['parameters']
     m, z = p['m'], (0, 0, 1)
     network = Network()
