@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from reference import reference
 from scipy.optimize import lsq_linear
+from support.reference import reference
 
 from psdyn_ros.api.allocation import Allocation
 from psdyn_ros.kernels.control import allocation as kernels

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from machines import chain, hiab, loop_chain, random_state, tree
-from one_loop import one_loop
+from support.machines import chain, hiab, loop_chain, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import NonFiniteError, ShapeError, StateError, TogglePointError, UnreachableStrokeError

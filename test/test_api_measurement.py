@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import hiab, random_state, tree
-from one_loop import one_loop
+from support.machines import hiab, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import (

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from machines import chain, hiab, random_state, tree
-from one_loop import one_loop
+from support.machines import chain, hiab, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import PsdynError, ShapeError, StateError, UnreachableStrokeError

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from machines import chain, hiab, random_state, tree
-from one_loop import one_loop
+from support import urdf_text as urdf
+from support.machines import chain, hiab, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import InertiaError, NonFiniteError, PsdynError, ShapeError, UnknownNameError

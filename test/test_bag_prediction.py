@@ -5,8 +5,8 @@ from math import exp, tanh
 
 import numpy as np
 import pytest
-from machines import URDF
-from recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil, swinging
+from support.machines import URDF
+from support.recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil, swinging
 
 import psdyn_ros
 from psdyn_ros.kernels.hydraulics.friction import sliding_friction as one_friction

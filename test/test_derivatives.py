@@ -3,10 +3,10 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from general_machines import KINDS, general_machine
-from machines import chain, hiab, loop_chain, random_state, tree
-from one_loop import one_loop
-from variations import (
+from support.general_machines import KINDS, general_machine
+from support.machines import chain, hiab, loop_chain, random_state, tree
+from support.one_loop import one_loop
+from support.variations import (
     complex_step,
     complex_step_of_base,
     complex_step_on_base,

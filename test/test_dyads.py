@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from general_machines import general_machine
+from support.general_machines import general_machine
 
 from psdyn_ros import load
 from psdyn_ros.kernels.loops.closure import close_all

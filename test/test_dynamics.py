@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 import pytest
-from extended import inverse_dynamics_extended
-from machines import chain, hiab, loop_chain, random_state, tree
-from oracle import Oracle
+from support.extended import inverse_dynamics_extended
+from support.machines import chain, hiab, loop_chain, random_state, tree
+from support.oracle import Oracle
 
 import psdyn_ros
 

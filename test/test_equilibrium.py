@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_machines import general_machine
 from scipy.optimize import minimize, minimize_scalar
+from support import urdf_text as urdf
+from support.general_machines import general_machine
 
 import psdyn_ros
 from psdyn_ros import ShapeError, UnknownNameError, UnreachableStrokeError

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
+from support import urdf_text as urdf
+from support.general_machines import general_machine, general_state
+from support.general_oracle import GeneralOracle
 
 import psdyn_ros
 from psdyn_ros import BaseDrive, BaseMotion

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from reference import reference
 from scipy.integrate import solve_ivp
+from support.reference import reference
 
 from psdyn_ros.formulations import denoc, legs
 from psdyn_ros.model.errors import LoopClosureError

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reference import reference
+from support.reference import reference
 
 from psdyn_ros.formulations import paz_mattila as paz
 from psdyn_ros.model.errors import LoopClosureError

@@ -3,11 +3,11 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-import titop_machines as titop
-import urdf_text as urdf
 from conftest import seeded_generator
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from support import titop_machines as titop
+from support import urdf_text as urdf
 
 import psdyn_ros
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import titop_machines as titop
-from titop_machines import connect
+from support import titop_machines as titop
+from support.titop_machines import connect
 
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute, Weld
 

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from general_cases import error, made, same
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
+from support.general_cases import error, made, same
+from support.general_machines import general_machine, general_state
+from support.general_oracle import GeneralOracle
 
 import psdyn_ros
 from psdyn_ros import BaseDrive, BaseMotion, NonFiniteError, ShapeError, StateError, UnknownNameError

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from conftest import seeded_generator
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
-from loop_kinds import KINDS
-from machines import hiab, loop_chain, random_state, tree
+from support.general_machines import general_machine, general_state
+from support.general_oracle import GeneralOracle
+from support.loop_kinds import KINDS
+from support.machines import hiab, loop_chain, random_state, tree
 from test_general_oracle import along
 
 import psdyn_ros

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
-from loop_kinds import KINDS
-from machines import chain, random_state
-from oracle import Oracle
+from support.general_machines import general_machine, general_state
+from support.general_oracle import GeneralOracle
+from support.loop_kinds import KINDS
+from support.machines import chain, random_state
+from support.oracle import Oracle
 
 NESTED = ['six_link', 'parallel', 'twin_cylinders', 'spatial_universal', 'turn', 'knuckle']
 CASES = {kind: ([kind], {}) for kind in KINDS} | {

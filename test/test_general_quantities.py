@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_cases import error, made, same
-from general_machines import general_machine
-from general_oracle import GeneralOracle
-from machines import hiab
+from support import urdf_text as urdf
+from support.general_cases import error, made, same
+from support.general_machines import general_machine
+from support.general_oracle import GeneralOracle
+from support.machines import hiab
 
 import psdyn_ros
 from psdyn_ros import (

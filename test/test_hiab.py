@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 import pytest
-from machines import hiab
-from oracle import Oracle
+from support.machines import hiab
+from support.oracle import Oracle
 
 # (L, L1) of the triangles; the pins of a cylinder are 0.83 m apart at stroke zero
 LIFT, TILT, OFFSET = (1.0071227324212, 0.37610632101293), (1.132185817991, 0.30901132665325), 0.83

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import yaml
-from declared_machines import CRANE_URDF, Machine, crane, excavator, post
 from scipy.integrate import simpson, solve_ivp
+from support.declared_machines import CRANE_URDF, Machine, crane, excavator, post
 from test_hydraulic_model import CRANE
 
 from psdyn_ros.api.environment import BaseMotion

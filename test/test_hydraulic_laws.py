@@ -4,8 +4,8 @@ import os
 import numpy as np
 import pytest
 import scipy.linalg
-import urdf_text as urdf
-from hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
+from support import urdf_text as urdf
+from support.hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
 
 import psdyn_ros
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator

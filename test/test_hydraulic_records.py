@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 import yaml
-from declared_machines import CRANE_URDF, EXCAVATOR_URDF, POST, URDF, Machine, excavator, post
-from declared_machines import crane as make_crane
+from support.declared_machines import CRANE_URDF, EXCAVATOR_URDF, POST, URDF, Machine, excavator, post
+from support.declared_machines import crane as make_crane
 from test_hydraulic_model import ACTUATORS, CRANE, EXCAVATOR, everything
 
 import psdyn_ros

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from general_machines import general_machine
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
+from support.general_machines import general_machine
 from test_external_forces import conservative, dissipative
 
 import psdyn_ros

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from one_loop import edit, one_loop
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import InertiaError, ModelError

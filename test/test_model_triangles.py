@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import random_state
-from one_loop import edit, one_loop
-from oracle import Oracle
+from support.machines import random_state
+from support.one_loop import edit, one_loop
+from support.oracle import Oracle
 
 import psdyn_ros
 

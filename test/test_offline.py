@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_machines import general_machine
-from reference import reference
 from scipy.optimize import brentq
+from support import urdf_text as urdf
+from support.general_machines import general_machine
+from support.reference import reference
 
 import psdyn_ros
 from psdyn_ros.model.errors import NonFiniteError, ShapeError, StateError, UnknownNameError, UnreachableStrokeError

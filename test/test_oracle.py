@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from machines import chain, hiab, loop_chain, random_state, tree
-from oracle import Oracle
+from support.machines import chain, hiab, loop_chain, random_state, tree
+from support.oracle import Oracle
 
 WORDS = ['L', 'LL', 'RLPL', 'PRLRL', 'LLLLLLLL']
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import paz_machine
+from support.machines import paz_machine
 
 from psdyn_ros import cli
 from psdyn_ros.tools.papers import SECTIONS, findings, page, runner, wang

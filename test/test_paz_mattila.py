@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from machines import paz_machine
-from oracle import Oracle
-from reference import reference
+from support.machines import paz_machine
+from support.oracle import Oracle
+from support.reference import reference
 
 import psdyn_ros
 

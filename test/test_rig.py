@@ -4,7 +4,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.hydraulics.statics import oil_stiffness

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from general_oracle import GeneralOracle
-from oracle import read_control
-from reference import reference
 from scipy.integrate import solve_ivp
+from support.general_oracle import GeneralOracle
+from support.oracle import read_control
+from support.reference import reference
 
 import psdyn_ros
 from psdyn_ros.control.demonstration import demonstration

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.trajectory import Waypoints

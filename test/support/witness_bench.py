@@ -1,10 +1,10 @@
 """A manipulator and its witnesses, for tests of either."""
 
-from general_machines import general_machine
-
 import psdyn_ros
 from psdyn_ros.formulations.adapters import FORMULATIONS, Mechanism, call_witnesses
 from psdyn_ros.validation.witness import compare
+
+from .general_machines import general_machine
 
 NOC, TITOP, DENOC, PAZ = FORMULATIONS
 TIGHT = 1e-10       # what healthy machines have to reach; less than what users are told

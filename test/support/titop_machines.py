@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from reference import reference
 
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute, System, Weld
+
+from .reference import reference
 
 NO_INERTIA = np.zeros((3, 3))
 

@@ -11,7 +11,7 @@ from psdyn_ros.api.hydraulics.statics import hydraulic_records
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
-URDF = Path(__file__).resolve().parent.parent / 'urdf'
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
 CRANE_URDF = (URDF / 'hiab_xs031.urdf').read_text()
 EXCAVATOR_URDF = (URDF / 'excavator.urdf').read_text()
 

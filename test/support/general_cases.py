@@ -4,10 +4,11 @@ from functools import cache
 
 import numpy as np
 from conftest import seeded_generator
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
 
 import psdyn_ros
+
+from .general_machines import general_machine, general_state
+from .general_oracle import GeneralOracle
 
 # 3 DoF and 4 actuators on a fixed base; the same loops and no more actuators on a floating one
 KINDS = ['five_bar', 'twin_cylinders']

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / 'psdyn_ros' / 'tools' / 'papers' / 'data'
+FOLDER = Path(__file__).resolve().parents[2] / 'psdyn_ros' / 'tools' / 'papers' / 'data'
 
 
 def reference(name):

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-import urdf_text as urdf
-from reference import reference
 
-URDF = Path(__file__).resolve().parent.parent / 'urdf'
+from . import urdf_text as urdf
+from .reference import reference
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
 SINGULAR = asin(0.2)  # random states keep |sin q| >= 0.2
 
 # inertias of one module of `loop_chain` at full size [kg m^2]
