@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from support import urdf_text as urdf
 from support.general_machines import general_machine
+from support.machines import load
 
 import psdyn_ros
 from psdyn_ros import ShapeError, UnknownNameError, UnreachableStrokeError
@@ -192,7 +193,7 @@ def test_actuated_joints_stay_while_the_base_settles():
 @pytest.mark.parametrize('floating', [False, True])
 def test_eigenvalues_are_those_of_the_linear_system(floating, rng):
     made = general_machine(rng, ('five_bar', 'triangle'), floating=floating)
-    m = psdyn_ros.load(made.xml, gravity=made.gravity)
+    m = load(made)
     stiff = springs(m, 40.0 * 9.81 * m.total_mass, 5.0 * m.total_mass)
     base = {'fixed': 'base', 'base': BaseDrive()} if floating else {}
     rest = m.equilibrium(m.initial_position, np.zeros(len(m.actuators)), external=stiff, **base)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.comparison import error
 from support.reference import reference
 
 from psdyn_ros.formulations import noc
@@ -10,10 +11,6 @@ from psdyn_ros.model.errors import LoopClosureError
 STEP = 1e-30  # of the complex step, exact to rounding
 MACHINE = noc.Machine()
 REFERENCE = reference('pkm_2pur2rpu')['rows']
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
 
 
 def relative(comp, ref):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.comparison import error
 from support.reference import reference
 
 from psdyn_ros.formulations import paz_mattila as paz
@@ -10,10 +11,6 @@ from psdyn_ros.model.errors import LoopClosureError
 GRAVITY = {'paz_one_loop_415kg': (-9.81, 0.0, 0.0), 'paz_four_dof_1063kg': (0.0, 0.0, -9.81)}
 PAZ = list(GRAVITY)
 STEP = 1e-30  # of the complex step, exact to rounding
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
 
 
 def read(name):
@@ -70,8 +67,8 @@ def test_forces_of_one_loop(t, force):
     w = 2 * np.pi / 10
     x, xd, xdd = 0.25 + 0.025 * np.sin(w * t), 0.025 * w * np.cos(w * t), -0.025 * w * w * np.sin(w * t)
     comp = paz.inverse_dynamics(modules, [x], [xd], [xdd], nudot_0)
-    assert error(comp.f, force) < 1e-9  # digits given
-    assert error(paz.forward_dynamics(modules, [x], [xd], comp.f, nudot_0).xdd, xdd) < 1e-14
+    assert error(comp.f, [force]) < 1e-9  # digits given
+    assert error(paz.forward_dynamics(modules, [x], [xd], comp.f, nudot_0).xdd, [xdd]) < 1e-14
 
 
 # --- random chains

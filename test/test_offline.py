@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import brentq
 from support import urdf_text as urdf
 from support.general_machines import general_machine
+from support.machines import load
 from support.reference import reference
 
 import psdyn_ros
@@ -185,7 +186,7 @@ def test_efforts_wrenches_and_base_in_time():
     'revolute', 'spherical', 'universal', 'prismatic', 'fixed')])
 def test_gap_is_zero_and_sees_a_closure_that_is_open(kind, rng):
     made = general_machine(rng, (kind,))
-    m = psdyn_ros.load(made.xml, gravity=made.gravity)
+    m = load(made)
     x = m.initial_position
     for closure in m.machine.description.closures.values():
         assert gap(m, x, closure) < 1e-12

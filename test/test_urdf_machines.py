@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from scipy.integrate import solve_ivp
+from support.comparison import error
 from support.general_oracle import GeneralOracle
 from support.oracle import read_control
 from support.reference import reference
@@ -41,12 +42,6 @@ def machine(name, **options):
 @cache
 def engine(name):
     return GeneralOracle(text_of(name), coordinates=CHOSEN.get(name))
-
-
-def error(found, expected):
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.shape == expected.shape
-    return np.abs(found - expected).max() / (1.0 + np.abs(expected).max())
 
 
 def test_every_machine_is_listed_here():

@@ -13,6 +13,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+import psdyn_ros
+from psdyn_ros.model.errors import TogglePointError, UnreachableStrokeError
+
 from . import urdf_text as urdf
 from .reference import reference
 
@@ -43,11 +46,40 @@ class State(NamedTuple):
     f: np.ndarray
 
 
+def load(machine, **options):
+    return psdyn_ros.load(machine.xml, gravity=machine.gravity, **options)
+
+
 def random_state(machine, rng):
     """Draw a state in which no loop is near its toggle points."""
     low, high = np.array([machine.span[name] for name in machine.actuators]).T
     xd, xdd, f = rng.uniform(-1, 1, (3, low.size)) * ((0.5,), (2,), (500,))
     return State(rng.uniform(low, high), xd, xdd, f)
+
+
+def near_start(manipulator, rng, spread):
+    """Draw a position with joints within `spread` (m, rad) of the initial one, nearer where its loops need it.
+
+    A floating base is anywhere.
+    """
+    offset = rng.uniform(-spread, spread, manipulator.nx - 7 * manipulator.floating)
+    while True:
+        x = manipulator.initial_position
+        x[7 * manipulator.floating:] += offset
+        if manipulator.floating:
+            x[:7] = rng.normal(size=7)
+            x[3:7] /= np.linalg.norm(x[3:7])
+        try:
+            manipulator.joint_state(x)
+        except (UnreachableStrokeError, TogglePointError):
+            offset *= 0.3
+        else:
+            return x
+
+
+def random_wrenches(manipulator, rng):
+    """Draw forces [N] and moments [N m] on every link."""
+    return {link: rng.normal(size=(2, 3)) * ((100,), (50,)) for link in manipulator.links}
 
 
 def chain(seed, modules, **options):
