@@ -3,7 +3,8 @@ import math
 
 import numpy as np
 
-from ...assembly.clusters import Tangle, smallest_singular_values
+from ...assembly.clusters import Tangle
+from ...assembly.machine import smallest_singular_values
 from ...model.errors import PsdynError
 
 
