@@ -3,7 +3,7 @@
 import time
 
 import numpy as np
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
 from psdyn_ros.kernels.hydraulics.rosenbrock import rates
 from scipy.integrate import solve_ivp

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import yaml
 from declared_machines import CRANE_URDF, Machine, crane, excavator, post
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.kernels.hydraulics.records import FLUID, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL
 from scipy.integrate import simpson, solve_ivp
 from test_hydraulic_model import CRANE

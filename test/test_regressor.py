@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from machines import URDF
 
 import psdyn_ros
-from psdyn_ros.api.general_rows import actuator_states
+from psdyn_ros.api.batch import actuator_states
 from psdyn_ros.model.errors import ActuationError, StateError, UnknownNameError
 from psdyn_ros.model.mechanism.description import IDENTITY, Inertial
 from psdyn_ros.model.mechanism.tree import rigid_parameters

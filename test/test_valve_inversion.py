@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import URDF
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
 from psdyn_ros.kernels.control.computed_torque.valve_inversion import (
     LEAST_DROP,
