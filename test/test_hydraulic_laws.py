@@ -4,13 +4,13 @@ import os
 import numpy as np
 import pytest
 import scipy.linalg
-import urdf_text as urdf
-from hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
+from support import urdf_text as urdf
+from support.hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
+
+import psdyn_ros
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.kernels.hydraulics.records import CYLINDER, FORCE
 from psdyn_ros.kernels.runtime.status import EMPTY, INFINITE, Status, decode
-
-import psdyn_ros
 from psdyn_ros.model.errors import (
     ActuationError,
     NonFiniteError,

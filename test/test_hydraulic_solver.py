@@ -1,8 +1,8 @@
 """The coupled step of mechanism and hydraulics at 1 ms against scipy's Radau on the same rates."""
 import numpy as np
 import pytest
-from hydraulic_cases import BAR, CRANE, START, Rig, crane, excavator
 from scipy.integrate import solve_ivp
+from support.hydraulic_cases import BAR, CRANE, START, Rig, crane, excavator
 
 pytestmark = pytest.mark.slow
 

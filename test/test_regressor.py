@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.batch import actuator_states
