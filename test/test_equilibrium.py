@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from psdyn_ros.api.general import BaseDrive
 from scipy.optimize import minimize, minimize_scalar
 from support import urdf_text as urdf
 from support.general_machines import general_machine
@@ -14,6 +13,7 @@ from support.machines import load
 import psdyn_ros
 from psdyn_ros import ShapeError, UnknownNameError, UnreachableStrokeError
 from psdyn_ros.api.analysis.equilibrium import EquilibriumError, equilibrium, moved
+from psdyn_ros.api.environment import BaseDrive
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 

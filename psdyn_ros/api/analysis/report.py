@@ -3,7 +3,8 @@ import math
 
 import numpy as np
 
-from ...assembly.clusters import Tangle, smallest_singular_values
+from ...assembly.clusters import Tangle
+from ...assembly.machine import smallest_singular_values
 from ...model.errors import PsdynError
 
 
@@ -97,7 +98,7 @@ def _actuators(manipulator):
 
 def _cluster(manipulator, n):
     machine, tangle = manipulator.machine, Tangle(manipulator.machine)
-    cluster, record, loops = machine.clusters[n], manipulator.loops.clusters[n], manipulator.loops
+    cluster, record, loops = machine.clusters[n], machine.loops.clusters[n], machine.loops
     q = loops.poses[record['pose']:record['pose'] + record['poses'], :record['joints']]
     phi, K = tangle.jacobian(n, q[0])
     values = np.linalg.svd(K, compute_uv=False)
