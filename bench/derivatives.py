@@ -4,12 +4,12 @@
 """
 
 import numpy as np
-from psdyn_ros.kernels.derivatives.recursion.body import BODY
-from psdyn_ros.kernels.derivatives.recursion.recursion import forward_derivatives, inverse_derivatives
 
 from bench import machines, ours
 from bench.timing import Case, each_state, interleave
 from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from psdyn_ros.kernels.derivatives.body import BODY
+from psdyn_ros.kernels.derivatives.recursion import forward_derivatives, inverse_derivatives
 from psdyn_ros.kernels.runtime.compiler import kernel
 
 

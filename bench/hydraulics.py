@@ -3,16 +3,16 @@
 import time
 
 import numpy as np
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
-from psdyn_ros.kernels.hydraulics.rosenbrock import rates
 from scipy.integrate import solve_ivp
 
 import psdyn_ros
 from bench.machines import ROOT
 from bench.timing import Case, interleave
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
 from psdyn_ros.kernels.hydraulics import entry as coupled_entry
 from psdyn_ros.kernels.hydraulics import mechanism
+from psdyn_ros.kernels.hydraulics.rosenbrock import rates
 from psdyn_ros.kernels.rigid_body.energy import mass_matrix
 from psdyn_ros.kernels.rigid_body.entry import forward_checked
 from psdyn_ros.kernels.runtime.compiler import kernel

@@ -10,7 +10,6 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pinocchio as pin
-from psdyn_ros.kernels.derivatives.recursion.body import BODY
 
 import psdyn_ros
 from bench import machines, ours, pinocchio_peer
@@ -19,6 +18,7 @@ from bench.derivatives import forward_derivatives_loop
 from bench.native import Unavailable
 from bench.timing import Case, interleave
 from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives
+from psdyn_ros.kernels.derivatives.body import BODY
 
 STATES = 64
 # fourth-order central differences: steps in x [m, rad], xd [m/s, rad/s] and f [N, N m]

@@ -95,11 +95,11 @@ def chain(loops):
 
 
 def _test_machines():
-    """The generators of the tests; their folder is no package, its modules import each other by name."""
+    """The generators of the tests, which are no part of the package."""
     folder = str(ROOT / 'test')
     if folder not in sys.path:
         sys.path.append(folder)
-    return importlib.import_module('machines')
+    return importlib.import_module('support.machines')
 
 
 def read(name, xml):

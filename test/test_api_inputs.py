@@ -5,8 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from machines import chain, hiab, loop_chain, random_state, tree
-from one_loop import one_loop
+from support.comparison import same
+from support.machines import chain, hiab, load, loop_chain, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import NonFiniteError, ShapeError, StateError, TogglePointError, UnreachableStrokeError
@@ -26,7 +27,7 @@ CALLS = {**dict.fromkeys((*DYNAMICS, 'base_wrench', 'joint_state'), 3),
 @pytest.fixture(params=MACHINES)
 def case(request):
     machine = MACHINES[request.param]
-    return machine, psdyn_ros.load(machine.xml, gravity=machine.gravity)
+    return machine, load(machine)
 
 
 def states(machine, rng, n):
@@ -221,13 +222,6 @@ def test_link_pose_checks_the_state_and_the_name():
             CRANE.link_pose(STATE[0], name)
     with pytest.raises(psdyn_ros.UnknownNameError, match="did you mean 'pillar'"):
         CRANE.link_pose(STATE[0], 'pilar')
-
-
-def same(a, b):
-    """Bit for bit, of arrays, tuples of arrays and names, or None."""
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
 
 
 @pytest.mark.parametrize('call', CALLS)

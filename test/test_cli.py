@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from machines import chain, hiab, tree
-from one_loop import edit, one_loop
+from support.machines import chain, hiab, tree
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import cli

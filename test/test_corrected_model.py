@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.model.errors import ModelError

@@ -3,12 +3,12 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from general_machines import KINDS, general_machine
-from machines import chain, hiab, loop_chain, random_state, tree
-from one_loop import one_loop
-from psdyn_ros.kernels.derivatives.recursion.body import BODY
-from psdyn_ros.kernels.derivatives.recursion.recursion import derive_inverse, forward_derivatives, inverse_derivatives
-from variations import (
+from psdyn_ros.api.general import BaseDrive
+from support.comparison import error
+from support.general_machines import KINDS, general_machine
+from support.machines import chain, hiab, load, loop_chain, near_start, random_state, random_wrenches, tree
+from support.one_loop import one_loop
+from support.variations import (
     complex_step,
     complex_step_of_base,
     complex_step_on_base,
@@ -24,13 +24,13 @@ from psdyn_ros.api.analysis.derivatives import (
     generalized_forces_derivatives,
     inverse_dynamics_derivatives,
 )
-from psdyn_ros.api.general import BaseDrive
+from psdyn_ros.kernels.derivatives.body import BODY
+from psdyn_ros.kernels.derivatives.recursion import derive_inverse, forward_derivatives, inverse_derivatives
 from psdyn_ros.kernels.rigid_body.records import MODULE
 from psdyn_ros.model.errors import (
     ActuationError,
     NonFiniteError,
     ShapeError,
-    TogglePointError,
     UnknownNameError,
     UnreachableStrokeError,
 )
@@ -45,17 +45,6 @@ CLOSED_FORM = {
         e=e, mode=mode, rod_sign=sign, losses=((90, 40), (20, 9), (8, 7), (3, 4)))
        for e, mode, sign in ((0.1, 1, 1), (-0.15, -1, 1), (0.12, -1, -1), (-0.08, 1, -1))},
 }
-
-
-def error(comp, ref):
-    """Return the accuracy measure of the package: max|comp - ref| / (1 + max|ref|)."""
-    comp, ref = np.asarray(comp, float), np.asarray(ref, float)
-    assert comp.shape == ref.shape
-    return np.abs(comp - ref).max(initial=0.0) / (1 + np.abs(ref).max(initial=0.0))
-
-
-def load(machine):
-    return psdyn_ros.load(machine.xml, gravity=machine.gravity)
 
 
 def closed_form(kernel, manipulator, env, state):
@@ -142,24 +131,9 @@ def test_floating_base_against_complex_steps(seed, rng):
         assert error(D[argument][7:, 7:], complex_step('inverse', mods, env, state, argument)[1:, 1:]) < 1e-12
 
 
-def general_state(manipulator, rng, spread=0.05):
-    """Draw a state near the initial position, as near as the loops close."""
-    m, closes = manipulator, False
-    offset = rng.uniform(-spread, spread, m.nx - 7 * m.floating)
-    while not closes:
-        x = m.initial_position.copy()
-        x[7 * m.floating:] += offset
-        offset *= 0.3
-        try:
-            m.joint_state(x)
-            closes = True
-        except (UnreachableStrokeError, TogglePointError):
-            pass
-    if m.floating:
-        x[:7] = rng.normal(size=7)
-        x[3:7] /= np.linalg.norm(x[3:7])
-    xd, xdd = rng.normal(size=(2, m.dof)) * 0.5
-    return x, xd, xdd, rng.normal(size=len(m.actuators)) * 50
+def state_near_start(manipulator, rng, spread=0.05):
+    xd, xdd = rng.normal(size=(2, manipulator.dof)) * 0.5
+    return near_start(manipulator, rng, spread), xd, xdd, rng.normal(size=len(manipulator.actuators)) * 50
 
 
 @pytest.mark.parametrize('kind', KINDS)
@@ -168,7 +142,7 @@ def test_loops_of_any_kind_against_80_bit_differences(kind, rng):
     manipulator = load(machine)
     if not manipulator.machine.general:
         pytest.skip('has a closed form; the tests above have it')
-    x, xd, xdd, _ = (array.astype(np.longdouble) for array in general_state(manipulator, rng))
+    x, xd, xdd, _ = (array.astype(np.longdouble) for array in state_near_start(manipulator, rng))
     m, n = manipulator, manipulator.dof
     step = np.longdouble(2e-6)
     D = generalized_forces_derivatives(m, *(array.astype(float) for array in (x, xd, xdd)))
@@ -190,10 +164,6 @@ def springs(manipulator, rng):
         return {name: float(a + b * q[i] + c * qd[i]) for i, (name, (a, b, c)) in enumerate(numbers.items())}
 
     return {name: tuple(row[1:]) for name, row in numbers.items()}, efforts
-
-
-def random_wrenches(manipulator, rng):
-    return {link: rng.normal(size=(2, 3)) * 50 for link in manipulator.links[1:]}
 
 
 def check_calls(manipulator, state, rng, base):
@@ -234,7 +204,7 @@ def test_calls_of_general_machines(kinds, options, rng):
     base = psdyn_ros.BaseMotion((0.1, 0.2, 0.3, 0.9), rng.normal(size=6), rng.normal(size=6))
     if manipulator.floating:
         base = BaseDrive((1, 0, 0, 1, 0, 1), rng.normal(size=6))
-    check_calls(manipulator, general_state(manipulator, rng, 0.02), rng, base)
+    check_calls(manipulator, state_near_start(manipulator, rng, 0.02), rng, base)
 
 
 @pytest.mark.parametrize('floating', [False, True])
@@ -246,7 +216,7 @@ def test_serial_machines_against_pinocchio(floating, rng):
     manipulator = load(machine)
     m = manipulator
     if floating:
-        x, xd, xdd, f = general_state(m, rng, 0.5)
+        x, xd, xdd, f = state_near_start(m, rng, 0.5)
     else:
         x, xd, xdd, f = random_state(machine, rng)
     model = pin.buildModelFromXML(machine.xml)

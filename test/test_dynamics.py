@@ -7,20 +7,15 @@ import os
 
 import numpy as np
 import pytest
-from extended import inverse_dynamics_extended
-from machines import chain, hiab, loop_chain, random_state, tree
-from oracle import Oracle
+from support.comparison import error
+from support.extended import inverse_dynamics_extended
+from support.machines import chain, hiab, load, loop_chain, random_state, random_wrenches, tree
+from support.oracle import Oracle
 
 import psdyn_ros
 
 MACHINES = int(os.environ.get('PSDYN_MACHINES', 80))
 GROUP = 8               # of all sizes
-
-
-def error(comp, ref):
-    """Return the accuracy measure of the package: max|comp - ref| / (1 + max|ref|)."""
-    ref = np.asarray(ref)
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
 
 
 def random_machine(seed):
@@ -33,18 +28,9 @@ def random_machine(seed):
     return tree(seed, modules, cylinder_branches=seed % 4 == 3, friction=seed % 8 == 3)
 
 
-def load(machine):
-    return psdyn_ros.load(machine.xml, gravity=machine.gravity)
-
-
 def random_base(rng):
     orientation = rng.normal(size=4)
     return psdyn_ros.BaseMotion(orientation / np.linalg.norm(orientation), rng.normal(size=6), rng.normal(size=6))
-
-
-def random_wrenches(manipulator, rng):
-    links = rng.choice(manipulator.links, min(3, len(manipulator.links)), replace=False)
-    return {str(link): (100 * rng.normal(size=3), 50 * rng.normal(size=3)) for link in links}
 
 
 # Pinocchio projected by a numerical G is the less accurate side: where they differ most, at |sin q| near 0.2,
@@ -129,7 +115,7 @@ def test_mass_matrix_is_symmetric_positive_definite_and_the_derivative_of_the_ef
         columns = [manipulator.inverse_dynamics(x, xd, unit) - bias for unit in np.eye(manipulator.dof)]
         assert (M == M.T).all()
         assert np.linalg.eigvalsh(M).min() > 0
-        assert np.abs(np.array(columns).T - M).max() < 1e-11 * (1 + np.abs(M).max() + np.abs(bias).max())
+        assert error(np.array(columns).T, M) < 1e-11
         assert manipulator.energy(x, xd)[0] == pytest.approx(0.5 * xd @ M @ xd, rel=1e-11)
 
 

@@ -4,9 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from general_cases import error, made, same
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
+from support.comparison import error, same
+from support.general_cases import made
+from support.general_machines import general_machine, general_state
+from support.general_oracle import GeneralOracle
+from support.machines import load
 
 import psdyn_ros
 from psdyn_ros import BaseDrive, BaseMotion, NonFiniteError, ShapeError, StateError, UnknownNameError
@@ -245,7 +247,7 @@ def test_efforts_on_booms_and_barrels_of_triangles_beside_other_loops(rng):
     """The triangle keeps its closed form in a general machine; efforts find its passive joints."""
     machine = general_machine(rng, ['four_bar', 'triangle'])
     oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
-    m = psdyn_ros.load(machine.xml, gravity=machine.gravity)
+    m = load(machine)
     assert len(m.machine.clusters) == 1
     s = general_state(machine, oracle, rng)
     efforts = {name: rng.uniform(-50, 50) for name in m.joints}

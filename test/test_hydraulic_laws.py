@@ -4,13 +4,13 @@ import os
 import numpy as np
 import pytest
 import scipy.linalg
-import urdf_text as urdf
-from hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.kernels.hydraulics.records import CYLINDER, FORCE
-from psdyn_ros.kernels.hydraulics.rosenbrock import EMPTY
+from support import urdf_text as urdf
+from support.hydraulic_cases import BAR, crane, excavator, plain_axes, plain_supply
 
 import psdyn_ros
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.kernels.hydraulics.records import CYLINDER, FORCE
+from psdyn_ros.kernels.hydraulics.rosenbrock import EMPTY
 from psdyn_ros.kernels.rigid_body.entry import NON_FINITE
 from psdyn_ros.model.errors import (
     ActuationError,

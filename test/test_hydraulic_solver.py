@@ -1,9 +1,9 @@
 """The coupled step of mechanism and hydraulics at 1 ms against scipy's Radau on the same rates."""
 import numpy as np
 import pytest
-from hydraulic_cases import BAR, CRANE, crane, excavator
-from machines import URDF
 from scipy.integrate import solve_ivp
+from support.hydraulic_cases import BAR, CRANE, crane, excavator
+from support.machines import URDF
 
 import psdyn_ros
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from machines import chain, loop_chain, random_state, tree
-from oracle import Oracle
+from support.machines import chain, loop_chain, random_state, tree
+from support.oracle import Oracle
 
 SEEDS = range(12)
 

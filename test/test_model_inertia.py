@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from machines import hiab
-from one_loop import edit, one_loop
+from support.machines import hiab
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import InertiaError, ModelError

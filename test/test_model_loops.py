@@ -5,9 +5,9 @@ from math import pi
 
 import numpy as np
 import pytest
-from general_oracle import GeneralOracle
-from one_loop import edit, one_loop
-from oracle import Oracle
+from support.general_oracle import GeneralOracle
+from support.one_loop import edit, one_loop
+from support.oracle import Oracle
 
 import psdyn_ros
 from psdyn_ros import AssemblyModeError, LoopClosureError, LoopError, ModelError

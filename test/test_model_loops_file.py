@@ -5,7 +5,7 @@ from math import cos, sin
 
 import numpy as np
 import pytest
-from one_loop import one_loop
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import DuplicateNameError, ModelError, XmlError

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from one_loop import edit, one_loop
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import DuplicateNameError, ModelError, TreeError, UnknownNameError

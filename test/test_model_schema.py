@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from one_loop import edit, one_loop
 from scipy.spatial.transform import Rotation
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import ModelError, XmlError

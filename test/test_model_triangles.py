@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from machines import random_state
-from one_loop import edit, one_loop
-from oracle import Oracle
+from support.comparison import error
+from support.machines import random_state
+from support.one_loop import edit, one_loop
+from support.oracle import Oracle
 
 import psdyn_ros
 
@@ -38,10 +39,6 @@ TRIANGLES = {
     'friction, everything reversed': dict(losses=LOSSY, boom_sign=-1, rod_sign=-1, e=0.2, mode=1),
     'friction, barrel against boom': dict(losses=LOSSY, barrel_sign=-1, e=-0.2),
 }
-
-
-def error(computed, reference):
-    return np.abs(computed - reference).max() / (1 + np.abs(reference).max())
 
 
 def both(options):

@@ -3,14 +3,11 @@
 
 import numpy as np
 import pytest
-from machines import chain, hiab, loop_chain, random_state, tree
-from oracle import Oracle
+from support.comparison import error
+from support.machines import chain, hiab, loop_chain, random_state, tree
+from support.oracle import Oracle
 
 WORDS = ['L', 'LL', 'RLPL', 'PRLRL', 'LLLLLLLL']
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
 
 
 def make(machine):

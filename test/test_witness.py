@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from machines import chain, hiab
-from one_loop import one_loop
-from witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, general, load, mechanism_of, posture_of
+from support.machines import chain, hiab
+from support.one_loop import one_loop
+from support.witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, general, load, mechanism_of, posture_of
 
 from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses

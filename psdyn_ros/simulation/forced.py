@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..api.integrator import checked_settings
-from ..kernels.rigid_body.general_entry import position_rate
 from ..kernels.rigid_body.friction import stop_force
+from ..kernels.rigid_body.general_entry import position_rate
 
 
 class ForcedIntegrator:

@@ -103,20 +103,6 @@ def limited(u):
 
 
 @entry
-def invert_valve(cylinders, supply, supply_pressure, pressure_a, pressure_b, stroke, rate, force_rate, blend):
-    """Return (status, command) of one valve: 0 and the command within -1 to 1, or NON_FINITE and 0.
-
-    cylinders (1,), supply (1,) records; supply_pressure, pressure_a, pressure_b [Pa] gauge; stroke [m] and rate [m/s]
-    of the rod; force_rate [N/s] that the force of the piston is to have; blend as in `command_for`.
-    """
-    c = cylinders[0]
-    o = opening_for(c, supply_pressure, supply[0]['return_pressure'], pressure_a, pressure_b, stroke, rate, force_rate)
-    if not math.isfinite(o):
-        return NON_FINITE, 0.0
-    return 0, limited(command_for(c, o, blend))
-
-
-@entry
 def pressure_command(cylinders, supply, supply_pressure, pressure_a, pressure_b, stroke, rate, load_pressure,
                      bandwidth):
     """Return the command of a valve whose electronics control the load pressure p_L = F / A_a, F the piston's force.

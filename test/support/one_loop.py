@@ -3,8 +3,9 @@
 from math import acos, asin, atan2, cos, pi, sin, sqrt
 
 import numpy as np
-import urdf_text as urdf
-from machines import Machine
+
+from . import urdf_text as urdf
+from .machines import Machine
 
 SINGULAR = asin(0.2)  # states of `span` keep |sin q| >= 0.2
 BOOM = np.array(((1.0, 0.2, 0.1), (0.2, 8.0, 0.3), (0.1, 0.3, 8.0)))

@@ -3,13 +3,14 @@ import copy
 from math import pi, sqrt
 
 import numpy as np
-from machines import URDF
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics.statics import hydraulic_records
-from psdyn_ros.kernels.hydraulics.records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
 
 import psdyn_ros
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.api.hydraulics.statics import hydraulic_records
+from psdyn_ros.kernels.hydraulics.records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+
+from .machines import URDF
 
 BAR = 1e5
 # joint: bore, rod, stroke [m], dead volume [m^3], flow at 70 bar [l/min], mechanical stops [m]

@@ -4,7 +4,6 @@ from functools import cache
 from itertools import islice
 
 import numpy as np
-from bag_cases import joint_state, labelled, write
 
 from psdyn_ros.campaign import tracking_runs
 from psdyn_ros.control.laws import make_law
@@ -14,6 +13,8 @@ from psdyn_ros.validation.bags import SECOND
 from psdyn_ros.validation.blocks import Block
 from psdyn_ros.validation.prediction import Predictor
 from psdyn_ros.validation.simulated_bag import SimulatedBag
+
+from .bag_cases import joint_state, labelled, write
 
 PERIOD = 0.002
 MIDDLE, SWING = np.array([0.0, 0.3, 0.25, 0.4]), np.array([0.3, 0.1, 0.09, 0.2])

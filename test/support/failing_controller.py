@@ -2,9 +2,9 @@
 
 import sys
 
-import patient_controller  # noqa: F401  a stall shall not be what ends it
-
 from psdyn_ros.nodes import controller, controller_outputs
+
+from . import patient_controller  # noqa: F401  a stall shall not be what ends it
 
 CYCLES = 50
 

@@ -1,6 +1,6 @@
 """What controller_manager does with joint_state_topic_hardware_interface and forward_command_controller, as a process.
 
-`python -m tbh_process --ros-args -p urdf:=FILE -p controllers_file:=FILE -p active:=valve_controller`
+`python -m support.tbh_process --ros-args -p urdf:=FILE -p controllers_file:=FILE -p active:=valve_controller`
 
 Written from the rules of these packages, for tests where they are not installed:
 

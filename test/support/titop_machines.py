@@ -1,13 +1,13 @@
 """Block networks for the tests of TITOP: balloon, four-bar with a compliant cut, random trees beside Pinocchio."""
 
-import json
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
-from machines import DATA
 
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute, System, Weld
+
+from .reference import reference
 
 NO_INERTIA = np.zeros((3, 3))
 
@@ -64,7 +64,7 @@ class Balloon(NamedTuple):
 
 
 def balloon():
-    data = json.loads((DATA / 'balloon.json').read_text())
+    data = reference('balloon')
     p = data['parameters']
     m, z = p['m'], (0, 0, 1)
     network = Network()

@@ -6,10 +6,11 @@ differenced: fourth order in 80 bits leaves about 1e-13.
 """
 
 import numpy as np
-from extended import interpreted, widened
 
 from psdyn_ros.kernels.rigid_body import forward, general, inverse
 from psdyn_ros.kernels.rigid_body.records import LOOP, PRISMATIC, ROD, WORK
+
+from .extended import interpreted, widened
 
 _CLOSED_FORM = {'forward': interpreted(forward)['forward'], 'inverse': interpreted(inverse)['inverse']}
 _GENERAL_INVERSE = interpreted(general)['general_inverse']

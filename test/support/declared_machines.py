@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from psdyn_ros.api.hydraulics.statics import hydraulic_records
-from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from test_hydraulic_model import ACTUATORS, CRANE, EXCAVATOR, everything
 
 import psdyn_ros
+from psdyn_ros.api.hydraulics.statics import hydraulic_records
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
-URDF = Path(__file__).resolve().parent.parent / 'urdf'
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
 CRANE_URDF = (URDF / 'hiab_xs031.urdf').read_text()
 EXCAVATOR_URDF = (URDF / 'excavator.urdf').read_text()
 

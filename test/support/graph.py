@@ -9,7 +9,6 @@ import numpy as np
 import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from machines import URDF
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import SetBool, Trigger
 
@@ -19,6 +18,8 @@ from psdyn_ros.nodes.conversions import SECOND, stamp_to_ns
 from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.nodes.executor import make_executor
 from psdyn_ros.nodes.processes import NodeProcesses, exported
+
+from .machines import URDF
 
 CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 240.0        # s; a first run compiles
@@ -56,9 +57,9 @@ class Graph:
         return self.start_patient('-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
                                   '-p', 'autostart:=true', '-p', 'emergency_stop:=none', *arguments)
 
-    def start_patient(self, *arguments, module='patient_controller'):
+    def start_patient(self, *arguments, module='support.patient_controller'):
         """Run a controller that a stall of the computer does not stop; a module of these tests."""
-        path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parent), os.environ.get('PYTHONPATH')]))
+        path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[1]), os.environ.get('PYTHONPATH')]))
         with exported({'PYTHONPATH': path}):
             return self._run('controller', module, '-p', 'overrun_share:=1.0', *arguments)
 

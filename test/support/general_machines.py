@@ -10,8 +10,9 @@ from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-import urdf_text as urdf
-from loop_kinds import KINDS
+
+from . import urdf_text as urdf
+from .loop_kinds import KINDS
 
 CLEAR = 0.06  # smallest singular value of the constraints of a drawn loop, redundant ones apart
 REACH = {'revolute': 0.8, 'prismatic': 0.4}  # limits of independent joints about the drawn pose, rad and m

@@ -9,7 +9,8 @@ from functools import partial
 from math import pi
 
 import numpy as np
-import urdf_text as urdf
+
+from . import urdf_text as urdf
 
 HELD = {'revolute': 5, 'spherical': 3, 'universal': 4, 'prismatic': 5, 'fixed': 6}  # constraints of a closure
 

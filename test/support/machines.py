@@ -5,7 +5,6 @@ Every loop is a triangle of barrel pin C, boom pin B and rod eye T, drawn in a p
 the base body. `q` is the angle from C->B to B->T; its sign is the assembly mode.
 """
 
-import json
 from itertools import count
 from math import acos, asin, cos, pi, sqrt
 from pathlib import Path
@@ -13,10 +12,14 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
-import urdf_text as urdf
 
-URDF = Path(__file__).resolve().parent.parent / 'urdf'
-DATA = Path(__file__).resolve().parent / 'data'
+import psdyn_ros
+from psdyn_ros.model.errors import TogglePointError, UnreachableStrokeError
+
+from . import urdf_text as urdf
+from .reference import reference
+
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
 SINGULAR = asin(0.2)  # random states keep |sin q| >= 0.2
 
 # inertias of one module of `loop_chain` at full size [kg m^2]
@@ -43,11 +46,40 @@ class State(NamedTuple):
     f: np.ndarray
 
 
+def load(machine, **options):
+    return psdyn_ros.load(machine.xml, gravity=machine.gravity, **options)
+
+
 def random_state(machine, rng):
     """Draw a state in which no loop is near its toggle points."""
     low, high = np.array([machine.span[name] for name in machine.actuators]).T
     xd, xdd, f = rng.uniform(-1, 1, (3, low.size)) * ((0.5,), (2,), (500,))
     return State(rng.uniform(low, high), xd, xdd, f)
+
+
+def near_start(manipulator, rng, spread):
+    """Draw a position with joints within `spread` (m, rad) of the initial one, nearer where its loops need it.
+
+    A floating base is anywhere.
+    """
+    offset = rng.uniform(-spread, spread, manipulator.nx - 7 * manipulator.floating)
+    while True:
+        x = manipulator.initial_position
+        x[7 * manipulator.floating:] += offset
+        if manipulator.floating:
+            x[:7] = rng.normal(size=7)
+            x[3:7] /= np.linalg.norm(x[3:7])
+        try:
+            manipulator.joint_state(x)
+        except (UnreachableStrokeError, TogglePointError):
+            offset *= 0.3
+        else:
+            return x
+
+
+def random_wrenches(manipulator, rng):
+    """Draw forces [N] and moments [N m] on every link."""
+    return {link: rng.normal(size=(2, 3)) * ((100,), (50,)) for link in manipulator.links}
 
 
 def chain(seed, modules, **options):
@@ -205,8 +237,8 @@ def hiab(lift_only=False):
 
 
 def paz_machine(name):
-    """Return the machine of a JSON file in test/data: 'paz_one_loop_415kg' or 'paz_four_dof_1063kg'."""
-    data = json.loads((DATA / f'{name}.json').read_text())
+    """Return the machine of reference numbers: 'paz_one_loop_415kg' or 'paz_four_dof_1063kg'."""
+    data = reference(name)
     first = data['trajectory_inverse_dynamics'][0]
     angles = iter(first['q_q1_q2'])
     elements, passive, span, initial = [urdf.link('base_link')], [], {}, {}

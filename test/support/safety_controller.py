@@ -1,10 +1,11 @@
 """Sub-states of a controller with a clock of their own, for tests."""
 
 import pytest
-from safety_declarations import MS, PERIOD, T, declaration
 
 from psdyn_ros.control.fault_table import CONDITIONS, Result, State
 from psdyn_ros.control.safety_states import LADDER, SafetyError, SafetyStates
+
+from .safety_declarations import MS, PERIOD, T, declaration
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 PASS, FAIL, STALE, ERROR = Result

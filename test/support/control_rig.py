@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.core import ControlCore
@@ -16,6 +15,8 @@ from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
+
+from .machines import URDF
 
 RATE = 500.0
 T, MS = 2_000_000, 1_000_000            # ns

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
-from oracle import (
+
+from .oracle import (
     AT_REST,
     SPEED,
     read_control,

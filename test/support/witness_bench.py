@@ -1,10 +1,10 @@
 """A manipulator and its witnesses, for tests of either."""
 
-from general_machines import general_machine
-
-import psdyn_ros
 from psdyn_ros.formulations.adapters import FORMULATIONS, Mechanism, call_witnesses
 from psdyn_ros.validation.witness import compare
+
+from .general_machines import general_machine
+from .machines import load
 
 NOC, TITOP, DENOC, PAZ = FORMULATIONS
 TIGHT = 1e-10       # what healthy machines have to reach; less than what users are told
@@ -33,10 +33,6 @@ def examine(manipulator, description=None, states=3, seed=0):
 def applying(result):
     """Return the names of the formulations that apply."""
     return {name for name, reason in result.reasons.items() if not reason}
-
-
-def load(machine, **options):
-    return psdyn_ros.load(machine.xml, gravity=machine.gravity, **options)
 
 
 def general(rng, kinds, **options):

@@ -4,11 +4,12 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
-from recorded_motion import PERIOD, block_of, crane, oil, swinging
 
 from psdyn_ros.api.environment import BaseMotion
 from psdyn_ros.validation.diagnosis import Diagnosis
 from psdyn_ros.validation.prediction import Predictor
+
+from .recorded_motion import PERIOD, block_of, crane, oil, swinging
 
 LIFT, TILT = 1, 2               # numbers of axes; of their cylinders one less
 STROKE_NOISE, STROKE_QUANTUM, RATE_NOISE = 2e-5, 1e-4, 1e-3
