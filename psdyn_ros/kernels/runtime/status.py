@@ -13,6 +13,7 @@ OPEN, SINGULAR = 4, 5           # index: cluster that no position closes; whose 
 INFINITE = 6                    # index: module whose acceleration is not finite
 UNREACHABLE, OTHER_BRANCH, NO_LEVER, AMBIGUOUS = 7, 8, 9, 10    # index: why measured joints do not fix a module
 EMPTY = 11                      # index: cylinder of which a chamber has no volume left
+UNMET = 12                      # the actuators do not give the efforts that the coordinates need
 
 CODES = 16
 
