@@ -4,7 +4,14 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from support.comparison import error
-from support.extended import derivative, differences, displaced, evaluate, widened_mechanism
+from support.extended import (
+    derivative,
+    differences,
+    displaced,
+    forward_dynamics,
+    inverse_dynamics,
+    widened_mechanism,
+)
 from support.general_machines import KINDS, general_machine
 from support.machines import chain, hiab, load, loop_chain, near_start, random_state, random_wrenches, tree
 from support.one_loop import one_loop
@@ -47,12 +54,12 @@ def check_kernels(manipulator, handle, state, bound):
     buffers = handle.tree, handle.loops, make_scratch(handle)
     assert inverse_derivatives(*buffers, x, xd, xdd, efforts, D) == OK
     for argument in range(3):
-        assert error(D[argument], derivative('inverse', handle, (x, xd, xdd), argument)) < bound, argument
-    reference = evaluate('inverse', widened_mechanism(handle), *map(np.longdouble, (x, xd, xdd)))
+        assert error(D[argument], derivative(inverse_dynamics, handle, (x, xd, xdd), argument)) < bound, argument
+    reference = inverse_dynamics(widened_mechanism(handle), *map(np.longdouble, (x, xd, xdd)))
     assert error(efforts, reference.astype(float)) < bound
     assert forward_derivatives(*buffers, x, xd, f, D, by_f) == OK
     for argument, value in enumerate((D[0], D[1], by_f)):
-        assert error(value, derivative('forward', handle, (x, xd, f), argument)) < bound, argument
+        assert error(value, derivative(forward_dynamics, handle, (x, xd, f), argument)) < bound, argument
 
 
 def in_motion(manipulator, rng, loaded):

@@ -57,8 +57,7 @@ def interpreted(module):
 
 
 _SPACES = {}
-_KERNELS = {'forward': interpreted(forward)['forward'], 'inverse': interpreted(inverse)['inverse'],
-            'hybrid': interpreted(forward)['hybrid']}
+_FORWARD, _INVERSE = interpreted(forward), interpreted(inverse)
 
 
 def widened(dtype, number):
@@ -87,29 +86,34 @@ def widened_mechanism(handle, number=WIDE):
     return Mechanism(*(cast(array, number) for array in arrays), loops)
 
 
-def evaluate(kernel, mechanism, *arguments):
-    """Return (dof,) what 'forward' or 'inverse' dynamics writes for arguments (x, xd, f or xdd) of a wide type."""
-    out = np.zeros(int(mechanism.environment[0]['dof']), arguments[0].dtype)
-    assert _KERNELS[kernel](mechanism, *arguments, out) == 0
-    return out
+def forward_dynamics(mechanism, x, xd, f):
+    """Return the accelerations (dof,) for arguments of the type of the mechanism."""
+    xdd = np.zeros_like(xd)
+    assert _FORWARD['forward'](mechanism, x, xd, f, xdd) == 0
+    return xdd
+
+
+def inverse_dynamics(mechanism, x, xd, xdd):
+    """Return the efforts (dof,) on the coordinates."""
+    f = np.zeros_like(xd)
+    assert _INVERSE['inverse'](mechanism, x, xd, xdd, f) == 0
+    return f
+
+
+def hybrid_dynamics(driven, mechanism, x, xd, given):
+    """Return accelerations and efforts (2 dof,); given (dof,): accelerations of `driven` (dof,), efforts elsewhere."""
+    xdd, f = np.where(driven, given, 0), np.where(driven, 0, given)
+    assert _FORWARD['hybrid'](mechanism, driven.astype(float), x, xd, f, xdd) == 0
+    return np.concatenate((xdd, f))
 
 
 def inverse_dynamics_extended(manipulator, x, xd, xdd):
     """Return `generalized_forces` (dof,) as longdouble."""
-    return evaluate('inverse', widened_mechanism(manipulator.handle()), *(np.asarray(a, WIDE) for a in (x, xd, xdd)))
+    return inverse_dynamics(widened_mechanism(manipulator.handle()), *(np.asarray(a, WIDE) for a in (x, xd, xdd)))
 
 
-def hybrid_dynamics_extended(manipulator, driven, x, xd, f, xdd):
-    """Return (accelerations, efforts), each (dof,), as longdouble; arguments as of the kernel `hybrid`."""
-    handle = manipulator.handle()
-    handle.let_efforts_act_on_coordinates()
-    x, xd, f, xdd = (np.array(a, WIDE) for a in (x, xd, f, xdd))
-    assert _KERNELS['hybrid'](widened_mechanism(handle), driven, x, xd, f, xdd) == 0
-    return xdd, f
-
-
-def derivative(kernel, handle, state, argument):
-    """Return the derivative (dof, values) of 'forward' or 'inverse' dynamics by state[argument] (x, xd, or f or xdd).
+def derivative(function, handle, state, argument):
+    """Return the derivative (values, n) of function(mechanism, *state) by state[argument], where 0 is that by x.
 
     By complex steps; by differences in 80 bits where the machine has clusters. A floating base is displaced in its own
     axes. External wrenches move with the links.
@@ -124,7 +128,7 @@ def derivative(kernel, handle, state, argument):
         there[argument] = there[argument] + change if argument else displaced(state[0], change, floating)
         if argument == 0:
             mechanism.modules['external'] = _carried(mechanism.modules, external, change)
-        return evaluate(kernel, mechanism, *there)
+        return function(mechanism, *there)
 
     count = len(state[1]) if argument == 0 else len(state[argument])
     if number is WIDE:
