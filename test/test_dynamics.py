@@ -1,6 +1,6 @@
 """Dynamics against an independent engine, against the kernels in extended precision, and against the laws of mechanics.
 
-`PSDYN_MACHINES=1000 python -m pytest test/test_dynamics.py -k campaign` compares as many random machines with the engine.
+`PSDYN_MACHINES=1000 python -m pytest test/test_dynamics.py -k campaign` compares as many random machines with it.
 """
 
 import os

@@ -39,12 +39,17 @@ def given_to(m, driven, xdd, f):
             'efforts': {name: f[..., k] for name, k in columns.items() if not driven[k]}}
 
 
+def wrenches_of(case, rng):
+    """Draw wrenches on the links of a machine, without the world under a base that floats."""
+    return {link: wrench for link, wrench in random_wrenches(case.m, rng).items() if link in case.oracle.links}
+
+
 def draw(case, rng):
     """Return a state (x, xd, xdd, efforts on the coordinates) and what acts from outside."""
     m = case.m
     x, xd, xdd, _ = case.state(rng)
     joints = rng.choice(m.joints, min(2, len(m.joints)), replace=False)
-    outside = {'wrenches': random_wrenches(m, rng),
+    outside = {'wrenches': wrenches_of(case, rng),
                'joint_efforts': {str(name): float(rng.uniform(-50, 50)) for name in joints}}
     if not m.floating:
         orientation = rng.normal(size=4)
@@ -98,7 +103,7 @@ def test_rows_equal_single_states_to_the_bit(case, loaded, rng):
     m = case.m
     rows = [np.array(values) for values in zip(*(draw(case, rng)[0] for _ in range(5)))]
     x, xd, xdd, f = rows
-    outside = {'wrenches': random_wrenches(m, rng)} if loaded else {}
+    outside = {'wrenches': wrenches_of(case, rng)} if loaded else {}
     driven = rng.random(m.dof) < 0.5
     given = given_to(m, driven, xdd, f)
     batch = m.hybrid_dynamics(x, xd, **given, **outside)
@@ -152,7 +157,7 @@ def test_derivatives_with_springs_wrenches_and_a_moving_base(rng):
     m, (x, xd, xdd, _) = case.m, case.state(rng)
     driven, f = rng.random(m.dof) < 0.5, rng.uniform(-300, 300, m.dof)
     base = psdyn_ros.BaseMotion((0.1, 0.2, 0.3, 0.9), *rng.normal(size=(2, 6)))
-    outside = {'base': base, 'wrenches': random_wrenches(m, rng)}
+    outside = {'base': base, 'wrenches': wrenches_of(case, rng)}
     numbers = dict(zip(m.joints, rng.normal(size=(len(m.joints), 3)) * (10, 100, 30)))
 
     def springs(x, xd):
@@ -244,6 +249,10 @@ def test_rows_and_values_of_other_length_are_errors():
         m.hybrid_dynamics(x, zero, accelerations={'slew': [0, 0]}, efforts=dict.fromkeys(m.coordinates[1:], 0.0))
     with pytest.raises(ShapeError):
         m.hybrid_dynamics(x, zero[:2], efforts=dict.fromkeys(m.coordinates, 0.0))
+    with pytest.raises(NonFiniteError, match="accelerations of 'tilt_cylinder' in row 2 is nan"):
+        m.hybrid_dynamics(x, zero, accelerations={'tilt_cylinder': [0, 0, np.nan]},
+                          efforts={'slew': 0, 'lift_cylinder': 0, 'telescope': 0})
     x[1, 1] = 2.0
-    with pytest.raises(psdyn_ros.UnreachableStrokeError, match='lift_cylinder = 2 m'):
-        m.hybrid_dynamics(x, zero, efforts=dict.fromkeys(m.coordinates, 0.0))
+    for outside in ({}, {'joint_efforts': {'slew': 1.0}}):
+        with pytest.raises(psdyn_ros.UnreachableStrokeError, match='lift_cylinder = 2 m in row 1'):
+            m.hybrid_dynamics(x, zero, efforts=dict.fromkeys(m.coordinates, 0.0), **outside)

@@ -104,7 +104,8 @@ def hybrid_dynamics(driven, mechanism, x, xd, given):
     """Return accelerations and efforts (2 dof,); given (dof,): accelerations of `driven` (dof,), efforts elsewhere."""
     xdd, f = np.where(driven, given, 0), np.where(driven, 0, given)
     assert _FORWARD['hybrid'](mechanism, driven.astype(float), x, xd, f, xdd) == 0
-    return np.concatenate((xdd, f))
+    # given efforts come back through the recursion, rounded
+    return np.concatenate((xdd, np.where(driven, f, given)))
 
 
 def inverse_dynamics_extended(manipulator, x, xd, xdd):
