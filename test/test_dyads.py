@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from general_machines import general_machine
-from psdyn_ros.kernels.loops.records.closure import close_all
 
 from psdyn_ros import load
+from psdyn_ros.kernels.loops.closure import close_all
 
 CLOSED_FORM = ('four_bar', 'four_bar_spherical', 'five_bar', 'driven_boom', 'twin_cylinders', 'six_link', 'knuckle')
 LINEAR = ('parallelogram', 'three_cranks')

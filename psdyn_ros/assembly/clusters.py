@@ -191,7 +191,7 @@ class Tangle:
             rows += [own, np.array(more_rows, ROW)]
             pins += [own_pins, np.array(more_pins, PIN)]
             record['rows'] += len(more_rows)
-            record['parallels'] = len(more_pins)
+            record['parallels'] = len(more_rows)
         self.draft = self.draft._replace(rows=np.concatenate(rows), pins=np.concatenate(pins), A=self._system())
 
     def slice(self, n):

@@ -26,6 +26,7 @@ JUMP = 0.02                     # between predicted and closed position: farther
 STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
 WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
 SHORTEST = 1e-12                # of these steps, against the whole way
+AT_END = 1e-9                   # what is left of the way where it ends in the singular pose itself
 
 
 @kernel
@@ -158,7 +159,7 @@ def walk(cluster, loops, x, n, pose):
     Steps along the tangent are halved as a dead point comes near: there the joints go with the root of the distance.
     """
     first, joints, work = cluster['first'], cluster['joints'], loops.work
-    left, part, status, moved = 1.0, 0.25, OPEN, 0.0
+    left, part, moved = 1.0, 0.25, 0.0
     take_pose(cluster, loops, pose)
     for j in range(first, first + joints):
         work[j]['near'] = work[j]['q']
@@ -168,7 +169,7 @@ def walk(cluster, loops, x, n, pose):
         if at_pose:
             moved = set_tangent(cluster, loops, x, n, pose)
             if not moved < math.inf:
-                return SINGULAR
+                break
             at_pose = False
         part = min(part, left)
         for j in range(first, first + joints):
@@ -189,7 +190,7 @@ def walk(cluster, loops, x, n, pose):
             grows = False
             if part < SHORTEST:
                 break
-    return OPEN if status == 0 else status
+    return SINGULAR if left < AT_END else OPEN
 
 
 @kernel

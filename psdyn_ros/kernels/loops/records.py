@@ -16,7 +16,7 @@ CLUSTER = np.dtype([
     ('freedom', 'i8'),                          # number n_y of independent joints
     ('planar', 'i8'),                           # 1: all moves in one plane; its pins are rows of PIN
     ('pin', 'i8'), ('pins', 'i8'),
-    ('parallels', 'i8'),                        # rows of PIN after its pins: opposite sides of parallelograms
+    ('parallels', 'i8'),                        # opposite sides of parallelograms: last rows of its ROW, and of its PIN
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
     ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
