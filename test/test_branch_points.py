@@ -102,7 +102,7 @@ def test_branch_point_is_warned_of_and_refused_at_the_crossing(name):
         for quantity in ('joint_state', 'mass_matrix', 'gravity_forces'):
             with pytest.raises(TogglePointError, match=words):
                 getattr(m, quantity)([x])
-    with pytest.raises(TogglePointError, match=r"loop 'pin\+eye' with crank = -0\.1: is at or beyond a point where two"):
+    with pytest.raises(TogglePointError, match=r"loop 'pin\+eye' with crank = -0\.1: is at or beyond a point where "):
         m.joint_map(('crank',)).state([-0.1])
 
 
@@ -117,7 +117,7 @@ def test_nearly_neutral_linkage_is_followed_around_its_corner():
 
 def test_simulation_ends_at_a_branch_point():
     m = machine(*BRANCHING['neutral'])
-    with pytest.raises(SimulationError, match=r"ends at t = \S+ s: loop 'pin\+eye': rod = 1\.2369") as caught:
+    with pytest.raises(SimulationError, match=r"ends at t = \S+ s: .*loop 'pin\+eye'.* rod = 1\.2369") as caught:
         simulate(m, m.initial_position, [0.0], np.linspace(0.0, 5.0, 501))
     motion = caught.value.motion
     assert motion.x[-1] == pytest.approx(ALIGNED, abs=1e-5)
