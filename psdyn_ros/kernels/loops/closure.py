@@ -26,6 +26,8 @@ JUMP = 0.02                     # between predicted and closed position: farther
 STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
 WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
 SHORTEST = 1e-12                # of these steps, against the whole way
+STRAIGHT = 0.95                 # cosine between the tangents at both ends of one of these steps, at least
+ABOUT = 0.7                     # the same without steps
 AT_END = 1e-9                   # what is left of the way where it ends in the singular pose itself
 
 
@@ -156,79 +158,66 @@ def on_branch(cluster, loops, jump):
 def walk(cluster, loops, x, n, pose):
     """Close a cluster along the straight way from a closed pose to the coordinates x; 0, SINGULAR or OPEN.
 
-    Steps along the tangent are halved as a dead point comes near: there the joints go with the root of the distance.
+    Steps along the tangent are halved until the tangent hardly turns in one.  So they get short as a dead point comes
+    near, where the joints go with the root of the distance, and do not lead to its far side, where the tangent has
+    turned round.
     """
     first, joints, work = cluster['first'], cluster['joints'], loops.work
-    left, part, moved = 1.0, 0.25, 0.0
+    left, part, grows = 1.0, 0.25, False
     take_pose(cluster, loops, pose)
+    residuals(cluster, loops)
+    moved = set_tangent(cluster, loops, x, n, pose, True)
+    # `C` is the last closed position and `tau` the tangent there
     for j in range(first, first + joints):
-        work[j]['near'] = work[j]['q']
-    # from here on `qd` is the last closed position and `g` the tangent there
-    at_pose, grows = True, False
+        work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
     for _ in range(WALK):
-        if at_pose:
-            moved = set_tangent(cluster, loops, x, n, pose)
-            if not moved < math.inf:
-                break
-            at_pose = False
+        if not moved < math.inf or part < SHORTEST:
+            break
         part = min(part, left)
         for j in range(first, first + joints):
-            work[j]['q'] = work[j]['qd'] + part * work[j]['g']
+            work[j]['q'] = work[j]['C'] + part * work[j]['tau']
         if part == left:
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        status = close_positions(cluster, loops) if part * moved < STEP_MOVED else OPEN
-        if status == 0 and on_branch(cluster, loops, 0.3 * part * moved + 1e-9):
+        followed = (part * moved < STEP_MOVED and close_positions(cluster, loops) == 0
+                    and on_branch(cluster, loops, 0.3 * part * moved + 1e-9))
+        if followed:
+            residuals(cluster, loops)
+            largest = set_tangent(cluster, loops, x, n, pose, True)
+            along, before, after = 0.0, 0.0, 0.0
+            for j in range(first, first + joints):
+                along += work[j]['tau'] * work[j]['g']
+                before += work[j]['tau'] * work[j]['tau']
+                after += work[j]['g'] * work[j]['g']
+            followed = largest < math.inf and along > STRAIGHT * math.sqrt(before * after)
+        if followed:
             if part == left:
                 return 0
             left -= part
             part *= 2.0 if grows else 1.0
-            at_pose, grows = True, True
+            grows, moved = True, largest
+            for j in range(first, first + joints):
+                work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
         else:
             part *= 0.5
             grows = False
-            if part < SHORTEST:
-                break
     return SINGULAR if left < AT_END else OPEN
 
 
 @kernel
-def goes_on(cluster, loops, x, n, pose):
-    """Return whether a cluster, just closed at x, moves on in the sense in which it came from a tabulated pose.
+def set_tangent(cluster, loops, x, n, pose, anew):
+    """Set g to the derivative of q along the straight way from a tabulated pose to x; return max |g|, or inf.
 
-    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
-    """
-    first, joints, A = cluster['first'], cluster['joints'], loops.A
-    dependent, total = joints - cluster['freedom'], 0.0
-    rows = rows_in_plane(cluster) if cluster['planar'] else cluster['rows']
-    for a in range(cluster['freedom']):
-        # the system is still factorised, as of the last step
-        solve_factorised(A, rows, dependent, dependent + a)
-        row = int(loops.lattice[n, a, 3])
-        t = loops.tied[first + row]
-        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
-        for j in range(joints):
-            if loops.tied[first + j]['independent'] < 0:
-                total += (loops.work[first + j]['q'] - loops.poses[pose, j]) * step * A[
-                    loops.tied[first + j]['column'], dependent + a]
-    return total >= 0.0
-
-
-@kernel
-def set_tangent(cluster, loops, x, n, pose):
-    """Set qd to q, and g to its derivative along the straight way from a tabulated pose to x; return max |g|, or inf.
-
-    Infinite where rank is lost.
+    anew: factorise K first, else it is still that of the last step of Newton's method.  Infinite where rank is lost.
     """
     first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
                                              loops.work, loops.A)
-    dependent = joints - freedom
-    _, rows = residuals(cluster, loops)
-    if not factorise(A, rows, dependent) > RANK:
+    dependent, rows = joints - freedom, rows_in_plane(cluster) if cluster['planar'] else cluster['rows']
+    if anew and not factorise(A, rows, dependent) > RANK:
         return math.inf
     for j in range(first, first + joints):
-        work[j]['qd'], work[j]['g'] = work[j]['q'], 0.0
+        work[j]['g'] = 0.0
     for a in range(freedom):
         solve_factorised(A, rows, dependent, dependent + a)
         row = int(loops.lattice[n, a, 3])
@@ -242,6 +231,28 @@ def set_tangent(cluster, loops, x, n, pose):
     for j in range(first, first + joints):
         largest = max(largest, abs(work[j]['g']))
     return largest
+
+
+@kernel
+def goes_on(cluster, loops, x, n, pose):
+    """Return whether a cluster, just closed at x, moves on in about the direction in which it left a tabulated pose.
+
+    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
+    """
+    set_tangent(cluster, loops, x, n, pose, False)
+    along, before, after = 0.0, 0.0, 0.0
+    for j in range(cluster['joints']):
+        slope = 0.0
+        for a in range(cluster['freedom']):
+            row = int(loops.lattice[n, a, 3])
+            t = loops.tied[cluster['first'] + row]
+            slope += loops.slopes[pose, j, a] * step_from(
+                t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        u = loops.work[cluster['first'] + j]
+        along += slope * u['g']
+        before += slope * slope
+        after += u['g'] * u['g']
+    return along >= ABOUT * math.sqrt(before * after)
 
 
 @kernel
