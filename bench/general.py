@@ -38,17 +38,15 @@ def _rows(machine, s):
     def of_coordinates(acceleration):
         return acceleration[:, machine.coordinates]
 
-    own, tree, coordinates = ours.GeneralEngine(machine.manipulator), (s.q, s.v, s.tau), (s.q, s.xd, s.xdd)
+    own, tree, coordinates = ours.Engine(machine.manipulator), (s.q, s.v, s.tau), (s.q, s.xd, s.xdd)
     pinocchio = pinocchio_peer.FromPython(machine)
-    # loops of its own: only this engine may take hints
-    hinted = ours.HintedEngine(psdyn_ros.load(machine.xml))
-    from_hints = s.x, s.xd, s.f, own.closed(s.x)
+    hinted = ours.HintedEngine(machine.manipulator)
+    from_hints = s.x, s.xd, s.f, hinted.closed(s.x)
     rows = [
         native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
         native('forward', HINTED, hinted.native_forward, from_hints),
         native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd)),
         python('forward', OURS, own.forward, (s.x, s.xd, s.f)),
-        python('forward', HINTED, hinted.forward_from, from_hints),
         _batch('forward', own.forward, (s.x, s.xd, s.f)),
         python('forward', DYNAMICS, pinocchio.constraint_dynamics, tree, of_coordinates),
         python('forward', LCABA, pinocchio.lcaba, tree, of_coordinates),
@@ -104,13 +102,13 @@ def _chain(kind, count):
     if kind == TRIANGLE:
         machine = machines.chain(count)
         s = machines.random_states(machine, states)
-        own, columns = ours.Engine(machine), machine.actuated
+        own, columns = ours.Engine(psdyn_ros.load(machine.xml)), machine.actuated
         reference = pinocchio_peer.reference(machine, s)
     else:
         machine = general_machines.chain(
             general_machines.FOUR_BAR if kind == FOUR_BAR else general_machines.SIX_LINK, count)
         s = general_machines.random_states(machine, states)
-        own, columns = ours.GeneralEngine(machine.manipulator), machine.coordinates
+        own, columns = ours.Engine(machine.manipulator), machine.coordinates
         reference = _reference(machine, s, VERIFIED)
     rows = [native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
             native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd))]

@@ -10,7 +10,6 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pinocchio as pin
-from psdyn_ros.kernels.derivatives.recursion.body import BODY
 
 import psdyn_ros
 from bench import machines, ours, pinocchio_peer
@@ -90,16 +89,15 @@ def _tree():
 
 
 def _ours(manipulator, state):
-    n, (mods, work, env) = manipulator.dof, manipulator.records
-    bodies, scratch, xdd = np.zeros(3 * len(mods), BODY), np.empty(n), np.empty((STATES, n))
-    jacobians = np.empty((3, STATES, n, n))
+    n = manipulator.dof
+    D, by_f = np.empty((STATES, 3, n, n)), np.empty((STATES, n, n))
 
     def run():
-        ours.none_failed(forward_derivatives_loop(mods, work, bodies, env, *state, xdd, *jacobians, scratch))
+        ours.none_failed(forward_derivatives_loop(*manipulator.derivative_buffers, *state, D, by_f))
 
     def answer():
         run()
-        return np.swapaxes(jacobians, 0, 1).copy()
+        return np.stack((D[:, 0], D[:, 1], by_f), axis=1)
 
     def call(x, xd, f):
         return forward_dynamics_derivatives(manipulator, x, xd, f)

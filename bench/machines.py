@@ -95,11 +95,11 @@ def chain(loops):
 
 
 def test_helper(name):
-    """A module of generators of the tests; their folder is no package, its modules import each other by name."""
+    """A module of generators of the tests, which are no part of the package."""
     folder = str(ROOT / 'test')
     if folder not in sys.path:
         sys.path.append(folder)
-    return importlib.import_module(name)
+    return importlib.import_module(f'support.{name}')
 
 
 def read(name, xml):

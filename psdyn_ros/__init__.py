@@ -4,8 +4,8 @@
     xdd = manipulator.forward_dynamics(x, xd, f)
     f = manipulator.inverse_dynamics(x, xd, xdd)
 """
-from .api.environment import BaseMotion
-from .api.general import BaseDrive, GeneralManipulator
+from .api.environment import BaseDrive, BaseMotion
+from .api.hybrid import HybridDynamics
 from .api.load import load
 from .api.manipulator import Limits, Manipulator
 from .kernels.runtime.compiler import compiled
@@ -30,7 +30,6 @@ from .model.errors import (
 )
 
 __all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'DuplicateNameError',
-           'GeneralManipulator', 'InertiaError', 'Limits',
-           'LoopClosureError', 'LoopError', 'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError',
+           'HybridDynamics', 'InertiaError', 'Limits', 'LoopClosureError', 'LoopError', 'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError',
            'PsdynError', 'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError',
            'UnreachableStrokeError', 'XmlError', 'compiled', 'load']

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.annotate import annotate

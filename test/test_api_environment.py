@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from machines import hiab, random_state, tree
+from support import urdf_text as urdf
+from support.machines import hiab, random_state, tree
 
 import psdyn_ros
 from psdyn_ros import BaseMotion, NonFiniteError, ShapeError, StateError, UnknownNameError

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from machines import chain, hiab, random_state, tree
-from one_loop import one_loop
+from support.machines import chain, hiab, load, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import PsdynError, ShapeError, StateError, UnreachableStrokeError
@@ -28,7 +28,7 @@ def total_energy(manipulator, state):
 
 def clear_of_stops(machine, **options):
     """The machine without joint limits, so that nothing but its own dynamics moves it."""
-    manipulator = psdyn_ros.load(machine.xml, gravity=machine.gravity, **options)
+    manipulator = load(machine, **options)
     manipulator.records.mods['lower'], manipulator.records.mods['upper'] = -np.inf, np.inf
     return manipulator
 
@@ -54,7 +54,7 @@ def test_power_of_the_efforts_is_the_rate_of_energy(machine, rng):
 def test_power_is_exact_at_every_state(rng):
     """The same as an identity: xd . (M xdd + bias) against the derivative of the energy by finite differences."""
     for machine in (hiab(), tree(11, 5, cylinder_branches=True)):
-        manipulator = psdyn_ros.load(machine.xml, gravity=machine.gravity)
+        manipulator = load(machine)
         s = random_state(machine, rng)
         xdd = manipulator.forward_dynamics(s.x, s.xd, s.f)
 
@@ -111,7 +111,8 @@ def test_a_held_machine_stays():
 
 
 SLIDE = '''<robot name="slide"><link name="a"/>
-<link name="b"><inertial><mass value="10"/><inertia ixx="1" iyy="1.2" izz="1.3"/></inertial></link>
+<link name="b"><inertial><mass value="10"/>
+<inertia ixx="1" iyy="1.2" izz="1.3" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="slide" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="1 0 0"/>
 <limit lower="-0.5" upper="0.5" effort="100" velocity="1"/></joint>
 <ros2_control><joint name="slide"><command_interface name="effort"/></joint></ros2_control></robot>'''

@@ -4,9 +4,10 @@ import re
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from machines import chain, hiab, random_state, tree
-from one_loop import one_loop
+from support import urdf_text as urdf
+from support.comparison import error
+from support.machines import chain, hiab, load, random_state, tree
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import InertiaError, NonFiniteError, PsdynError, ShapeError, UnknownNameError
@@ -21,10 +22,6 @@ def written_in(xml, link, mass, com, inertia):
     payload = urdf.link('payload', mass, com, inertia)
     weld = urdf.joint('weld', 'fixed', link, 'payload', (0, 0, 0), (0, 0, 0))
     return xml.replace('<ros2_control', payload + weld + '<ros2_control', 1)
-
-
-def error(a, b):
-    return np.abs(np.asarray(a) - b).max() / (1 + np.abs(b).max())
 
 
 def assert_same(a, b, machine, rng):
@@ -49,7 +46,7 @@ def test_payload_on_every_link_of_the_crane(link, rng):
 @pytest.mark.parametrize('machine', [tree(5, 6, cylinder_branches=True), chain(6, 'RLPL', friction=True)],
                          ids=['tree', 'chain'])
 def test_payload_on_links_of_random_machines(machine, rng):
-    manipulator = psdyn_ros.load(machine.xml, gravity=machine.gravity)
+    manipulator = load(machine)
     for link in rng.choice(manipulator.links, 5, replace=False):
         written = psdyn_ros.load(written_in(machine.xml, link, *BODY), gravity=machine.gravity)
         assert_same(manipulator.with_payload(str(link), *BODY), written, machine, rng)

@@ -6,7 +6,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from machines import hiab, random_state, tree
+from support.machines import hiab, random_state, tree
 
 import psdyn_ros
 

@@ -1,9 +1,9 @@
 """Bags that cannot be judged, or only with doubts: `psdyn validate` ends with 2 or says so, and names what is wrong."""
 
-import bag_cases as cases
 import numpy as np
 import pytest
-from recorded_motion import crane, oil
+from support import bag_cases as cases
+from support.recorded_motion import crane, oil
 
 from psdyn_ros.validation.bag_files import METADATA
 from psdyn_ros.validation.bag_mutations import BEGIN, TELEMETRY, describe

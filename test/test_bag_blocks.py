@@ -1,8 +1,8 @@
 """Channels found in a bag, and what the machine did on a uniform grid, against what the messages were made of."""
 
-import bag_cases as cases
 import numpy as np
 import pytest
+from support import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.errors import ShapeError

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil
+from support.recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil
 
 import psdyn_ros
 from psdyn_ros.validation import metrics as metrics_module

@@ -5,12 +5,12 @@ from math import exp, tanh
 
 import numpy as np
 import pytest
-from machines import URDF
-from psdyn_ros.kernels.hydraulics.equations.friction import sliding_friction as one_friction
-from psdyn_ros.kernels.hydraulics.equations.records import AXIS
-from recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil, swinging
+from support.machines import URDF
+from support.recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil, swinging
 
 import psdyn_ros
+from psdyn_ros.kernels.hydraulics.friction import sliding_friction as one_friction
+from psdyn_ros.kernels.hydraulics.records import AXIS
 from psdyn_ros.validation.filters import Butterworth, SavitzkyGolay, make_filter, through_gaps
 from psdyn_ros.validation.prediction import (
     FAST,

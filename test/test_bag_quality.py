@@ -1,8 +1,8 @@
 """Quality of the data of a bag: what was spoilt on purpose is found, and nothing is found in what was not."""
 
-import bag_cases as cases
 import numpy as np
 import pytest
+from support import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine

@@ -2,9 +2,9 @@
 
 import struct
 
-import bag_cases as cases
 import numpy as np
 import pytest
+from support import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_machine

@@ -6,9 +6,9 @@ import struct
 import subprocess
 import sys
 
-import bag_cases as cases
 import numpy as np
 import pytest
+from support import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_machine

@@ -7,8 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
-from machines import URDF
-from recorded_motion import crane, oil, write_demonstration
+from support.machines import URDF
+from support.recorded_motion import crane, oil, write_demonstration
 
 import psdyn_ros
 from psdyn_ros.validation.comparison import BETTER, SAME, WORSE, compare

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from recorded_motion import crane, oil, write_swinging
+from support.recorded_motion import crane, oil, write_swinging
 
 from psdyn_ros.cli import main
 from psdyn_ros.validation.compare_bags import compare_bags

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from machines import hiab
+from support.machines import hiab
 
 import psdyn_ros
 from psdyn_ros.kernels.runtime import compiler

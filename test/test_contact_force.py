@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from machines import URDF
-from recorded_motion import crane
+from support.machines import URDF
+from support.recorded_motion import crane
 
 import psdyn_ros
 from psdyn_ros.validation.contact_force import ContactForce, outermost_link

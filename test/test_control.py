@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.computed_torque import LAWS, ComputedTorque, PdGravity

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
 
 from psdyn_ros.control.core_status import status
 from psdyn_ros.control.fault_table import CONDITIONS, Result, State

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
-from machines import URDF
+from support.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.core import ControlCore

@@ -1,7 +1,7 @@
 """When control cycles happen, and what is done between them, on clocks made of numbers."""
 
 import pytest
-from loop_clocks import PERIOD, Clock, Cycles
+from support.loop_clocks import PERIOD, Clock, Cycles
 
 from psdyn_ros.nodes.control_loop import PATIENCE, WAITING, ControlLoop, DeferredLog, SteadyClock
 

@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
-from graph import START_UP, graph  # noqa: E402
 from lifecycle_msgs.msg import Transition  # noqa: E402
 from lifecycle_msgs.srv import ChangeState, GetState  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
@@ -21,7 +20,8 @@ from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from still_machine import StillMachine  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
+from support.still_machine import StillMachine  # noqa: E402
 from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -327,7 +327,7 @@ def test_an_exception_ends_it_in_the_safe_output_and_with_its_code(crane, tmp_pa
     with graph(tmp_path, '/failing') as g, Managed(g, crane) as m:
         safety = g.declare_safety()
         process = g.start_patient('-p', 'autostart:=true', '-p', f'safety:={safety}', '-p', 'emergency_stop:=none',
-                                  '-p', f'robot_description:={CRANE}', *ON_VALVES, module='failing_controller')
+                                  '-p', f'robot_description:={CRANE}', *ON_VALVES, module='support.failing_controller')
         g.until(lambda: m.sub_states, START_UP)
         m.enabled()
         g.until(lambda: process.poll() is not None)

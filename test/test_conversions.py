@@ -3,7 +3,7 @@
 import array
 
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 

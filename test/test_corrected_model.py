@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.model.errors import ModelError
@@ -30,7 +30,7 @@ SMALL = '''<robot name="arm">
   <link name="bar"{bar}
 </robot>
 '''
-INERTIAL = '<inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+INERTIAL = '<inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 DRIVEN = ('<ros2_control name="c" type="system"><joint name="swing"><command_interface name="effort"/></joint>'
           '</ros2_control>')
 

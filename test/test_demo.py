@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from children import children_of
-from machines import URDF
+from support.children import children_of
+from support.machines import URDF
 
 import psdyn_ros
 

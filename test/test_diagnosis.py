@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from diagnosis_cases import (
+from hypothesis import given
+from hypothesis import strategies as st
+from support.diagnosis_cases import (
     DELAY,
     FROZEN,
     OFFSET,
@@ -18,11 +20,9 @@ from diagnosis_cases import (
     frozen_rows,
     recorded,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from identification_cases import sines
-from machines import URDF
-from recorded_motion import crane, demonstration, oil
+from support.identification_cases import sines
+from support.machines import URDF
+from support.recorded_motion import crane, demonstration, oil
 
 import psdyn_ros
 from psdyn_ros.campaign.identification_runs import cut

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from children import children_of
+from support.children import children_of
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 

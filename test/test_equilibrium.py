@@ -5,14 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_machines import general_machine
 from scipy.optimize import minimize, minimize_scalar
+from support import urdf_text as urdf
+from support.general_machines import general_machine
+from support.machines import load
 
 import psdyn_ros
 from psdyn_ros import ShapeError, UnknownNameError, UnreachableStrokeError
 from psdyn_ros.api.analysis.equilibrium import EquilibriumError, equilibrium, moved
-from psdyn_ros.api.general import BaseDrive
+from psdyn_ros.api.environment import BaseDrive
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 
@@ -192,7 +193,7 @@ def test_actuated_joints_stay_while_the_base_settles():
 @pytest.mark.parametrize('floating', [False, True])
 def test_eigenvalues_are_those_of_the_linear_system(floating, rng):
     made = general_machine(rng, ('five_bar', 'triangle'), floating=floating)
-    m = psdyn_ros.load(made.xml, gravity=made.gravity)
+    m = load(made)
     stiff = springs(m, 40.0 * 9.81 * m.total_mass, 5.0 * m.total_mass)
     base = {'fixed': 'base', 'base': BaseDrive()} if floating else {}
     rest = m.equilibrium(m.initial_position, np.zeros(len(m.actuators)), external=stiff, **base)

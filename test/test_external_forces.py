@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from support.machines import near_start
 
 import psdyn_ros
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, UnknownNameError
@@ -44,14 +45,8 @@ def dissipative(name):
         'water': {'type': 'drag', 'link': link, 'point': [0.1, 0.4, 0], 'linear': 2, 'quadratic': 5, 'angular': 3}}
 
 
-def random_state(manipulator, rng):
-    x = manipulator.initial_position
-    base = 7 * manipulator.floating
-    x[:base] += rng.uniform(-0.3, 0.3, base)
-    x[base:] += rng.uniform(-0.05, 0.05, x.size - base)
-    if base:
-        x[3:7] /= np.linalg.norm(x[3:7])
-    return x, rng.uniform(-1, 1, manipulator.dof)
+def state_near_start(manipulator, rng):
+    return near_start(manipulator, rng, 0.05), rng.uniform(-1, 1, manipulator.dof)
 
 
 def moved(manipulator, x, xd, h):
@@ -76,7 +71,7 @@ def test_conservative_forces_put_in_what_their_energy_loses(name, rng):
     m = MACHINES[name]
     for force in ({key: value} for key, value in conservative(name).items()):
         forces = ExternalForces(m, force)
-        x, xd = random_state(m, rng)
+        x, xd = state_near_start(m, rng)
         h = 1e-5
         fall = (forces.energy(moved(m, x, xd, -h)) - forces.energy(moved(m, x, xd, h))) / (2 * h)
         power = forces.power(x, xd)
@@ -90,7 +85,7 @@ def test_dissipative_forces_take_power_and_have_no_energy(name, rng):
     m = MACHINES[name]
     for force in ({key: value} for key, value in dissipative(name).items()):
         forces = ExternalForces(m, force)
-        x, xd = random_state(m, rng)
+        x, xd = state_near_start(m, rng)
         power = forces.power(x, xd)
         assert power < -1e-6
         assert forces.energy(x) == 0.0
@@ -101,7 +96,7 @@ def test_dissipative_forces_take_power_and_have_no_energy(name, rng):
 def test_forward_and_inverse_dynamics_see_the_same_forces(name, rng):
     m = MACHINES[name]
     forces = ExternalForces(m, {**conservative(name), **dissipative(name)})
-    x, xd = random_state(m, rng)
+    x, xd = state_near_start(m, rng)
     f = rng.uniform(-1, 1, len(m.actuators))
     applied = forces(x, xd)._asdict()
     xdd = m.forward_dynamics(x, xd, f, **applied)

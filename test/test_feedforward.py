@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from machines import URDF
 from scipy.optimize import brentq
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.feedforward import Feedforward

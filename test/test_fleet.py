@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from recorded_motion import write_swinging
+from support.recorded_motion import write_swinging
 
 import psdyn_ros
 from psdyn_ros.cli import main

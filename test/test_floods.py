@@ -5,7 +5,7 @@ from collections import deque
 from types import SimpleNamespace
 
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 

@@ -5,10 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from general_machines import KINDS
-from machines import URDF, chain, loop_chain, paz_machine, tree
-from one_loop import one_loop
-from witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, applying, examine, general, load, mechanism_of, posture_of
+from support.general_machines import KINDS
+from support.machines import URDF, chain, loop_chain, paz_machine, tree
+from support.one_loop import one_loop
+from support.witness_bench import (
+    DENOC,
+    NOC,
+    PAZ,
+    TIGHT,
+    TITOP,
+    applying,
+    examine,
+    general,
+    load,
+    mechanism_of,
+    posture_of,
+)
 
 import psdyn_ros
 from psdyn_ros.formulations import noc

@@ -8,6 +8,7 @@ steps.
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from support.comparison import error
 
 from psdyn_ros.formulations import denoc, legs
 from psdyn_ros.model.errors import LoopClosureError
@@ -26,10 +27,6 @@ MECHANISMS = {
     '4-3 passive': ((4, 3), 'last passive'),
     '7 grounded': ((7,), 'grounded'),
     '4 grounded planar': ((4,), 'grounded planar')}
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
 
 
 def unit(rng):

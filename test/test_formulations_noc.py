@@ -1,21 +1,16 @@
 """The 2PUR-2RPU machine: reference numbers, twists against the poses of the bodies, and identities of the dynamics."""
 
-import json
-
 import numpy as np
 import pytest
-from machines import DATA
+from support.comparison import error
+from support.reference import reference
 
 from psdyn_ros.formulations import noc
 from psdyn_ros.model.errors import LoopClosureError
 
 STEP = 1e-30  # of the complex step, exact to rounding
 MACHINE = noc.Machine()
-REFERENCE = json.loads((DATA / 'pkm_2pur2rpu.json').read_text())['rows']
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
+REFERENCE = reference('pkm_2pur2rpu')['rows']
 
 
 def relative(comp, ref):

@@ -1,10 +1,9 @@
 """Paz & Mattila as printed: reference numbers, a dense Lagrangian model, and pin forces by planar Newton-Euler."""
 
-import json
-
 import numpy as np
 import pytest
-from machines import DATA
+from support.comparison import error
+from support.reference import reference
 
 from psdyn_ros.formulations import paz_mattila as paz
 from psdyn_ros.model.errors import LoopClosureError
@@ -14,12 +13,8 @@ PAZ = list(GRAVITY)
 STEP = 1e-30  # of the complex step, exact to rounding
 
 
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max() / (1 + np.abs(ref).max())
-
-
 def read(name):
-    data = json.loads((DATA / f'{name}.json').read_text())
+    data = reference(name)
     return data, [module_of(record) for record in data['parameters']], -np.array(GRAVITY[name] + (0, 0, 0))
 
 
@@ -72,8 +67,8 @@ def test_forces_of_one_loop(t, force):
     w = 2 * np.pi / 10
     x, xd, xdd = 0.25 + 0.025 * np.sin(w * t), 0.025 * w * np.cos(w * t), -0.025 * w * w * np.sin(w * t)
     comp = paz.inverse_dynamics(modules, [x], [xd], [xdd], nudot_0)
-    assert error(comp.f, force) < 1e-9  # digits given
-    assert error(paz.forward_dynamics(modules, [x], [xd], comp.f, nudot_0).xdd, xdd) < 1e-14
+    assert error(comp.f, [force]) < 1e-9  # digits given
+    assert error(paz.forward_dynamics(modules, [x], [xd], comp.f, nudot_0).xdd, [xdd]) < 1e-14
 
 
 # --- random chains

@@ -3,21 +3,18 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-import titop_machines as titop
-import urdf_text as urdf
 from conftest import seeded_generator
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from support import titop_machines as titop
+from support import urdf_text as urdf
+from support.comparison import error
 
 import psdyn_ros
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute
 from psdyn_ros.formulations.titop.dual_vectors import rotation_vector, turn
 
 TREES = ['', 'R', 'P', 'RWP', 'RRRR', 'PWRPR', 'RPWRRPWR', 'RRPRWRPRRPWR']
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max(initial=0) / (1 + np.abs(ref).max(initial=0))
 
 
 def integrate(system, state, times, *inputs, method='DOP853', rtol=1e-10):
@@ -81,7 +78,7 @@ def test_balloon_without_dampers_keeps_its_energy(balloon):
 
 # Pinocchio
 
-def random_wrenches(tree, system, rng):
+def wrenches_on_ports(tree, system, rng):
     """Wrenches on half of the ports, and what they are in Pinocchio: one per joint, in its axes."""
     wrenches = {port: rng.normal(size=6) * 20 for port in system.ports[1:][::2]}
     on_joints = [pin.Force.Zero() for _ in range(tree.model.njoints)]
@@ -103,7 +100,7 @@ def machine(request, rng):
 
 def test_forward_dynamics_is_pinocchios(machine, rng):
     tree, system, state, (q, v, at) = machine
-    wrenches, on_joints = random_wrenches(tree, system, rng)
+    wrenches, on_joints = wrenches_on_ports(tree, system, rng)
     forces, on_base = rng.normal(size=len(at)) * 10, rng.normal(size=6) * 10
     effort = np.append(on_base, np.zeros(len(at)))
     effort[at] = forces
@@ -117,7 +114,7 @@ def test_forward_dynamics_is_pinocchios(machine, rng):
 
 def test_inverse_dynamics_is_pinocchios(machine, rng):
     tree, system, state, (q, v, at) = machine
-    wrenches, on_joints = random_wrenches(tree, system, rng)
+    wrenches, on_joints = wrenches_on_ports(tree, system, rng)
     base, joints = rng.normal(size=6), rng.normal(size=len(at))
     acceleration = np.append(base, np.zeros(len(at)))
     acceleration[at] = joints

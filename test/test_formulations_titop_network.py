@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import titop_machines as titop
-from titop_machines import connect
+from support import titop_machines as titop
+from support.comparison import error
+from support.titop_machines import connect
 
 from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute, Weld
-
-
-def error(comp, ref):
-    return np.abs(np.asarray(comp) - ref).max(initial=0) / (1 + np.abs(ref).max(initial=0))
 
 
 class Parts:

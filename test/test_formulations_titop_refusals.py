@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from titop_machines import connect
+from support.titop_machines import connect
 
 from psdyn_ros import (
     DuplicateNameError,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_machines import general_machine, general_state
-from general_oracle import GeneralOracle
-from one_loop import edit, one_loop
 from scipy.optimize import brentq
+from support import urdf_text as urdf
+from support.general_machines import general_machine, general_state
+from support.general_oracle import GeneralOracle
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import ActuationError, LoopClosureError, LoopError, TogglePointError, UnreachableStrokeError

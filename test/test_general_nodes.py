@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.cli import main as psdyn
@@ -14,9 +14,9 @@ from psdyn_ros.cli import main as psdyn
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from geometry_msgs.msg import PoseStamped, TwistStamped  # noqa: E402
-from graph import START_UP, graph  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.api.orientation import rotation  # noqa: E402

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_cases import error, made, same
-from general_machines import general_machine
-from general_oracle import GeneralOracle
-from machines import hiab
+from support import urdf_text as urdf
+from support.comparison import error, same
+from support.general_cases import made
+from support.general_machines import general_machine
+from support.general_oracle import GeneralOracle
+from support.machines import hiab, load
 
 import psdyn_ros
 from psdyn_ros import (
@@ -51,7 +52,7 @@ def test_the_actuator_map_maps_rates_and_efforts(case):
     assert error((A.T @ f)[joints], needed[joints]) < 1e-11
     # the least of all such efforts has no part that the machine does not feel
     null = np.linalg.svd(A.T[joints])[2][len(m.coordinates):]
-    assert len(null) == 1 and error(null @ f, 0) < 1e-10 * np.abs(f).max()
+    assert len(null) == 1 and np.abs(null @ f).max() < 1e-10 * np.abs(f).max()
 
 
 def test_too_few_actuators(rng):
@@ -201,8 +202,8 @@ def test_a_payload_is_a_link_more(case, rng):
     inertia = turn @ np.diag((0.3, 0.4, 0.5)) @ turn.T
     laden = m.with_payload(link, mass, com, inertia)
     assert laden.coordinates == m.coordinates and laden.total_mass == pytest.approx(m.total_mass + mass)
-    load = urdf.link('load', mass, com, inertia) + urdf.fixed(link, 'load', np.eye(4))
-    ref = GeneralOracle(machine.xml.replace('<ros2_control', load + '<ros2_control'), machine.gravity,
+    payload = urdf.link('load', mass, com, inertia) + urdf.fixed(link, 'load', np.eye(4))
+    ref = GeneralOracle(machine.xml.replace('<ros2_control', payload + '<ros2_control'), machine.gravity,
                         coordinates=machine.coordinates)
     assert error(laden.generalized_forces(s.x, s.xd, s.xdd), ref.generalized_forces(s.x, s.xd, s.xdd)) < 1e-11
     assert error(laden.forward_dynamics(s.x, s.xd, s.f), ref.forward_dynamics(s.x, s.xd, s.f)) < 1e-11
@@ -211,7 +212,7 @@ def test_a_payload_is_a_link_more(case, rng):
 
 def test_a_payload_keeps_the_weights_of_the_actuators(rng):
     machine, *_ = made('fixed')
-    m = psdyn_ros.load(machine.xml, gravity=machine.gravity, coordinates=machine.coordinates)
+    m = load(machine, coordinates=machine.coordinates)
     m.allocation.set_weights(dict(zip(m.actuators, rng.uniform(0.1, 10, 4))))
     laden = m.with_payload('base_link', 3.0, (0, 0, 0), np.eye(3))
     assert (laden.allocation.weights == m.allocation.weights).all()

@@ -1,16 +1,16 @@
 """Equations of cylinders, valves, friction and supply: against the witness, and their slopes against differences."""
-import hydraulic_witness as witness
 import numpy as np
 import pytest
-from hydraulic_cases import BAR, crane, plain_axes, plain_cylinder, plain_supply
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psdyn_ros.kernels.hydraulics.equations.elimination import SLOPES
-from psdyn_ros.kernels.hydraulics.equations.records import MEASURED_FORCE, MEASURED_PRESSURE
-from psdyn_ros.kernels.hydraulics.equations.rosenbrock import GAMMA
+from support import hydraulic_witness as witness
+from support.hydraulic_cases import BAR, crane, plain_axes, plain_cylinder, plain_supply
 
-from psdyn_ros.kernels.hydraulics.equations import elimination, friction
-from psdyn_ros.kernels.hydraulics.equations import equations as hydraulics
+from psdyn_ros.kernels.hydraulics import elimination, friction
+from psdyn_ros.kernels.hydraulics import equations as hydraulics
+from psdyn_ros.kernels.hydraulics.elimination import SLOPES
+from psdyn_ros.kernels.hydraulics.records import MEASURED_FORCE, MEASURED_PRESSURE
+from psdyn_ros.kernels.hydraulics.rosenbrock import GAMMA
 
 STATES = 60         # drawn states of a property
 

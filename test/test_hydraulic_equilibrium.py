@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import yaml
-from declared_machines import CRANE_URDF, Machine, crane, excavator, post
-from psdyn_ros.api.hydraulics.statics.integrator import HydraulicIntegrator
-from psdyn_ros.kernels.hydraulics.equations.records import FLUID, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL
-from scipy.integrate import simpson, solve_ivp
+from support.declared_machines import CRANE_URDF, Machine, crane, excavator, post
 from test_hydraulic_model import CRANE
 
 from psdyn_ros.api.environment import BaseMotion
-from psdyn_ros.api.hydraulics.statics import statics as api
+from psdyn_ros.api.hydraulics import statics as api
+from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
+from psdyn_ros.kernels.hydraulics.records import FLUID, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL
 from psdyn_ros.model.errors import StateError
 
 
@@ -229,57 +228,6 @@ def test_air_walls_and_hoses_soften(excavator):
     c = cylinder[0]
     volumes = c['dead_a'] + c['area_a'] * 0.5, c['dead_b'] + c['area_b'] * (c['stroke'] - 0.5)
     assert soft == pytest.approx(c['bulk'] * (c['area_a']**2 / volumes[0] + c['area_b']**2 / volumes[1]), rel=1e-12)
-
-
-# Energy of the oil
-
-
-@pytest.mark.parametrize('air, stiff', [(0.0, True), (0.0, False), (0.01, True), (0.01, False)])
-def test_energy_of_the_oil_is_what_flows_in_less_what_the_piston_takes(excavator, air, stiff):
-    cylinders = excavator.cylinders[:1].copy()
-    cylinders['air'] = air
-    if stiff:
-        cylinders['wall'] = cylinders['hose'] = np.inf
-    c = cylinders[0]
-
-    def stroke(t):
-        return 0.6 + 0.2 * np.sin(3 * t), 0.6 * np.cos(3 * t)
-
-    def swept(t):
-        return np.array([c['area_a'], -c['area_b']]) * stroke(t)[1]
-
-    def flows(t):
-        return swept(t) + [1e-3 * np.sin(20 * t), -5e-4 * np.sin(30 * t)]
-
-    def rates(t, p):
-        x, absolute = stroke(t)[0], p + 101325.0
-        volume = np.array([c['dead_a'] + c['area_a'] * x, c['dead_b'] + c['area_b'] * (c['stroke'] - x)])
-        hose = np.array([c['hose_a'], c['hose_b']])
-        bubbles = air / (1 - air) * (101325.0 / absolute) ** (1 / c['polytropic'])
-        oil = (1 / c['bulk'] + bubbles / (c['polytropic'] * absolute)) / (1 + bubbles)
-        return (flows(t) - swept(t)) / (volume * oil + (volume - hose) / c['wall'] + hose / c['hose'])
-
-    times = np.linspace(0.0, 0.4, 161)
-    run = solve_ivp(rates, (0.0, 0.4), [9e6, 1.4e7], t_eval=times, rtol=1e-11, atol=1e-3)
-    fluid = np.zeros((times.size, 1, FLUID))
-    fluid[:, 0, PRESSURE_A], fluid[:, 0, PRESSURE_B] = run.y
-    power_in = [api.port_power(cylinders, row, flows(t)[None]).sum() for t, row in zip(times, fluid)]
-    power_out = [p @ swept(t) for t, p in zip(times, run.y.T)]
-    work_in, work_out = simpson(power_in, x=times), simpson(power_out, x=times)
-    before, after = (api.fluid_energy(cylinders, [stroke(times[k])[0]], fluid[k]).sum() for k in (0, -1))
-    assert np.ptp(run.y, axis=1).min() > 3e6 and abs(work_in) > 1e3 and run.y.min() > 1e6
-    assert after - before == pytest.approx(work_in - work_out, abs=1e-6 * abs(after - before))
-
-
-def test_energy_of_a_constant_modulus_and_of_none(crane):
-    fluid = np.zeros((3, FLUID))
-    np.testing.assert_array_equal(api.fluid_energy(crane.cylinders, np.full(3, 0.3), fluid), 0.0)
-    fluid[:, PRESSURE_A] = 100e5
-    energy = api.fluid_energy(crane.cylinders, np.full(3, 0.3), fluid)
-    K, volume = 8e8, 3e-3 + 5.0265e-3 * 0.3
-    assert energy[0, 0] == pytest.approx(volume * K * (np.exp(1e7 / K) - 1 - 1e7 / K), rel=1e-4)
-    assert energy[0, 0] == pytest.approx(0.5 * volume * 1e14 / K, rel=5e-3)
-    np.testing.assert_array_equal(energy[:, 1], 0.0)
 
 
 # At rest in time

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psdyn_ros.kernels.hydraulics.equations.records import PRESSURE_A, PRESSURE_B, QUANTITIES
 
 from psdyn_ros.api.environment import BaseMotion
 from psdyn_ros.api.load import load
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B, QUANTITIES
 from psdyn_ros.model.errors import PsdynError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics

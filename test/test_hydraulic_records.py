@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 import yaml
-from declared_machines import CRANE_URDF, EXCAVATOR_URDF, POST, URDF, Machine, excavator, post
-from declared_machines import crane as make_crane
-from psdyn_ros.api.hydraulics.statics.checks import check_hydraulics
-from psdyn_ros.kernels.hydraulics.equations.records import CYLINDER
+from support.declared_machines import CRANE_URDF, EXCAVATOR_URDF, POST, URDF, Machine, excavator, post
+from support.declared_machines import crane as make_crane
 from test_hydraulic_model import ACTUATORS, CRANE, EXCAVATOR, everything
 
 import psdyn_ros
-from psdyn_ros.api.hydraulics.statics import statics as api
+from psdyn_ros.api.hydraulics import statics as api
+from psdyn_ros.api.hydraulics.checks import check_hydraulics
+from psdyn_ros.kernels.hydraulics.records import CYLINDER
 from psdyn_ros.model.errors import ActuationError, LoopError, ModelError
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 

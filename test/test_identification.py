@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bag_cases import state_messages, write
-from identification_cases import record_crane, sines
-from machines import URDF
+from support.bag_cases import state_messages, write
+from support.identification_cases import record_crane, sines
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.campaign.identification_runs import (

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import URDF
-from psdyn_ros.kernels.control.computed_torque.plausibility import share_of, worst_share
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.computed_torque import ComputedTorque
@@ -12,7 +11,8 @@ from psdyn_ros.control.path_time import PathTime
 from psdyn_ros.control.trajectory import Waypoints, quintic_curve
 from psdyn_ros.control.valve_control import ValveControl
 from psdyn_ros.control.valve_pid import ValvePid
-from psdyn_ros.kernels.control.computed_torque import computed_torque as control
+from psdyn_ros.kernels.control import computed_torque as control
+from psdyn_ros.kernels.control.plausibility import share_of, worst_share
 from psdyn_ros.kernels.rigid_body.entry import NON_FINITE
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics

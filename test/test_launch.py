@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 

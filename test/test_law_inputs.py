@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.campaign.tracking_runs import PERIOD, REFERENCES, crane, oil, plant_for, tracked

@@ -5,16 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from general_machines import general_machine
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
+from support.comparison import error
+from support.general_machines import general_machine
+from support.machines import load, near_start
 from test_external_forces import conservative, dissipative
 
 import psdyn_ros
 from psdyn_ros import ShapeError, TogglePointError, UnknownNameError
 from psdyn_ros.api.analysis.equilibrium import moved
 from psdyn_ros.api.analysis.linearization import coordinate_names, linearize
-from psdyn_ros.api.general import BaseDrive
+from psdyn_ros.api.environment import BaseDrive
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 
@@ -32,7 +34,7 @@ def machine(name):
 @cache
 def floating_crank():
     made = general_machine(np.random.default_rng(5), ('five_bar', 'triangle'), floating=True, redundant=True)
-    return psdyn_ros.load(made.xml, gravity=made.gravity)
+    return load(made)
 
 
 def manipulator(name):
@@ -44,12 +46,8 @@ def scale(m):
     return 0.1 if m.total_mass < 1.0 else 1.0
 
 
-def random_state(m, rng):
-    x = m.initial_position
-    base = 7 * m.floating
-    x[base:] += rng.uniform(-0.02, 0.02, x.size - base) * scale(m)
-    if base:
-        x[:3], x[3:7] = rng.normal(size=3), Rotation.random(random_state=int(rng.integers(1000))).as_quat()
+def state_near_start(m, rng):
+    x = near_start(m, rng, 0.02 * scale(m))
     return x, rng.uniform(-0.5, 0.5, m.dof), rng.normal(size=len(m.actuators)) * m.total_mass
 
 
@@ -59,16 +57,11 @@ def difference(function, n, step=STEP):
                      for e in step * np.eye(n)]).T
 
 
-def error(found, expected):
-    assert found.shape == expected.shape
-    return np.abs(found - expected).max(initial=0.0) / (1.0 + np.abs(expected).max(initial=0.0))
-
-
 @pytest.mark.parametrize('name', [*NAMES, 'floating'])
 def test_states_and_outputs_against_differences(name, rng):
     """Springs and dampers on every joint, a wrench on a link; positions, rates and accelerations of every joint."""
     m = manipulator(name)
-    x, xd, f = random_state(m, rng)
+    x, xd, f = state_near_start(m, rng)
     n, joints = m.dof, m.joints
     numbers = dict(zip(joints, rng.normal(size=(len(joints), 2)) * (30, 10) * scale(m)**2))
     wrenches = {m.links[-1]: rng.normal(size=(2, 3)) * 5}
@@ -121,7 +114,7 @@ def test_external_forces_tell_exact_slopes(name, rng):
     specs['follower'] = {'type': 'constant_force', 'link': specs['weight']['link'], 'force': [3, 4, 5], 'axes': 'link'}
     for key in specs:
         forces = ExternalForces(m, {key: specs[key]})
-        x, xd, f = random_state(m, rng)
+        x, xd, f = state_near_start(m, rng)
 
         def accelerations(dx, dxd, forces=forces, x=x, xd=xd, f=f):
             there = moved(m, x, dx), xd + dxd
@@ -136,7 +129,7 @@ def test_external_forces_tell_exact_slopes(name, rng):
 def test_slopes_of_forces_on_one_link_add_up(rng):
     m = machine('four_bar')
     specs = conservative('four_bar') | dissipative('four_bar')
-    x, xd, _ = random_state(m, rng)
+    x, xd, _ = state_near_start(m, rng)
     one_by_one = [ExternalForces(m, {key: spec}).slopes(x, xd) for key, spec in specs.items()]
     together = ExternalForces(m, specs).slopes(x, xd)
     for which in ('joint_slopes', 'wrench_slopes'):
@@ -161,7 +154,7 @@ def deviation(m, x, xd, there, there_xd):
 def test_small_deviations_from_a_motion(name, rng):
     """Also of a base that flies and turns: its deviation is seen from axes that turn with it."""
     m = manipulator(name)
-    x, xd, f = random_state(m, rng)
+    x, xd, f = state_near_start(m, rng)
     n, h, small = m.dof, 2e-4, 1e-4
     s = m.linearize(x, xd, f)
 
@@ -204,7 +197,7 @@ def test_crane_on_springs_and_dampers_moves_as_its_linear_system():
 
 def test_base_that_is_driven_keeps_its_motion(rng):
     m = floating_crank()
-    x, xd, f = random_state(m, rng)
+    x, xd, f = state_near_start(m, rng)
     drive = BaseDrive((1, 1, 0, 1, 1, 0), rng.normal(size=6))
     s = m.linearize(x, xd, f, base=drive)
     driven, n = [0, 1, 3, 4], m.dof

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from recorded_motion import PERIOD, crane, oil
+from support.recorded_motion import PERIOD, crane, oil
 
 from psdyn_ros.model.errors import PsdynError
 from psdyn_ros.validation.bags import SECOND

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from bag_cases import joint_state, labelled, write
-from machines import URDF
-from recorded_motion import PERIOD, crane, exact_block, oil, swinging
+from support.bag_cases import joint_state, labelled, write
+from support.machines import URDF
+from support.recorded_motion import PERIOD, crane, exact_block, oil, swinging
 
 import psdyn_ros
 from psdyn_ros.model.errors import MeasurementError, ModelError, NonFiniteError, ShapeError, UnknownNameError

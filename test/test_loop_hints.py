@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from general_machines import general_machine
-from loop_kinds import KINDS
-from parallel_robots import delta_robot, stewart_platform
+from support.general_machines import general_machine
+from support.loop_kinds import KINDS
+from support.machines import load
+from support.parallel_robots import delta_robot, stewart_platform
 
-import psdyn_ros
-from psdyn_ros.assembly.clusters import Tangle, fresh
+from psdyn_ros.assembly.clusters import Tangle
 from psdyn_ros.kernels.loops.closure import close_all
 from psdyn_ros.kernels.runtime.compiler import compiled
 
@@ -22,29 +22,31 @@ ROUNDING = 1e-12
 STATES = 25 if compiled else 3
 
 
-def load(machine):
-    coordinates = None if machine.coordinates == machine.actuators else machine.coordinates
-    return psdyn_ros.load(machine.xml, gravity=machine.gravity, coordinates=coordinates)
+def drawn(rng, kind):
+    machine = general_machine(rng, [kind])
+    return load(machine, coordinates=None if machine.coordinates == machine.actuators else machine.coordinates)
 
 
-def closed(loops, x, xd, hint=None):
+def closed(handle, x, xd, hint=None):
     """Return (status, {name: values}) of closing, from a hint where one is given."""
+    loops = handle.arrays.loops
     if hint is not None:
         loops.hint[:] = hint
-    status = close_all(loops, x, xd)
+    status = close_all(handle.tree, handle.loops, x, xd)
     return status, {'q': loops.work['q'].copy(), 'qd': loops.work['qd'].copy(), 'g': loops.work['g'].copy(),
                     'G': loops.G.copy()}
 
 
-def with_hints(loops):
-    hinted = fresh(loops)
-    hinted.hinted[0] = 1
-    return hinted
+def handles(m):
+    """Return a handle without hints, and one that starts from the last closed position."""
+    plain, hinted = m.handle(), m.handle()
+    hinted.start_from_last()
+    return plain, hinted
 
 
-def check_same(loops, hinted, x, xd, hint=None):
+def check_same(plain, hinted, x, xd, hint=None):
     """Compare closing with and without a hint; return the status and the closed q."""
-    status, expected = closed(loops, x, xd)
+    status, expected = closed(plain, x, xd)
     other, found = closed(hinted, x, xd, hint)
     assert other == status
     if status == 0:
@@ -55,12 +57,20 @@ def check_same(loops, hinted, x, xd, hint=None):
     return status, expected['q']
 
 
+def draft_of(m):
+    """Return a `Tangle` with the coordinates and assembly modes of a machine."""
+    loops = m.machine.loops
+    tangle = Tangle(m.machine, loops)
+    tangle.draft.senses[:] = loops.senses
+    tangle.choose([loops.poses[c['pose'], :c['joints']] for c in loops.clusters], m.coordinates)
+    assert np.array_equal(tangle.tied['independent'], loops.tied['independent'])
+    return tangle
+
+
 def other_modes(m, x, q, rng):
     """Return closed positions of cluster 0 at x in other assembly modes, as Newton's method finds them."""
-    tangle, part = Tangle(m.machine), Tangle(m.machine).slice(0)
-    tangle.clusters[0], tangle.tied[part] = m.loops.clusters[0], m.loops.tied[part]
-    tangle.draft = m.loops._replace(clusters=tangle.clusters, tied=tangle.tied, senses=m.loops.senses[:0])
-    tangle.clusters['senses'], found = 0, []
+    tangle, found = draft_of(m), []
+    tangle.clusters['senses'], part = 0, tangle.slice(0)
     dependent = tangle.tied['independent'][part] < 0
     for _ in range(4 * STATES):
         start = q[part] + np.where(dependent, rng.uniform(-2.0, 2.0, part.stop - part.start), 0.0)
@@ -73,38 +83,38 @@ def other_modes(m, x, q, rng):
 @pytest.mark.parametrize('kind', CLUSTERED)
 def test_hints_of_any_kind_change_nothing(kind, rng):
     """Those of the step before, rough and wrong ones, nonsense, and other assembly modes."""
-    m = load(general_machine(rng, [kind]))
-    loops, hinted = m.loops, with_hints(m.loops)
+    m = drawn(rng, kind)
+    plain, hinted = handles(m)
     x, closing = m.initial_position, 0
     for _ in range(STATES):
         x = x + rng.uniform(-0.05, 0.05, m.nx)
         xd = rng.normal(size=m.dof)
-        status, q = check_same(loops, hinted, x, xd)
+        status, q = check_same(plain, hinted, x, xd)
         if status != 0:
             x = m.initial_position
             continue
         closing += 1
-        check_same(loops, hinted, x, xd, q)
+        check_same(plain, hinted, x, xd, q)
         for size in (1e-9, 1e-4, 0.05, 0.5, 3.0, 1e3):
-            check_same(loops, hinted, x, xd, q + rng.uniform(-size, size, q.shape))
-        check_same(loops, hinted, x, xd, q + 2.0 * np.pi * rng.integers(-2, 3, q.shape))
+            check_same(plain, hinted, x, xd, q + rng.uniform(-size, size, q.shape))
+        check_same(plain, hinted, x, xd, q + 2.0 * np.pi * rng.integers(-2, 3, q.shape))
         for nonsense in (np.nan, np.inf, -np.inf, 1e300):
-            check_same(loops, hinted, x, xd, nonsense)
-            check_same(loops, hinted, x, xd, np.where(rng.random(q.shape) < 0.3, nonsense, q))
+            check_same(plain, hinted, x, xd, nonsense)
+            check_same(plain, hinted, x, xd, np.where(rng.random(q.shape) < 0.3, nonsense, q))
         for other in other_modes(m, x, q, rng)[:3]:
-            check_same(loops, hinted, x, xd, other)
+            check_same(plain, hinted, x, xd, other)
     assert closing > STATES // 3
 
 
 @pytest.mark.parametrize('kind', SPATIAL)
 def test_hinted_paths_past_singular_poses(kind, rng):
     """Far over the range and back: the same position or the same error at every step, whatever was closed before."""
-    m = load(general_machine(rng, [kind]))
-    loops, hinted = m.loops, with_hints(m.loops)
+    m = drawn(rng, kind)
+    plain, hinted = handles(m)
     direction, seen = rng.normal(size=m.nx), set()
     direction /= np.linalg.norm(direction)
     for distance in np.concatenate((np.linspace(0, 2.5, 8 * STATES), np.linspace(2.5, -2.5, 8 * STATES))):
-        status, _ = check_same(loops, hinted, m.initial_position + distance * direction, rng.normal(size=m.dof))
+        status, _ = check_same(plain, hinted, m.initial_position + distance * direction, rng.normal(size=m.dof))
         seen.add(status)
     assert 0 in seen
 
@@ -113,27 +123,24 @@ def test_hinted_paths_past_singular_poses(kind, rng):
 @pytest.mark.parametrize('robot', [delta_robot, stewart_platform])
 def test_hints_of_parallel_robots_change_nothing(robot, rng):
     m = load(robot())
-    loops, hinted = m.loops, with_hints(m.loops)
+    plain, hinted = handles(m)
     for _ in range(100):
         x, xd = m.initial_position + rng.uniform(-0.15, 0.15, m.nx), rng.normal(size=m.dof)
-        status, q = check_same(loops, hinted, x, xd)
+        status, q = check_same(plain, hinted, x, xd)
         assert status == 0
-        check_same(loops, hinted, x, xd, q)
-        check_same(loops, hinted, x + 1e-3, xd)
-        check_same(loops, hinted, x, xd, q + rng.uniform(-0.1, 0.1, q.shape))
+        check_same(plain, hinted, x, xd, q)
+        check_same(plain, hinted, x + 1e-3, xd)
+        check_same(plain, hinted, x, xd, q + rng.uniform(-0.1, 0.1, q.shape))
         for other in other_modes(m, x, q, rng)[:1]:
-            check_same(loops, hinted, x, xd, other)
+            check_same(plain, hinted, x, xd, other)
 
 
 @pytest.mark.parametrize('kind', SPATIAL)
 def test_newton_finds_the_root_from_trusted_distances(kind, rng):
     """From anywhere within the distance at which a hint is believed, at tabulated poses."""
-    m = load(general_machine(rng, [kind]))
-    loops, c = m.loops, m.loops.clusters[0]
-    tangle = Tangle(m.machine)
-    tangle.clusters[0], tangle.tied[:] = c, loops.tied
-    tangle.draft = loops._replace(clusters=tangle.clusters, tied=tangle.tied, work=loops.work.copy())
-    tied = loops.tied
+    m = drawn(rng, kind)
+    tangle, loops = draft_of(m), m.machine.loops
+    c, tied = loops.clusters[0], loops.tied
     order = sorted(np.flatnonzero(tied['independent'] < 0), key=lambda j: tied['column'][j])
     for pose in range(0, int(c['poses']), max(1, int(c['poses']) // STATES)):
         q = loops.poses[pose]
@@ -152,7 +159,7 @@ def test_hints_on_the_other_branch_next_to_singular_poses(rng):
     """Where two solutions meet, closer to each other than to what the table predicts."""
     others = 0
     for kind in SPATIAL:
-        m = load(general_machine(rng, [kind]))
+        m = drawn(rng, kind)
         for _ in range(8):
             others += check_next_to_dead_point(m, rng.normal(size=m.nx))
     assert others > 20
@@ -160,23 +167,20 @@ def test_hints_on_the_other_branch_next_to_singular_poses(rng):
 
 def check_next_to_dead_point(m, direction):
     """Hint at the second solution of cluster 0 on the way to where none is left; return how often there was one."""
-    loops, hinted, still, others = m.loops, with_hints(m.loops), np.zeros(m.dof), 0
-    tangle = Tangle(m.machine)
-    tangle.clusters[0], tangle.tied[:] = loops.clusters[0], loops.tied
-    tangle.draft = loops._replace(clusters=tangle.clusters, tied=tangle.tied, work=loops.work.copy())
+    (plain, hinted), tangle, still, others = handles(m), draft_of(m), np.zeros(m.dof), 0
     inside, outside = m.initial_position, m.initial_position + 4.0 * direction / np.linalg.norm(direction)
-    if close_all(loops, outside, still) == 0:
+    if closed(plain, outside, still)[0] == 0:
         return 0
     for _ in range(40):
         middle = 0.5 * (inside + outside)
-        closes = close_all(loops, middle, still) == 0
+        closes = closed(plain, middle, still)[0] == 0
         inside, outside = (middle, outside) if closes else (inside, middle)
     for share in 10.0 ** -np.arange(1.0, 7.0, 0.5):
         x = inside + share * (m.initial_position - inside)
-        status, expected = closed(loops, x, still)
-        close_all(loops, inside, still)
+        status, expected = closed(plain, x, still)
+        _, end = closed(plain, inside, still)
         # as far beyond the dead point as the solution is before it
-        mirrored = np.where(loops.tied['independent'] < 0, 2.0 * loops.work['q'] - expected['q'], expected['q'])
+        mirrored = np.where(tangle.tied['independent'] < 0, 2.0 * end['q'] - expected['q'], expected['q'])
         second, other, *_ = tangle.close(0, mirrored)
         if status == second == 0 and 1e-6 < abs(other - expected['q']).max() < 0.2:
             others += 1
@@ -189,26 +193,23 @@ def check_next_to_dead_point(m, direction):
 
 COUNT = """
 import numpy as np
-from general_machines import general_machine
-from psdyn_ros.kernels.loops import closure, newton
-from test_loop_hints import load, with_hints
+from psdyn_ros.kernels.loops import newton
+from test_loop_hints import closed, drawn, handles
 
 residuals, calls = newton.residuals, []
 newton.residuals = lambda *arguments: calls.append(0) or residuals(*arguments)
 
 
-def count(loops, x, hint=None):
+def count(handle, x, hint=None):
     calls.clear()
-    if hint is not None:
-        loops.hint[:] = hint
-    assert closure.close_all(loops, x, np.zeros(1)) == 0
+    assert closed(handle, x, np.zeros(1), hint)[0] == 0
     return len(calls)
 
 
-m = load(general_machine(np.random.default_rng(5), ['slider_crank']))
-hinted, x = with_hints(m.loops), m.initial_position + 0.1234
-without = count(m.loops, x)
-print(without, count(hinted, x, m.loops.work['q']), count(hinted, x + 1e-6), count(hinted, x, np.nan))
+m = drawn(np.random.default_rng(5), 'slider_crank')
+(plain, hinted), x = handles(m), m.initial_position + 0.1234
+without = count(plain, x)
+print(without, count(hinted, x, plain.arrays.loops.work['q']), count(hinted, x + 1e-6), count(hinted, x, np.nan))
 """
 
 

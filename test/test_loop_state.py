@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.loop_state import Contradiction, LoopState

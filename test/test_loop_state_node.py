@@ -5,18 +5,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 rclpy = pytest.importorskip('rclpy', reason='the node needs rclpy')
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
-from graph import START_UP, graph  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.nodes import conversions  # noqa: E402
 from psdyn_ros.nodes.loop_state import LoopStateNode  # noqa: E402

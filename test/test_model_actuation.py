@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from machines import chain, hiab
-from one_loop import edit, one_loop
+from support.machines import chain, hiab
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import ActuationError, ModelError, NonFiniteError, PsdynError, ShapeError, UnknownNameError

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import chain, hiab
-from one_loop import one_loop
+from support.machines import chain, hiab
+from support.one_loop import one_loop
 from test_model_loops_file import LOOPS, OPEN
 
 import psdyn_ros

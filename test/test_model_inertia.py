@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from one_loop import edit, one_loop
+from support.machines import hiab
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import InertiaError, ModelError
@@ -15,7 +16,7 @@ NUMBERS = re.compile(r'(\w+)="([-+.\de ]+)"')
 
 
 def link(name, mass, moments, com='0 0 0'):
-    inertia = ' '.join(f'i{axis}{axis}="{moment}"' for axis, moment in zip('xyz', moments))
+    inertia = 'ixy="0" ixz="0" iyz="0" ' + ' '.join(f'i{axis}{axis}="{value}"' for axis, value in zip('xyz', moments))
     return (f'<link name="{name}"><inertial><origin xyz="{com}"/><mass value="{mass}"/><inertia {inertia}/>'
             '</inertial></link>')
 
@@ -45,10 +46,23 @@ def test_masses(value, error, words):
         psdyn_ros.load(edit(XML, (MASS, f'<mass value="{value}"/>')))
 
 
-@pytest.mark.parametrize('new', ['', '<mass/>'])
-def test_missing_mass(new):
-    with pytest.raises(ModelError, match=r"link 'rod_link' \(line \d+\): attribute 'value' is missing"):
+@pytest.mark.parametrize('new, words', [('', '<inertial> has no <mass>'),
+                                        ('<mass/>', "attribute 'value' of <mass> is missing")])
+def test_missing_mass(new, words):
+    with pytest.raises(ModelError, match=rf"link 'rod_link' \(line \d+\): {words}"):
         psdyn_ros.load(edit(XML, (MASS, new)))
+
+
+def test_missing_inertia():
+    with pytest.raises(ModelError, match=r"link 'rod_link' \(line \d+\): <inertial> has no <inertia>"):
+        psdyn_ros.load(re.sub(f'({MASS})<inertia .*?/>', r'\1', XML))
+
+
+@pytest.mark.parametrize('name', ['ixx', 'iyy', 'izz', 'ixy', 'ixz', 'iyz'])
+def test_missing_moment_of_inertia(name):
+    xml = re.sub(f'({MASS}<inertia .*?){name}="[^"]*"', r'\1', XML)
+    with pytest.raises(ModelError, match=rf"link 'rod_link' \(line \d+\): attribute '{name}' of <inertia> is missing"):
+        psdyn_ros.load(xml)
 
 
 def test_moving_link_without_inertial():
@@ -66,7 +80,8 @@ def test_the_mass_may_be_on_a_link_that_is_fixed_to_the_moving_one():
 
 
 def test_zero_mass_is_fine_where_nothing_moves():
-    xml = edit(XML, ('<mass value="100.0"/>', '<mass value="0"/>'), ('ixx="5.0" iyy="3.0" izz="5.0"', ''))
+    xml = edit(XML, ('<mass value="100.0"/>', '<mass value="0"/>'),
+               ('ixx="5.0" iyy="3.0" izz="5.0"', 'ixx="0" iyy="0" izz="0"'))
     assert psdyn_ros.load(xml).total_mass == 97.0
 
 
@@ -155,6 +170,10 @@ def test_massless_links_are_fine_when_what_they_carry_has_mass():
 
 @pytest.mark.parametrize('old, new, words', [
     ('<axis xyz="0.0 0.0 1.0"/>', '<axis xyz="0 0 0"/>', r"joint 'barrel' \(line \d+\): the axis has no direction"),
+    ('<axis xyz="0.0 0.0 1.0"/>', '<axis/>', r"joint 'barrel' \(line \d+\): attribute 'xyz' of <axis> is missing"),
+    ('effort="1e6"', 'effort="-1e6"', r"joint 'barrel' \(line \d+\): limit effort=-1e\+06 must not be negative"),
+    ('velocity="10"', 'velocity="-10"', r"joint 'barrel' \(line \d+\): limit velocity=-10 must not be negative"),
+    ('lower="-7.0" upper="7.0"', 'lower="1"', r"joint 'barrel' \(line \d+\): limit lower=1 is above upper=0"),
     ('lower="-7.0"', 'lower="8.0"', r"joint 'barrel' \(line \d+\): limit lower=8 is above upper=7"),
     ('damping="5.0"', 'damping="-5.0"', r"joint 'barrel' \(line \d+\): <dynamics> damping=-5 .* negative"),
     ('friction="8.0"', 'friction="-8.0"', r"constraint 'eye' \(line \d+\): <dynamics> .*friction=-8 .* negative"),
@@ -162,6 +181,57 @@ def test_massless_links_are_fine_when_what_they_carry_has_mass():
 def test_numbers_that_make_no_sense(old, new, words):
     with pytest.raises(ModelError, match=words):
         psdyn_ros.load(edit(XML, (old, new)))
+
+
+def test_the_axis_of_a_fixed_joint_does_not_matter():
+    mount = '<joint name="tcp_mount" type="fixed">'
+    xml = edit(hiab().xml, (mount, mount + '<axis xyz="0 0 0"/>'))
+    assert psdyn_ros.load(xml).machine.warnings == ()
+
+
+def test_crossed_limits_of_a_continuous_joint():
+    xml = edit(one_loop(turning='continuous').xml, ('lower="-7.0"', 'lower="8.0"'))
+    with pytest.raises(ModelError, match='limit lower=8 is above upper=7'):
+        psdyn_ros.load(xml)
+
+
+@pytest.mark.parametrize('text', ['1_0', '1_000', '0x10', '1e', '1e_3', '1d3', '+-1', '1.2.3', '\u0661', '\uff11', '1f',
+                                  '1,0', 'True', '--1', 'infinit', '.'])
+def test_numbers_are_plain_decimals(text):
+    with pytest.raises(ModelError, match=rf"link 'rod_link' .*value='{re.escape(text)}' is not 1 number"):
+        psdyn_ros.load(edit(XML, (MASS, f'<mass value="{text}"/>')))
+
+
+@pytest.mark.parametrize('text', ['Infinity', 'INF', '+inf', '-nan', 'NaN', '1e999'])
+def test_spellings_of_infinity_and_nan(text):
+    with pytest.raises(ModelError, match=rf"value='{re.escape(text)}' is not 1 (finite )?number"):
+        psdyn_ros.load(edit(XML, (MASS, f'<mass value="{text}"/>')))
+
+
+@pytest.mark.parametrize('text', ['12', '+12.', '1.2e1', '1.2E+01', '120e-1', ' 12\n', '0012'])
+def test_spellings_of_one_number(text):
+    xml = edit(XML, (MASS, f'<mass value="{text}"/>'))
+    assert psdyn_ros.load(xml).gravity_forces([0.3]) == psdyn_ros.load(XML).gravity_forces([0.3])
+
+
+@pytest.mark.parametrize('old, new, words', [
+    (MASS, '<mass value="1e308"/>', r"link 'rod_link' \(line \d+\): value='1e308' is beyond 1e\+09"),
+    (MASS, '<mass value="1.1e9"/>', r"value='1.1e9' is beyond 1e\+09, the largest that is computed"),
+    ('ixy="0.0"', 'ixy="-1e16"', r"ixy='-1e16' is beyond 1e\+15"),
+    ('xyz="0.1 0.01 -0.02"', 'xyz="0 -2e6 0"', r"link 'rod_link' .*xyz='0 -2e6 0' is beyond 1e\+06"),
+    ('rpy="0.0 0.0 0.0"', 'rpy="0 0 1e200"', r"rpy='0 0 1e200' is beyond 1e\+15"),
+    ('<axis xyz="0.0 0.0 1.0"/>', '<axis xyz="0 0 1e200"/>', r"joint 'barrel' .*xyz='0 0 1e200' is beyond 1e\+15"),
+    ('damping="5.0"', 'damping="1e300"', r"joint 'barrel' .*damping='1e300' is beyond 1e\+15"),
+])
+def test_numbers_whose_products_overflow(old, new, words):
+    with pytest.raises(ModelError, match=words):
+        psdyn_ros.load(edit(XML, (old, new)), allow_unphysical=True)
+
+
+def test_limits_may_be_as_large_as_exporters_write_them():
+    xml = edit(XML, ('lower="-7.0" upper="7.0" effort="1e6" velocity="10"',
+                     'lower="-1.79e308" upper="1.79e308" effort="1e308" velocity="1e16"'))
+    assert psdyn_ros.load(xml).gravity_forces([0.3]) == psdyn_ros.load(XML).gravity_forces([0.3])
 
 
 def test_axes_need_not_be_unit_vectors():

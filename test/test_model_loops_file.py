@@ -1,12 +1,15 @@
 """Loop closures from YAML, for a URDF that must not be touched."""
 
 import re
+from math import cos, sin
 
+import numpy as np
 import pytest
-from one_loop import one_loop
+from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import DuplicateNameError, ModelError, XmlError
+from psdyn_ros.model.mechanism.urdf import read
 
 XML = one_loop().xml
 OPEN = re.sub('<constraint.*</constraint>', '', XML, flags=re.S)
@@ -44,6 +47,14 @@ def test_what_may_be_left_out(load):
     assert load(short).inverse_dynamics(*STATE) == psdyn_ros.load(XML).inverse_dynamics(*STATE)
 
 
+def test_quaternion_and_roll_pitch_yaw_give_the_same_frame(tmp_path):
+    path = tmp_path / 'loops.yaml'
+    path.write_text(LOOPS.replace('rpy: [0, 0, 0.4]', f'quat_xyzw: [0, 0, {2 * sin(0.2)}, {2 * cos(0.2)}]'))
+    turned = read(OPEN, path).closures['eye'].child_origin.rotation
+    path.write_text(LOOPS)
+    np.testing.assert_allclose(turned, read(OPEN, path).closures['eye'].child_origin.rotation, atol=1e-15)
+
+
 def test_friction_of_the_pin(load):
     lossy = one_loop(losses=(None, None, None, (3, 5))).xml
     text = LOOPS + '    dynamics: {damping: 3, friction: 5}\n'
@@ -78,6 +89,9 @@ def test_duplicate_within_the_file(load):
     ('[0.4, 0, 0.02]', '[0.4, 0, .nan]', r"constraint 'eye' .*: xyz='0.4 0 .nan' is not 3 number"),
     ('[0.4, 0, 0.02]', '[0.4, 0, nan]', r"constraint 'eye' .*: xyz='0.4 0 nan' is not 3 finite number"),
     ('[0.4, 0, 0.02]', '[0.4, 0, [1]]', r"loops.yaml' \(line 5\): expected a text, a number, or a list of numbers"),
+    ('rpy: [0, 0, 0.4]', 'quat_xyzw: [0, 0, 0, 0]', "constraint 'eye' .*: quat_xyzw='0 0 0 0' is zero"),
+    ('rpy: [0, 0, 0.4]', 'rpy: [0, 0, 0.4]\n      quat_xyzw: [0, 0, 0, 1]', 'child_origin> has rpy and quat_xyzw'),
+    ('[0.4, 0, 0.02]', '[0.4, 0, 1_0]', "xyz='0.4 0 1_0' is not 3 number"),
     ('[0.4, 0, 0.02]', '{x: 1}', r"loops.yaml' \(line 5\): expected a text, a number, or a list of numbers"),
     ('axis: [0, 0, 1]}', 'axis: [0, 0, 0]}', "constraint 'eye' .*: the axis has no direction"),
     (', axis: [0, 0, 1]}', '}', 'off parallel'),        # the default axis of URDF is x

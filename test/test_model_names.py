@@ -3,13 +3,14 @@
 import re
 
 import pytest
-from one_loop import edit, one_loop
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import DuplicateNameError, ModelError, TreeError, UnknownNameError
 
 XML = one_loop().xml
-LINK = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1.2" izz="1.3"/></inertial></link>'
+LINK = ('<link name="{}"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1.2" izz="1.3" ixy="0" ixz="0" iyz="0"/></inertial></link>')
 
 
 def joint(name, parent, child, kind='revolute'):

@@ -4,7 +4,7 @@ import time
 import tracemalloc
 
 import pytest
-from one_loop import edit, one_loop
+from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import ModelError, PsdynError, XmlError

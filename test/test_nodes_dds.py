@@ -5,20 +5,20 @@ import signal
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import PATIENT_LAW, START_UP, graph  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from still_machine import StillMachine  # noqa: E402
+from support.graph import PATIENT_LAW, START_UP, graph  # noqa: E402
+from support.still_machine import StillMachine  # noqa: E402
 from test_conversions import BAD_STATES, taken  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 

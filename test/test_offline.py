@@ -1,15 +1,16 @@
 """Offline simulation: energy and loops kept for 20 s, the references of the papers, closed forms, and named errors."""
 
-import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-import urdf_text as urdf
-from general_machines import general_machine
 from scipy.optimize import brentq
+from support import urdf_text as urdf
+from support.general_machines import general_machine
+from support.machines import load
+from support.reference import reference
 
 import psdyn_ros
 from psdyn_ros.model.errors import NonFiniteError, ShapeError, StateError, UnknownNameError, UnreachableStrokeError
@@ -40,10 +41,6 @@ def four_bar(mode):
 
 def five_bar(mode):
     return psdyn_ros.load(str(ROOT / 'urdf' / 'five_bar.urdf'), initial=mode)
-
-
-def reference(name):
-    return json.loads((ROOT / 'test' / 'data' / f'{name}.json').read_text())
 
 
 def check_conservation(motion, energy):
@@ -189,7 +186,7 @@ def test_efforts_wrenches_and_base_in_time():
     'revolute', 'spherical', 'universal', 'prismatic', 'fixed')])
 def test_gap_is_zero_and_sees_a_closure_that_is_open(kind, rng):
     made = general_machine(rng, (kind,))
-    m = psdyn_ros.load(made.xml, gravity=made.gravity)
+    m = load(made)
     x = m.initial_position
     for closure in m.machine.description.closures.values():
         assert gap(m, x, closure) < 1e-12

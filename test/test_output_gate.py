@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from hypothesis.stateful import RuleBasedStateMachine, rule
-from safety_declarations import ACTUATORS, LIMITS, MS, PERIOD, T, contents, declaration
+from support.safety_declarations import ACTUATORS, LIMITS, MS, PERIOD, T, contents, declaration
 
 from psdyn_ros import PsdynError
 from psdyn_ros.control.output_gate import GateError, OutputGate

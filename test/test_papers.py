@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import DATA, paz_machine
+from support.machines import paz_machine
 
 from psdyn_ros import cli
 from psdyn_ros.tools.papers import SECTIONS, findings, page, runner, wang
 from psdyn_ros.tools.papers.findings import EXPLAINED, FAIL, PASS, Findings
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
-COPIES = Path(findings.DATA)
 
 
 @pytest.fixture(scope='module')
@@ -98,14 +97,9 @@ def test_committed_page_has_no_wrong_number(committed):
     assert f'{ok} numbers agree, {explained} differ' in head
 
 
-@pytest.mark.parametrize('path', sorted(DATA.glob('*.json')), ids=lambda path: path.name)
-def test_reference_numbers_are_those_of_the_tests(path):
-    assert (COPIES / path.name).read_bytes() == path.read_bytes()
-
-
 @pytest.mark.parametrize('name', ['paz_one_loop_415kg', 'paz_four_dof_1063kg'])
 def test_machines_are_those_of_the_tests(name):
-    assert (COPIES / f'{name}.urdf').read_text() == paz_machine(name).xml
+    assert (findings.DATA / f'{name}.urdf').read_text() == paz_machine(name).xml
 
 
 # --- verdicts

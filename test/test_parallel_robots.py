@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from general_machines import general_state
-from general_oracle import GeneralOracle
-from parallel_robots import delta_robot, stewart_platform
-from test_general_dynamics import CLOSE, Case, disagreements, round_trip
-
-import psdyn_ros
+from support.cases import Case
+from support.general_machines import general_state
+from support.general_oracle import GeneralOracle
+from support.machines import load
+from support.parallel_robots import delta_robot, stewart_platform
+from test_dynamics import CLOSE, disagreements, round_trip
 
 ROBOTS = {'delta': (delta_robot(), 3, 18), 'stewart': (stewart_platform(), 6, 21)}
 
@@ -16,7 +16,7 @@ ROBOTS = {'delta': (delta_robot(), 3, 18), 'stewart': (stewart_platform(), 6, 21
 def test_agrees_with_the_independent_engine(name, rng):
     machine, dof, joints = ROBOTS[name]
     case = Case(machine, GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates),
-                psdyn_ros.load(machine.xml, gravity=machine.gravity))
+                load(machine))
     assert case.m.dof == case.oracle.dof == dof
     assert case.m.coordinates == case.m.actuators == machine.actuators
     assert len(case.m.joints) == joints
@@ -31,7 +31,7 @@ def test_agrees_with_the_independent_engine(name, rng):
 def test_legs_are_eliminated_within_their_own_rows(name):
     """Two joints of each of five legs in three rows; five joints are left for the five rows that are left."""
     machine, *_ = ROBOTS[name]
-    loops = psdyn_ros.load(machine.xml).loops
+    loops = load(machine).machine.loops
     c, = loops.clusters
     assert (c['rows'], c['joints'] - c['freedom']) == (15, 15)
     assert loops.columns['rows'].tolist() == [3, 2] * 5 + [5, 4, 3, 2, 1]
@@ -42,7 +42,7 @@ def test_legs_are_eliminated_within_their_own_rows(name):
 
 
 def test_the_delta_robot_only_translates(rng):
-    m = psdyn_ros.load(ROBOTS['delta'][0].xml)
+    m = load(ROBOTS['delta'][0])
     level = m.link_pose(m.initial_position, 'platform')[:3, :3]
     for _ in range(10):
         pose = m.link_pose(m.initial_position + rng.uniform(-0.4, 0.4, 3), 'platform')

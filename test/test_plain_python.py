@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import hiab, random_state, tree
+from support.machines import hiab, random_state, tree
 
 import psdyn_ros
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from control_rig import BAD_STATES, LOST, RATE, SILENT, WALL, Rig, T, jumped, nothing
+from support.control_rig import BAD_STATES, LOST, RATE, SILENT, WALL, Rig, T, jumped, nothing
 
 from psdyn_ros.control.clock_watch import ClockWatch
 from psdyn_ros.control.cycle_watch import CycleWatch

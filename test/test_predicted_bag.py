@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from recorded_motion import PERIOD, crane, exact_block, oil
+from support.recorded_motion import PERIOD, crane, exact_block, oil
 
 from psdyn_ros.validation.bag_mutations import BEGIN
 from psdyn_ros.validation.bag_source import open_bag

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from children import children_of
+from support.children import children_of
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 

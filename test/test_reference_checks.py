@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 from test_reference_motion import AXES, at, load, reference_of
 
 import psdyn_ros

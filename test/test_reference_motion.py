@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.reference import ReferenceMotion

@@ -1,7 +1,7 @@
 """Cycles that are rehearsed just before they are due, and requests that are looked for, on a clock made of numbers."""
 
 import pytest
-from loop_clocks import PERIOD, Clock, Cycles
+from support.loop_clocks import PERIOD, Clock, Cycles
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from collections import deque
 
 import numpy as np
 import pytest
-from machines import URDF
-from psdyn_ros.api.hydraulics.statics.statics import oil_stiffness
-from psdyn_ros.kernels.hydraulics.equations.records import QUANTITIES
+from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.api.hydraulics.statics import oil_stiffness
+from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 from psdyn_ros.model.errors import ModelError, StateError
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import PATIENT_LAW, START_UP, graph  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from support.graph import PATIENT_LAW, START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.nodes.executor import INTERNAL  # noqa: E402
@@ -48,8 +48,9 @@ def world(tmp_path, monkeypatch):
 
 def manage(g, active='', urdf=CRANE, fill='false'):
     """Start the process that stands for controller_manager, with these controllers, named with spaces between."""
-    return g.processes.start('manager', 'tbh_process', '--ros-args', '-p', f'urdf:={urdf}', '-p', f'fill:={fill}',
-                             '-p', f'controllers_file:={CONTROLLERS}', *(['-p', f'active:={active}'] if active else []))
+    return g.processes.start('manager', 'support.tbh_process', '--ros-args', '-p', f'urdf:={urdf}',
+                             '-p', f'fill:={fill}', '-p', f'controllers_file:={CONTROLLERS}',
+                             *(['-p', f'active:={active}'] if active else []))
 
 
 def simulate(g, *arguments):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 from hypothesis import given, settings
-from safety_declarations import ACTUATORS, LIMITS, SUPPLY, TIERS, contents, declaration
+from support.safety_declarations import ACTUATORS, LIMITS, SUPPLY, TIERS, contents, declaration
 from test_model_fuzz import harmed_text
 
 import psdyn_ros

@@ -3,7 +3,7 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from safety_controller import (
+from support.safety_controller import (
     DEGRADED,
     HOLD,
     PASS,
@@ -16,7 +16,7 @@ from safety_controller import (
     STOPPING,
     Controller,
 )
-from safety_declarations import MS, T
+from support.safety_declarations import MS, T
 
 from psdyn_ros.control.fault_table import CONDITIONS, Demand, Result, State
 from psdyn_ros.control.safety_states import SafetyError

@@ -1,7 +1,7 @@
 """The sub-states of the controller: which state each fault leads to, and what leads to motion."""
 
 import pytest
-from safety_controller import (
+from support.safety_controller import (
     DECLARATION,
     DEGRADED,
     ERROR,
@@ -21,7 +21,7 @@ from safety_controller import (
     running,
     safe,
 )
-from safety_declarations import MS, PERIOD, T
+from support.safety_declarations import MS, PERIOD, T
 
 from psdyn_ros import PsdynError, UnknownNameError
 from psdyn_ros.control.fault_table import CONDITIONS, Demand

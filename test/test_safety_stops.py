@@ -1,7 +1,7 @@
 """How the sub-states stop: in a box of time, for good where it was a fault, and SAFE until a reset."""
 
 import pytest
-from safety_controller import (
+from support.safety_controller import (
     DEGRADED,
     HOLD,
     PASS,
@@ -17,7 +17,7 @@ from safety_controller import (
     running,
     safe,
 )
-from safety_declarations import MS, T
+from support.safety_declarations import MS, T
 
 from psdyn_ros.control.fault_table import Demand
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sensor_readings import ONE, PERIOD, bank_of, readings, wave
+from support.sensor_readings import ONE, PERIOD, bank_of, readings, wave
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError
 

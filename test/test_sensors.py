@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from sensor_readings import BEND, ONE, PERIOD, bank_of, readings, wave
+from support.sensor_readings import BEND, ONE, PERIOD, bank_of, readings, wave
 
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, ShapeError, StateError
 from psdyn_ros.model.parameters.sensors import Sensor, SensorSettings, read_sensors

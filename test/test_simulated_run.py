@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from psdyn_ros.kernels.hydraulics.equations.records import QUANTITIES
 
 from psdyn_ros import cli
 from psdyn_ros.api.load import load
+from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.simulation.snapshot import replay
 from psdyn_ros.validation.bags import SECOND, read_messages

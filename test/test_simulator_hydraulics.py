@@ -5,18 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import START_UP, graph  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from sensor_msgs.msg import FluidPressure, JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import Trigger  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from psdyn_ros.nodes import conversions  # noqa: E402

@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from geometry_msgs.msg import AccelStamped, PoseStamped, TwistStamped, WrenchStamped  # noqa: E402
-from graph import START_UP, graph  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from sensor_msgs.msg import Imu, JointState  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from psdyn_ros.api.environment import BaseMotion  # noqa: E402

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import START_UP, graph  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.nodes.conversions import ns_to_stamp, stamp_to_ns  # noqa: E402
 

@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 import pytest
-from machines import URDF, chain
+from support.machines import URDF, chain
 
 import psdyn_ros
 from psdyn_ros.control.singularity import toggle_gauge, toggle_measure

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.environment import BaseMotion

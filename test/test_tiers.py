@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.campaign.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil, tracked

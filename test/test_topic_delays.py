@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-import bag_cases as cases
 import numpy as np
 import pytest
-from recorded_motion import MIDDLE, PERIOD, crane, oil, swinging
+from support import bag_cases as cases
+from support.recorded_motion import MIDDLE, PERIOD, crane, oil, swinging
 
 from psdyn_ros.campaign import tracking_runs
 from psdyn_ros.model.errors import ModelError

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from psdyn_ros.api.hydraulics.statics.statics import equilibrium_state, hydraulic_records
 
+from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
 from psdyn_ros.campaign import tracking
 from psdyn_ros.campaign.tracking import Result, cases, judged
 from psdyn_ros.campaign.tracking_runs import (

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from machines import URDF
 from scipy.interpolate import CubicSpline
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.demonstration import demonstration

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import yaml
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros import cli

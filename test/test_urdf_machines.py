@@ -1,6 +1,5 @@
-"""The machines of urdf/ against the reference numbers of the papers (test/data) and the independent engine."""
+"""The machines of urdf/ against the reference numbers of the papers and the independent engine."""
 
-import json
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,9 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from general_oracle import GeneralOracle
-from oracle import read_control
 from scipy.integrate import solve_ivp
+from support.comparison import error
+from support.general_oracle import GeneralOracle, read_control
+from support.reference import reference
 
 import psdyn_ros
 from psdyn_ros.control.demonstration import demonstration
@@ -18,7 +18,6 @@ from psdyn_ros.model.locate import find_machine, machine_names
 from psdyn_ros.simulation.external_forces import ExternalForces
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT / 'test' / 'data'
 MASSES = {'four_bar': 9.5, 'five_bar': 7.7, 'pkm_2pur2rpu': 0.34386, 'balloon': 16.0, 'excavator': 20937.0}
 FREEDOM = {'four_bar': (1, 1), 'five_bar': (2, 2), 'pkm_2pur2rpu': (3, 4), 'balloon': (9, 0), 'excavator': (4, 5)}
 DRIVEN = [name for name, (_, actuators) in FREEDOM.items() if actuators]
@@ -42,16 +41,6 @@ def machine(name, **options):
 @cache
 def engine(name):
     return GeneralOracle(text_of(name), coordinates=CHOSEN.get(name))
-
-
-def reference(name):
-    return json.loads((DATA / f'{name}.json').read_text())
-
-
-def error(found, expected):
-    found, expected = np.asarray(found), np.asarray(expected)
-    assert found.shape == expected.shape
-    return np.abs(found - expected).max() / (1.0 + np.abs(expected).max())
 
 
 def test_every_machine_is_listed_here():

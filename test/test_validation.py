@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
-from machines import URDF
 from matplotlib.figure import Figure
 from rosbags.typesys import Stores, get_typestore
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.validation import drawing, report

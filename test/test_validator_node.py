@@ -5,21 +5,21 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from machines import URDF
-from recorded_motion import crane, exact_block, oil
+from support.machines import URDF
+from support.recorded_motion import crane, exact_block, oil
 from test_live_validation import with_pressures
 
 rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import WrenchStamped  # noqa: E402
-from graph import START_UP, graph  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
 from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from rosgraph_msgs.msg import Clock  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError  # noqa: E402
 from psdyn_ros.nodes import conversions  # noqa: E402

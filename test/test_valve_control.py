@@ -7,14 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from machines import URDF
-from psdyn_ros.kernels.hydraulics.equations.records import PRESSURE_A, PRESSURE_B
+from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.trajectory import Waypoints
 from psdyn_ros.control.valve_control import ValveControl
 from psdyn_ros.control.valve_gains import driven_inertia
 from psdyn_ros.control.valve_pid import ValvePid
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant

@@ -4,22 +4,22 @@ import math
 
 import numpy as np
 import pytest
-from machines import URDF
+from support.machines import URDF
 
 import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from graph import START_UP, graph  # noqa: E402
-from psdyn_ros.api.hydraulics.statics.statics import equilibrium_state, hydraulic_records  # noqa: E402
-from psdyn_ros.kernels.hydraulics.equations.records import QUANTITIES  # noqa: E402
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
 from rcl_interfaces.srv import SetParameters  # noqa: E402
 from rclpy.serialization import serialize_message  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
-from still_machine import StillMachine  # noqa: E402
+from support.graph import START_UP, graph  # noqa: E402
+from support.still_machine import StillMachine  # noqa: E402
 
+from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records  # noqa: E402
 from psdyn_ros.control.valve_control import ValveControl  # noqa: E402
+from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.nodes import conversions  # noqa: E402

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from machines import chain, hiab
-from one_loop import one_loop
-from witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, general, load, mechanism_of, posture_of
+from support.machines import chain, hiab
+from support.one_loop import one_loop
+from support.witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, general, load, mechanism_of, posture_of
 
 from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses
@@ -156,7 +156,7 @@ def test_a_pin_that_turned_over_is_no_agreement():
 
 
 def test_limits_that_no_pose_keeps():
-    manipulator = load(one_loop(limits={'barrel': (2.0, 2.1)}))
+    manipulator = load(one_loop(initial=('cylinder', 'boom'), limits={'barrel': (2.0, 2.1)}))
     with pytest.raises(StateError, match="'one_loop': none of 200 random positions is within all joint limits"):
         examine(manipulator)
 

@@ -1,5 +1,4 @@
 """Efforts of named, possibly redundant actuators: checked inputs in front of `kernels.allocation`."""
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +14,6 @@ from ..model.errors import (
     did_you_mean,
 )
 from . import arguments
-
-PARALLEL = 1e-9     # sine of the angle between the rows of two actuators that count as one
 
 
 class Allocated(NamedTuple):
@@ -59,6 +56,7 @@ class Allocation:
         self.lower, self.upper = np.full((2, len(self.actuators)), ((-np.inf,), (np.inf,)))
         for name, value in self._named('limits', limits):
             self.lower[self.actuators.index(name)], self.upper[self.actuators.index(name)] = _limit(name, value)
+        self.limited = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     def set_weights(self, weights):
         """Replace all weights; None: the default of the class."""
@@ -110,25 +108,6 @@ class Allocation:
                 efforts[k] = out
         return efforts
 
-    def require_full_rank(self, A, coordinates=None):
-        """Raise ActuationError where the actuators of A (actuators, dof) leave a coordinate free; say why."""
-        A = self._map(A)
-        m, n = A.shape
-        rank = kernels.actuation_rank(A, self.weights, kernels.scratch(m, n))
-        if rank == n:
-            return
-        what = f' ({", ".join(coordinates)})' if coordinates is not None else ''
-        pairs = [f"'{a}' and '{b}'" for a, b in self.duplicates(A)]
-        why = f'; {", ".join(pairs)} act alike' if pairs else ''
-        raise ActuationError(f'{m} actuators ({", ".join(self.actuators)}) drive {rank} of {n} independent '
-                             f'coordinates{what}{why}')
-
-    def duplicates(self, A):
-        """Return pairs of names of actuators that act alike, up to a factor, for A (actuators, dof)."""
-        A = self._map(A)
-        pairs = itertools.combinations(zip(self.actuators, A), 2)
-        return [(a, b) for (a, row), (b, other) in pairs if _parallel(row, other)]
-
     def _map(self, A):
         A = arguments.numbers('A', A)
         if A.ndim != 2 or A.shape[0] != len(self.actuators) or not A.size:
@@ -158,11 +137,3 @@ def _limit(name, value):
     if not lower <= upper or lower == np.inf or upper == -np.inf:
         raise ActuationError(f"limit of '{name}': lower={lower:g} and upper={upper:g} leave no effort")
     return lower, upper
-
-
-def _parallel(row, other):
-    sizes = np.linalg.norm(row), np.linalg.norm(other)
-    if not all(sizes):
-        return not any(sizes)
-    row, other = row / sizes[0], other / sizes[1]
-    return min(np.linalg.norm(row - other), np.linalg.norm(row + other)) < PARALLEL

@@ -1,12 +1,16 @@
-"""A batch of states over both cores: a thread pool over kernels that release the GIL, one scratch record each."""
+"""Rows of states over all cores: a thread pool over kernels that release the GIL, one scratch each."""
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import numpy as np
 
-from ..kernels.rigid_body.records import WORK
+from ..kernels.rigid_body.entry import actuator_rows
 from ..kernels.runtime.compiler import compiled
+from ..kernels.runtime.status import OK
+from ..model.errors import ActuationError
+from .errors_from_status import status_error
+from .inputs import states
 
 SMALLEST_CHUNK = 256        # below this a thread costs more than it saves
 
@@ -21,16 +25,71 @@ def _pool(process):
     return ThreadPoolExecutor(cores(), thread_name_prefix='psdyn_batch')
 
 
-def run_batch(kernel, mods, env, inputs, out):
-    """Run `kernel` over the rows of the (N, dof) inputs into out; return (status, row) of the first failure."""
-    rows = out.shape[0]
-    chunks = min(4 * cores(), rows // SMALLEST_CHUNK) if compiled else 1
-    if chunks <= 1:
-        return kernel(mods, np.zeros(len(mods), WORK), env, *inputs, out, 0, rows)
-    ends = [rows * i // chunks for i in range(chunks + 1)]
-    results = _pool(os.getpid()).map(
-        lambda first, last: kernel(mods, np.zeros(len(mods), WORK), env, *inputs, out, first, last),
-        ends[:-1], ends[1:])
-    # every chunk must have ended before `out` is handed back
-    failures = [result for result in list(results) if result[0] != 0]
-    return failures[0] if failures else (0, rows)
+def run_batch(m, kernel, handle, arrays):
+    """Return (N, dof): what `kernel` writes for the rows of three arrays {name: (N, ...)}.
+
+    handle: model and environment; every chunk of rows gets a copy.  Raises the error of the first row that fails.
+    """
+    out = np.empty((len(arrays['x']), m.dof))
+    run_chunks(m, handle, len(out), arrays, lambda own, first, last: kernel(
+        own.tree, own.loops, *arrays.values(), out, first, last))
+    return out
+
+
+def run_chunks(m, handle, rows, arrays, run):
+    """Call `run(copy of the handle, first, last)` for chunks of rows on all cores; it returns (status, row).
+
+    arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
+    """
+    chunks = max(1, min(4 * cores(), rows // SMALLEST_CHUNK)) if compiled else 1
+    if chunks == 1:
+        results = [run(handle.copy(), 0, rows)]
+    else:
+        ends = [rows * i // chunks for i in range(chunks + 1)]
+        # every chunk must have ended before the results are handed back
+        results = list(_pool(os.getpid()).map(lambda first, last: run(handle.copy(), first, last),
+                                              ends[:-1], ends[1:]))
+    for status, row in results:
+        if status != OK:
+            raise status_error(m, status, {name: array[row] for name, array in arrays.items()}, row)
+
+
+def actuator_states(m, x, xd):
+    """Return positions and rates (N, actuators) of the actuators, and maps A (N, actuators, dof), rates = A xd.
+
+    x (N, nx), xd (N, dof).  Rows at which a loop does not close are NaN.
+    """
+    x, xd = (np.ascontiguousarray(rows, dtype=float) for rows in (x, xd))
+    count, handle = len(m.actuators), m.handle()
+    positions, rates = np.full((2, len(x), count), np.nan)
+    maps = np.full((len(x), count, m.dof), np.nan)
+    actuator_rows(handle.tree, handle.loops, x, xd, positions, rates, maps)
+    return positions, rates, maps
+
+
+def inverse_efforts(m, allocation, motion, base, wrenches, joint_efforts):
+    """Return the actuator efforts that `allocation` chooses for a motion (x, xd, xdd), one state or rows.
+
+    Raises as `Manipulator.inverse_dynamics`.
+    """
+    motion = states(m, batch=True, **dict(zip(('x', 'xd', 'xdd'), motion)))
+    first = m.dof - len(m.coordinates)
+    needed = m.generalized_forces(*motion, base=base, wrenches=wrenches, joint_efforts=joint_efforts)[..., first:]
+    if motion[0].ndim == 1:
+        return share_efforts(m, allocation, m.actuator_map(motion[0])[:, first:], needed)
+    maps = actuator_states(m, *motion[:2])[2][:, :, first:]
+    efforts = allocation.share_rows(maps, needed)
+    for row in np.flatnonzero(np.isnan(efforts).any(axis=1)):      # says why
+        efforts[row] = share_efforts(m, allocation, maps[row], needed[row])
+    return efforts
+
+
+def share_efforts(m, allocation, A, needed):
+    """Return the actuator efforts that act as `needed` on the coordinates; raise ActuationError where none do."""
+    shared = allocation.share(A, needed)
+    if not shared.met:
+        limited = f" within the limits of {', '.join(shared.at_limit)}" if shared.at_limit else ''
+        worst = m.coordinates[int(abs(shared.residual).argmax())]
+        raise ActuationError(f"the actuators of '{m.name}' do not reach the effort on '{worst}'{limited}: "
+                             f'{abs(shared.residual).max():.4g} N or N m are missing')
+    return shared.efforts

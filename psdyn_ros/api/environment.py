@@ -5,7 +5,7 @@ import numpy as np
 
 from ..model.errors import ShapeError, StateError, UnknownNameError, did_you_mean
 from .arguments import vector
-from .kinematics import displacement
+from .kinematics import displacement, module_positions
 from .orientation import rotation
 
 
@@ -40,8 +40,17 @@ def base_rows(gravity, base):
     return rows
 
 
-def wrench_rows(machine, x, wrenches):
+class BaseDrive(NamedTuple):
+    """What drives a floating base: the coordinates of its twist (v, w) that are given a rate; the others are free."""
+
+    driven: tuple = (True,) * 6
+    acceleration: tuple = (0.0,) * 6
+    """Rate of the twist in base axes [m/s^2, rad/s^2]."""
+
+
+def wrench_rows(m, x, wrenches):
     """Return ((3 n, 6) wrenches on link, barrel and rod of each module in their kernel frames, (6,) on the base)."""
+    machine, positions = m.machine, None
     rows, on_base = np.zeros((len(machine.modules), 3, 6)), np.zeros(6)
     if not isinstance(wrenches, dict):
         raise ShapeError(f'wrenches={wrenches!r:.80}: expected {{link: (force, moment)}}')
@@ -53,7 +62,8 @@ def wrench_rows(machine, x, wrenches):
             raise ShapeError(f"wrench on '{link}': expected a pair (force, moment)") from None
         force = place.pose.rotation @ vector(f"force on '{link}'", force, 3)
         moment = place.pose.rotation @ vector(f"moment on '{link}'", moment, 3)
-        origin = place.pose.position + displacement(machine.records, place, x)
+        positions = module_positions(m, x) if positions is None else positions
+        origin = place.pose.position + displacement(machine.records, place, positions)
         row = on_base if place.module < 0 else rows[place.module, place.body]
         row[:3] += force
         row[3:] += moment + np.cross(origin, force)
@@ -67,3 +77,11 @@ def find_link(machine, link):
     except (KeyError, TypeError):
         raise UnknownNameError(f"link '{link}': no such link in '{machine.name}'"
                                f'{did_you_mean(str(link), machine.places)}') from None
+
+
+def set_rows(handle, rows):
+    """Set base motion and wrenches of a handle: rows (2, 6), or (2 + 3 modules, 6), of `Manipulator.environment`."""
+    handle.environment['twist'], handle.environment['acceleration'] = rows[:2]
+    handle.environment['loaded'] = len(rows) > 2
+    if len(rows) > 2:
+        handle.modules['external'] = rows[2:].reshape(-1, 3, 6)

@@ -1,14 +1,14 @@
 """The mechanism in time, at constant effort between two calls."""
 import numpy as np
 
-from ..kernels.loops.records import SCRATCH
-from ..kernels.rigid_body.entry import NON_FINITE
-from ..kernels.rigid_body.general_entry import runge_kutta_general
-from ..kernels.rigid_body.records import WORK
-from ..kernels.rigid_body.time_step import runge_kutta
+from ..kernels.rigid_body.entry import runge_kutta_checked
+from ..kernels.rigid_body.records import STOPS
+from ..kernels.runtime.status import NON_FINITE, decode
 from ..model.errors import NonFiniteError, ShapeError, StateError
 from .arguments import vector
-from .failures import general_error, state_error
+from .environment import set_rows
+from .errors_from_status import status_error
+from .inputs import plain
 
 
 def checked_settings(step, substeps, stiffness, damping):
@@ -34,74 +34,37 @@ def checked_environment(env, modules):
 class Integrator:
     """Advances a state by one step; owns its scratch memory, allocates nothing a step."""
 
-    def __init__(self, machine, env, step, substeps, stiffness, damping):
-        self._machine, self._env = machine, env
-        self.step_size, self._substeps, self._stiffness, self._damping = checked_settings(
-            step, substeps, stiffness, damping)
-        n = len(machine.modules)
-        self._work, self._scratch, self._shape = np.zeros(n, WORK), np.zeros((7, n)), (n,)
+    def __init__(self, manipulator, step, substeps, stiffness, damping):
+        self._manipulator, self._handle = manipulator, manipulator.handle()
+        self.step_size, self._substeps, stiffness, damping = checked_settings(step, substeps, stiffness, damping)
+        modules = self._handle.modules
+        stopped = (modules['coordinate'] >= 0) | (modules['actuator'] >= 0)
+        modules['stop_stiffness'], modules['stop_damping'] = stiffness, damping
+        modules['passive'] |= np.where(stopped & (modules['joint'][:, 0] >= 0) & (stiffness > 0.0), STOPS, 0)
+        self._scratch = np.zeros((7, manipulator.nx))
+        self._shapes = (manipulator.nx,), (manipulator.dof,), (len(manipulator.actuators),)
 
     def set_environment(self, env):
         """Set the base motion and external wrenches of all further steps, constant over each.
 
         env (2, 6): twist and spatial acceleration of the base with gravity in it, in base axes; or (2 + 3 modules, 6)
-        with wrenches on the link, barrel and rod of each module in their kernel frames.
+        with wrenches on the link, barrel and rod of each module in their kernel frames.  Of a machine whose base floats
+        the first two rows do not count.
         """
-        self._env = checked_environment(env, self._shape[0])
+        set_rows(self._handle, checked_environment(env, len(self._handle.modules)))
 
     def step(self, x, xd, f):
-        """Advance x, xd (dof,) in place under efforts f, contiguous arrays of float64; return a status, see `error`.
+        """Advance x (nx,), xd (dof,) in place under efforts f (actuators,); return a status, see `error`.
 
-        Runge-Kutta of order 4; Hunt-Crossley stops at the joint limits.
+        Contiguous arrays of float64.  Runge-Kutta of order 4; Hunt-Crossley stops at the joint limits.
         """
-        try:
-            if x.shape == xd.shape == f.shape == self._shape:
-                return runge_kutta(self._machine.records, self._work, self._env, x, xd, f, self.step_size,
-                                   self._substeps, self._stiffness, self._damping, self._scratch)
-        except (AttributeError, TypeError):
-            pass        # no arrays, or such as the compiled signature does not take
-        raise ShapeError(f'x, xd and f must be writeable, contiguous float64 arrays of shape {self._shape}')
+        if not plain(x, xd, f) or (x.shape, xd.shape, f.shape) != self._shapes:
+            raise ShapeError(f'x, xd and f must be writeable, contiguous float64 arrays of shapes {self._shapes}')
+        return runge_kutta_checked(self._handle.tree, self._handle.loops, x, xd, f, self.step_size, self._substeps,
+                                   self._scratch)
 
     def error(self, status, x):
         """Return the named error of a status that is not 0."""
-        if status == NON_FINITE:
-            return NonFiniteError(f"'{self._machine.name}': efforts or rates are not finite, or too large")
-        return state_error(self._machine, status, x, {'x': x})
-
-
-class GeneralIntegrator:
-    """The same for a general machine: x (nx,), xd (dof,), f (actuators,), efforts on passive joints (modules,)."""
-
-    def __init__(self, manipulator, step, substeps, stiffness, damping):
-        self._manipulator = manipulator
-        self.step_size, self._substeps, self._stiffness, self._damping = checked_settings(
-            step, substeps, stiffness, damping)
-        loops = manipulator.loops
-        self._loops = loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
-        n = len(manipulator.records.mods)
-        self._modules = n
-        self._mods, self._env = manipulator.records.mods, manipulator.records.env.copy()
-        self._work, self._scratch = np.zeros(n, WORK), np.zeros((7, manipulator.nx))
-        self._free, self._passive = np.zeros((2, 6)), np.zeros(n)
-        self._shapes = (manipulator.nx,), (manipulator.dof,), (len(manipulator.actuators),)
-
-    def set_environment(self, env):
-        """Set the base motion and external wrenches of all further steps, as `Integrator.set_environment`."""
-        self._env = checked_environment(env, self._modules)
-
-    def step(self, x, xd, f):
-        """Advance x, xd in place under efforts f, contiguous arrays of float64; return a status, see `error`."""
-        try:
-            if (x.shape, xd.shape, f.shape) == self._shapes:
-                return runge_kutta_general(
-                    self._mods, self._work, self._env, self._loops, self._free, x, xd, f, self._passive,
-                    self.step_size, self._substeps, self._stiffness, self._damping, self._scratch)
-        except (AttributeError, TypeError):
-            pass        # no arrays, or such as the compiled signature does not take
-        raise ShapeError(f'x, xd and f must be writeable, contiguous float64 arrays of shapes {self._shapes}')
-
-    def error(self, status, x):
-        """Return the named error of a status that is not 0."""
-        if status == NON_FINITE:
+        if decode(status).code == NON_FINITE:
             return NonFiniteError(f"'{self._manipulator.name}': efforts or rates are not finite, or too large")
-        return general_error(self._manipulator, status, {'x': x})
+        return status_error(self._manipulator, status, {'x': x})

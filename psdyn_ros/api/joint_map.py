@@ -1,64 +1,188 @@
 """From any sufficient set of measured or commanded joints to the coordinates of the machine."""
 import numpy as np
 
-from ..kernels.rigid_body.energy import coordinates
-from ..kernels.rigid_body.records import LOOP
-from ..model.errors import MeasurementError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
+from ..assembly.clusters import Tangle
+from ..assembly.machine import complete_records
+from ..assembly.pose_table import pose_table
+from ..kernels.rigid_body.entry import place_checked
+from ..kernels.rigid_body.measurement import own_coordinates
+from ..kernels.rigid_body.mechanism import make_handle
+from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
+from ..model.errors import (
+    LoopError,
+    MeasurementError,
+    NonFiniteError,
+    ShapeError,
+    TogglePointError,
+    UnknownNameError,
+    did_you_mean,
+)
 from .arguments import numbers
-from .failures import measurement_error
+from .errors_from_status import measurement_error
 
 
 class JointMap:
-    """A fixed tuple of joint names and how each loop follows from them: stroke, else boom, else barrel."""
+    """A fixed tuple of joint names and how all others follow: a triangle from its stroke, else boom, else barrel.
 
-    def __init__(self, machine, names):
+    Positions of a cluster follow from as many of its measured joints as it has coordinates; further ones only tell how
+    far the measurement contradicts itself.  The state of a floating base is not in joints: it comes out as given.
+    """
+
+    def __init__(self, manipulator, names):
         self.names = tuple(names)
-        self._machine = machine
-        self._rows = measured_rows(machine, self.names, range(len(machine.modules)))
+        self._manipulator, self._machine = manipulator, manipulator.machine
+        records = self._machine.records
+        self._own = np.flatnonzero((records['cluster'] < 0) & (records['joint'][:, 0] >= 0))
+        self._rows = measured_rows(self._machine, self.names, self._own)
+        self._records = np.ascontiguousarray(records[self._own])
+        coordinates = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
+        self._coordinates = coordinates, records['position'][coordinates], records['coordinate'][coordinates]
+        self._handle, self._redundant = None, []
+        if self._machine.clusters:
+            self._close_by_measured_joints()
 
-    def state(self, position, velocity=None):
+    def _preferred(self):
+        """Return the names of the measured joints, those first from which the others follow best."""
+        machine, loops = self._machine, self._machine.loops
+        # no state is ambiguous in the coordinates themselves
+        chosen = [name for name in machine.coordinates if name in self.names]
+        for cluster, record in zip(machine.clusters, loops.clusters):
+            G = dict(zip(cluster.joints, loops.slopes[record['pose'], :, :record['freedom']]))
+            rows = [G[name] for name in chosen if name in G]
+            rest = [name for name in self.names if name in G and name not in chosen]
+            while rest and len(rows) < record['freedom']:
+                best = max(rest, key=lambda name: np.linalg.svd([*rows, G[name]], compute_uv=False)[-1])
+                rest.remove(best)
+                rows.append(G[best])
+                chosen.append(best)
+        return [*chosen, *(name for name in self.names if name not in chosen)]
+
+    def _close_by_measured_joints(self):
+        """Close the clusters once more, their independent joints among the measured ones."""
+        machine, loops = self._machine, self._machine.loops
+        tangle = Tangle(machine, loops)
+        for record, cluster in zip(tangle.clusters, loops.clusters):
+            record['gap'] = cluster['gap']
+        tangle.draft.senses[:] = loops.senses
+        starts = [loops.poses[record['pose'], :record['joints']] for record in loops.clusters]
+        try:
+            chosen = tangle.choose(starts, self._preferred())
+        except LoopError as error:
+            raise MeasurementError(f'the joints {list(self.names)} do not fix the loops: {error}') from None
+        for cluster in machine.clusters:
+            free = [name for name in chosen if name in cluster.joints and name not in self.names]
+            if free:
+                raise MeasurementError(f"the joints {list(self.names)} do not fix loop '{cluster.name}'; measure "
+                                       f'{free} too, or others of {cluster.joints}')
+        loops = tangle.finish([pose_table(tangle, n, start) for n, start in enumerate(starts)])
+        records, sizes = complete_records(machine, chosen, loops), (self._manipulator.nx, self._manipulator.dof, 0)
+        self._handle = make_handle(sizes, records, machine.handle.environment, loops)
+        rows = {module.name: k for k, module in enumerate(machine.modules)}
+        self._measured = np.array([(rows[name], self.names.index(name)) for name in chosen
+                                   if records['cluster'][rows[name]] >= 0]).reshape(-1, 2).T
+        self._redundant = [(row, rows[name]) for row, name in enumerate(self.names)
+                           if name in rows and records['cluster'][rows[name]] >= 0 and name not in chosen]
+
+    def state(self, position, velocity=None, base=None):
         """Return (x, xd, residual) for positions and velocities (m,) in the order of `names`.
 
-        residual [m]: largest disagreement of redundant joints at a rod eye; xd is zero without velocities.
+        residual [m, rad]: largest disagreement of redundant joints, at a rod eye of cylinder triangles; xd is zero
+        without velocities.  base: (x, xd) of a floating base, (7,) and (6,); by default at rest at the origin.
         """
-        x, xd, _, residual = self._run(position, velocity, None)
-        return x, xd, float(residual.max())
+        x, xd, _, gaps = self._run(position, velocity, None, base)
+        return x, xd, max(gaps.values(), default=0.0)
 
-    def motion(self, position, velocity, acceleration):
+    def motion(self, position, velocity, acceleration, base=None):
         """Return (x, xd, xdd) for positions, velocities and accelerations (m,) in the order of `names`."""
-        return self._run(position, velocity, acceleration)[:3]
+        return self._run(position, velocity, acceleration, base)[:3]
 
     def states(self, position, velocity=None):
-        """Return (x (N, dof), xd, residual (N,)) of N rows of positions and velocities (N, m), as `state` does of one.
+        """Return (x (N, nx), xd (N, dof), residual (N,)) of N rows of positions and velocities (N, m), as `state` does.
 
-        Rows that fix nothing, being not finite or of a loop that cannot close, come out as NaN; xd is None without
-        velocities.
+        Rows that fix nothing, being not finite or of a loop that does not close, come out as NaN; xd is None without
+        velocities.  A floating base is at rest at the origin.
         """
         q, qd = checked_batch(self.names, position, velocity)
-        count = len(self._machine.modules)
-        x, xd, residual = np.full((len(q), count), np.nan), np.full((len(q), count), np.nan), np.full(len(q), np.nan)
-        mods, rows, still = self._machine.records, self._rows, np.zeros(len(self.names))
-        out = np.empty((4, count))
-        for k in np.flatnonzero(np.isfinite(q).all(axis=1)).tolist():
-            if coordinates(mods, rows, q[k], qd[k], still, out[0], out[1], out[2], out[3]) == 0:
-                x[k], xd[k], residual[k] = out[0], out[1], out[3].max()
+        m, handle = self._manipulator, self._handle and self._handle.copy()
+        x, xd, residual = np.full((len(q), m.nx), np.nan), np.full((len(q), m.dof), np.nan), np.full(len(q), np.nan)
+        measured = np.zeros((3, len(self.names)))
+        for row in np.flatnonzero(np.isfinite(q).all(axis=1)).tolist():
+            measured[0], measured[1] = q[row], qd[row]
+            status, z, gaps = self._solve(measured, handle)
+            if status == OK:
+                x[row], xd[row], _ = self._read(z)
+                residual[row] = max(gaps.max(initial=0.0), *(self._disagreements(measured, z) or (0.0,)))
         return x, None if velocity is None else xd, residual
 
     def residuals(self, position):
-        """Return {loop name: disagreement of its measured joints at the rod eye [m]}."""
-        gaps = self._run(position, None, None)[3]
-        return {module.triangle.name: float(gap)
-                for module, gap in zip(self._machine.modules, gaps) if module.triangle}
+        """Return {loop name: disagreement of its measured joints [m, rad]}."""
+        return self._run(position, None, None, None)[3]
 
-    def _run(self, position, velocity, acceleration):
-        # fresh memory each time: threads share this map, and callers keep what they get
-        rates = checked_rows(self.names, position, velocity, acceleration)
-        out = np.empty((4, len(self._machine.modules)))
-        status = coordinates(self._machine.records, self._rows, rates[0], rates[1], rates[2],
-                             out[0], out[1], out[2], out[3])
-        if status != 0:
-            raise measurement_error(self._machine, status, self.names, self._rows, rates[0])
-        return out
+    def _run(self, position, velocity, acceleration, base):
+        measured, machine = checked_rows(self.names, position, velocity, acceleration), self._machine
+        # scratch of its own: threads share this map
+        status, z, gaps = self._solve(measured, self._handle and self._handle.copy())
+        if status != OK:
+            raise self._error(status, measured)
+        named = {machine.modules[k].triangle.name: float(gap) for k, gap in zip(self._own, gaps)
+                 if machine.modules[k].triangle}
+        for (_, k), gap in zip(self._redundant, self._disagreements(measured, z)):
+            name = machine.clusters[machine.records['cluster'][k]].name
+            named[name] = max(named.get(name, 0.0), gap)
+        x, xd, xdd = self._read(z)
+        if base is not None and self._manipulator.floating:
+            x[:7], xd[:6] = base
+        return x, xd, xdd, named
+
+    def _solve(self, measured, handle):
+        """Return (status, positions, rates and accelerations (3, modules) of all modules, gaps of triangles)."""
+        z, own = np.zeros((3, len(self._machine.modules))), np.empty((4, len(self._own)))
+        status = own_coordinates(self._records, self._rows, measured, own)
+        if status != OK:
+            code, k = decode(status)
+            return failure(code, int(self._own[k])), z, own[3]
+        z[:, self._own] = own[:3]
+        if handle is not None:
+            z[:, self._measured[0]] = measured[:, self._measured[1]]
+            status = place_checked(handle.tree, handle.loops, *self._as_state(z, handle.modules))
+            z = np.array([handle.work[what] for what in ('q', 'qd', 'qdd')])
+        return status, z, own[3]
+
+    def _as_state(self, z, records):
+        """Return (x, xd, xdd) of modules at z, in the coordinates of `records`; a floating base rests at the origin."""
+        rows = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
+        return self._state_of(z, rows, records['position'][rows], records['coordinate'][rows])
+
+    def _read(self, z):
+        return self._state_of(z, *self._coordinates)
+
+    def _state_of(self, z, rows, positions, coordinates):
+        x, xd, xdd = np.zeros(self._manipulator.nx), *np.zeros((2, self._manipulator.dof))
+        if self._manipulator.floating:
+            x[6] = 1.0
+        x[positions], xd[coordinates], xdd[coordinates] = z[:, rows]
+        return x, xd, xdd
+
+    def _disagreements(self, measured, z):
+        return [abs(float(measured[0, row] - z[0, k])) for row, k in self._redundant]
+
+    def _error(self, status, measured):
+        code, k = decode(status)
+        if code not in (BRANCH, OPEN, SINGULAR):
+            rows = np.full((len(self._machine.modules), 3), -1)
+            rows[self._own] = self._rows
+            return measurement_error(self._machine, status, self.names, rows, measured[0])
+        cluster = self._machine.clusters[k]
+        values = ', '.join(f'{name} = {measured[0, row]:.6g}' for row, name in enumerate(self.names)
+                           if name in cluster.joints)
+        if code == OPEN:
+            return MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
+                                    'branch of the initial one')
+        if code == BRANCH:
+            return TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two branches of "
+                                    'its closure meet')
+        return TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
+                                'it here')
 
 
 def measured_rows(machine, names, modules):
@@ -86,8 +210,8 @@ def measured_rows(machine, names, modules):
 
 def _refuse(machine, names, k):
     module, others = machine.modules[k], ''
-    if machine.records[k]['kind'] == LOOP:
-        triangle = module.triangle
+    triangle = module.triangle
+    if triangle is not None:
         others = f" (or '{triangle.boom.name}', or '{triangle.barrel.name}') of loop '{triangle.name}'"
     raise MeasurementError(f"the joints {list(names)} do not fix '{module.name}'{others}; measure it too")
 

@@ -1,58 +1,89 @@
-"""Where links are and how fast they move, from the scratch that a velocity sweep leaves behind."""
+"""Where links are and how fast they move, from the scratch of a handle in which the machine was placed."""
 import numpy as np
 
+from ..kernels.rigid_body.entry import place_checked
 from ..kernels.rigid_body.records import BARREL, LINK, PRISMATIC, ROD
+from ..kernels.rigid_body.triangle import triangle
+from .errors_from_status import check, closure_error
 
 
-def displacement(mods, place, z):
+def placed(m, x, xd, xdd):
+    """Return a handle of its own in which all modules have the positions, rates and accelerations of a state."""
+    handle = m.handle()
+    check(m, place_checked(handle.tree, handle.loops, x, xd, xdd), x=x, xd=xd, xdd=xdd)
+    return handle
+
+
+def module_positions(m, x):
+    """Return the positions (modules,) of the joints of all modules."""
+    zero = np.zeros(m.dof)
+    return placed(m, x, zero, zero).work['q']
+
+
+def transmission(m, k, joint, position):
+    """Return (dq/dz, d2q/dz2) of a joint q of module k at the position z of the module.
+
+    Raises UnreachableStrokeError, TogglePointError.
+    """
+    module = m.machine.modules[k]
+    if joint == module.name:
+        return 1.0, 0.0
+    record = m.machine.records[k]
+    _, sine, _, _, k1, k2, k4, k5 = triangle(record, position, 1.0)
+    if sine == 0.0:
+        raise closure_error(m.machine, k, position)
+    sign = record['sign'][2]
+    return (k1, k4) if joint == module.triangle.boom.name else (sign * k2, sign * k5)
+
+
+def displacement(modules, place, positions):
     """Return by how much a link's body is displaced (3,) in its kernel frame: a slide along z, a stroke along x."""
-    if place.module < 0:
-        return np.zeros(3)
-    record = mods[place.module]
-    amount = z[record['coordinate']]
-    if place.body == ROD:
-        return np.array([amount, 0.0, 0.0])
-    if place.body == LINK and record['kind'] == PRISMATIC:
-        return np.array([0.0, 0.0, amount])
+    if place.module >= 0 and place.body == ROD:
+        return np.array([positions[place.module], 0.0, 0.0])
+    if place.module >= 0 and place.body == LINK and modules[place.module]['kind'] == PRISMATIC:
+        return np.array([0.0, 0.0, positions[place.module]])
     return np.zeros(3)
 
 
-def pose_in_base(mods, work, place, z):
-    """Return (rotation, position) of a link in the base frame; z: coordinates, or positions of all modules."""
-    rotation, position = place.pose.rotation, place.pose.position + displacement(mods, place, z)
+def pose_in_base(handle, place):
+    """Return (rotation, position) of a link in the base frame."""
+    modules, work = handle.modules, handle.work
+    rotation, position = place.pose.rotation, place.pose.position + displacement(modules, place, work['q'])
     k, body = place.module, place.body
     while k >= 0:
-        b, u = mods[k], work[k]
+        b, u = modules[k], work[k]
         if body == LINK:
             turn, origin = _about_z(u['c'], u['s']), np.zeros(3)
         else:
             turn, origin = _about_z(u['c1'], u['s1']), b['pin']
-        standing = _about_z(*b['azimuth']) @ _about_x(*b['twist']) if b['turned'] else _about_x(*b['twist'])
+        standing = _about_x(*b['twist'])
+        if b['turned']:
+            standing = _about_z(*b['azimuth']) @ standing
         rotation = standing @ turn @ rotation
         position = standing @ (turn @ position + origin) + b['placement']
         body, k = int(b['on']), int(b['parent'])
         if k >= 0:
-            position = position + _slide(mods[k], work[k], body)
+            position = position + _slide(work[k], body)
     return rotation, position
 
 
-def _slide(b, u, body):
+def _slide(u, body):
     if body == LINK:
-        return np.array([0.0, 0.0, u['slide'] if b['kind'] == PRISMATIC else 0.0])
-    return np.array([0.0 if body == BARREL else u['stroke'], 0.0, 0.0])
+        return np.array([0.0, 0.0, u['slide']])
+    return np.array([0.0 if body == BARREL else u['q'], 0.0, 0.0])
 
 
-def twist_of_link(mods, work, env, place, z):
+def twist_of_link(handle, place):
     """Return the twist (v, w) (6,) of a link's origin in link axes."""
     if place.module < 0:
-        v, w = env[0, :3], env[0, 3:]
+        v, w = handle.environment['twist'][:3], handle.environment['twist'][3:]
     else:
-        u = work[place.module]
+        u = handle.work[place.module]
         twist = u['velocity'] if place.body == LINK else u['cylinder_velocity']
         v, w = twist[:3].copy(), twist[3:]
         if place.body == ROD:
-            v[0] += u['stroke_rate']
-    origin = place.pose.position + displacement(mods, place, z)
+            v[0] += u['qd']
+    origin = place.pose.position + displacement(handle.modules, place, handle.work['q'])
     return np.concatenate((place.pose.rotation.T @ (v + np.cross(w, origin)), place.pose.rotation.T @ w))
 
 

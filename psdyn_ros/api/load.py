@@ -1,14 +1,12 @@
 """`load`: a URDF in, a `Manipulator` out."""
 import numpy as np
 
-from ..assembly.clusters import tie
-from ..kernels.rigid_body import entry
-from ..model.errors import ActuationError, InertiaError, ModelError
+from ..assembly.machine import assemble
+from ..model.errors import InertiaError, ModelError
 from ..model.mechanism.machine import build_machine
 from ..model.mechanism.urdf import read
 from .arguments import names, vector
-from .compilation import CLOSED_FORM, GENERAL, Compilation
-from .general import GeneralManipulator
+from .compilation import LOOPS, TREE, Compilation
 from .manipulator import Manipulator
 
 
@@ -37,34 +35,20 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
         return build_machine(described, initial=initial, actuated=actuated, coordinates=coordinates,
                              allow_unphysical=allow_unphysical)
 
-    machine = build(description)
-    compilation = Compilation(GENERAL if machine.general else CLOSED_FORM)
-    if machine.general:
-        manipulator = GeneralManipulator(tie(machine, gravity, coordinates), gravity, build)
-    elif coordinates is not None and coordinates != machine.actuators:
-        raise ActuationError(f'coordinates={list(coordinates)}: the number of actuators is the DoF, so the '
-                             f'coordinates are the actuators {list(machine.actuators)}; order them by actuated=[...]')
-    else:
-        manipulator = Manipulator(machine, gravity, build)
+    draft = build(description)
+    compilation = Compilation(LOOPS if draft.clusters else TREE)
+    manipulator = Manipulator(assemble(draft, gravity, coordinates), gravity, build)
     compilation.finish(manipulator)
     _check_mass(manipulator)
     return manipulator
 
 
-def _check_mass(manipulator):
+def _check_mass(m):
     """Refuse a machine of which some coordinate has no inertia at all, and so no acceleration."""
-    m, zero = manipulator, np.zeros(manipulator.dof)
-    mods, work, env = m.records
-    if m.machine.general:
-        M = m.mass_matrix(m.initial_position)
-        lightest, direction = np.linalg.eigh(M / np.outer(*2 * [np.sqrt(abs(np.diag(M)) + 1e-300)]))
-        if not lightest[0] > 1e-12:
-            row = int(abs(direction[:, 0]).argmax()) - m.dof + len(m.coordinates)
-            name = m.coordinates[row] if row >= 0 else m.machine.base_link
-            raise InertiaError(f"'{name}' moves bodies without any inertia along it")
-        return
-    with np.errstate(all='ignore'):
-        entry.forward_checked(mods, work, env, m.initial_position, zero, zero, zero.copy())
-    singular = np.flatnonzero(~np.isfinite(work['psi']).all(axis=1))
-    if singular.size:
-        raise InertiaError(f"'{m.machine.modules[singular[-1]].name}' moves bodies without any inertia along it")
+    M = m.mass_matrix(m.initial_position)
+    values, directions = np.linalg.eigh(M / np.outer(*2 * [np.sqrt(abs(np.diag(M)) + 1e-300)]))
+    lightest = int(abs(values).argmin())
+    if not abs(values[lightest]) > 1e-12:
+        row = int(abs(directions[:, lightest]).argmax()) - m.dof + len(m.coordinates)
+        name = m.coordinates[row] if row >= 0 else m.machine.base_link
+        raise InertiaError(f"'{name}' moves bodies without any inertia along it")

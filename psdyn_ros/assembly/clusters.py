@@ -1,15 +1,14 @@
-"""Tie the joints of clusters: closed initial position, independent coordinates, the records for the kernels."""
-from dataclasses import replace
-
+"""Clusters while a machine is loaded: closed initial position, independent coordinates, records for the kernels."""
 import numpy as np
 
 from ..kernels.loops import closure as kernels
-from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, LOSS, PIN, ROW, SCRATCH, TIED, TIED_WORK, Loops
-from ..model.errors import ActuationError, LoopClosureError, LoopError, UnknownNameError, did_you_mean
+from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, INDEX, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
+from ..kernels.rigid_body.mechanism import make_handle
+from ..kernels.rigid_body.records import ENVIRONMENT
+from ..model.errors import LoopClosureError, LoopError
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
 from .elimination import eliminate, relate
 from .parallelograms import parallel_sides
-from .pose_table import pose_table
 from .trust import trusted_distances
 
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
@@ -20,102 +19,11 @@ PROJECTED = 1e-4                    # the same with a warning: numbers of a URDF
 IDLE = 1e-9                         # a row of K that is never larger, against the largest, says nothing
 
 
-def tie(machine, gravity, coordinates=None):
-    """Return a general machine with its `Loops`, coordinates and initial position.
-
-    coordinates: names of the independent joints, all of them, or None: the actuators first, then what is well
-    conditioned.  Raises LoopError, LoopClosureError, ActuationError, UnknownNameError.
-    """
-    for name in coordinates or ():
-        if name not in machine.joints:
-            raise UnknownNameError(f"coordinate '{name}': no such joint{did_you_mean(name, machine.joints)}")
-        if coordinates.count(name) > 1:
-            raise ActuationError(f"coordinate '{name}' is listed twice")
-    if machine.floating:
-        # the kernels take the frame of the floating joint for the inertial one
-        gravity = machine.floating.rotation.T @ gravity
-    tangle = Tangle(machine)
-    starts = [tangle.start(n) for n in range(len(machine.clusters))]
-    tangle.keep_parallel(starts)
-    wanted = [*(coordinates or ()), *(name for name in machine.actuators if name not in (coordinates or ()))]
-    names = tangle.choose(starts, wanted)
-    if coordinates is not None and list(coordinates) != names:
-        raise ActuationError(f'coordinates={list(coordinates)}: expected {len(names)} independent joints; '
-                             f'for instance {names}')
-    loops = tangle.finish(names, [pose_table(tangle, n, start) for n, start in enumerate(starts)], gravity)
-    shift = 1 if loops.base else 0
-    initial = np.zeros(loops.base + shift + len(names))
-    if loops.base:
-        initial[6] = 1.0
-    for k, row in enumerate(loops.own):
-        if row >= 0:
-            initial[row + shift] = machine.initial[k]
-    for record, start in zip(tangle.clusters, starts):
-        for i in range(record['joints']):
-            t = tangle.tied[record['first'] + i]
-            if t['independent'] >= 0:
-                initial[t['coordinate'] + shift] = start[i]
-    machine = replace(machine, loops=loops, coordinates=tuple(names), initial=initial,
-                      warnings=(*machine.warnings, *tangle.warnings))
-    _check_actuators(machine)
-    return machine
-
-
-def _check_actuators(machine):
-    """Refuse actuators of which some follow from the others while a degree of freedom has none."""
-    loops = machine.loops
-    A = actuator_map(at(loops, machine.initial))
-    rank = np.linalg.matrix_rank(A, tol=1e-9) if A.size else 0
-    if rank < min(A.shape):
-        idle = [name for name, row in zip(machine.actuators, A) if abs(row).max() <= 1e-9]
-        double = [name for row, name in enumerate(machine.actuators) if name not in idle
-                  and np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
-        reasons = [f'{", ".join(idle)} moves nothing there'] * bool(idle)
-        reasons += [f'{", ".join(double)} double one another'] * bool(double)
-        raise ActuationError(
-            f"the {len(machine.actuators)} actuators of '{machine.name}' move only {rank} of its {A.shape[1]} degrees "
-            f'of freedom at the initial position; {"; ".join(reasons)}')
-
-
-def at(loops, x):
-    """Close the loops at x (nx,) at rest and return them; their G and z are those of x."""
-    status = kernels.close_all(loops, x, np.zeros(len(x) - (1 if loops.base else 0)))
-    if status != 0:
-        raise LoopClosureError(f'cluster {status // 8 - 1} does not close at its initial position')
-    return loops
-
-
-def fresh(loops):
-    """Return loops with scratch of their own."""
-    return loops._replace(**{name: getattr(loops, name).copy() for name in SCRATCH})
-
-
-def actuator_map(loops):
-    """Return A (actuators, joints of x) of the closed loops: rates of the actuators are A yd, and f_y = A' f."""
-    columns = int((loops.own >= 0).sum() + (loops.tied['independent'] >= 0).sum())
-    A = np.zeros((len(loops.driven), columns))
-    for row, k in enumerate(loops.driven):
-        if loops.own[k] >= 0:
-            A[row, loops.own[k] - loops.base] = 1.0
-            continue
-        cluster = loops.clusters[loops.cluster_of[k]]
-        for t in loops.tied[cluster['first']:cluster['first'] + cluster['joints']]:
-            if t['independent'] >= 0:
-                A[row, t['coordinate'] - loops.base] = loops.G[loops.member[k], t['independent']]
-    return A
-
-
-def smallest_singular_values(machine, n, positions):
-    """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
-    tangle = Tangle(machine)
-    tangle.tied['independent'] = machine.loops.tied['independent']
-    return np.array([np.linalg.svd(tangle.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])
-
-
 class Tangle:
-    """The clusters of a machine in Python's hands: a draft of `Loops` without tables, to close and differentiate."""
+    """The clusters of a machine while it is loaded: `Loops` without tables of poses, to close and differentiate."""
 
-    def __init__(self, machine):
+    def __init__(self, machine, loops=None):
+        """Make a draft of a machine; loops: those of the machine where it was closed before."""
         self.machine, self.warnings = machine, []
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
         tied, rows, losses, pins, records, senses = [np.zeros(0, TIED)], [], [], [], [], []
@@ -141,39 +49,34 @@ class Tangle:
             record['rows'], record['gap'] = len(more), GAP
             record['head'] = tied[-1]['module'].min()
             records.append(record)
-        self.tied = np.concatenate(tied)
-        relate(rows, self.tied)
-        self.clusters = np.array(records, CLUSTER) if records else np.zeros(0, CLUSTER)
-        self.draft = self._draft(*(np.array(each, kind) if each else np.zeros(0, kind) for each, kind in (
-            (rows, ROW), (senses, ROW), (losses, LOSS), (pins, PIN))))
+        tied = np.concatenate(tied)
+        relate(rows, tied)
+        arrays = {name: np.array(each, kind) if each else np.zeros(0, kind) for name, each, kind in (
+            ('clusters', records, CLUSTER), ('rows', rows, ROW), ('senses', senses, ROW), ('losses', losses, LOSS),
+            ('pins', pins, PIN), ('columns', (), COLUMN), ('column_rows', (), INDEX))}
+        self._hold(tied=tied, **arrays)
         self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
-        if machine.loops is not None:
-            self._add_parallel_sides([machine.loops.poses[record['pose'], :record['joints']]
-                                      for record in machine.loops.clusters])
+        if loops is not None:
+            self._add_parallel_sides([loops.poses[record['pose'], :record['joints']] for record in loops.clusters])
 
-    def _draft(self, rows, senses, losses, pins):
-        machine, most, modules = self.machine, int(self.clusters['joints'].max(initial=0)), len(self.machine.modules)
-        base, tied = 6 if machine.floating else 0, len(self.tied)
-        member, cluster_of = np.full(modules, -1), np.full(modules, -1)
-        for n, record in enumerate(self.clusters):
-            for j in range(record['first'], record['first'] + record['joints']):
-                member[self.tied[j]['module']], cluster_of[self.tied[j]['module']] = j, n
-        names = {module.name: k for k, module in enumerate(machine.modules)}
-        return Loops(
-            clusters=self.clusters, tied=self.tied, rows=rows, senses=senses, losses=losses, pins=pins,
-            dyads=np.zeros(0, DYAD), columns=np.zeros(0, COLUMN), column_rows=np.zeros(0, dtype=np.int64),
-            poses=np.zeros((0, most)), slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)),
-            trust=np.zeros(0), lattice=np.zeros((0, most, 6)), cells=np.zeros((0, 2), dtype=np.int64), base=base,
-            gravity=np.zeros(3), driven=np.array([names[name] for name in machine.actuators], dtype=np.int64),
-            stopped=np.zeros(modules, dtype=np.int64), own=np.full(modules, -1), member=member, cluster_of=cluster_of,
-            work=np.zeros(tied, TIED_WORK), A=self._system(), G=np.zeros((tied, most)),
-            H=np.zeros((tied, most)), alpha=np.zeros((len(self.clusters), most, most)),
-            psi=np.zeros((len(self.clusters), most, 6)), drive=np.zeros((len(self.clusters), most)),
-            base_system=np.zeros((7, 6)), z=np.zeros((4, modules)), **_hint(tied))
+    draft = property(lambda self: self.handle.arrays.loops, doc='`Loops`, views of the buffers that kernels work on.')
 
-    def _system(self):
-        most = int(self.clusters['joints'].max(initial=0))
-        return np.zeros((int(self.clusters['rows'].max(initial=0)) + most, most + 1))
+    def _hold(self, clusters, tied, **records):
+        """Put records into buffers for the kernels."""
+        most, dof = int(clusters['joints'].max(initial=0)), len(self.machine.modules) + 6
+        width, n = int(clusters['rows'].max(initial=0)) + most, len(clusters)
+        loops = Loops(
+            clusters=clusters, tied=tied, **records, dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
+            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), trust=np.zeros(0),
+            lattice=np.zeros((0, most, 6)), cells=np.zeros((0, 2), INDEX), base=6 if self.machine.floating else 0,
+            A=np.zeros((width, most + 1)), **_scratch(n, len(tied), most, most))
+        self.handle = make_handle((dof + 1, dof, 0), self.machine.records, np.zeros((), ENVIRONMENT), loops)
+        self.clusters, self.tied = self.draft.clusters, self.draft.tied
+
+    def _replace(self, **records):
+        """Put other records into the buffers."""
+        names = ('clusters', 'tied', 'rows', 'senses', 'losses', 'pins', 'columns', 'column_rows')
+        self._hold(**{name: getattr(self.draft, name) for name in names} | records)
 
     def keep_parallel(self, starts):
         """Let the parallelograms of all clusters stay such; the closed `starts` are closed again where rounded."""
@@ -194,10 +97,10 @@ class Tangle:
             rows += [own, np.array(more_rows, ROW)]
             pins += [own_pins, np.array(more_pins, PIN)]
             record['rows'] += len(more_rows)
-            record['parallels'] = len(more_pins)
+            record['parallels'] = len(more_rows)
         rows = np.concatenate(rows)
         relate(rows, self.tied)
-        self.draft = self.draft._replace(rows=rows, pins=np.concatenate(pins), A=self._system())
+        self._replace(rows=rows, pins=np.concatenate(pins))
 
     def slice(self, n):
         record = self.clusters[n]
@@ -207,11 +110,11 @@ class Tangle:
         """Return (status, q, G, g) after Newton's method from q, the independent joints held and at `rates`."""
         part, freedom = self.slice(n), int(self.clusters[n]['freedom'])
         self.draft.work['q'][part] = q
-        xd = np.zeros(len(self.draft.z[0]) + 6)
+        xd = np.zeros(len(self.machine.modules) + 6)
         for t in self.tied[part]:
             if len(rates) and t['independent'] >= 0:
                 xd[t['coordinate']] = rates[t['independent']]
-        status = kernels.close_from(self.draft, n, xd)
+        status = kernels.close_from(self.handle.tree, self.handle.loops, n, xd)
         work = self.draft.work[part]
         return status, work['q'].copy(), self.draft.G[part, :freedom].copy(), work['g'].copy()
 
@@ -232,7 +135,7 @@ class Tangle:
         systems = np.empty((len(positions), m, joints + 1))
         for system, q in zip(systems, positions):
             self.draft.work['q'][part] = q
-            kernels.linearise_at(self.draft, n)
+            kernels.linearise_at(self.handle.tree, self.handle.loops, n)
             system[:] = self.draft.A[:m, :joints + 1]
         self.tied[part], self.clusters[n]['freedom'] = kept, freedom
         return systems
@@ -305,7 +208,7 @@ class Tangle:
             names += self._choose(n, start, wanted)
         names = [*(name for name in wanted if name in names), *(name for name in names if name not in wanted)]
         columns, column_rows = eliminate(self.clusters, self.tied, self.draft.rows)
-        self.draft = self.draft._replace(columns=columns, column_rows=column_rows)
+        self._replace(columns=columns, column_rows=column_rows)
         base = 6 if self.machine.floating else 0
         for record, cluster in zip(self.clusters, self.machine.clusters):
             for i, joint in enumerate(cluster.joints):
@@ -362,15 +265,9 @@ class Tangle:
                 raise LoopError(f"loop '{self.machine.clusters[n].name}': the initial position is singular; "
                                 'start elsewhere')
 
-    def finish(self, names, tables, gravity):
-        """Return the `Loops` of coordinates `names` and the tables of closed poses, with scratch of their own."""
+    def finish(self, tables):
+        """Return the `Loops` with the tables of closed poses, and with scratch of their own."""
         draft, records, tied = self.draft, self.clusters.copy(), self.tied.copy()
-        base, modules = draft.base, self.machine.modules
-        own, stopped = np.full(len(modules), -1), np.zeros(len(modules), dtype=np.int64)
-        for k, module in enumerate(modules):
-            if draft.cluster_of[k] < 0 and module.name in names:
-                own[k] = base + names.index(module.name)
-            stopped[k] = module.name in names or module.name in self.machine.actuators
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
@@ -395,12 +292,8 @@ class Tangle:
         return draft._replace(
             clusters=records, tied=tied, rows=rows,
             dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
-            poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice,
-            cells=np.concatenate(cells), gravity=np.array(gravity, dtype=float), stopped=stopped,
-            own=own, work=np.zeros(len(tied), TIED_WORK), A=draft.A.copy(), G=np.zeros((len(tied), freedom)),
-            H=np.zeros((len(tied), most)), alpha=np.zeros((len(records), freedom, freedom)),
-            psi=np.zeros((len(records), freedom, 6)), drive=np.zeros((len(records), freedom)),
-            base_system=np.zeros((7, 6)), z=np.zeros((4, len(modules))), **_hint(len(tied)))
+            poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice, cells=np.concatenate(cells),
+            A=draft.A.copy(), **_scratch(len(records), len(tied), most, freedom))
 
     def _without_idle_rows(self, records, tables):
         """Return the constraint rows without those that hold at every pose: a planar loop has such."""
@@ -415,6 +308,8 @@ class Tangle:
         return rows
 
 
-def _hint(tied):
-    """Return the fields of `Loops` for a hint, without one."""
-    return {'hint': np.full((2, tied), np.nan), 'hinted': np.zeros(1, dtype=np.int64)}
+def _scratch(clusters, tied, most, freedom):
+    """Return the fields of `Loops` that the kernels write, but for A: of joints at most, and freedom, of a cluster."""
+    return {'work': np.zeros(tied, TIED_WORK), 'G': np.zeros((tied, freedom)), 'H': np.zeros((tied, most)),
+            'alpha': np.zeros((clusters, freedom, freedom)), 'psi': np.zeros((clusters, freedom, 6)),
+            'drive': np.zeros((clusters, freedom)), 'hint': np.full((2, tied), np.nan), 'hinted': np.zeros(1, INDEX)}

@@ -191,7 +191,10 @@ def _loses_rank_between(K, K_there):
 
     Its direction then comes back with the other sign, which the rest of K hardly does in a short step.
     """
-    values = np.linalg.eigvals(np.linalg.lstsq(K, K_there, rcond=None)[0])
+    change = np.linalg.lstsq(K, K_there - K, rcond=None)[0]
+    if np.linalg.norm(change) < 1.0:
+        return False
+    values = 1.0 + np.linalg.eigvals(change)
     return bool(((values.real < 0.0) & (abs(values.imag) < 1e-6 * abs(values.real))).any())
 
 
@@ -259,7 +262,7 @@ def _is_shared(values, value, near):
     """Return whether the branch points on one side of the start have one position of a joint, or a few."""
     beside = np.array([other for other in values if other * value > 0.0])
     same = np.sum(abs(beside - value) < near)
-    return same == len(beside) or same > max(1, len(beside) / 3)
+    return len(beside) > 0 and (same == len(beside) or same > max(1, len(beside) / 3))
 
 
 def _warnings(cluster, columns, start, ranges, branch_points):

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.integrate
 
 from ..api.arguments import vector
-from ..assembly.clusters import smallest_singular_values
-from ..kernels.rigid_body.general_entry import position_rate
+from ..assembly.machine import smallest_singular_values
+from ..kernels.rigid_body.floating_base import position_rate
 from ..model.errors import PsdynError, ShapeError, StateError, UnknownNameError, did_you_mean
 
 STALL_STEPS = 500           # that together are shorter than STALL_SHARE of the longest step: the motion does not go on
@@ -173,10 +173,8 @@ class _Equations:
         x, xd = self.split(y)
         base = self._base(t) if callable(self._base) else self._base
         xdd = m.forward_dynamics(x, xd, self.effort(t, x, xd), base=base, **self._outside(x, xd))
-        if not m.floating:
-            return np.concatenate((xd, xdd))
         rate = np.empty(m.nx)
-        position_rate(m.loops, x, xd, rate)
+        position_rate(x, xd, rate)
         return np.concatenate((rate, xdd))
 
     def rates_or_nan(self, t, y):

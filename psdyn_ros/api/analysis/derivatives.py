@@ -8,17 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...assembly.clusters import actuator_map
-from ...kernels.derivatives import general as general
-from ...kernels.derivatives import recursion as closed_form
-from ...kernels.derivatives.body import BODY
-from ...kernels.derivatives.clusters import slopes_of
-from ...kernels.rigid_body.energy import joint_states
-from ...kernels.rigid_body.general_entry import forward_general
-from ...model.errors import ShapeError, UnknownNameError
+from ...kernels.derivatives.entry import arrays_of, forward_derivatives, inverse_derivatives, make_scratch
+from ...kernels.runtime.status import OK
+from ...model.errors import UnknownNameError
 from ..arguments import vector
-
-FLOAT = np.dtype(float)
+from ..errors_from_status import check
+from ..hybrid import coordinate_names, partition
+from ..inputs import named_efforts, one_state, plain, surroundings
+from ..kinematics import module_positions, transmission
 
 
 class ForwardDerivatives(NamedTuple):
@@ -40,6 +37,22 @@ class InverseDerivatives(NamedTuple):
     df_dxdd: np.ndarray
 
 
+class HybridDerivatives(NamedTuple):
+    """Derivatives of `hybrid_dynamics`, each (dof, dof): rows of what follows, zero in the rows of what is given.
+
+    given: the effort of a free coordinate, the acceleration of a driven one.
+    """
+
+    dxdd_dx: np.ndarray
+    dxdd_dxd: np.ndarray
+    dxdd_dgiven: np.ndarray
+    """A driven coordinate follows its own given acceleration: one on the diagonal."""
+    df_dx: np.ndarray
+    df_dxd: np.ndarray
+    df_dgiven: np.ndarray
+    """A free coordinate has its own given effort: one on the diagonal."""
+
+
 def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=None,
                                  joint_slopes=None):
     """Return the `ForwardDerivatives` at one state; arguments and errors as `forward_dynamics`.
@@ -47,41 +60,45 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
     joint_slopes: {joint: (by position, by rate)}, the derivatives of the efforts that `joint_efforts` names.
     """
     m = manipulator
-    if m.machine.general:
-        return _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes)
-    n, (mods, work, env) = m.dof, m.records
-    bodies, out, D = np.empty(3 * n, BODY), np.empty((2, n)), np.empty((3, n, n))
-    alone = base is None and not (wrenches or joint_efforts or joint_slopes)
-    # the short way: the kernel checks sizes and numbers, the long one below says what is wrong
-    if alone and _plain(x, xd, f) and closed_form.forward_derivatives(
-            mods, work, bodies, env, x, xd, f, out[0], D[0], D[1], D[2], out[1]) == 0:
-        return ForwardDerivatives(D[0], D[1], D[2])
-    x, xd, f = m._state(x=x, xd=xd, f=f)
-    efforts, env = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes), m._environment(x, base, wrenches)[0]
-    m._check(closed_form.forward_derivatives(
-        mods, work, bodies, env, x, xd, f + efforts[0], out[0], D[0], D[1], D[2], out[1]), x)
-    D[0] += D[2] * efforts[1]
-    D[1] += D[2] * efforts[2]
-    return ForwardDerivatives(*D)
+    D, by_f = np.empty((3, m.dof, m.dof)), np.empty((m.dof, len(m.actuators)))
+    undisturbed = base is None and not (wrenches or joint_efforts or joint_slopes)
+    if undisturbed and plain(x, xd, f) and forward_derivatives(*m.derivative_buffers, x, xd, f, D, by_f) == OK:
+        return ForwardDerivatives(D[0], D[1], by_f)
+    x, xd, f = one_state(m, x=x, xd=xd, f=f)
+    around, scratch = _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
+    buffers = around.handle.tree, around.handle.loops, scratch
+    if around.driven is None:
+        check(m, forward_derivatives(*buffers, x, xd, f, D, by_f), x=x, xd=xd, f=f)
+        return ForwardDerivatives(D[0], D[1], by_f)
+    xdd = m.forward_dynamics(x, xd, f, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
+    check(m, inverse_derivatives(*buffers, x, xd, xdd, np.empty(m.dof), D), x=x, xd=xd, f=f)
+    D[0, m.dof - len(m.coordinates):] -= np.einsum(
+        'ijx,i->jx', _curvature(m, around.handle, arrays_of(scratch, around.handle.loops)), f)
+    free = np.flatnonzero(around.driven == 0.0)
+    M, A = D[2][np.ix_(free, free)], m.actuator_map(x)
+    out = np.zeros((2, m.dof, m.dof)), np.zeros_like(by_f)
+    out[0][:, free], out[1][free] = -np.linalg.solve(M, D[:2, free]), np.linalg.solve(M, A.T[free])
+    return ForwardDerivatives(*out[0], out[1])
 
 
 def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
                                  joint_slopes=None):
     """Return the `InverseDerivatives` (actuators, dof) of the actuator efforts; see `forward_dynamics_derivatives`.
 
-    With more actuators than joint coordinates they are those of the efforts that `allocation` chooses, where one at
+    With other actuators than coordinates they are those of the efforts that `allocation` chooses, where one at
     its limit stays there.  Coordinates of a floating base that a `BaseDrive` frees accelerate as they then do.
     """
-    m = manipulator
-    if not m.machine.general:
-        return generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches,
-                                              joint_efforts=joint_efforts, joint_slopes=joint_slopes)
-    f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
-    D, loops, slopes = _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
+    m, first = manipulator, manipulator.dof - len(manipulator.coordinates)
     allocation = m.allocation
+    if m.actuators == m.coordinates and not allocation.limited:
+        D = generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts,
+                                           joint_slopes=joint_slopes)
+        return D if first == 0 else InverseDerivatives(*(each[first:] for each in D))
+    f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
+    D, handle, slopes = slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
     free = (allocation.lower < f) & (f < allocation.upper)
     return InverseDerivatives(*effort_derivatives(
-        actuator_map(loops), _curvature(loops, slopes, m.dof), f, D[:, loops.base:], allocation.weights,
+        m.actuator_map(x)[:, first:], _curvature(m, handle, slopes), f, D[:, first:], allocation.weights,
         allocation.preload, free))
 
 
@@ -89,69 +106,85 @@ def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrench
                                    joint_slopes=None):
     """Return the `InverseDerivatives` (dof, dof) of M xdd + bias; see `forward_dynamics_derivatives`."""
     m = manipulator
-    if m.machine.general:
-        return InverseDerivatives(
-            *_general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0])
-    n, (mods, _, env) = m.dof, m.records
-    bodies, f, D = np.empty(3 * n, BODY), np.empty(n), np.empty((3, n, n))
-    alone = base is None and not (wrenches or joint_efforts or joint_slopes)
-    if alone and _plain(x, xd, xdd) and closed_form.inverse_derivatives(
-            mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]) == 0:
-        return InverseDerivatives(D[0], D[1], D[2])
-    x, xd, xdd = m._state(x=x, xd=xd, xdd=xdd)
-    efforts, env = _triangle_efforts(m, x, xd, joint_efforts, joint_slopes), m._environment(x, base, wrenches)[0]
-    m._check(closed_form.inverse_derivatives(mods, bodies, env, x, xd, xdd, f, D[0], D[1], D[2]), x)
-    D[0] -= np.diag(efforts[1])
-    D[1] -= np.diag(efforts[2])
-    return InverseDerivatives(*D)
+    undisturbed = base is None and not (wrenches or joint_efforts or joint_slopes)
+    if undisturbed and plain(x, xd, xdd):
+        f, D = np.empty(m.dof), np.empty((3, m.dof, m.dof))
+        if inverse_derivatives(*m.derivative_buffers, x, xd, xdd, f, D) == OK:
+            return InverseDerivatives(*D)
+    return InverseDerivatives(*slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0])
 
 
-def _plain(*arrays):
-    """Return True for the vectors that kernels are compiled for; others would make Numba compile again."""
-    return all(type(array) is np.ndarray and array.dtype is FLOAT and array.ndim == 1 and array.flags.carray
-               for array in arrays)
+def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,
+                                joint_efforts=None, joint_slopes=None):
+    """Return the `HybridDerivatives` at one state; arguments and errors as `hybrid_dynamics`.
+
+    With D what is driven and U what is free, and f = ID(x, xd, xdd) with M = df/dxdd:
+    dxdd_U = M_UU^-1 (df_U - f_U,s ds - M_UD dxdd_D),    df_D = f_D,s ds + M_DU dxdd_U + M_DD dxdd_D,    s: x or xd.
+    """
+    m = manipulator
+    x, xd = one_state(m, x=x, xd=xd)
+    driven, *_ = partition(m, (), accelerations or {}, efforts or {})
+    xdd, _ = m.hybrid_dynamics(x, xd, accelerations=accelerations, efforts=efforts, base=base, wrenches=wrenches,
+                               joint_efforts=joint_efforts)
+    around, scratch = _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
+    D = np.empty((3, m.dof, m.dof))
+    check(m, inverse_derivatives(around.handle.tree, around.handle.loops, scratch, x, xd, xdd, np.empty(m.dof), D),
+          x=x, xd=xd, xdd=xdd)
+    held, free, M = np.flatnonzero(driven), np.flatnonzero(driven == 0.0), D[2]
+    by = np.zeros((6, m.dof, m.dof))
+    M_free = M[np.ix_(free, free)]
+    by[0:2, free] = -np.linalg.solve(M_free, D[:2, free])
+    by[2][held, held] = by[5][free, free] = 1.0
+    by[2][np.ix_(free, free)] = np.linalg.inv(M_free)
+    by[2][np.ix_(free, held)] = -np.linalg.solve(M_free, M[np.ix_(free, held)])
+    for part, acceleration in ((3, 0), (4, 1), (5, 2)):
+        known = D[part - 3, held] if part < 5 else 0.0
+        by[part, held] = known + M[held] @ by[acceleration]
+    return HybridDerivatives(*by)
 
 
-def _general_forward(m, x, xd, f, base, wrenches, joint_efforts, joint_slopes):
-    x, xd, f = _one_state(m, x=x, xd=xd, f=f)
-    env, drive = m._surroundings(x, base, wrenches)
-    acting = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
-    n, (mods, work, _), loops = m.dof, m.records, m.loops
-    xdd, D, by_f, slopes = np.empty(n), np.empty((3, n, n)), np.empty((n, len(f))), slopes_of(loops, len(mods), n)
-    m._check_all(forward_general(mods, work, env, loops, drive, x, xd, f, acting[0], xdd), x=x, xd=xd, f=f)
-    np.add.at(acting[0], loops.driven, f)
-    status = general.general_derivatives(
-        mods, np.empty(3 * len(mods), BODY), env, loops, slopes, x, xd, xdd, acting, np.empty(n), *D)
-    m._check_all(status, x=x, xd=xd, f=f)
-    general.accelerations(loops, slopes, drive, D[0], D[1], by_f, D[2])
-    return ForwardDerivatives(D[0], D[1], by_f)
-
-
-def _general_inverse(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
-    """Return (derivatives (3, dof, dof) of the efforts on the coordinates, closed loops, their slopes)."""
-    x, xd, xdd = _one_state(m, x=x, xd=xd, xdd=xdd)
-    env, drive = m._surroundings(x, base, wrenches)
-    acting = _module_efforts(m, x, xd, joint_efforts, joint_slopes)
-    free = np.flatnonzero(drive[0] == 0.0) if m.floating and base is not None else np.zeros(0, int)
-    if free.size:
-        xdd = m._with_free_base(x, xd, xdd, drive, wrenches, joint_efforts)
-    n, mods = m.dof, m.records.mods
-    # what stays in this scratch is read below
-    loops, slopes, f, D = m._closed(x, xd, xdd)[0], slopes_of(m.loops, len(mods), n), np.empty(n), np.empty((3, n, n))
-    status = general.general_derivatives(
-        mods, np.empty(3 * len(mods), BODY), env, loops, slopes, x, xd, xdd, acting, f, *D)
-    m._check_all(status, x=x, xd=xd, xdd=xdd)
+def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
+    """Return (derivatives (3, dof, dof) of the efforts on the coordinates, handle, `Scratch`) at one state."""
+    x, xd, xdd = one_state(m, x=x, xd=xd, xdd=xdd)
+    around, scratch = _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
+    free = np.zeros(0, int)
+    if around.driven is not None:
+        free = np.flatnonzero(around.driven[:6] == 0.0)
+        names = coordinate_names(m)
+        xdd, _ = m.hybrid_dynamics(
+            x, xd, efforts={names[k]: 0.0 for k in free}, wrenches=wrenches, joint_efforts=joint_efforts,
+            accelerations={name: value for k, (name, value) in enumerate(zip(names, xdd)) if k not in free})
+    handle, D = around.handle, np.empty((3, m.dof, m.dof))
+    check(m, inverse_derivatives(handle.tree, handle.loops, scratch, x, xd, xdd, np.empty(m.dof), D),
+          x=x, xd=xd, xdd=xdd)
     if free.size:
         coupling = np.linalg.solve(D[2][np.ix_(free, free)], D[:, free])
         D -= D[2][:, free].copy() @ coupling
-    return D, loops, slopes
+    return D, handle, arrays_of(scratch, handle.loops)
 
 
-def _one_state(m, **values):
-    for label, value in values.items():
-        if np.ndim(value) != 1:
-            raise ShapeError(f'{label} has shape {np.shape(value)}; derivatives are taken at one state')
-    return m._arrays(**values)
+def _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes):
+    """Return (`Surroundings`, scratch buffer) with the efforts on joints and their slopes."""
+    around = surroundings(m, x, base, wrenches, joint_efforts)
+    scratch = make_scratch(around.handle)
+    efforts, slopes = dict(named_efforts(m, joint_efforts or {})), joint_slopes or {}
+    positions = None
+    acting = arrays_of(scratch, around.handle.loops).acting
+    # an effort through the changing ratio of a triangle has a slope, even where it is constant itself
+    for joint in {**efforts, **slopes}:
+        if joint not in efforts:
+            raise UnknownNameError(f"joint_slopes of '{joint}', on which joint_efforts has no effort")
+        by_position, by_rate = vector(f"slopes of the effort on '{joint}'", slopes.get(joint, (0.0, 0.0)), 2)
+        k = m.machine.module_of(joint)
+        if joint == m.machine.modules[k].name:
+            acting[:, k] += by_position, by_rate
+            continue
+        positions = module_positions(m, x) if positions is None else positions
+        ratio, curve = transmission(m, k, joint, positions[k])
+        rate = xd[m.machine.records['coordinate'][k]]
+        acting[0, k] += curve * efforts[joint] + ratio * (by_position * ratio + by_rate * curve * rate)
+        acting[1, k] += ratio * ratio * by_rate
+    return around, scratch
 
 
 def effort_derivatives(A, curvature, f, needed, weights, preload, free):
@@ -176,64 +209,16 @@ def effort_derivatives(A, curvature, f, needed, weights, preload, free):
     return out
 
 
-def _curvature(loops, slopes, dof):
+def _curvature(m, handle, scratch):
     """Return dA/dx (actuators, joint coordinates, dof)."""
-    out = np.zeros((len(loops.driven), dof - loops.base, dof))
-    for row, k in enumerate(loops.driven):
-        if loops.own[k] >= 0:
-            continue
-        cluster = loops.clusters[loops.cluster_of[k]]
+    first, loops = m.dof - len(m.coordinates), handle.arrays.loops
+    out = np.zeros((len(m.actuators), len(m.coordinates), m.dof))
+    for k in np.flatnonzero((handle.modules['actuator'] >= 0) & (handle.modules['cluster'] >= 0)):
+        b = handle.modules[k]
+        cluster = loops.clusters[b['cluster']]
         part = loops.tied[cluster['first']:cluster['first'] + cluster['joints']]
         part = part[part['independent'] >= 0]
-        curve = slopes.curve[loops.member[k]]
-        out[np.ix_([row], part['coordinate'] - loops.base, part['coordinate'])] = curve[
+        curve = scratch.slopes.curve[b['member']]
+        out[np.ix_([b['actuator']], part['coordinate'] - first, part['coordinate'])] = curve[
             np.ix_(part['independent'], part['independent'])]
     return out
-
-
-def _slopes(m, joint_efforts, joint_slopes):
-    """Return {joint: (effort, by position, by rate)}."""
-    efforts = dict(m._named_efforts(joint_efforts or {}))
-    slopes = {joint: tuple(vector(f"slopes of the effort on '{joint}'", value, 2))
-              for joint, value in (joint_slopes or {}).items()}
-    for joint in slopes:
-        if joint not in efforts:
-            raise UnknownNameError(f"joint_slopes of '{joint}', on which joint_efforts has no effort")
-    return {joint: (effort, *slopes.get(joint, (0.0, 0.0))) for joint, effort in efforts.items()}
-
-
-def _triangle_efforts(m, x, xd, joint_efforts, joint_slopes):
-    """Return efforts on the coordinates, and their derivatives by x and by xd, (3, dof)."""
-    out = np.zeros((3, m.dof))
-    for joint, effort in _slopes(m, joint_efforts, joint_slopes).items():
-        k = _module_of(m, joint)
-        i = m.records.mods['coordinate'][k]
-        out[:, i] += _through_transmission(m, k, joint, x, xd[i], *effort)
-    return out
-
-
-def _module_efforts(m, x, xd, joint_efforts, joint_slopes):
-    """Return efforts on the modules, and their derivatives by position and rate of the module, (3, modules)."""
-    out = np.zeros((3, len(m.records.mods)))
-    named = _slopes(m, joint_efforts, joint_slopes)
-    if named:
-        z = m._closed(x, xd, np.zeros(m.dof))[0].z
-        for joint, effort in named.items():
-            k = _module_of(m, joint)
-            out[:, k] += _through_transmission(m, k, joint, z[0], z[1, k], *effort)
-    return out
-
-
-def _module_of(m, joint):
-    return int(np.argwhere(m.records.mods['joint'] == m.joints.index(joint))[0][0])
-
-
-def _through_transmission(m, k, joint, z, zd, effort, by_position, by_rate):
-    """Return the effort on module k, and its derivatives, of an effort on one of its joints.
-
-    q = q(z) with rate k and slope k' = dk/dz: k tau(q, k zd).
-    """
-    q = np.zeros((3, len(m.joints)))
-    m._check(joint_states(m.records.mods[k:k + 1], z, np.ones(len(z)), np.zeros(len(z)), q[0], q[1], q[2]), z)
-    rate, slope = q[1:, m.joints.index(joint)]
-    return rate * effort, slope * effort + rate * (by_position * rate + by_rate * slope * zd), rate * rate * by_rate

@@ -6,8 +6,10 @@ import numpy as np
 from ...model.errors import PsdynError, StateError, UnknownNameError, did_you_mean
 from ..arguments import names as checked_names
 from ..arguments import vector
+from ..hybrid import coordinate_names
+from ..inputs import base_drive
 from .derivatives import generalized_forces_derivatives
-from .linearization import coordinate_names, wrench_forces
+from .linearization import wrench_forces
 
 OUTSIDE = ('wrenches', 'joint_efforts', 'joint_slopes', 'wrench_slopes')
 LONGEST = 0.3           # step of a coordinate in one iteration [m, rad]
@@ -87,7 +89,7 @@ class _Statics:
             else:
                 raise UnknownNameError(f"fixed: no coordinate '{name}'{did_you_mean(name, self.names)}")
         if m.floating and base is not None:
-            driven, acceleration = m._drive(base)
+            driven, acceleration = base_drive(m, base)
             held[:6] |= driven != 0.0
             self._xdd[:6] = driven * acceleration
             self._base = None
@@ -181,7 +183,7 @@ class _Statics:
             outside = self.outside(x, np.zeros(m.dof))
             f = m.inverse_dynamics(x, np.zeros(m.dof), self._xdd, base=self._base, wrenches=outside['wrenches'] or None,
                                    joint_efforts=outside['joint_efforts'] or None)
-            A = m.actuator_map(x) if m.machine.general else np.eye(m.dof)
+            A = m.actuator_map(x)
         else:
             A = m.actuator_map(x)
             A_held = A[:, self.held]

@@ -5,9 +5,11 @@ import numpy as np
 
 from ...model.errors import ShapeError, UnknownNameError, did_you_mean
 from ..arguments import vector
-from .derivatives import _general_inverse, _module_of, _through_transmission, forward_dynamics_derivatives
+from ..hybrid import BASE, coordinate_names
+from ..inputs import base_drive
+from ..kinematics import transmission
+from .derivatives import forward_dynamics_derivatives, slopes_of_efforts
 
-BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
 QUANTITIES = ('position', 'velocity', 'acceleration')
 
 
@@ -40,11 +42,6 @@ class Linearization(NamedTuple):
         """Eigenvalues (n,) of A [1/s], the one of largest real part first."""
         values = np.linalg.eigvals(self.A)
         return values[np.lexsort((values.imag, -values.real))]
-
-
-def coordinate_names(manipulator):
-    """Return names (dof,) of the entries of xd; base_x to base_rz are along and about the axes of a floating base."""
-    return (*(BASE if manipulator.floating else ()), *manipulator.coordinates)
 
 
 def linearize(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=None, joint_slopes=None,
@@ -106,7 +103,7 @@ def _mobility(m, x, base):
     """Return the accelerations (dof, dof) for unit efforts on the coordinates, none of which a `BaseDrive` holds."""
     free = np.ones(m.dof, dtype=bool)
     if m.floating and base is not None:
-        free[:6] = m._drive(base)[0] == 0.0
+        free[:6] = base_drive(m, base)[0] == 0.0
     out = np.zeros((m.dof, m.dof))
     out[np.ix_(free, free)] = np.linalg.inv(m.mass_matrix(x)[np.ix_(free, free)])
     return out
@@ -123,15 +120,15 @@ class _Outputs:
 
     def __init__(self, m, x, xd, xdd, by_state, by_input):
         self._m, self._by_state, self._by_input = m, by_state, by_input
-        if m.machine.general:
-            _, loops, slopes = _general_inverse(m, x, xd, xdd, None, None, None, None)
-            self._z, self._rate = loops.z[0], loops.z[1]
-            self._slopes = slopes.z[:, loops.base:]
-        else:
-            # the stroke or angle of a module is a coordinate
-            of_module = m.records.mods['coordinate']
-            self._z, self._rate, self._slopes = x, xd[of_module], np.zeros((4, m.dof, m.dof))
-            self._slopes[0, range(m.dof), of_module] = 1.0
+        _, handle, scratch = slopes_of_efforts(m, x, xd, xdd, None, None, None, None)
+        self._positions, self._rates, modules = handle.work['q'], handle.work['qd'], handle.modules
+        if scratch.slopes is not None:
+            self._slopes = scratch.slopes.z[:, m.dof - len(m.coordinates):]
+            return
+        # the joint of every module is a coordinate
+        rows = np.flatnonzero(modules['joint'][:, 0] >= 0)
+        self._slopes = np.zeros((4, len(modules), m.dof))
+        self._slopes[0, rows, modules['coordinate'][rows]] = 1.0
 
     def __call__(self, outputs):
         n, known = self._m.dof, (*coordinate_names(self._m), *self._m.joints)
@@ -153,9 +150,9 @@ class _Outputs:
             rows = np.zeros((4, self._m.dof))
             rows[0, BASE.index(name)] = 1.0
             return rows, 0.0, 1.0, 0.0
-        k = _module_of(self._m, name)
-        ratio, curve, _ = _through_transmission(self._m, k, name, self._z, 0.0, 1.0, 0.0, 0.0)
-        return self._slopes[:, k], self._rate[k], ratio, curve
+        k = self._m.machine.module_of(name)
+        ratio, curve = transmission(self._m, k, name, self._positions[k])
+        return self._slopes[:, k], self._rates[k], ratio, curve
 
     def _position(self, name):
         rows, _, ratio, _ = self._transmission(name)

@@ -1,20 +1,20 @@
 """A hydraulic machine in time: mechanism, cylinders, valves, friction and supply advance together."""
 import numpy as np
 
-from ...assembly.clusters import fresh
-from ...kernels.hydraulics import entry as coupled_entry
-from ...kernels.hydraulics import entry_general as coupled_general
+from ...kernels.hydraulics import entry as kernels
 from ...kernels.hydraulics.elimination import SLOPES
-from ...kernels.hydraulics.equations import volumes
+from ...kernels.hydraulics.entry import State
 from ...kernels.hydraulics.records import AXIS, CYLINDER, FLUID, QUANTITIES, SUPPLY
-from ...kernels.hydraulics.rosenbrock import EMPTY, OPPOSING, Coupled
-from ...kernels.rigid_body.entry import NON_FINITE
-from ...kernels.rigid_body.records import WORK
+from ...kernels.hydraulics.rosenbrock import OPPOSING, Coupled
+from ...kernels.runtime.status import EMPTY, NON_FINITE, decode
 from ...model.errors import ActuationError, NonFiniteError, ShapeError, StateError
 from ..arguments import vector
-from ..compilation import HYDRAULIC, HYDRAULIC_GENERAL, Compilation
-from ..failures import general_error, state_error
+from ..compilation import HYDRAULIC, HYDRAULIC_LOOPS, Compilation
+from ..environment import set_rows
+from ..errors_from_status import status_error
 from ..integrator import checked_environment, checked_settings
+
+FLOAT = np.dtype(float)
 
 
 class HydraulicIntegrator:
@@ -42,20 +42,11 @@ class HydraulicIntegrator:
         self.state_size = 2 * n + FLUID * c + m + 1
         self.coupled = Coupled(
             axes, cylinders, supply, np.zeros(m, OPPOSING), np.zeros(c, SLOPES), np.zeros((5, self.state_size)),
-            np.zeros((7, m)), np.zeros((2, n)), np.zeros((2, n, n)))
-        self._general = manipulator.machine.general
-        mods = manipulator.records.mods
-        self._machine = mods, np.zeros(len(mods), WORK)
-        self._kernels = (coupled_entry.step_coupled, coupled_entry.rates_coupled, coupled_entry.observe_coupled)
-        # what follows env: zeros of a base at rest, scratch
-        self._beside = np.zeros((2, 6)), np.zeros((3, n))
-        if self._general:
-            self._kernels = (coupled_general.step_general, coupled_general.rates_general,
-                             coupled_general.observe_general)
-            self._beside = (np.zeros((2, 6)), fresh(manipulator.loops), np.zeros((2, 6)), np.zeros(len(mods)),
-                            np.zeros((3, n)), np.zeros((m, n)))
-        self.set_environment(manipulator.records.env)
-        Compilation(HYDRAULIC_GENERAL if self._general else HYDRAULIC).finish(self)
+            np.zeros((7, m)), np.zeros((2, n)), np.zeros((2, n, n)), np.zeros((m, n)))
+        self._handle = manipulator.handle()
+        self.arguments = self._handle.tree, self._handle.loops, self.coupled
+        compilation = Compilation(HYDRAULIC if self._handle.loops is None else HYDRAULIC_LOOPS)
+        compilation.finish(self)
 
     def _check_records(self):
         names = self.manipulator.actuators
@@ -77,13 +68,13 @@ class HydraulicIntegrator:
     def set_environment(self, env):
         """Set base motion and external wrenches from the next step on: rows (2, 6) or (2 + 3 modules, 6), copied.
 
-        As `kernels.forward.forward` takes them: twist and spatial acceleration of the base, then wrenches on the
+        As `Manipulator.environment` returns them: twist and spatial acceleration of the base, then wrenches on the
         bodies in their kernel frames.
         """
-        env = checked_environment(env, len(self._machine[0]))
+        env = checked_environment(env, len(self._handle.modules))
         if not np.isfinite(env).all():
             raise NonFiniteError('env is not finite')
-        self.arguments = (*self._machine, env, *self._beside, self.coupled)
+        set_rows(self._handle, env)
 
     def step(self, x, xd, fluid, bristles, supply_pressure, xdd):
         """Advance a state in place by one period; return a status: 0, or what `error` tells of.
@@ -92,14 +83,10 @@ class HydraulicIntegrator:
         writeable, contiguous arrays of float64.  xdd: mean acceleration of the last sub-step.  Where the status is not
         0 the state is that of the last good sub-step.
         """
-        try:
-            if (x.shape, xd.shape, fluid.shape, bristles.shape, supply_pressure.shape, xdd.shape) \
-                    == self._step_shapes:
-                return self._kernels[0](*self.arguments, x, xd, fluid, bristles, supply_pressure, xdd,
-                                        self.step_size / self.substeps, self.substeps)
-        except (AttributeError, TypeError):
-            pass        # no arrays, or such as the compiled signature does not take
-        raise self._shape_error()
+        arrays = x, xd, fluid, bristles, supply_pressure, xdd
+        if not _contiguous(arrays) or tuple([array.shape for array in arrays]) != self._step_shapes:
+            raise self._shape_error()
+        return kernels.step(*self.arguments, State(*arrays[:5]), xdd, self.step_size / self.substeps, self.substeps)
 
     def observe(self, x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry):
         """Write accelerations xdd (dof,), net forces (actuators,) and telemetry of a state; return a status.
@@ -108,14 +95,10 @@ class HydraulicIntegrator:
         through the ports into the chambers [m^3/s], spool position and clipped command, friction positive against
         positive motion.
         """
-        shapes = tuple(np.shape(a) for a in (x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry))
-        if shapes == tuple(self._shapes.values()):
-            try:
-                return self._kernels[2](*self.arguments, x, xd, fluid, bristles, supply_pressure, xdd, force,
-                                        telemetry)
-            except TypeError:
-                pass
-        raise self._shape_error()
+        arrays = x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry
+        if not _contiguous(arrays) or tuple([array.shape for array in arrays]) != tuple(self._shapes.values()):
+            raise self._shape_error()
+        return kernels.observe(*self.arguments, State(*arrays[:5]), xdd, force, telemetry)
 
     def pack(self, x, xd, fluid, bristles, supply_pressure):
         """Return a state as one row: x, xd, fluid by cylinders, bristles, supply pressure."""
@@ -134,25 +117,22 @@ class HydraulicIntegrator:
         """Return d/dt of a state row (see `pack`); raise what `error` returns where there is none."""
         state = vector('state', state, self.state_size).copy()
         out = np.zeros(self.state_size)
-        status = self._kernels[1](*self.arguments, self.manipulator.dof, state, out)
+        status = kernels.rates_of(*self.arguments, self.manipulator.dof, state, out)
         if status != 0:
             raise self.error(status, state[:self.manipulator.dof])
         return out
 
     def error(self, status, x):
         """Return the named error of a status that is not 0, at coordinates x."""
-        m = self.manipulator
-        if status == EMPTY:
-            for c in self.cylinders:
-                position = self._actuator_positions(x)[c['axis']]
-                if not min(volumes(c, position)) > 0.0:
-                    return StateError(f"cylinder '{m.actuators[c['axis']]}': a chamber has no volume left at "
-                                      f"{position:.6g} m of its stroke of {c['stroke']:.6g} m")
-        if status == NON_FINITE or status == EMPTY:
+        m, (code, k) = self.manipulator, decode(status)
+        if code == EMPTY:
+            c = self.cylinders[k]
+            position = self._actuator_positions(x)[c['axis']]
+            return StateError(f"cylinder '{m.actuators[c['axis']]}': a chamber has no volume left at "
+                              f"{position:.6g} m of its stroke of {c['stroke']:.6g} m")
+        if code == NON_FINITE:
             return NonFiniteError(f"'{m.name}': rates, pressures or forces are not finite, or too large")
-        if self._general:
-            return general_error(m, status, {'x': x})
-        return state_error(m.machine, status, x, {'x': x})
+        return status_error(m, status, {'x': x})
 
     def _actuator_positions(self, x):
         names, position, *_ = self.manipulator.joint_state(x)
@@ -160,3 +140,11 @@ class HydraulicIntegrator:
 
     def _shape_error(self):
         return ShapeError(f'expected writeable, contiguous float64 arrays of the shapes {self._shapes}')
+
+
+def _contiguous(arrays):
+    """Return True for arrays that kernels are compiled for: contiguous, writeable, of float64."""
+    for array in arrays:
+        if type(array) is not np.ndarray or array.dtype is not FLOAT or not array.flags.carray:
+            return False
+    return True

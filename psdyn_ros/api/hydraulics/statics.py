@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels.hydraulics.equations import ATMOSPHERE, CAVITY, bulk_modulus, holding_demand, pilot_share
+from ...kernels.hydraulics.equations import bulk_modulus, holding_demand, pilot_share
 from ...kernels.hydraulics.records import (
     AXIS,
     CYLINDER,
@@ -131,7 +131,7 @@ def frictionless(manipulator, hydraulics=None):
     joints = dict(description.joints)
     for name in manipulator.actuators if hydraulics is None else (*hydraulics.cylinders, *hydraulics.axes):
         joints[name] = replace(joints[name], damping=0.0, friction=0.0)
-    return manipulator._rebuilt(replace(description, joints=joints))
+    return manipulator.rebuilt(replace(description, joints=joints))
 
 
 def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, base=None, wrenches=None):
@@ -195,8 +195,6 @@ def _closing_pressure(cylinder, force, low):
 
 def actuator_positions(manipulator, x):
     """Return the positions (actuators,) of the actuators [m, rad]."""
-    if not manipulator.machine.general:
-        return np.array(x, dtype=float)
     names, position = manipulator.joint_state(x)[:2]
     return position[[names.index(name) for name in manipulator.actuators]]
 
@@ -289,31 +287,6 @@ def oil_stiffness(cylinder, stroke, pressure_a=0.0, pressure_b=0.0):
     return float(total)
 
 
-def fluid_energy(cylinders, position, fluid):
-    """Return the energy (cylinders, 2) [J] that is stored in the chambers A and B, zero at the pressure of the air.
-
-    cylinders: CYLINDER records; position: (cylinders,) strokes [m]; fluid: (cylinders, FLUID).  The energy grows by
-    `port_power` and shrinks by what the pressures do to the piston, and by nothing else: for a constant bulk modulus
-    K it is V K (exp(p / K) - 1 - p / K).
-    """
-    out = np.zeros((len(cylinders), 2))
-    for row, cylinder in enumerate(cylinders):
-        for port, (_, volume, hose) in enumerate(_chambers(cylinder, position[row])):
-            enthalpy, excess = _enthalpy(cylinder, fluid[row, (PRESSURE_A, PRESSURE_B)[port]])
-            out[row, port] = (volume * (enthalpy - fluid[row, (PRESSURE_A, PRESSURE_B)[port]])
-                              + _hose_excess(cylinder, hose) * excess)
-    return out
-
-
-def port_power(cylinders, fluid, flows):
-    """Return the power (cylinders, 2) [W] that flows (cylinders, 2) [m^3/s] carry into the chambers.
-
-    Of oil with constant bulk modulus it is K (exp(p / K) - 1) Q, slightly more than p Q.
-    """
-    return np.array([[_enthalpy(cylinder, row[port])[0] * flow for port, flow in zip((PRESSURE_A, PRESSURE_B), pair)]
-                     for cylinder, row, pair in zip(cylinders, fluid, flows)]).reshape(-1, 2)
-
-
 def _chambers(cylinder, stroke):
     """Return ((area, volume, volume of the hose) of chamber A, of chamber B)."""
     c = cylinder
@@ -329,26 +302,3 @@ def _softness(cylinder, pressure):
 def _hose_excess(cylinder, hose):
     """Return by how much [m^3/Pa] a hose gives more than so much of the cylinder's wall."""
     return hose / cylinder['hose'] - hose / cylinder['wall']
-
-
-def _enthalpy(cylinder, pressure):
-    """Return (h [J/m^3], its integral over the pressure [Pa^2]) of the oil: h' = 1 + h / K, zero at zero."""
-    if not cylinder['air']:
-        K = 1.0 / _softness(cylinder, pressure)
-        h = K * math.expm1(pressure / K)
-        return h, K * (h - pressure)
-    # in the logarithm of the absolute pressure, by which the softness of bubbles goes
-    steps = 200
-    step = math.log(max(pressure + ATMOSPHERE, CAVITY) / ATMOSPHERE) / steps
-    p = ATMOSPHERE * np.exp(0.5 * step * np.arange(2 * steps + 1)) - ATMOSPHERE
-    softness = np.array([_softness(cylinder, one) for one in p])
-    h, excess = 0.0, 0.0
-    for k in range(0, 2 * steps, 2):
-        rates, slope = [], 0.0
-        for stage, share in ((k, 0.0), (k + 1, 0.5), (k + 1, 0.5), (k + 2, 1.0)):
-            at = h + share * step * slope
-            slope = (p[stage] + ATMOSPHERE) * (1.0 + at * softness[stage])
-            rates.append((slope, (p[stage] + ATMOSPHERE) * at))
-        first, second = (step / 6.0 * (a + 2.0 * b + 2.0 * c + d) for a, b, c, d in zip(*rates))
-        h, excess = h + first, excess + second
-    return h, excess

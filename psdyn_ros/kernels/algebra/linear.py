@@ -197,3 +197,37 @@ def substitute_back_sparse(A, rows, columns, column_rows, first, unknowns, start
         scale = 1.0 / A[rows, j]
         for c in range(start, end):
             row[c] *= scale
+
+
+@kernel
+def factorise_symmetric(M):
+    """Replace M by L D L': L in the upper triangle as L', the reciprocals of D on the diagonal.
+
+    Without roots: M may be indefinite, where a body is declared that no matter could make.
+    """
+    n = M.shape[0]
+    for j in range(n):
+        for i in range(j, n):
+            total = M[i, j]
+            for k in range(j):
+                total -= M[i, k] * M[k, j]
+            M[i, j] = total
+        M[j, j] = 1.0 / M[j, j]
+        for i in range(j + 1, n):
+            M[j, i] = M[i, j] * M[j, j]
+
+
+@kernel
+def solve_negative(L, B):
+    """Replace B by -M^-1 B; L from `factorise_symmetric`."""
+    n, columns = B.shape
+    for i in range(n):
+        for k in range(i):
+            for c in range(columns):
+                B[i, c] -= L[k, i] * B[k, c]
+    for i in range(n - 1, -1, -1):
+        for c in range(columns):
+            B[i, c] *= -L[i, i]
+        for k in range(i + 1, n):
+            for c in range(columns):
+                B[i, c] -= L[i, k] * B[k, c]

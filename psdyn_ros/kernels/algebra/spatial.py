@@ -270,3 +270,117 @@ def accumulate(a, f, m):
     a[3] += m[0]
     a[4] += m[1]
     a[5] += m[2]
+
+
+@kernel
+def zero_articulated():
+    return ((0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+            (0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+
+
+@kernel
+def lateral_times(M, v):
+    """Return the wrench M (v, 0) for v without z component, as every bias acceleration is."""
+    A, H, _ = M
+    return ((A[0] * v[0] + A[1] * v[1], A[1] * v[0] + A[3] * v[1], A[2] * v[0] + A[4] * v[1]),
+            (H[0] * v[0] + H[3] * v[1], H[1] * v[0] + H[4] * v[1], H[2] * v[0] + H[5] * v[1]))
+
+
+@kernel
+def inertia_at(a):
+    """Return the articulated inertia stored in the array `a` of 21 numbers."""
+    return ((a[0], a[1], a[2], a[3], a[4], a[5]), (a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14]),
+            (a[15], a[16], a[17], a[18], a[19], a[20]))
+
+
+@kernel
+def put_inertia(a, M):
+    """Write the articulated inertia M into the array `a` of 21 numbers."""
+    A, H, J = M
+    a[0], a[1], a[2], a[3], a[4], a[5] = A
+    a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14] = H
+    a[15], a[16], a[17], a[18], a[19], a[20] = J
+
+
+@kernel
+def add_inertia(a, M):
+    """Add the articulated inertia M to the array `a` of 21 numbers."""
+    put_inertia(a, articulated_add(M, inertia_at(a)))
+
+
+@kernel
+def body_wrench(B, velocity, acceleration):
+    """Return the wrench that a body of rigid inertia B needs for the motion in two arrays of 6 numbers."""
+    v, w = pair(velocity)
+    a, d = pair(acceleration)
+    f, m = rigid_times(B, a, d)
+    fp, mp = rigid_bias(B, v, w)
+    return add(f, fp), add(m, mp)
+
+
+@kernel
+def kinetic_energy(B, v, w):
+    """Return the kinetic energy of a rigid inertia at the twist (v, w)."""
+    f, m = rigid_times(B, v, w)
+    return 0.5 * (dot(v, f) + dot(w, m))
+
+
+@kernel
+def vector(a):
+    """Return the vector stored in the array `a` of 3 numbers."""
+    return (a[0], a[1], a[2])
+
+
+@kernel
+def cross_motion(a, b):
+    """Return the twist a x b = ad_a b."""
+    return add(cross(a[1], b[0]), cross(a[0], b[1])), cross(a[1], b[1])
+
+
+@kernel
+def cross_wrench(a, F):
+    """Return the wrench a x* F by which F changes when it is displaced by the twist a."""
+    return cross(a[1], F[0]), add(cross(a[1], F[1]), cross(a[0], F[0]))
+
+
+@kernel
+def plus(a, b):
+    """Return the sum of two spatial vectors."""
+    return add(a[0], b[0]), add(a[1], b[1])
+
+
+@kernel
+def times(k, a):
+    """Return k times a spatial vector."""
+    return scale(k, a[0]), scale(k, a[1])
+
+
+@kernel
+def product(a, b):
+    """Return the product of a twist and a wrench."""
+    return dot(a[0], b[0]) + dot(a[1], b[1])
+
+
+@kernel
+def null():
+    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+
+
+@kernel
+def turned(x, y, c, s):
+    """Return the axes x, y turned by the angle (cos c, sin s) about x cross y."""
+    return add(scale(c, x), scale(s, y)), add(scale(-s, x), scale(c, y))
+
+
+@kernel
+def line(p, z):
+    """Return the twist of a unit rotation about the line through p along z."""
+    return cross(p, z), z
+
+
+@kernel
+def in_axes(x, y, z, a):
+    """Return the vector with components a along the axes x, y, z."""
+    return (a[0] * x[0] + a[1] * y[0] + a[2] * z[0],
+            a[0] * x[1] + a[1] * y[1] + a[2] * z[1],
+            a[0] * x[2] + a[1] * y[2] + a[2] * z[2])

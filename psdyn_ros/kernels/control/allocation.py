@@ -314,11 +314,3 @@ def allocate(A, weights, preload, lower, upper, forces, s, efforts):
     if worst <= MET * size:
         return 0
     return DEFICIENT if rank < n else LIMITED
-
-
-@entry
-def actuation_rank(A, weights, s):
-    """Return the number of coordinates that actuators can drive independently; A (actuators, coordinates)."""
-    for i in range(A.shape[0]):
-        s.free[i] = 1
-    return factorise(A, weights, s)

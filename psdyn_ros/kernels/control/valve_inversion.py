@@ -11,7 +11,6 @@ import math
 
 from ..hydraulics.equations import bulk_modulus, cushion, edge_gain, metered, root, volumes
 from ..hydraulics.records import PA, PB
-from ..rigid_body.entry import NON_FINITE
 from ..runtime.compiler import entry, kernel
 
 LEAST_DROP = 2e5        # Pa across an edge: below it more opening would be asked for than does any good
@@ -100,20 +99,6 @@ def command_for(c, o, blend):
 def limited(u):
     """Return the command within -1 to 1; NaN stays NaN."""
     return 1.0 if u > 1.0 else -1.0 if u < -1.0 else u
-
-
-@entry
-def invert_valve(cylinders, supply, supply_pressure, pressure_a, pressure_b, stroke, rate, force_rate, blend):
-    """Return (status, command) of one valve: 0 and the command within -1 to 1, or NON_FINITE and 0.
-
-    cylinders (1,), supply (1,) records; supply_pressure, pressure_a, pressure_b [Pa] gauge; stroke [m] and rate [m/s]
-    of the rod; force_rate [N/s] that the force of the piston is to have; blend as in `command_for`.
-    """
-    c = cylinders[0]
-    o = opening_for(c, supply_pressure, supply[0]['return_pressure'], pressure_a, pressure_b, stroke, rate, force_rate)
-    if not math.isfinite(o):
-        return NON_FINITE, 0.0
-    return 0, limited(command_for(c, o, blend))
 
 
 @entry

@@ -18,14 +18,19 @@ import numpy as np
 from ..algebra.spatial import (
     add,
     cross,
+    cross_motion,
     dot,
     general_times,
+    in_axes,
     pair,
+    plus,
     rigid_shift,
     rigid_times,
     scale,
     store,
+    times,
     transposed_times,
+    vector,
 )
 from ..runtime.compiler import kernel
 
@@ -44,65 +49,8 @@ BODY = np.dtype([
 
 
 @kernel
-def cross_motion(a, b):
-    """Return the twist a x b = ad_a b."""
-    return add(cross(a[1], b[0]), cross(a[0], b[1])), cross(a[1], b[1])
-
-
-@kernel
-def cross_wrench(a, F):
-    """Return the wrench a x* F by which F changes when it is displaced by the twist a."""
-    return cross(a[1], F[0]), add(cross(a[1], F[1]), cross(a[0], F[0]))
-
-
-@kernel
-def plus(a, b):
-    return add(a[0], b[0]), add(a[1], b[1])
-
-
-@kernel
-def times(k, a):
-    return scale(k, a[0]), scale(k, a[1])
-
-
-@kernel
-def product(a, b):
-    return dot(a[0], b[0]) + dot(a[1], b[1])
-
-
-@kernel
-def null():
-    return (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-
-
-@kernel
-def vector(a):
-    return (a[0], a[1], a[2])
-
-
-@kernel
 def put(a, v):
     a[0], a[1], a[2] = v
-
-
-@kernel
-def turned(x, y, c, s):
-    """Return the axes x, y turned by the angle (cos c, sin s) about x cross y."""
-    return add(scale(c, x), scale(s, y)), add(scale(-s, x), scale(c, y))
-
-
-@kernel
-def line(p, z):
-    """Return the twist of a unit rotation about the line through p along z."""
-    return cross(p, z), z
-
-
-@kernel
-def in_axes(x, y, z, a):
-    """Return the vector with components a along the axes x, y, z."""
-    return (a[0] * x[0] + a[1] * y[0] + a[2] * z[0],
-            a[0] * x[1] + a[1] * y[1] + a[2] * z[1],
-            a[0] * x[2] + a[1] * y[2] + a[2] * z[2])
 
 
 @kernel

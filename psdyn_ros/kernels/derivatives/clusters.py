@@ -1,4 +1,4 @@
-"""Exact derivatives of the joints that loops tie: of G, of qd and of qdd by the independent coordinates.
+"""Exact derivatives taken through the loops: of G, of qd and of qdd by the independent coordinates, and of the efforts.
 
 A change of y_a displaces every body of a cluster by the twist G_a.  Along it, with G_b held or real rates,
 
@@ -7,20 +7,25 @@ A change of y_a displaces every body of a cluster by the twist G_a.  Along it, w
     K dqdd/dy_a + d_a(phi'') = 0       phi'' = K qdd - k, the second rate, with dqd/dy_a put in
 
 d_a is the tangent of the recursion of twists and accelerations of the bodies: no third-order tensors.
-All vectors are in the axes of the cluster's base body, about its origin.
+All vectors are in the axes of the cluster's base body, about its origin. With z the positions of all modules,
+tau(z, zd, zdd) the efforts on them, and dz = G dx,
+
+    f       = G' tau
+    df/dx   = G' (tau_z G + tau_zd dzd/dx + tau_zdd dzdd/dx) + (dG/dx)' tau
+    df/dxd  = G' (tau_zd G + tau_zdd dzdd/dxd)                 df/dxdd = M = G' tau_zdd G
 """
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from ..algebra.linear import least_squares
-from ..algebra.spatial import add, cross, dot, pair, store, sub
+from ..algebra.spatial import add, cross, cross_motion, dot, null, pair, plus, store, sub, times
 from ..loops.constraints import at_body, direction_of, linearise, place_joints
 from ..loops.records import POSITION
-from ..rigid_body.general import pin_axis
-from ..runtime.compiler import entry, kernel
-from .body import cross_motion, null, plus, times
+from ..rigid_body.friction import friction_slope, joint_friction, pin_axis
+from ..runtime.buffer import FLOAT, matrix, records, stack
+from ..runtime.compiler import inner, kernel
+from .joints import is_base
 
 SHIFTED = np.dtype([
     ('shift', 'f8', 6),                                     # displacement of the body by a change of y_a
@@ -30,11 +35,11 @@ SHIFTED = np.dtype([
 
 
 class Slopes(NamedTuple):
-    """Scratch of the derivatives of a general machine; m = 6 for a floating base + modules."""
+    """Scratch of the derivatives of a machine with clusters; m = 6 for a floating base + modules."""
 
     tree: np.ndarray            # (3, m, m) derivatives of the efforts on all modules by position, rate, acceleration
     effort: np.ndarray          # (m,)
-    z: np.ndarray               # (4, m, dof) dz/dx, dzd/dx, dzdd/dx, dzdd/dxd; dz/dx = dzd/dxd
+    z: np.ndarray               # (4, m, dof) dz/dx, dzd/dx, dzdd/dx, dzdd/dxd of module positions z; dz/dx = dzd/dxd
     product: np.ndarray         # (m, dof)
     curve: np.ndarray           # (tied, largest freedom, largest freedom) dG_b/dy_a
     bodies: np.ndarray          # (tied,) SHIFTED
@@ -43,17 +48,33 @@ class Slopes(NamedTuple):
     pin: np.ndarray             # (largest freedom + 1, largest freedom) rates of a closing pin and their changes
 
 
-def slopes_of(loops, modules, dof):
-    """Return `Slopes` for the `Loops` of a machine."""
-    m, tied = loops.base + modules, len(loops.tied)
+SLOPES = (FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, SHIFTED, FLOAT, FLOAT, FLOAT)     # types of the fields of `Slopes`
+
+
+def slope_arrays(loops, modules, dof):
+    """Return the arrays of `Slopes` for the `Loops` of a machine; nothing where it is None."""
+    if loops is None:
+        return []
+    m, tied = int(loops.base) + modules, len(loops.tied)
     freedom = int(loops.clusters['freedom'].max(initial=0))
     columns = int(loops.clusters['joints'].max(initial=0)) + 1 + freedom * freedom
-    return Slopes(np.zeros((3, m, m)), np.zeros(m), np.zeros((4, m, dof)), np.zeros((m, dof)),
-                  np.zeros((tied, freedom, freedom)), np.zeros(tied, SHIFTED), np.zeros((4, tied)),
-                  np.zeros((int(loops.clusters['rows'].max(initial=0)), columns)), np.zeros((freedom + 1, freedom)))
+    return [np.zeros((3, m, m)), np.zeros(m), np.zeros((4, m, dof)), np.zeros((m, dof)),
+            np.zeros((tied, freedom, freedom)), np.zeros(tied, SHIFTED), np.zeros((4, tied)),
+            np.zeros((int(loops.clusters['rows'].max(initial=0)), columns)), np.zeros((freedom + 1, freedom))]
 
 
-@entry
+@kernel
+def bind_slopes(scratch, first, loops):
+    """Return the `Slopes` in a buffer from array `first` on; None of a machine without clusters."""
+    if loops is None:
+        return None
+    return Slopes(
+        stack(scratch, first)[0], records(scratch, first + 1, FLOAT)[0], stack(scratch, first + 2)[0],
+        matrix(scratch, first + 3)[0], stack(scratch, first + 4)[0], records(scratch, first + 5, SHIFTED)[0],
+        matrix(scratch, first + 6)[0], matrix(scratch, first + 7)[0], matrix(scratch, first + 8)[0])
+
+
+@inner
 def displace(loops, slopes, c):
     """Set motion of the bodies of cluster c, and its change, from the rates of the joints in `slopes.rates`."""
     dq, qd, dqd, qdd = slopes.rates[0], slopes.rates[1], slopes.rates[2], slopes.rates[3]
@@ -106,7 +127,7 @@ def moving(bodies, j, p, is_point):
     return dp, v, dv, a, da
 
 
-@entry
+@inner
 def row_shift(loops, slopes, r):
     """Return the changes of the first and second rate of a constraint row."""
     u = direction_of(loops.work, r['a'], r['u'])
@@ -133,16 +154,16 @@ def set_rates(loops, slopes, c, a, b):
 
 
 @kernel
-def curve_cluster(loops, slopes, n, xd):
+def curve_cluster(m, slopes, n, xd):
     """Set dG/dy of cluster n in `slopes.curve`, and the rows of its modules in `slopes.z`."""
-    c = loops.clusters[n]
+    loops, c = m.loops, m.loops.clusters[n]
     first, joints, freedom = c['first'], c['joints'], c['freedom']
     tied, z = loops.tied, slopes.z
     slopes.curve[first:first + joints] = 0.0
     # poses and screws of all bodies: rates know them for bodies in space only
     place_joints(c, tied, loops.work)
     if not c['linear']:
-        bend_joints(loops, slopes, c)
+        set_curvature(loops, slopes, c)
     for a in range(freedom):
         y = coordinate_of(tied, c, a)
         for j in range(first, first + joints):
@@ -151,11 +172,11 @@ def curve_cluster(loops, slopes, n, xd):
                 rate += slopes.curve[j, a, b] * xd[coordinate_of(tied, c, b)]
             z[0, row, y], z[1, row, y], z[3, row, y] = loops.G[j, a], rate, 2.0 * rate
     if not c['linear']:
-        bend_accelerations(loops, slopes, c)
+        differentiate_accelerations(m, slopes, c)
 
 
 @kernel
-def bend_joints(loops, slopes, c):
+def set_curvature(loops, slopes, c):
     """Set dG/dy of the dependent joints of cluster c."""
     dependent, A, column = c['joints'] - c['freedom'], slopes.A, c['joints'] - c['freedom']
     linearise(c, loops.tied, loops.rows, loops.work, A)
@@ -178,16 +199,17 @@ def bend_joints(loops, slopes, c):
 
 
 @kernel
-def bend_accelerations(loops, slopes, c):
+def differentiate_accelerations(m, slopes, c):
     """Set dzdd/dx of the dependent joints of cluster c, given dz/dx and dzd/dx."""
-    first, joints, dependent, A, z = c['first'], c['joints'], c['joints'] - c['freedom'], slopes.A, slopes.z
+    loops, first, joints, dependent = m.loops, c['first'], c['joints'], c['joints'] - c['freedom']
+    A, z = slopes.A, slopes.z
     linearise(c, loops.tied, loops.rows, loops.work, A)
     for a in range(c['freedom']):
         y = coordinate_of(loops.tied, c, a)
         for j in range(first, first + joints):
             k = loops.tied[j]['module']
-            slopes.rates[0, j], slopes.rates[1, j] = z[0, loops.base + k, y], loops.z[1, k]
-            slopes.rates[2, j], slopes.rates[3, j] = z[1, loops.base + k, y], loops.z[2, k]
+            slopes.rates[0, j], slopes.rates[1, j] = z[0, loops.base + k, y], m.work[k]['qd']
+            slopes.rates[2, j], slopes.rates[3, j] = z[1, loops.base + k, y], m.work[k]['qdd']
         displace(loops, slopes, c)
         for i in range(c['rows']):
             A[i, dependent + a] = -row_shift(loops, slopes, loops.rows[c['row'] + i])[1]
@@ -209,10 +231,10 @@ def coordinate_of(tied, c, a):
 
 
 @kernel
-def differentiate_pin(loops, slopes, loss, xd, f_y, f_x, f_xd):
+def differentiate_pin(m, slopes, loss, xd, f, D):
     """Add what the friction of a pin that closes a loop asks of the coordinates, and its derivatives."""
-    end = loss['b'] if loss['b'] >= 0 else loss['a']
-    c = loops.clusters[loops.cluster_of[loops.tied[end]['module']]]
+    loops, end = m.loops, loss['b'] if loss['b'] >= 0 else loss['a']
+    c = loops.clusters[m.modules[loops.tied[end]['module']]['cluster']]
     freedom, pin, rate = c['freedom'], slopes.pin, 0.0
     # pin[a, b]: change with y_a of the pin's rate for unit rate of y_b; the last row is that rate
     for a in range(freedom):
@@ -232,16 +254,117 @@ def differentiate_pin(loops, slopes, loss, xd, f_y, f_x, f_xd):
                     pin[a, b] += sign * (dot(dn, w) + dot(n, dw))
     for b in range(freedom):
         rate += pin[freedom, b] * xd[coordinate_of(loops.tied, c, b)]
-    level = math.tanh(rate / loss['slip'])
-    torque = loss['damping'] * rate + loss['friction'] * level
-    slope = loss['damping'] + loss['friction'] * (1.0 - level * level) / loss['slip']
+    torque = -joint_friction(loss['damping'], loss['friction'], loss['slip'], rate)
+    slope = -friction_slope(loss['damping'], loss['friction'], loss['slip'], rate)
     for a in range(freedom):
         change, column = 0.0, coordinate_of(loops.tied, c, a)
         for b in range(freedom):
             change += pin[a, b] * xd[coordinate_of(loops.tied, c, b)]
         for b in range(freedom):
             row = coordinate_of(loops.tied, c, b)
-            f_x[row, column] += slope * change * pin[freedom, b] + torque * pin[a, b]
-            f_xd[row, column] += slope * pin[freedom, a] * pin[freedom, b]
+            D[0, row, column] += slope * change * pin[freedom, b] + torque * pin[a, b]
+            D[1, row, column] += slope * pin[freedom, a] * pin[freedom, b]
     for b in range(freedom):
-        f_y[coordinate_of(loops.tied, c, b)] += torque * pin[freedom, b]
+        f[coordinate_of(loops.tied, c, b)] += torque * pin[freedom, b]
+
+
+@kernel
+def set_motion(m, slopes, xd):
+    """Set dz/dx, dzd/dx, dzdd/dx and dzdd/dxd of all modules."""
+    slopes.z[:] = 0.0
+    for c in range(m.loops.base):
+        slopes.z[0, c, c] = 1.0
+    for k in range(m.modules.shape[0]):
+        b = m.modules[k]
+        if b['cluster'] < 0 and not is_base(b):
+            slopes.z[0, m.loops.base + k, b['coordinate']] = 1.0
+    for n in range(m.loops.clusters.shape[0]):
+        curve_cluster(m, slopes, n, xd)
+
+
+@kernel
+def take_through_loops(m, slopes, xd, f, D):
+    """Write the efforts f (dof,) on the coordinates and their derivatives D (3, dof, dof) from those of the tree."""
+    set_motion(m, slopes, xd)
+    project_tree(slopes, f, D)
+    for n in range(m.loops.clusters.shape[0]):
+        add_curvature(m.loops, slopes, n, D[0])
+    for i in range(m.loops.losses.shape[0]):
+        differentiate_pin(m, slopes, m.loops.losses[i], xd, f, D)
+
+
+@kernel
+def project_tree(slopes, f, D):
+    """Write G' tau and G' dtau."""
+    tau, tree, z, product = slopes.effort, slopes.tree, slopes.z, slopes.product
+    for i in range(f.shape[0]):
+        f[i] = 0.0
+        for r in range(tau.shape[0]):
+            f[i] += z[0, r, i] * tau[r]
+    clear(product)
+    add_product(tree[0], z[0], product)
+    add_product(tree[1], z[1], product)
+    add_product(tree[2], z[2], product)
+    project(z[0], product, D[0])
+    clear(product)
+    add_product(tree[1], z[0], product)
+    add_product(tree[2], z[3], product)
+    project(z[0], product, D[1])
+    clear(product)
+    add_product(tree[2], z[0], product)
+    project(z[0], product, D[2])
+
+
+@kernel
+def add_curvature(loops, slopes, n, f_x):
+    """Add (dG/dx)' tau of cluster n."""
+    c = loops.clusters[n]
+    for a in range(c['freedom']):
+        column = coordinate_of(loops.tied, c, a)
+        for b in range(c['freedom']):
+            total = 0.0
+            for j in range(c['first'], c['first'] + c['joints']):
+                total += slopes.curve[j, a, b] * slopes.effort[loops.base + loops.tied[j]['module']]
+            f_x[coordinate_of(loops.tied, c, b), column] += total
+
+
+@kernel
+def take_off_actuators(m, slopes, f, f_x):
+    """Take (dA/dx)' f of the actuators in clusters off df/dx; slopes: None of a machine without clusters."""
+    if slopes is None:
+        return
+    for j in range(m.loops.tied.shape[0]):
+        b = m.modules[m.loops.tied[j]['module']]
+        if b['actuator'] < 0:
+            continue
+        c, effort = m.loops.clusters[b['cluster']], f[b['actuator']]
+        for a in range(c['freedom']):
+            column = coordinate_of(m.loops.tied, c, a)
+            for d in range(c['freedom']):
+                f_x[coordinate_of(m.loops.tied, c, d), column] -= slopes.curve[j, a, d] * effort
+
+
+@kernel
+def clear(A):
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] = 0.0
+
+
+@inner
+def add_product(A, B, C):
+    """Add A B to C."""
+    for i in range(A.shape[0]):
+        for k in range(A.shape[1]):
+            for j in range(B.shape[1]):
+                C[i, j] += A[i, k] * B[k, j]
+
+
+@inner
+def project(A, B, C):
+    """Write A' B into C."""
+    clear(C)
+    for k in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            for j in range(B.shape[1]):
+                C[i, j] += A[k, i] * B[k, j]

@@ -1,15 +1,30 @@
-"""What Python calls to step a hydraulic machine whose coordinates are its actuators."""
+"""What Python calls to step a hydraulic machine."""
+from typing import NamedTuple
+
+import numpy as np
+
 from ..runtime.compiler import entry, kernel
-from . import mechanism
+from ..runtime.status import OK
 from .equations import chamber_flows
 from .friction import friction_of
 from .records import FLUID, PRESSURE_A, PRESSURE_B, SPOOL, VALVE
 from .rosenbrock import advance, line_pressure, rates
 
 
+class State(NamedTuple):
+    """State of a hydraulic machine."""
+
+    x: np.ndarray                   # (dof,) [m, rad]
+    xd: np.ndarray                  # (dof,)
+    fluid: np.ndarray               # (cylinders, FLUID) [Pa, 1, 1/s]
+    bristles: np.ndarray            # (actuators,) [m]
+    supply_pressure: np.ndarray     # (1,) [Pa]
+
+
 @kernel
-def pack(x, xd, fluid, bristles, supply_pressure, U):
+def pack(state, U):
     """Write a state into one row."""
+    x, xd, fluid, bristles, supply_pressure = state
     n, cylinders = xd.shape[0], fluid.shape[0]
     last = 2 * n + FLUID * cylinders
     for i in range(n):
@@ -23,8 +38,9 @@ def pack(x, xd, fluid, bristles, supply_pressure, U):
 
 
 @kernel
-def unpack(s, U, x, xd, fluid, bristles, supply_pressure):
+def unpack(s, U, state):
     """Take a state from one row."""
+    x, xd, fluid, bristles, supply_pressure = state
     n, cylinders = xd.shape[0], fluid.shape[0]
     last = 2 * n + FLUID * cylinders
     for i in range(n):
@@ -67,33 +83,31 @@ def observe_state(s, n, U, force, telemetry):
 
 
 @entry
-def step_coupled(mods, work, env, still, rows, s, x, xd, fluid, bristles, supply_pressure, xdd, h, substeps):
-    """Advance a state in place by `substeps` of h [s]; xdd: mean acceleration of the last one.  Returns a status."""
-    n, machine = xd.shape[0], (mods, work, env, still, rows)
-    pack(x, xd, fluid, bristles, supply_pressure, s.states[0])
-    status, done = advance(
-        mechanism.place, mechanism.accelerate, mechanism.inertia, mechanism.along, mechanism.onto, mechanism.laden,
-        machine, s, n, h, substeps)
+def step(tree, loops, s, state, xdd, h, substeps):
+    """Advance a `State` in place by `substeps` of h [s]; xdd: mean acceleration of the last one.  Returns a status."""
+    n = xdd.shape[0]
+    pack(state, s.states[0])
+    status, done = advance(tree, loops, s, n, h, substeps)
     if done > 0:
-        unpack(s, s.states[0], x, xd, fluid, bristles, supply_pressure)
-    if status == 0:
+        unpack(s, s.states[0], state)
+    if status == OK:
         mean_acceleration(s, n, xdd)
     return status
 
 
 @entry
-def rates_coupled(mods, work, env, still, rows, s, n, U, F):
+def rates_of(tree, loops, s, n, U, F):
     """Write the rates of a state row U into F; return a status."""
-    return rates(mechanism.place, mechanism.accelerate, (mods, work, env, still, rows), s, n, U, F)
+    return rates(tree, loops, s, n, U, F)
 
 
 @entry
-def observe_coupled(mods, work, env, still, rows, s, x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry):
-    """Write accelerations, net forces of the actuators and telemetry of a state; return a status."""
-    n, U, F = xd.shape[0], s.states[0], s.states[1]
-    pack(x, xd, fluid, bristles, supply_pressure, U)
-    status = rates_coupled(mods, work, env, still, rows, s, n, U, F)
-    if status == 0:
+def observe(tree, loops, s, state, xdd, force, telemetry):
+    """Write accelerations, net forces of the actuators and telemetry of a `State`; return a status."""
+    n, U, F = xdd.shape[0], s.states[0], s.states[1]
+    pack(state, U)
+    status = rates(tree, loops, s, n, U, F)
+    if status == OK:
         observe_state(s, n, U, force, telemetry)
         for i in range(n):
             xdd[i] = F[n + i]

@@ -5,7 +5,7 @@ and with these it neither chatters at rest nor overshoots where friction turns r
 """
 import math
 
-from ..rigid_body.time_step import stop_force
+from ..rigid_body.friction import stop_force
 from ..runtime.compiler import kernel
 from .records import MEASURED_FORCE
 

@@ -9,8 +9,7 @@ u + h f(u) crosses, and none of the mechanism itself.  Everything but the veloci
 
 by one Cholesky factor for both stages; the pressure of a shared supply is a border of that system.
 
-The state is one row: x, xd (dof,), fluid (cylinders, 6), bristles (actuators,), supply pressure.  Statuses: those of
-the mechanism, NON_FINITE, EMPTY where a chamber has no volume left.
+The state is one row: x, xd (dof,), fluid (cylinders, 6), bristles (actuators,), supply pressure.
 
 Source: J. G. Verwer et al., SIAM J. Sci. Comput. 20 (1999) 1456, for ROS2; the choice of slopes is ours.
 """
@@ -20,8 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.linear import cholesky, solve_lower, solve_upper
-from ..rigid_body.entry import NON_FINITE
-from ..runtime.compiler import generic, generic_kernel, kernel
+from ..rigid_body.entry import finite
+from ..rigid_body.forward import place_machine, solve_machine
+from ..rigid_body.mass_matrix import actuator_map, mass_matrix
+from ..rigid_body.mechanism import bind
+from ..runtime.compiler import inner, kernel
+from ..runtime.status import EMPTY, NON_FINITE, OK, failure
 from .elimination import (
     eliminate_chambers,
     fluid_increments,
@@ -35,7 +38,6 @@ from .equations import cylinder_rates, pump_flow, volumes
 from .friction import friction_of, friction_slopes, holding_force, holding_slopes, slides, sliding_friction
 from .records import FLUID, FORCE, MEASURED_FORCE, PRESSURE_A, PRESSURE_B, VALVE
 
-EMPTY = -3                          # status: a chamber has no volume left
 GAMMA = 1.0 - math.sqrt(0.5)
 SMALL_CHANGE = 0.01                 # of friction in a predictor step, against its Coulomb level
 OPPOSING = np.dtype([               # what opposes the motion of an axis, see `friction_slopes` and `holding_slopes`
@@ -55,6 +57,44 @@ class Coupled(NamedTuple):
     actuators: np.ndarray       # (7, actuators) position, rate, force, and scratch
     dofs: np.ndarray            # (2, dof)
     inertia: np.ndarray         # (2, dof, dof) M, Cholesky factor of the stages
+    A: np.ndarray               # (actuators, dof) rates of the actuators for those of the coordinates
+
+
+@kernel
+def put_actuator_states(m, q, qd):
+    """Write positions and rates of the actuators of a machine that is placed."""
+    for k in range(m.modules.shape[0]):
+        i = m.modules[k]['actuator']
+        if i >= 0:
+            q[i], qd[i] = m.work[k]['q'], m.work[k]['qd']
+
+
+@kernel
+def actuator_rates(A, xd, qd):
+    """Write the rates A xd of the actuators."""
+    for i in range(A.shape[0]):
+        total = 0.0
+        for j in range(A.shape[1]):
+            total += A[i, j] * xd[j]
+        qd[i] = total
+
+
+@kernel
+def add_actuator_forces(A, f, rhs):
+    """Add A' f to the right-hand side."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            rhs[j] += A[i, j] * f[i]
+
+
+@kernel
+def add_actuator_inertia(A, e, M):
+    """Add A' diag(e) A to the lower triangle of M."""
+    for k in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            scaled = e[k] * A[k, i]
+            for j in range(i + 1):
+                M[i, j] += scaled * A[k, j]
 
 
 @kernel
@@ -73,14 +113,15 @@ def drive_force(b, cylinders, fluid):
     return c['area_a'] * p[PRESSURE_A] - c['area_b'] * p[PRESSURE_B]
 
 
-@generic
-def rates(place, accelerate, machine, s, n, U, F):
+@inner
+def rates(tree, loops, s, n, U, F):
     """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
     q, qd, force = s.actuators[0], s.actuators[1], s.actuators[2]
     x, xd = U[:n], U[n:2 * n]
-    status = place(machine, x, xd, q, qd)
-    if status != 0:
+    status = place_machine(tree, loops, x, xd)
+    if status != OK:
         return status
+    put_actuator_states(bind(tree, loops), q, qd)
     last = 2 * n + FLUID * s.cylinders.shape[0]
     fluid, fluid_rate, bristles = U[2 * n:last], F[2 * n:last], U[last:]
     supply, line, taken = s.supply[0], line_pressure(s, U), 0.0
@@ -94,7 +135,7 @@ def rates(place, accelerate, machine, s, n, U, F):
             continue
         v_a, v_b = volumes(c, q[i])
         if not (v_a > 0.0 and v_b > 0.0):
-            return EMPTY
+            return failure(EMPTY, k)
         taken += cylinder_rates(c, q[i], qd[i], fluid[first:first + FLUID], line, supply['return_pressure'], rate)
     for i in range(s.axes.shape[0]):
         b = s.axes[i]
@@ -104,7 +145,8 @@ def rates(place, accelerate, machine, s, n, U, F):
     F[F.shape[0] - 1] = (pump_flow(supply, line) - taken) / supply['capacity'] if supply['limited'] else 0.0
     for i in range(n):
         F[i] = xd[i]
-    return accelerate(machine, x, xd, force, F[n:2 * n])
+    status = solve_machine(tree, loops, None, force, F[n:2 * n])
+    return status if status != OK else finite(F[n:2 * n])
 
 
 @kernel
@@ -122,8 +164,8 @@ def copy_inertia(s, n):
             L[i, j] = M[i, j]
 
 
-@generic_kernel
-def far_accelerations(along, onto, machine, s, n, h, F):
+@kernel
+def far_accelerations(s, n, h):
     """Set actuators[6]: accelerations of the actuators where friction is that of the velocities v + h a."""
     qd, ahead, change, far, column = s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[6], s.dofs[0]
     changes = False
@@ -138,24 +180,21 @@ def far_accelerations(along, onto, machine, s, n, h, F):
     factorise(s, n)
     for i in range(n):
         column[i] = 0.0
-    onto(machine, change, column)
+    add_actuator_forces(s.A, change, column)
     solve_lower(s.inertia[1], n, column)
     solve_upper(s.inertia[1], n, column)
-    along(machine, column, far)
+    actuator_rates(s.A, column, far)
     for i in range(s.axes.shape[0]):
         far[i] += ahead[i]
 
 
-@generic
-def prepare(along, onto, laden, machine, s, n, h, U, F):
-    """Set all slopes at U on the way to U + h F and factorise M + A' E A; return the system's border of the supply.
-
-    The border's column (M + A' E A)^-1 (...) comes into dofs[1].
-    """
+@inner
+def prepare(s, n, h, U, F):
+    """Set all slopes for the step from U to U + h F, and factorise M + A' E A in place."""
     gh = GAMMA * h
     q, qd, ahead, added, border = s.actuators[0], s.actuators[1], s.actuators[3], s.actuators[4], s.actuators[5]
-    along(machine, F[n:2 * n], ahead)
-    far_accelerations(along, onto, machine, s, n, h, F)
+    actuator_rates(s.A, F[n:2 * n], ahead)
+    far_accelerations(s, n, h)
     far = s.actuators[6]
     last = 2 * n + FLUID * s.cylinders.shape[0]
     for i in range(s.axes.shape[0]):
@@ -177,20 +216,20 @@ def prepare(along, onto, laden, machine, s, n, h, U, F):
         added[i] += eliminate_chambers(c, w, h, gh, fluid, rate, supply['return_pressure'])
         border[i] += gh * (c['area_a'] * w['P2'][0] - c['area_b'] * w['P2'][1])
     copy_inertia(s, n)
-    laden(machine, added, s.inertia[1])
+    add_actuator_inertia(s.A, added, s.inertia[1])
     cholesky(s.inertia[1], n)
 
 
-@generic_kernel
-def prepare_supply(along, onto, machine, s, n, h, line, line_rate):
+@kernel
+def prepare_supply(s, n, h, line, line_rate):
     """Set the border's column in dofs[1]; return gh / capacity and the Schur complement of the supply's pressure."""
     supply, column, reach, border = s.supply[0], s.dofs[1], s.actuators[3], s.actuators[5]
     for i in range(n):
         column[i] = 0.0
-    onto(machine, border, column)
+    add_actuator_forces(s.A, border, column)
     solve_lower(s.inertia[1], n, column)
     solve_upper(s.inertia[1], n, column)
-    along(machine, column, reach)
+    actuator_rates(s.A, column, reach)
     lag = supply['pressure'] - max(line, line + h * line_rate), supply['pressure'] - min(line, line + h * line_rate)
     slope = supply['flow'] / supply['droop'] if lag[1] > 0.0 and lag[0] < supply['droop'] else 0.0
     for k in range(s.cylinders.shape[0]):
@@ -201,12 +240,13 @@ def prepare_supply(along, onto, machine, s, n, h, line, line_rate):
     return scale, 1.0 + scale * slope
 
 
-@generic
-def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
-    """Write the increments K of a stage for its right-hand side R; scale, schur: of `prepare_supply`, 0 without."""
+@inner
+def solve_stage(s, n, gh, border, R, K):
+    """Write the increments K of a stage for its right-hand side R; border: (scale, Schur complement), 0 without supply."""
+    scale, schur = border
     q_part, force, rhs = s.actuators[3], s.actuators[4], s.dofs[0]
     last = 2 * n + FLUID * s.cylinders.shape[0]
-    along(machine, R[:n], q_part)
+    actuator_rates(s.A, R[:n], q_part)
     for i in range(s.axes.shape[0]):
         o = s.opposing[i]
         force[i] = -gh * (o['k'] * q_part[i] + o['sigma'] * R[last + i] / (1.0 + gh * o['rho']))
@@ -222,10 +262,10 @@ def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
         for j in range(n):
             total += M[i, j] * R[n + j]
         rhs[i] = total
-    onto(machine, force, rhs)
+    add_actuator_forces(s.A, force, rhs)
     solve_lower(s.inertia[1], n, rhs)
     solve_upper(s.inertia[1], n, rhs)
-    along(machine, rhs, q_part)
+    actuator_rates(s.A, rhs, q_part)
     ks = 0.0
     if schur > 0.0:
         demand = 0.0
@@ -236,7 +276,7 @@ def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
         ks = (R[R.shape[0] - 1] - scale * demand) / schur
         for i in range(n):
             rhs[i] += s.dofs[1][i] * ks
-        along(machine, rhs, q_part)
+        actuator_rates(s.A, rhs, q_part)
     for i in range(n):
         K[n + i] = rhs[i]
         K[i] = R[i] + gh * rhs[i]
@@ -255,8 +295,8 @@ def solve_stage(along, onto, machine, s, n, gh, scale, schur, R, K):
     K[K.shape[0] - 1] = ks
 
 
-@generic_kernel
-def advance(place, accelerate, inertia, along, onto, laden, machine, s, n, h, substeps):
+@kernel
+def advance(tree, loops, s, n, h, substeps):
     """Advance states[0] by `substeps` of h [s]; return (status, sub-steps done), the last good state kept."""
     U, F, K1, K2, stage = s.states[0], s.states[1], s.states[2], s.states[3], s.states[4]
     count = U.shape[0]
@@ -265,21 +305,22 @@ def advance(place, accelerate, inertia, along, onto, laden, machine, s, n, h, su
         for j in range(count):
             stage[j] = U[j]
         for part in range(2):
-            status = rates(place, accelerate, machine, s, n, stage, F)
-            if status != 0:
+            status = rates(tree, loops, s, n, stage, F)
+            if status != OK:
                 return status, done
             if part == 0:
-                status = inertia(machine, U[:n], s.inertia[0])
-                if status != 0:
+                actuator_map(bind(tree, loops), s.A)
+                status = mass_matrix(tree, loops, U[:n], s.inertia[0])
+                if status != OK:
                     return status, done
-                prepare(along, onto, laden, machine, s, n, h, U, F)
+                prepare(s, n, h, U, F)
                 if s.supply[0]['limited']:
-                    scale, schur = prepare_supply(along, onto, machine, s, n, h, U[count - 1], F[count - 1])
+                    scale, schur = prepare_supply(s, n, h, U[count - 1], F[count - 1])
             else:
                 for j in range(count):
                     F[j] -= 2.0 * K1[j]
             K = K1 if part == 0 else K2
-            solve_stage(along, onto, machine, s, n, GAMMA * h, scale, schur, F, K)
+            solve_stage(s, n, GAMMA * h, (scale, schur), F, K)
             if part == 0:
                 for j in range(count):
                     stage[j] = U[j] + h * K1[j]
@@ -291,4 +332,4 @@ def advance(place, accelerate, inertia, along, onto, laden, machine, s, n, h, su
             return NON_FINITE, done
         for j in range(count):
             U[j] = stage[j]
-    return 0, substeps
+    return OK, substeps

@@ -12,17 +12,21 @@ import math
 from ..algebra.linear import reflect_sparse
 from ..algebra.spatial import dot
 from ..runtime.compiler import entry, kernel
+from ..runtime.status import BRANCH, OK, OPEN, SINGULAR, failure
 from .constraints import bias_motion, bias_of_rows, direction_of, linearise, place_joints
 from .dyads import close_dyads
-from .newton import BRANCH, OPEN, close_positions, rows_in_plane, solve, solve_slopes
+from .newton import close_positions, rows_in_plane, solve, solve_slopes
 from .planar import bias_of_pin, bias_planar
-from .records import BEYOND
+from .records import BEYOND, bind_loops
 
 JUMP = 0.02                     # between predicted and closed position: farther may be another branch [m, rad]
 CERTAIN_JUMP = 0.1              # the same, where Newton's method provably leads from the one to the other
 STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
 WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
 SHORTEST = 1e-12                # of these steps, against the whole way
+STRAIGHT = 0.95                 # cosine between the tangents at both ends of one of these steps, at least
+ABOUT = 0.7                     # the same without steps
+AT_END = 1e-9                   # what is left of the way where it ends in the singular pose itself
 
 
 @kernel
@@ -146,68 +150,65 @@ def on_branch(cluster, loops, jump):
 def walk(cluster, loops, x, n, pose):
     """Close a cluster along the straight way from a closed pose to the coordinates x; 0, SINGULAR or OPEN.
 
-    Steps along the tangent are halved as a dead point comes near: there the joints go with the root of the distance.
+    Steps along the tangent are halved until the tangent hardly turns in one.  So they get short as a dead point comes
+    near, where the joints go with the root of the distance, and do not lead to its far side, where the tangent has
+    turned round.
     """
     first, joints, work = cluster['first'], cluster['joints'], loops.work
-    left, part, status, grows, at_pose = 1.0, 0.25, OPEN, False, True
+    left, part, grows = 1.0, 0.25, False
     take_pose(cluster, loops, pose)
-    # `qd` is the last closed position and `g` the tangent there
-    moved = set_tangent(cluster, loops, x, n, pose, at_pose)
+    moved = set_tangent(cluster, loops, x, n, pose, True)
+    # `C` is the last closed position and `tau` the tangent there
+    for j in range(first, first + joints):
+        work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
     for _ in range(WALK):
+        if part < SHORTEST:
+            break
         part = min(part, left)
         for j in range(first, first + joints):
-            work[j]['q'] = work[j]['qd'] + part * work[j]['g']
+            work[j]['q'] = work[j]['C'] + part * work[j]['tau']
         if part == left:
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        status = OPEN
+        followed = False
         if part * moved < STEP_MOVED:
             status, _ = close_positions(cluster, loops)
-        if status == 0 and on_branch(cluster, loops, 0.3 * part * moved + 1e-9):
+            followed = status == OK and on_branch(cluster, loops, 0.3 * part * moved + 1e-9)
+        if followed:
+            largest = set_tangent(cluster, loops, x, n, pose, False)
+            along, before, after = 0.0, 0.0, 0.0
+            for j in range(first, first + joints):
+                along += work[j]['tau'] * work[j]['g']
+                before += work[j]['tau'] * work[j]['tau']
+                after += work[j]['g'] * work[j]['g']
+            followed = along > STRAIGHT * math.sqrt(before * after)
+        if followed:
             if part == left:
                 return 0
             left -= part
             part *= 2.0 if grows else 1.0
-            grows, at_pose = True, False
-            moved = set_tangent(cluster, loops, x, n, pose, at_pose)
+            grows, moved = True, largest
+            for j in range(first, first + joints):
+                work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
         else:
             part *= 0.5
             grows = False
-            if part < SHORTEST:
-                break
-    return OPEN if status == 0 else status
-
-
-@kernel
-def goes_on(cluster, loops, x, n, pose):
-    """Return whether a cluster, just closed at x, moves on in the sense in which it came from a tabulated pose.
-
-    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
-    """
-    first, joints, slope, total = cluster['first'], cluster['joints'], cluster['joints'] - cluster['freedom'] + 1, 0.0
-    for a in range(cluster['freedom']):
-        row = int(loops.lattice[n, a, 3])
-        t = loops.tied[first + row]
-        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
-        for j in range(joints):
-            if loops.tied[first + j]['independent'] < 0:
-                total += (loops.work[first + j]['q'] - loops.poses[pose, j]) * step * loops.A[
-                    loops.tied[first + j]['pivot'], slope + a]
-    return total >= 0.0
+    return SINGULAR if left < AT_END else OPEN
 
 
 @kernel
 def set_tangent(cluster, loops, x, n, pose, at_pose):
-    """Set qd to q, and g to its derivative along the straight way from a tabulated pose to x; return max |g|.
+    """Set g to the derivative of q along the straight way from a tabulated pose to x; return max |g|.
 
     at_pose: q is that pose, else it has just been closed and G is solved in A.
     """
-    first, joints, tied, work = cluster['first'], cluster['joints'], loops.tied, loops.work
-    slope = joints - cluster['freedom'] + 1
+    first, joints, freedom, tied, work = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
+                                          loops.work)
+    slope = joints - freedom + 1
     for j in range(first, first + joints):
-        work[j]['qd'], work[j]['g'] = work[j]['q'], 0.0
-    for a in range(cluster['freedom']):
+        work[j]['g'] = 0.0
+    for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
         t = tied[first + row]
         step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
@@ -220,6 +221,28 @@ def set_tangent(cluster, loops, x, n, pose, at_pose):
     for j in range(first, first + joints):
         largest = max(largest, abs(work[j]['g']))
     return largest
+
+
+@kernel
+def goes_on(cluster, loops, x, n, pose):
+    """Return whether a cluster, just closed at x, moves on in about the direction in which it left a tabulated pose.
+
+    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
+    """
+    set_tangent(cluster, loops, x, n, pose, False)
+    along, before, after = 0.0, 0.0, 0.0
+    for j in range(cluster['joints']):
+        slope = 0.0
+        for a in range(cluster['freedom']):
+            row = int(loops.lattice[n, a, 3])
+            t = loops.tied[cluster['first'] + row]
+            slope += loops.slopes[pose, j, a] * step_from(
+                t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        u = loops.work[cluster['first'] + j]
+        along += slope * u['g']
+        before += slope * slope
+        after += u['g'] * u['g']
+    return along >= ABOUT * math.sqrt(before * after)
 
 
 @kernel
@@ -331,29 +354,30 @@ def keep_hint(cluster, loops):
 
 @kernel
 def close(loops, x, xd):
-    """Close every cluster at x (nx,), xd (dof,); return 0, or 8 (cluster + 1) + SINGULAR, OPEN or BRANCH."""
+    """Close every cluster at x (nx,), xd (dof,); return a status: OPEN, SINGULAR or BRANCH with the cluster."""
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)
         if status == 0 and (cluster['dyads'] > 0 or cluster['linear']):
             status = solve_slopes(cluster, loops)
         if status != 0:
-            return 8 * (k + 1) + status
+            return failure(status, k)
         differentiate(cluster, loops, xd)
         if loops.hinted[0]:
             keep_hint(cluster, loops)
-    return 0
+    return OK
 
 
 @entry
-def close_all(loops, x, xd):
-    """`close` for calls from Python."""
-    return close(loops, x, xd)
+def close_all(tree, loops, x, xd):
+    """`close` for calls from Python, with the buffers of a `Handle`."""
+    return close(bind_loops(tree, loops), x, xd)
 
 
 @entry
-def close_from(loops, k, xd):
-    """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g."""
+def close_from(tree, loops, k, xd):
+    """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g; return a code."""
+    loops = bind_loops(tree, loops)
     cluster = loops.clusters[k]
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         loops.work[j]['near'] = loops.work[j]['q']
@@ -366,7 +390,8 @@ def close_from(loops, k, xd):
 
 
 @entry
-def linearise_at(loops, k):
+def linearise_at(tree, loops, k):
     """Write K of cluster k at the q in work, in space, and -phi into A; see `linearise`."""
+    loops = bind_loops(tree, loops)
     place_joints(loops.clusters[k], loops.tied, loops.work)
     return linearise(loops.clusters[k], loops.tied, loops.rows, loops.work, loops.A)

@@ -9,21 +9,9 @@ All vectors are in the axes of the cluster's base body, about its origin.
 """
 import math
 
-from ..algebra.spatial import add, cross, dot, pair, scale, store, sub
+from ..algebra.spatial import add, cross, dot, general_times, pair, scale, store, sub, vector
 from ..runtime.compiler import kernel
 from .records import POSITION
-
-
-@kernel
-def vector(a):
-    return (a[0], a[1], a[2])
-
-
-@kernel
-def rotate(R, a):
-    return (R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
-            R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
-            R[6] * a[0] + R[7] * a[1] + R[8] * a[2])
 
 
 @kernel
@@ -39,10 +27,10 @@ def place_joints(cluster, tied, work):
         else:
             v = work[t['parent']]
             R = v['rotation']
-            x = rotate(R, (R0[0], R0[3], R0[6]))
-            y = rotate(R, (R0[1], R0[4], R0[7]))
-            z = rotate(R, (R0[2], R0[5], R0[8]))
-            p = add(vector(v['place']), rotate(R, vector(t['position'])))
+            x = general_times(R, (R0[0], R0[3], R0[6]))
+            y = general_times(R, (R0[1], R0[4], R0[7]))
+            z = general_times(R, (R0[2], R0[5], R0[8]))
+            p = add(vector(v['place']), general_times(R, vector(t['position'])))
         if t['slides']:
             p = add(p, scale(u['q'], z))
             store(u['screw'], z, (0.0, 0.0, 0.0))
@@ -62,14 +50,14 @@ def at_body(work, j, point):
     """Return a point of body j (-1: base) about the base origin."""
     if j < 0:
         return vector(point)
-    return add(vector(work[j]['place']), rotate(work[j]['rotation'], vector(point)))
+    return add(vector(work[j]['place']), general_times(work[j]['rotation'], vector(point)))
 
 
 @kernel
 def direction_of(work, j, a):
     if j < 0:
         return vector(a)
-    return rotate(work[j]['rotation'], vector(a))
+    return general_times(work[j]['rotation'], vector(a))
 
 
 @kernel

@@ -7,11 +7,10 @@ import math
 
 from ..algebra.linear import factorise, factorise_sparse, solve_factorised, substitute_back_sparse
 from ..runtime.compiler import kernel
+from ..runtime.status import OK, OPEN, SINGULAR
 from .constraints import linearise, place_joints
 from .planar import linearise_planar, place_planar
 
-# why a cluster has no answer: rank lost, no closed position found, at or beyond a point where two branches meet
-SINGULAR, OPEN, BRANCH = 1, 2, 3
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
 LAST = 1e-13                    # step up to which G may be that before it [m, rad]
@@ -61,7 +60,7 @@ def solve(cluster, loops, rows, start, end):
 def close_positions(cluster, loops):
     """Newton's method on phi(q) = 0 from the q in work, the independent ones held; leaves G solved in A.
 
-    Returns (0, SINGULAR or OPEN; the rank test).
+    Returns (OK, SINGULAR or OPEN; the rank test).
     """
     first, joints, tied, work, A = cluster['first'], cluster['joints'], loops.tied, loops.work, loops.A
     dependent, before, expected = joints - cluster['freedom'], 1.0, math.inf
@@ -85,7 +84,7 @@ def close_positions(cluster, loops):
         # a small step that is no longer much smaller than the one before is rounding
         if with_slopes and (largest < LAST or 0.1 * before < largest < STEP):
             solve(cluster, loops, rows, dependent + 1, joints + 1)
-            return 0 if worst < cluster['gap'] else OPEN, rank
+            return OK if worst < cluster['gap'] else OPEN, rank
         # steps shrink quadratically: the next one will be about c largest^2 with c = largest / before^2
         expected = 0.0 if largest < STEP else largest * largest * max(1.0, largest / (before * before))
         before = largest
@@ -94,7 +93,7 @@ def close_positions(cluster, loops):
 
 @kernel
 def solve_slopes(cluster, loops):
-    """Solve G into A at the q in work; return 0, SINGULAR, or OPEN where they do not close the cluster."""
+    """Solve G into A at the q in work; return OK, SINGULAR, or OPEN where they do not close the cluster."""
     worst, rows = residuals(cluster, loops)
     if not worst < cluster['gap']:
         return OPEN
@@ -102,4 +101,4 @@ def solve_slopes(cluster, loops):
         if not decompose(cluster, loops, rows, cluster['joints'] + 1) > RANK:
             return SINGULAR
         solve(cluster, loops, rows, cluster['joints'] - cluster['freedom'] + 1, cluster['joints'] + 1)
-    return 0
+    return OK

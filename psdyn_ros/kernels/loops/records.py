@@ -3,6 +3,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..runtime.buffer import FLOAT, indices, matrix, records, stack, views
+from ..runtime.compiler import kernel
+
+INDEX = np.dtype('i8')
 POSITION, DIRECTION = 0, 1      # kind of a row
 # kind of a dyad: a and b turn on either side of the pin, one after the other on one side, b slides and a turns it, or a
 # alone turns a side of a parallelogram
@@ -16,7 +20,7 @@ CLUSTER = np.dtype([
     ('freedom', 'i8'),                          # number n_y of independent joints
     ('planar', 'i8'),                           # 1: all moves in one plane; its pins are rows of PIN
     ('pin', 'i8'), ('pins', 'i8'),
-    ('parallels', 'i8'),                        # rows of PIN after its pins: opposite sides of parallelograms
+    ('parallels', 'i8'),                        # opposite sides of parallelograms: last rows of its ROW, and of its PIN
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
     ('column', 'i8'),                           # in space: rows of COLUMN, one for each dependent joint
@@ -80,12 +84,9 @@ TIED_WORK = np.dtype([
     ('x', 'f8'), ('y', 'f8'), ('ax', 'f8'), ('ay', 'f8'),   # joint, and its acceleration at qdd = 0
 ], align=True)
 
-# fields of `Loops` that the kernels write
-SCRATCH = ('work', 'A', 'G', 'H', 'alpha', 'psi', 'drive', 'base_system', 'z', 'hint', 'hinted')
-
 
 class Loops(NamedTuple):
-    """All clusters of a machine and their scratch, as one argument of the kernels in `general`."""
+    """All clusters of a machine and their scratch."""
 
     clusters: np.ndarray        # CLUSTER
     tied: np.ndarray            # TIED, the joints of all clusters
@@ -104,12 +105,6 @@ class Loops(NamedTuple):
                                 # position, size, cells, row among the joints, and branch points below and above
     cells: np.ndarray           # (cells, 2) pose to start from in each cell, and another to try then; -1: none, BEYOND
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
-    gravity: np.ndarray         # (3,) in inertial axes; a floating base needs it at every state
-    driven: np.ndarray          # (actuators,) modules
-    stopped: np.ndarray         # (modules,) 1: its joint has stops at its limits
-    own: np.ndarray             # (modules,) row of xd of a module outside clusters, -1: in one, or the base
-    member: np.ndarray          # (modules,) row of TIED, -1: none
-    cluster_of: np.ndarray      # (modules,)
     work: np.ndarray            # TIED_WORK
     A: np.ndarray               # (most rows, most joints + 1) scratch of the linear systems
     G: np.ndarray               # (tied, largest freedom)
@@ -117,7 +112,43 @@ class Loops(NamedTuple):
     alpha: np.ndarray           # (clusters, largest freedom, largest freedom)
     psi: np.ndarray             # (clusters, largest freedom, 6)
     drive: np.ndarray           # (clusters, largest freedom)
-    base_system: np.ndarray     # (7, 6) scratch of a floating base
-    z: np.ndarray               # (4, modules) position, rate, acceleration, effort of every module
     hint: np.ndarray            # (2, tied) q from which closing starts, and the q of which the G is that is stored
     hinted: np.ndarray          # (1,) 1: `hint` holds, and takes every closed q; 0: closing starts from the table
+
+
+# types of the fields of `Loops`: constants in the buffer of loops, scratch in that of a tree from array FIRST on
+CONSTANTS = (CLUSTER, TIED, ROW, ROW, LOSS, PIN, DYAD, COLUMN, INDEX, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX, INDEX)
+SCRATCH = (TIED_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX)
+FIRST = 4
+
+
+@kernel
+def bind_loops(tree, loops):
+    """Return the `Loops` of two buffers, see `Mechanism`; None of a machine without clusters."""
+    if loops is None:
+        return None
+    return Loops(
+        records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
+        records(loops, 3, ROW)[0], records(loops, 4, LOSS)[0], records(loops, 5, PIN)[0], records(loops, 6, DYAD)[0],
+        records(loops, 7, COLUMN)[0], records(loops, 8, INDEX)[0], matrix(loops, 9)[0], stack(loops, 10)[0],
+        stack(loops, 11)[0], records(loops, 12, FLOAT)[0], stack(loops, 13)[0], indices(loops, 14)[0],
+        records(loops, 15, INDEX)[0][0],
+        records(tree, FIRST, TIED_WORK)[0], matrix(tree, FIRST + 1)[0], matrix(tree, FIRST + 2)[0],
+        matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0], matrix(tree, FIRST + 6)[0],
+        matrix(tree, FIRST + 7)[0], records(tree, FIRST + 8, INDEX)[0])
+
+
+def loop_arrays(loops):
+    """Return (scratch, constants): the arrays of `Loops` for the buffers of a machine; nothing where it is None."""
+    if loops is None:
+        return [], []
+    arrays = [np.atleast_1d(array) for array in loops]
+    return arrays[len(CONSTANTS):], arrays[:len(CONSTANTS)]
+
+
+def loops_of(loops, scratch):
+    """Return the `Loops` of a buffer and the views of its scratch as Python sees them; None of None."""
+    if loops is None:
+        return None
+    *constants, base = views(loops, CONSTANTS)
+    return Loops(*constants, int(base[0]), *scratch)

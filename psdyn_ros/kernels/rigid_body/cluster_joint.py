@@ -1,56 +1,170 @@
-"""A cluster as one module of the articulated-body recursion: its n_y coordinates are eliminated at once."""
-import math
+"""The joints of a cluster: every one is a module of the recursion, and all of them together are one joint of n_y coordinates.
 
+    H, C  joint-space inertia and bias of the cluster's tree, with the articulated inertias of what stands on it
+    psi = F G,  alpha = G' H G,  delta = G' (C + H g)        F: wrench on the base body for unit qdd
+    ydd = alpha^-1 (f_y - delta - psi' a)                     f_y = G' tau, a: acceleration of the base body
+    M^A = M - psi alpha^-1 psi'                               p^A = p + F g + psi alpha^-1 (f_y - delta)
+
+With loops None, as of a machine without clusters, Numba leaves out the bodies of these functions.
+"""
 from ..algebra.linear import cholesky, solve_lower, solve_upper
-from ..algebra.spatial import add, articulated_less_dyad, dot, general_times, pair, store, symmetric_times, turn_z
+from ..algebra.spatial import (
+    accumulate,
+    articulated_less_dyad,
+    dot,
+    inertia_at,
+    pair,
+    put_inertia,
+    scale,
+    store,
+    turn_z,
+)
+from ..loops.closure import close
 from ..runtime.compiler import kernel
-from .forward import lateral_times, put_inertia
-from .joints import parent_slide, wrench_at_parent
-from .records import PRISMATIC
+from .friction import add_pin_friction, passive_force
+from .tree import accelerate, hand_to_parent, motion_at_base, parent_acceleration, parent_slide, wrench_at_parent
 
 
 @kernel
-def keep(mods, work, loops, k, M, F, T):
-    """Note what a cluster's joint and its ancestors feel of its body; return M, F, T at its base frame."""
-    b, u, j = mods[k], work[k], loops.member[k]
-    kappa, sigma = u['kappa'], u['sigma']
-    A, H, J = M
-    cv, cw = pair(u['bias'])
-    dF, dT = lateral_times(M, cv)
-    if b['kind'] == PRISMATIC:
-        P, Q = (A[2] * sigma, A[4] * sigma, A[5] * sigma), (H[6] * sigma, H[7] * sigma, H[8] * sigma)
-    else:
-        dF, dT = add(dF, general_times(H, cw)), add(dT, symmetric_times(J, cw))
-        P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
-    F, T = add(F, dF), add(T, dT)
-    v = loops.work[j]
+def in_cluster(loops, b):
+    """Return whether the joint of module b belongs to a cluster."""
+    if loops is None:
+        return False
+    return b['cluster'] >= 0
+
+
+@kernel
+def close_loops(loops, m, x, xd):
+    """Close all clusters at x, xd; set positions and rates of their joints; return a status."""
+    if loops is None:
+        return 0
+    status = close(loops, x, xd)
+    if status == 0:
+        for j in range(loops.tied.shape[0]):
+            u = m.work[loops.tied[j]['module']]
+            u['q'], u['qd'] = loops.work[j]['q'], loops.work[j]['qd']
+    return status
+
+
+@kernel
+def rest(loops, m):
+    """Set rates, bias accelerations and passive forces of the joints of all clusters to zero, the loops being closed."""
+    if loops is not None:
+        for j in range(loops.tied.shape[0]):
+            m.work[loops.tied[j]['module']]['qd'] = 0.0
+            loops.work[j]['g'], loops.work[j]['tau'] = 0.0, 0.0
+
+
+@kernel
+def accelerate_clusters(loops, m, xdd):
+    """Set the accelerations of the joints of all clusters for those of the coordinates: qdd = G ydd + g."""
+    if loops is None:
+        return
+    for n in range(loops.clusters.shape[0]):
+        c = loops.clusters[n]
+        for j in range(c['first'], c['first'] + c['joints']):
+            total = loops.work[j]['g']
+            for i in range(c['first'], c['first'] + c['joints']):
+                t = loops.tied[i]
+                if t['independent'] >= 0:
+                    total += loops.G[j, t['independent']] * xdd[t['coordinate']]
+            m.work[loops.tied[j]['module']]['qdd'] = total
+
+
+@kernel
+def put_cluster_efforts(loops, m, f):
+    """Write G' (tau - passive forces) into the rows of f of all clusters."""
+    if loops is None:
+        return
+    for j in range(loops.tied.shape[0]):
+        loops.work[j]['tau'] = passive_of(m, loops.tied[j]['module'])
+    add_pin_friction(loops)
+    project_efforts(loops, m, f)
+
+
+@kernel
+def passive_of(m, k):
+    """Return the passive forces on the joint of module k."""
+    b = m.modules[k]
+    return passive_force(b, m.work[k]) if b['passive'] else 0.0
+
+
+@kernel
+def project_efforts(loops, m, f):
+    """Write G' (effort - tau) into the rows of f of all clusters."""
+    if loops is None:
+        return
+    for n in range(loops.clusters.shape[0]):
+        c = loops.clusters[n]
+        for i in range(c['first'], c['first'] + c['joints']):
+            t = loops.tied[i]
+            if t['independent'] >= 0:
+                total = 0.0
+                for j in range(c['first'], c['first'] + c['joints']):
+                    effort = m.work[loops.tied[j]['module']]['effort'] - loops.work[j]['tau']
+                    total += loops.G[j, t['independent']] * effort
+                f[t['coordinate']] = total
+
+
+@kernel
+def prepare_clusters(loops, m, f):
+    """Set tau, the efforts on the joints of all clusters, and beta, the acceleration at the base frame of each of them
+    for zero qdd on a base body at rest."""
+    if loops is None:
+        return
+    for j in range(loops.tied.shape[0]):
+        k = loops.tied[j]['module']
+        loops.work[j]['tau'] = passive_of(m, k)
+        if m.modules[k]['actuator'] >= 0:
+            loops.work[j]['tau'] += f[m.modules[k]['actuator']]
+    add_pin_friction(loops)
+    for k in range(m.modules.shape[0]):
+        b, u = m.modules[k], m.work[k]
+        if b['cluster'] < 0:
+            continue
+        v, w = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+        if b['parent'] >= 0 and m.modules[b['parent']]['cluster'] == b['cluster']:
+            v, w = pair(m.work[b['parent']]['acceleration'])
+        v, w = motion_at_base(b, parent_slide(b, m.work), v, w)
+        store(loops.work[b['member']]['beta'], v, w)
+        u['qdd'] = 0.0
+        accelerate(b, u, v, w)
+
+
+@kernel
+def absorb_into_cluster(loops, m, k, driven, xdd, M, wrench, momentum):
+    """Note what the joint of module k and its ancestors in the cluster feel of its body; eliminate a complete cluster.
+
+    wrench: (F, T) and momentum: (P, Q) of `joints.project`. Returns (M, F, T) at the parent's body.
+    """
+    if loops is None:
+        return M, wrench[0], wrench[1]
+    (F, T), (P, Q) = wrench, momentum
+    b, u = m.modules[k], m.work[k]
+    v = loops.work[b['member']]
     bv, bw = pair(v['beta'])
-    v['C'] = sigma * F[2] + kappa * T[2] + dot(P, bv) + dot(Q, bw)
-    if b['rubs']:
-        v['tau'] += joint_friction(b, loops.z[1, k])
-    spread_column(mods, work, loops, k, j, P, Q)
+    v['C'] = u['sigma'] * F[2] + u['kappa'] * T[2] + dot(P, bv) + dot(Q, bw)
+    put_column(loops, m, k, P, Q)
+    M, F, T = hand_to_parent(m, k, M, F, T)
+    if loops.clusters[b['cluster']]['head'] == k:
+        eliminate(loops, m, b['cluster'], driven, xdd)
     return M, F, T
 
 
 @kernel
-def joint_friction(b, rate):
-    return -b['damping'][0] * rate - b['friction'][0] * math.tanh(rate / b['slip'])
-
-
-@kernel
-def spread_column(mods, work, loops, k, j, P, Q):
+def put_column(loops, m, k, P, Q):
     """Take the momentum (P, Q) of joint j down to the base body: one column of H, and psi of the joint."""
-    first = loops.clusters[loops.cluster_of[k]]['first']
-    u = work[k]
+    j, cluster = m.modules[k]['member'], m.modules[k]['cluster']
+    first, u = loops.clusters[cluster]['first'], m.work[k]
     loops.H[j, j - first] = u['sigma'] * P[2] + u['kappa'] * Q[2]
     row = k
     while True:
-        b = mods[row]
-        P, Q = wrench_at_parent(b, parent_slide(b, work), P, Q)
+        b = m.modules[row]
+        P, Q = wrench_at_parent(b, parent_slide(b, m.work), P, Q)
         row = b['parent']
-        if row < 0 or loops.cluster_of[row] != loops.cluster_of[k]:
+        if row < 0 or m.modules[row]['cluster'] != cluster:
             break
-        u, i = work[row], loops.member[row]
+        u, i = m.work[row], m.modules[row]['member']
         P, Q = turn_z(P, u['c'], u['s']), turn_z(Q, u['c'], u['s'])
         value = u['sigma'] * P[2] + u['kappa'] * Q[2]
         loops.H[i, j - first] = value
@@ -59,33 +173,25 @@ def spread_column(mods, work, loops, k, j, P, Q):
 
 
 @kernel
-def reduce(mods, work, loops, n):
-    """Form alpha, delta and psi of cluster n, and take what its coordinates absorb off the base body."""
+def eliminate(loops, m, n, driven, xdd):
+    """Form alpha, delta and psi of cluster n, and take off its base body what its coordinates absorb.
+
+    Leaves L^-1 psi' in psi and L^-1 (f - delta) in drive, with alpha = L L'. Driven coordinates have unit rows in L.
+    """
     c = loops.clusters[n]
     first, last, freedom = c['first'], c['first'] + c['joints'], c['freedom']
-    G, H, alpha, drive, psi = loops.G, loops.H, loops.alpha[n], loops.drive[n], loops.psi[n]
-    for a in range(freedom):
-        for d in range(freedom):
-            alpha[a, d] = 0.0
-        for i in range(6):
-            psi[a, i] = 0.0
-        drive[a] = 0.0
-    for j in range(first, last):
-        v = loops.work[j]
-        # bodies on different branches do not meet in H: those entries are never written, and stay zero
-        Hg = 0.0
-        for i in range(first, last):
-            Hg += H[j, i - first] * loops.work[i]['g']
-        rest = v['tau'] - v['C'] - Hg
-        for a in range(freedom):
-            drive[a] += G[j, a] * rest
-            for i in range(6):
-                psi[a, i] += G[j, a] * v['psi'][i]
-            HG = 0.0
-            for i in range(first, last):
-                HG += H[j, i - first] * G[i, a]
-            for d in range(freedom):
-                alpha[d, a] += G[j, d] * HG
+    alpha, drive, psi = loops.alpha[n], loops.drive[n], loops.psi[n]
+    form_system(loops, c, alpha, drive, psi)
+    row = m.modules[c['head']]['parent']
+    if driven is not None:
+        for j in range(first, last):
+            t = loops.tied[j]
+            if t['independent'] >= 0 and driven[t['coordinate']] != 0:
+                a, rate = t['independent'], xdd[t['coordinate']]
+                if row >= 0:
+                    P, Q = pair(psi[a])
+                    accumulate(m.work[row]['wrench'][m.modules[c['head']]['on']], scale(rate, P), scale(rate, Q))
+                prescribe(alpha, drive, psi, freedom, a, rate)
     cholesky(alpha, freedom)
     solve_lower(alpha, freedom, drive)
     for i in range(6):
@@ -94,15 +200,13 @@ def reduce(mods, work, loops, n):
             for d in range(a):
                 total -= alpha[a, d] * psi[d, i]
             psi[a, i] = total / alpha[a, a]
-    # now psi is L^-1 psi' and drive L^-1 (f - delta), with alpha = L L'
-    row = mods[c['head']]['parent']
     if row < 0:
         return
-    on = mods[c['head']]['on']
-    inertia, wrench = work[row]['inertia'][on], work[row]['wrench'][on]
+    on = m.modules[c['head']]['on']
+    inertia, wrench = m.work[row]['inertia'][on], m.work[row]['wrench'][on]
     for a in range(freedom):
         P, Q = pair(psi[a])
-        less_dyad(inertia, P, Q)
+        put_inertia(inertia, articulated_less_dyad(inertia_at(inertia), P, Q, 1.0))
         for i in range(6):
             wrench[i] += psi[a, i] * drive[a]
     for j in range(first, last):
@@ -111,16 +215,55 @@ def reduce(mods, work, loops, n):
 
 
 @kernel
-def less_dyad(a, P, Q):
-    M = ((a[0], a[1], a[2], a[3], a[4], a[5]), (a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14]),
-         (a[15], a[16], a[17], a[18], a[19], a[20]))
-    put_inertia(a, articulated_less_dyad(M, P, Q, 1.0))
+def form_system(loops, c, alpha, drive, psi):
+    """Write alpha = G' H G, drive = f_y - delta and psi of cluster c."""
+    first, last, freedom, G, H = c['first'], c['first'] + c['joints'], c['freedom'], loops.G, loops.H
+    for a in range(freedom):
+        drive[a] = 0.0
+        for d in range(freedom):
+            alpha[a, d] = 0.0
+        for i in range(6):
+            psi[a, i] = 0.0
+    for j in range(first, last):
+        v = loops.work[j]
+        # bodies on different branches do not meet in H: those entries are never written, and stay zero
+        Hg = 0.0
+        for i in range(first, last):
+            Hg += H[j, i - first] * loops.work[i]['g']
+        remainder = v['tau'] - v['C'] - Hg
+        for a in range(freedom):
+            drive[a] += G[j, a] * remainder
+            for i in range(6):
+                psi[a, i] += G[j, a] * v['psi'][i]
+            HG = 0.0
+            for i in range(first, last):
+                HG += H[j, i - first] * G[i, a]
+            for d in range(freedom):
+                alpha[d, a] += G[j, d] * HG
 
 
 @kernel
-def release(loops, n, v, w, xdd):
-    """Give the joints of cluster n their accelerations: its base body's is (v, w)."""
+def prescribe(alpha, drive, psi, freedom, a, rate):
+    """Make `rate` the acceleration of coordinate a in the system of a cluster, and take it out of psi."""
+    for d in range(freedom):
+        if d != a:
+            drive[d] -= alpha[d, a] * rate
+        alpha[a, d], alpha[d, a] = 0.0, 0.0
+    alpha[a, a], drive[a] = 1.0, rate
+    for i in range(6):
+        psi[a, i] = 0.0
+
+
+@kernel
+def release_cluster(loops, m, k, xdd):
+    """Give the joints of a cluster their accelerations where module k is its lowest: that of its base body is known."""
+    if loops is None:
+        return
+    n = m.modules[k]['cluster']
     c = loops.clusters[n]
+    if c['head'] != k:
+        return
+    v, w = parent_acceleration(m, m.modules[k])
     freedom, alpha, drive, psi = c['freedom'], loops.alpha[n], loops.drive[n], loops.psi[n]
     for a in range(freedom):
         drive[a] -= (psi[a, 0] * v[0] + psi[a, 1] * v[1] + psi[a, 2] * v[2]
@@ -130,6 +273,22 @@ def release(loops, n, v, w, xdd):
         t, total = loops.tied[j], loops.work[j]['g']
         for a in range(freedom):
             total += loops.G[j, a] * drive[a]
-        loops.z[2, t['module']] = total
+        m.work[t['module']]['qdd'] = total
         if t['independent'] >= 0:
             xdd[t['coordinate']] = drive[t['independent']]
+
+
+@kernel
+def map_actuators(loops, m, A):
+    """Write the rows of A of actuators in clusters; see `mass_matrix.actuator_map`."""
+    if loops is None:
+        return
+    for j in range(loops.tied.shape[0]):
+        b = m.modules[loops.tied[j]['module']]
+        if b['actuator'] < 0:
+            continue
+        c = loops.clusters[b['cluster']]
+        for i in range(c['first'], c['first'] + c['joints']):
+            t = loops.tied[i]
+            if t['independent'] >= 0:
+                A[b['actuator'], t['coordinate']] = loops.G[j, t['independent']]

@@ -1,70 +1,209 @@
 """What Python calls: the recursions with shape and finite checks inside, one state or a batch.
 
-Statuses: 0 fine, k + 1 module k does not close, SHAPE, NON_FINITE.
+tree, loops: the buffers of a `Handle`.  x (nx,), xd and xdd (dof,), f (actuators,) unless said.
 """
 from ..runtime.compiler import batch_entry, entry, kernel
-from .forward import forward
-from .inverse import inverse
-
-SHAPE, NON_FINITE = -1, -2
-
-
-@kernel
-def checked(n, a, b, c, out):
-    """Return 0 when all arrays have n entries and the first three are finite."""
-    if a.shape[0] != n or b.shape[0] != n or c.shape[0] != n or out.shape[0] != n:
-        return SHAPE
-    total = 0.0
-    for i in range(n):
-        # 0 unless something is NaN or infinite; float() keeps NumPy's warnings out of plain Python
-        total += 0.0 * float(a[i]) + 0.0 * float(b[i]) + 0.0 * float(c[i])
-    return 0 if total == 0.0 else NON_FINITE
+from ..runtime.status import NON_FINITE, OK, SHAPE
+from .cluster_joint import in_cluster
+from .energy import energy
+from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
+from .inverse import base_reaction, close_machine, inverse_dynamics
+from .joints import set_accelerations
+from .mass_matrix import actuator_map, mass_matrix
+from .measurement import joint_states
+from .mechanism import bind, columns_of
+from .time_step import runge_kutta
 
 
 @kernel
 def finite(a):
-    """Return 0, or NON_FINITE where finite inputs were too large to compute with."""
+    """Return OK, or NON_FINITE where `a` holds a number that is none or not finite."""
     total = 0.0
     for i in range(a.shape[0]):
+        # 0 unless something is NaN or infinite; float() keeps NumPy's warnings out of plain Python
         total += 0.0 * float(a[i])
-    return 0 if total == 0.0 else NON_FINITE
+    return OK if total == 0.0 else NON_FINITE
+
+
+@kernel
+def check(m, x, a, b):
+    """Return OK where x is a position, a and b have one entry a coordinate, and all are finite."""
+    if x.shape[0] != m.environment[0]['nx'] or a.shape[0] != m.environment[0]['dof'] or b.shape[0] != m.environment[0]['dof']:
+        return SHAPE
+    if x.shape[0] > a.shape[0]:
+        # the quaternion of a floating base
+        if not x[3] * x[3] + x[4] * x[4] + x[5] * x[5] + x[6] * x[6] > 1e-12:
+            return NON_FINITE
+    return max(finite(x), max(finite(a), finite(b)))
+
+
+@kernel
+def check_efforts(m, f):
+    """Return OK where f (actuators,) is finite."""
+    return finite(f) if f.shape[0] == m.environment[0]['actuators'] else SHAPE
 
 
 @entry
-def forward_checked(mods, work, env, x, xd, f, xdd):
-    status = checked(mods.shape[0], x, xd, f, xdd)
-    if status == 0:
-        status = forward(mods, work, env, x, xd, f, xdd)
-    return status if status != 0 else finite(xdd)
+def forward_checked(tree, loops, x, xd, f, xdd):
+    """Write the accelerations xdd for efforts f; return a status."""
+    m = bind(tree, loops)
+    status = SHAPE if xdd.shape[0] != m.environment[0]['dof'] else max(check(m, x, xd, xd), check_efforts(m, f))
+    if status == OK:
+        status = forward_dynamics(tree, loops, x, xd, f, xdd)
+    return status if status != OK else finite(xdd)
 
 
 @entry
-def inverse_checked(mods, work, env, x, xd, xdd, f):
-    status = checked(mods.shape[0], x, xd, xdd, f)
-    if status == 0:
-        status = inverse(mods, work, env, x, xd, xdd, f)
-    return status if status != 0 else finite(f)
+def forward_driven(tree, loops, driven, x, xd, f, xdd):
+    """Do `forward_checked` where the accelerations of the coordinates `driven` (dof,) are given in xdd."""
+    m = bind(tree, loops)
+    status = max(check(m, x, xd, xdd), check_efforts(m, f))
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        status = solve_machine(tree, loops, driven, f, xdd)
+    return status if status != OK else finite(xdd)
+
+
+@entry
+def hybrid_checked(tree, loops, driven, x, xd, f, xdd):
+    """Complete xdd and f (dof,), see `hybrid`; return a status."""
+    m = bind(tree, loops)
+    status = max(check(m, x, xd, xdd), check(m, x, f, f))
+    if status == OK:
+        status = hybrid_dynamics(tree, loops, driven, x, xd, f, xdd)
+    return status if status != OK else max(finite(xdd), finite(f))
+
+
+@entry
+def inverse_checked(tree, loops, x, xd, xdd, f):
+    """Write the efforts f (dof,) on the coordinates for accelerations xdd; return a status."""
+    m = bind(tree, loops)
+    status = SHAPE if f.shape[0] != m.environment[0]['dof'] else check(m, x, xd, xdd)
+    if status == OK:
+        status = inverse_dynamics(tree, loops, x, xd, xdd, f)
+    return status if status != OK else finite(f)
+
+
+@entry
+def place_checked(tree, loops, x, xd, xdd):
+    """Set positions, rates and accelerations of all joints, and the velocities of bodies, in `work`; return a status."""
+    m = bind(tree, loops)
+    status = check(m, x, xd, xdd)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        set_accelerations(m, xdd)
+    return status
+
+
+@entry
+def joint_states_checked(tree, loops, x, xd, xdd, out):
+    """Write position, velocity and acceleration of every joint of the tree into out (3, joints); return a status."""
+    m = bind(tree, loops)
+    status = check(m, x, xd, xdd)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
+    return status if status != OK else joint_states(m, xdd, out)
+
+
+@entry
+def mass_matrix_checked(tree, loops, x, M):
+    """Write M (dof, dof); return a status."""
+    m, columns = bind(tree, loops), columns_of(tree)[0]
+    status = check(m, x, columns[0], columns[0])
+    if status == OK:
+        status = close_machine(tree, loops, x, columns[0])
+    return status if status != OK else mass_matrix(tree, loops, x, M)
+
+
+@entry
+def actuator_map_checked(tree, loops, x, A):
+    """Write A (actuators, dof) with the rates A xd of the actuators; return a status."""
+    m, rest = bind(tree, loops), columns_of(tree)[0][0]
+    status = check(m, x, rest, rest)
+    if status == OK:
+        status = close_machine(tree, loops, x, rest)
+    if status == OK:
+        actuator_map(m, A)
+    return status
+
+
+@entry
+def energy_checked(tree, loops, x, xd, out):
+    """Write kinetic energy and first moment of mass into out (4,), see `energy`; return a status."""
+    m = bind(tree, loops)
+    status = check(m, x, xd, xd)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        energy(m, out)
+    return status
+
+
+@entry
+def base_reaction_checked(tree, loops, reaction):
+    """After `inverse_checked`: write the wrench (6,) that a fixed base must receive."""
+    base_reaction(bind(tree, loops), reaction)
+
+
+@entry
+def runge_kutta_checked(tree, loops, x, xd, f, step, substeps, scratch):
+    """Advance x, xd in place, see `runge_kutta`; return a status."""
+    m = bind(tree, loops)
+    status = max(check(m, x, xd, xd), check_efforts(m, f))
+    return status if status != OK else runge_kutta(tree, loops, x, xd, f, step, substeps, scratch)
 
 
 @batch_entry
-def forward_batch(mods, work, env, x, xd, f, xdd, first, last):
-    """Forward dynamics of the rows first..last of finite (N, dof) arrays; return (status, row)."""
+def forward_rows(tree, loops, x, xd, f, xdd, first, last):
+    """Forward dynamics of the rows first..last of finite arrays (N, ...); return (status, row)."""
     for row in range(first, last):
-        status = forward(mods, work, env, x[row], xd[row], f[row], xdd[row])
-        if status == 0:
+        status = forward_dynamics(tree, loops, x[row], xd[row], f[row], xdd[row])
+        if status == OK:
             status = finite(xdd[row])
-        if status != 0:
+        if status != OK:
             return status, row
-    return 0, last
+    return OK, last
 
 
 @batch_entry
-def inverse_batch(mods, work, env, x, xd, xdd, f, first, last):
-    """Inverse dynamics of the rows first..last of finite (N, dof) arrays; return (status, row)."""
+def inverse_rows(tree, loops, x, xd, xdd, f, first, last):
+    """Inverse dynamics of the rows first..last of finite arrays (N, ...), f (N, dof); return (status, row)."""
     for row in range(first, last):
-        status = inverse(mods, work, env, x[row], xd[row], xdd[row], f[row])
-        if status == 0:
+        status = inverse_dynamics(tree, loops, x[row], xd[row], xdd[row], f[row])
+        if status == OK:
             status = finite(f[row])
-        if status != 0:
+        if status != OK:
             return status, row
-    return 0, last
+    return OK, last
+
+
+@batch_entry
+def hybrid_rows(tree, loops, driven, motion, f, xdd, first, last):
+    """Hybrid dynamics of the rows first..last of finite arrays: motion (N, nx + dof) x and xd; return (status, row)."""
+    nx = bind(tree, loops).environment[0]['nx']
+    for row in range(first, last):
+        status = hybrid_dynamics(tree, loops, driven, motion[row, :nx], motion[row, nx:], f[row], xdd[row])
+        if status == OK:
+            status = max(finite(xdd[row]), finite(f[row]))
+        if status != OK:
+            return status, row
+    return OK, last
+
+
+@entry
+def actuator_rows(tree, loops, x, xd, position, rate, maps):
+    """Write positions and rates (N, actuators) and maps A (N, actuators, dof) of rows of states that loops close."""
+    m = bind(tree, loops)
+    for row in range(x.shape[0]):
+        if max(finite(x[row]), finite(xd[row])) != OK or close_machine(tree, loops, x[row], xd[row]) != OK:
+            continue
+        actuator_map(m, maps[row])
+        for k in range(m.modules.shape[0]):
+            b = m.modules[k]
+            i = b['actuator']
+            if i >= 0 and in_cluster(m.loops, b):
+                position[row, i], rate[row, i] = m.work[k]['q'], m.work[k]['qd']
+            elif i >= 0:
+                position[row, i], rate[row, i] = x[row, b['position']], xd[row, b['coordinate']]

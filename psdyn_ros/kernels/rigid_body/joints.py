@@ -1,224 +1,353 @@
-"""How a module moves: its joint numbers, its velocity and its acceleration, given those of its parent.
+"""What the recursions ask of a joint, for every kind of module; nothing outside this file and those it imports knows kinds.
 
-Types of joint live here and nowhere else.  A module is a screw about and along z with the motion subspace
-S = (0, 0, sigma; 0, 0, kappa): revolute (0, 1), prismatic (1, 0), loop (0, k1).  A loop is a revolute joint
-with a transmission ratio and a cylinder beside it.
+A module is a screw about and along z with the motion subspace S = (0, 0, sigma; 0, 0, kappa): revolute (0, 1),
+prismatic (1, 0), cylinder triangle (0, k1), which has a cylinder beside it. A joint of a cluster moves as such a screw
+too, but its coordinates belong to the cluster. A floating base has six coordinates, its twist in its own axes.
 
-Source: P. Paz and J. Mattila, analytic O(n) forward dynamics of linearly actuated parallel-serial
-manipulators (equation numbers of the printed version); closed forms of k4, k5 and the offset e are ours.
+    move         joint numbers, bias c and velocity            accelerate   acceleration a + S qdd + c
+    absorb       what the joint takes off inertia and wrench   release      its acceleration, given its base's
+    set_wrenches what its bodies need for their motion         carry_wrench what of that its joint carries
 """
 import math
 
-from ..algebra.spatial import add, cross, pair, store, turn_x, turn_z
+from ..algebra.spatial import (
+    add,
+    articulated_less_dyad,
+    articulated_plus_rigid,
+    articulated_turn_z,
+    body_wrench,
+    general_times,
+    kinetic_energy,
+    lateral_times,
+    pair,
+    rigid,
+    rigid_bias,
+    rigid_slide_x,
+    rigid_slide_z,
+    scale,
+    store,
+    symmetric_times,
+    turn_z,
+    vector,
+)
 from ..runtime.compiler import kernel
-from .records import BARREL, LINK, LOOP, PRISMATIC, ROD
-
-# sin^2 q below this is a toggle: the cylinder has no lever left
-TOGGLE = 1e-12
-
-
-@kernel
-def triangle(b, x, xd):
-    """Close the triangle of a loop at stroke x and rate xd (2), (28).
-
-    Returns (cos q, sin q, cos q1, sin q1, k1, k2, k4, k5) with q the angle of the boom side B -> T against C -> B,
-    q1 that of the stroke axis, qd = k1 xd, q1d = k2 xd, qdd = k1 xdd + k4, q1dd = k2 xdd + k5.
-    rho = x + x0, s^2 = rho^2 + e^2 = |C T|^2.  sin q = 0 says that the triangle does not close, or toggles.
-    """
-    L, L1, e = b['L'], b['L1'], b['e']
-    rho = x + b['x0']
-    ss = rho * rho + e * e
-    half = b['half']
-    c = (ss - (L * L + L1 * L1)) * half
-    t = (1.0 - c) * (1.0 + c)
-    if not (t > TOGGLE and rho * b['side'] > 0.0):
-        return c, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    s = b['mode'] * math.sqrt(t)
-    ratio = 1.0 / s
-    inverse = 1.0 / ss
-    ax, ay = (L + L1 * c) * inverse, L1 * s * inverse
-    k = -2.0 * half * ratio
-    k1 = k * rho
-    r = L1 * (L1 + L * c) * inverse                                  # dq1/dq at e = 0
-    skew = e * inverse
-    xx = xd * xd
-    k4 = xx * (k - k1 * k1 * c * ratio)
-    k5 = xx * (rho * inverse * ((1.0 - 2.0 * r) * k1 - 2.0 * skew)) + r * k4
-    return c, s, ax * rho + ay * e, ay * rho - ax * e, k1, r * k1 + skew, k4, k5
+from .cluster_joint import absorb_into_cluster, accelerate_clusters, in_cluster, release_cluster
+from .floating_base import absorb_base, accelerate_base, effort_of_base, move_base
+from .friction import passive_force
+from .records import BARREL, FREE, LINK, LOOP, PRISMATIC, ROD
+from .tree import accelerate, acceleration_at_base, hand_to_parent, velocity_at_base, wrench_to_parent
+from .triangle import (
+    accelerate_cylinder,
+    cylinder_angle,
+    cylinder_wrenches,
+    friction_of_triangle,
+    less_external,
+    move_triangle,
+    triangle,
+    with_children,
+    with_cylinder,
+    wrench_of_cylinder,
+)
 
 
 @kernel
-def attachment(b, slide):
-    """Return the origin of module b's base frame on its parent body, displaced by the body's slide."""
-    p = b['placement']
-    if b['on'] == ROD:
-        return (p[0] + slide, p[1], p[2])
-    return (p[0], p[1], p[2] + slide)
-
-
-@kernel
-def motion_at_base(b, slide, v, w):
-    """Take a twist or acceleration of the parent body to the base frame of module b (6)."""
-    v = add(v, cross(w, attachment(b, slide)))
-    if b['turned']:
-        c, s = b['azimuth'][0], -b['azimuth'][1]
-        v, w = turn_z(v, c, s), turn_z(w, c, s)
-    c, s = b['twist'][0], -b['twist'][1]
-    return turn_x(v, c, s), turn_x(w, c, s)
-
-
-@kernel
-def wrench_at_parent(b, slide, F, T):
-    """Take a wrench at the base frame of module b to its parent body."""
-    c, s = b['twist'][0], b['twist'][1]
-    F, T = turn_x(F, c, s), turn_x(T, c, s)
-    if b['turned']:
-        c, s = b['azimuth'][0], b['azimuth'][1]
-        F, T = turn_z(F, c, s), turn_z(T, c, s)
-    return F, add(T, cross(attachment(b, slide), F))
-
-
-@kernel
-def parent_slide(b, work):
-    """Return how far the body that module b stands on is displaced in its kernel frame."""
-    if b['parent'] < 0 or b['on'] == BARREL:
-        return 0.0
-    if b['on'] == ROD:
-        return work[b['parent']]['stroke']
-    return work[b['parent']]['slide']
-
-
-@kernel
-def parent_velocity(b, work, env):
-    """Return the twist of the body that module b stands on."""
-    parent = b['parent']
-    if parent < 0:
-        return pair(env[0])
-    u = work[parent]
-    if b['on'] == LINK:
-        return pair(u['velocity'])
-    v, w = pair(u['cylinder_velocity'])
-    if b['on'] == ROD:
-        return (v[0] + u['stroke_rate'], v[1], v[2]), w
-    return v, w
-
-
-@kernel
-def parent_acceleration(b, work, env):
-    """Return the spatial acceleration of the body that module b stands on."""
-    parent = b['parent']
-    if parent < 0:
-        return pair(env[1])
-    u = work[parent]
-    if b['on'] == LINK:
-        return pair(u['acceleration'])
-    v, w = pair(u['cylinder_acceleration'])
-    if b['on'] == ROD:
-        rate, wc = u['stroke_rate'], u['cylinder_velocity']
-        return (v[0] + u['stroke_acceleration'], v[1] + wc[5] * rate, v[2] - wc[4] * rate), w
-    return v, w
-
-
-@kernel
-def move(b, u, v, w, x, xd):
-    """Set joint numbers, bias and velocities of one module from the twist (v, w) at its base frame.
-
-    Returns False when the loop does not close.
-    """
+def move(m, k, x, xd):
+    """Set position, rate, joint numbers, bias and velocity of module k; return False where its loop does not close."""
+    b, u = m.modules[k], m.work[k]
     kind = b['kind']
+    if kind == FREE:
+        move_base(m, x, xd)
+        return True
+    if not in_cluster(m.loops, b):
+        u['q'], u['qd'] = x[b['position']], xd[b['coordinate']]
+    v, w = velocity_at_base(m, k)
+    qd = u['qd']
     if kind == PRISMATIC:
         c, s = b['turn'][0], b['turn'][1]
-        u['kappa'], u['sigma'], u['slide'] = 0.0, 1.0, x
-        # c = ad_nu s_z xd with s_z along the slide: only the turning axis matters
-        store(u['bias'], (w[1] * xd, -w[0] * xd, 0.0), (0.0, 0.0, 0.0))
-        v = (v[0], v[1], v[2] + xd)
+        u['kappa'], u['sigma'], u['slide'] = 0.0, 1.0, u['q']
+        # c = ad_nu s_z qd with s_z along the slide: only the turning axis matters
+        store(u['bias'], (w[1] * qd, -w[0] * qd, 0.0), (0.0, 0.0, 0.0))
+        v = (v[0], v[1], v[2] + qd)
     elif kind == LOOP:
-        cq, sq, c1, s1, k1, k2, k4, k5 = triangle(b, x, xd)
-        if sq == 0.0:
+        sine, v, w, c, s = move_triangle(b, u, v, w)
+        if sine == 0.0:
             return False
-        bc, bs = b['base_turn'][0], b['base_turn'][1]
-        c1, s1 = bc * c1 - bs * s1, bs * c1 + bc * s1
-        move_cylinder(b, u, v, w, x, xd, c1, s1, k2, k5)
-        c, s = b['turn'][0] * cq - b['turn'][1] * sq, b['turn'][1] * cq + b['turn'][0] * sq
-        qd = k1 * xd
-        u['kappa'], u['sigma'], u['slide'], u['k4'] = k1, 0.0, 0.0, k4
-        store(u['bias'], (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, k4))
-        w = (w[0], w[1], w[2] + qd)
     else:
-        angle = x + b['offset']
+        angle = u['q'] + b['offset']
         c, s = math.cos(angle), math.sin(angle)
         u['kappa'], u['sigma'], u['slide'] = 1.0, 0.0, 0.0
-        store(u['bias'], (v[1] * xd, -v[0] * xd, 0.0), (w[1] * xd, -w[0] * xd, 0.0))
-        w = (w[0], w[1], w[2] + xd)
+        store(u['bias'], (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, 0.0))
+        w = (w[0], w[1], w[2] + qd)
     u['c'], u['s'] = c, s
     store(u['velocity'], turn_z(v, c, -s), turn_z(w, c, -s))
     return True
 
 
 @kernel
-def move_cylinder(b, u, v, w, x, xd, c1, s1, k2, k5):
-    p = b['pin']
-    v = add(v, cross(w, (p[0], p[1], p[2])))
-    v, w = turn_z(v, c1, -s1), turn_z(w, c1, -s1)
-    u['c1'], u['s1'], u['k2'], u['k5'] = c1, s1, k2, k5
-    u['stroke'], u['stroke_rate'] = x, xd
-    store(u['cylinder_velocity'], v, (w[0], w[1], w[2] + k2 * xd))
-
-
-@kernel
-def outward_velocities(mods, work, env, x, xd):
-    """First sweep: joint numbers and twists, base to tips.  Returns 0, or 1 + the module that does not close."""
-    for k in range(mods.shape[0]):
-        b, u = mods[k], work[k]
-        v, w = parent_velocity(b, work, env)
-        v, w = motion_at_base(b, parent_slide(b, work), v, w)
-        i = b['coordinate']
-        if not move(b, u, v, w, x[i], xd[i]):
-            return k + 1
-    return 0
-
-
-@kernel
-def accelerate(b, u, v, w, xdd):
-    """Set the link's acceleration from the one (v, w) at the base frame: a + S xdd + c, in link axes."""
-    c = u['bias']
-    v = (v[0] + c[0], v[1] + c[1], v[2] + c[2] + u['sigma'] * xdd)
-    w = (w[0] + c[3], w[1] + c[4], w[2] + c[5] + u['kappa'] * xdd)
-    store(u['acceleration'], turn_z(v, u['c'], -u['s']), turn_z(w, u['c'], -u['s']))
-
-
-@kernel
-def accelerate_cylinder(b, u, v, w, xdd):
-    """Set the barrel's acceleration from the one (v, w) at the base frame (30)."""
-    p, xd = b['pin'], u['stroke_rate']
-    v = add(v, cross(w, (p[0], p[1], p[2])))
-    v, w = turn_z(v, u['c1'], -u['s1']), turn_z(w, u['c1'], -u['s1'])
-    t, qd = u['cylinder_velocity'], u['k2'] * xd
-    u['stroke_acceleration'] = xdd
-    store(u['cylinder_acceleration'],
-          (v[0] + t[1] * qd, v[1] - t[0] * qd, v[2]),
-          (w[0] + t[4] * qd, w[1] - t[3] * qd, w[2] + u['k5'] + u['k2'] * xdd))
-
-
-@kernel
-def friction(b, u, xd):
-    """Return the force on the coordinate by damping and Coulomb friction of the module's joints.
-
-    -(d v + F tanh(v / v_s)) of each joint, passive ones through their rates (Paz & Mattila, limits of (56)).
-    """
-    if b['rubs'] == 0:
-        return 0.0
-    d = b['damping']
-    if b['kind'] != LOOP:
-        force = -d[0] * xd
-        if b['rubs'] == 2:
-            force -= b['friction'][0] * math.tanh(xd / b['slip'])
-        return force
-    k1, k2 = u['kappa'], u['k2']
-    k3 = k1 - k2
-    force = -(d[0] + d[1] * k1 * k1 + d[2] * k2 * k2 + d[3] * k3 * k3) * xd
-    if b['rubs'] == 2:
-        F, rate = b['friction'], xd / b['slip']
-        force -= (F[0] * math.tanh(rate) + F[1] * k1 * math.tanh(k1 * rate)
-                  + F[2] * k2 * math.tanh(k2 * rate) + F[3] * k3 * math.tanh(k3 * rate))
+def resistance(b, u):
+    """Return the force on the coordinate of a module that is not of its actuator: of a triangle, of all four joints."""
+    force = passive_force(b, u)
+    if b['kind'] == LOOP:
+        force += friction_of_triangle(b, u)
     return force
+
+
+@kernel
+def effort_on(m, k, f):
+    """Return the effort on the coordinate of module k: that of its actuator, if any, and passive forces."""
+    b = m.modules[k]
+    effort = 0.0
+    if b['actuator'] >= 0:
+        effort = f[b['actuator']]
+    if b['passive']:
+        effort += resistance(b, m.work[k])
+    return effort
+
+
+@kernel
+def gather(m, k, M, F, T):
+    """Return the articulated inertia and bias wrench of module k's link and all it carries, at the base frame.
+
+    M, F, T: of module k + 1 where that is handed over by value.
+    """
+    b, u = m.modules[k], m.work[k]
+    if b['branched']:
+        M, F, T = with_children(u, LINK, M, F, T)
+    B = rigid(b['link'])
+    if b['kind'] == PRISMATIC:
+        B = rigid_slide_z(B, u['slide'])
+    v, w = pair(u['velocity'])
+    f, t = rigid_bias(B, v, w)
+    M, F, T = articulated_plus_rigid(M, B), add(F, f), add(T, t)
+    if m.environment[0]['loaded']:
+        F, T = less_external(m, k, LINK, F, T)
+    c, s = u['c'], u['s']
+    return articulated_turn_z(M, c, s), turn_z(F, c, s), turn_z(T, c, s)
+
+
+@kernel
+def project(m, k, M, F, T):
+    """Return (M, F, T, P, Q, alpha, delta) of module k at its base frame.
+
+    F, T: with M c added.  P, Q = M S.  alpha = S' M S, delta = S' (F, T), those of barrel and rod included.
+    """
+    b, u = m.modules[k], m.work[k]
+    kappa, sigma = u['kappa'], u['sigma']
+    A, H, J = M
+    cv, cw = pair(u['bias'])
+    dF, dT = lateral_times(M, cv)
+    if b['kind'] == PRISMATIC:
+        F, T = add(F, dF), add(T, dT)
+        P, Q = (A[2] * sigma, A[4] * sigma, A[5] * sigma), (H[6] * sigma, H[7] * sigma, H[8] * sigma)
+        return M, F, T, P, Q, sigma * P[2], sigma * F[2]
+    F, T = add(F, add(dF, general_times(H, cw))), add(T, add(dT, symmetric_times(J, cw)))
+    P, Q = (H[2] * kappa, H[5] * kappa, H[8] * kappa), (J[2] * kappa, J[4] * kappa, J[5] * kappa)
+    if b['kind'] == LOOP:
+        return with_cylinder(m, k, M, F, T, P, Q)
+    return M, F, T, P, Q, kappa * Q[2], kappa * T[2]
+
+
+@kernel
+def is_driven(driven, coordinate):
+    """Return whether the acceleration of a coordinate is given; see `absorb`."""
+    if driven is None:
+        return False
+    return driven[coordinate] != 0
+
+
+@kernel
+def absorb(m, k, driven, f, xdd, M, F, T):
+    """Take off what the joint of module k absorbs, and hand the rest to its parent; return that (M^A, p^A).
+
+    driven: (dof,) 1 where the acceleration in xdd is given instead of the effort, or None: nowhere.
+    """
+    b, u = m.modules[k], m.work[k]
+    if b['kind'] == FREE:
+        absorb_base(m, driven, f, xdd, M, F, T)
+        return M, F, T
+    M, F, T, P, Q, alpha, delta = project(m, k, M, F, T)
+    if in_cluster(m.loops, b):
+        return absorb_into_cluster(m.loops, m, k, driven, xdd, M, (F, T), (P, Q))
+    if is_driven(driven, b['coordinate']):
+        rate = xdd[b['coordinate']]
+        F, T = add(F, scale(rate, P)), add(T, scale(rate, Q))
+        return hand_to_parent(m, k, M, F, T)
+    ratio = 1.0 / alpha
+    drive = (effort_on(m, k, f) - delta) * ratio
+    u['u'] = drive
+    store(u['psi'], scale(ratio, P), scale(ratio, Q))
+    if b['parent'] >= 0:
+        M = articulated_less_dyad(M, P, Q, ratio)
+        F, T = add(F, scale(drive, P)), add(T, scale(drive, Q))
+    return hand_to_parent(m, k, M, F, T)
+
+
+@kernel
+def release(m, k, driven, xdd):
+    """Set the accelerations of module k, its coordinate's in xdd included; return False where it is not finite."""
+    b, u = m.modules[k], m.work[k]
+    if b['kind'] == FREE:
+        return True
+    v, w = acceleration_at_base(m, k)
+    if in_cluster(m.loops, b):
+        release_cluster(m.loops, m, k, xdd)
+    elif is_driven(driven, b['coordinate']):
+        u['qdd'] = xdd[b['coordinate']]
+    else:
+        P = u['psi']
+        u['qdd'] = u['u'] - (P[0] * v[0] + P[1] * v[1] + P[2] * v[2] + P[3] * w[0] + P[4] * w[1] + P[5] * w[2])
+        xdd[b['coordinate']] = u['qdd']
+    accelerate(b, u, v, w)
+    if b['laden']:
+        accelerate_cylinder(b, u, v, w)
+    return abs(u['qdd']) < math.inf
+
+
+@kernel
+def set_acceleration(m, k, xdd):
+    """Set the acceleration of module k's joint where it is a coordinate of its own, or a floating base."""
+    b = m.modules[k]
+    if b['kind'] == FREE:
+        accelerate_base(m, xdd)
+    elif not in_cluster(m.loops, b):
+        m.work[k]['qdd'] = xdd[b['coordinate']]
+
+
+@kernel
+def set_accelerations(m, xdd):
+    """Set the accelerations of the joints of all modules."""
+    accelerate_clusters(m.loops, m, xdd)
+    for k in range(m.modules.shape[0]):
+        set_acceleration(m, k, xdd)
+
+
+@kernel
+def accelerate_joint(m, k, xdd):
+    """Set the accelerations of module k's bodies, its coordinate's as in xdd."""
+    b, u = m.modules[k], m.work[k]
+    set_acceleration(m, k, xdd)
+    if b['kind'] == FREE:
+        return
+    v, w = acceleration_at_base(m, k)
+    accelerate(b, u, v, w)
+    if b['kind'] == LOOP:
+        accelerate_cylinder(b, u, v, w)
+
+
+@kernel
+def settle_cylinder(m, k):
+    """Set the acceleration of a barrel, which `release` leaves out where nothing stands on the cylinder."""
+    b = m.modules[k]
+    if b['kind'] == LOOP:
+        v, w = acceleration_at_base(m, k)
+        accelerate_cylinder(b, m.work[k], v, w)
+
+
+@kernel
+def set_wrenches(m, k):
+    """Set the wrenches that the bodies of module k need for their motion, external ones taken off."""
+    b, u = m.modules[k], m.work[k]
+    B = rigid(b['link'])
+    if b['kind'] == PRISMATIC:
+        B = rigid_slide_z(B, u['slide'])
+    f, t = body_wrench(B, u['velocity'], u['acceleration'])
+    store(u['wrench'][LINK], f, t)
+    if b['kind'] == LOOP:
+        cylinder_wrenches(b, u)
+    if m.environment[0]['loaded']:
+        for body in range(3):
+            for j in range(6):
+                u['wrench'][body][j] -= b['external'][body][j]
+
+
+@kernel
+def carry_wrench(m, k):
+    """Set the effort that module k's joint must carry, and hand the wrench at its base frame to its parent."""
+    b, u = m.modules[k], m.work[k]
+    F, T = pair(u['wrench'][LINK])
+    F, T = turn_z(F, u['c'], u['s']), turn_z(T, u['c'], u['s'])
+    u['effort'] = u['sigma'] * F[2] + u['kappa'] * T[2]
+    if b['kind'] == LOOP:
+        effort, dF, dT = wrench_of_cylinder(b, u)
+        u['effort'] += effort
+        F, T = add(F, dF), add(T, dT)
+    wrench_to_parent(m, k, F, T)
+
+
+@kernel
+def put_bare_effort(m, k, f):
+    """Write into f (dof,) the effort that module k's own coordinate carries, passive forces included."""
+    b, u = m.modules[k], m.work[k]
+    if b['kind'] == FREE:
+        effort_of_base(u, f)
+    elif not in_cluster(m.loops, b):
+        f[b['coordinate']] = u['effort']
+
+
+@kernel
+def put_effort(m, k, f):
+    """Write into f (dof,) the effort that module k's own coordinate needs besides passive forces."""
+    b = m.modules[k]
+    put_bare_effort(m, k, f)
+    if b['passive'] and not in_cluster(m.loops, b):
+        f[b['coordinate']] -= resistance(b, m.work[k])
+
+
+@kernel
+def kinetic_energy_of(m, k):
+    """Return the kinetic energy of module k's bodies, and note (m c, m) of each in its row of wrenches."""
+    b, u = m.modules[k], m.work[k]
+    B = rigid(b['link'])
+    if b['kind'] == PRISMATIC:
+        B = rigid_slide_z(B, u['slide'])
+    v, w = pair(u['velocity'])
+    kinetic = kinetic_energy(B, v, w)
+    put_moment(u['wrench'][LINK], B)
+    if b['kind'] == LOOP:
+        v, w = pair(u['cylinder_velocity'])
+        B, R = rigid(b['barrel']), rigid_slide_x(rigid(b['rod']), u['q'])
+        kinetic += kinetic_energy(B, v, w) + kinetic_energy(R, (v[0] + u['qd'], v[1], v[2]), w)
+        put_moment(u['wrench'][BARREL], B)
+        put_moment(u['wrench'][ROD], R)
+    return kinetic
+
+
+@kernel
+def put_moment(a, B):
+    a[0], a[1], a[2] = B[1]
+    a[3] = B[0]
+
+
+@kernel
+def moment_of(m, k):
+    """Return (first moment of mass, mass) of module k's bodies and all they carry, at its base frame."""
+    b, u = m.modules[k], m.work[k]
+    link = u['wrench'][LINK]
+    h, mass = turn_z(vector(link), u['c'], u['s']), link[3]
+    if b['kind'] == LOOP:
+        rod, barrel = u['wrench'][ROD], u['wrench'][BARREL]
+        cylinder = rod[3] + barrel[3]
+        h = add(h, turn_z(add(vector(rod), vector(barrel)), u['c1'], u['s1']))
+        h, mass = add(h, scale(cylinder, vector(b['pin']))), mass + cylinder
+    return h, mass
+
+
+@kernel
+def put_joint_states(m, k, q, qd, qdd):
+    """Write position, velocity and acceleration of the joints of module k; return False where its loop does not close."""
+    b, u = m.modules[k], m.work[k]
+    row = b['joint']
+    if row[0] < 0:
+        return True             # a floating base
+    q[row[0]], qd[row[0]], qdd[row[0]] = u['q'], u['qd'], u['qdd']
+    if b['kind'] == LOOP:
+        cq, sq, _, _, k1, k2, k4, k5 = triangle(b, u['q'], u['qd'])
+        sign = b['sign'][2]
+        q[row[1]] = math.atan2(sq, cq) + b['zero'][1]
+        qd[row[1]] = k1 * u['qd']
+        qdd[row[1]] = k1 * u['qdd'] + k4
+        q[row[2]] = sign * cylinder_angle(b, u['q'], cq, sq) + b['zero'][2]
+        qd[row[2]] = sign * k2 * u['qd']
+        qdd[row[2]] = sign * (k2 * u['qdd'] + k5)
+        return sq != 0.0
+    return True

@@ -1,4 +1,7 @@
-"""The flat records that kernels read (`MODULE`) and scribble in (`WORK`).
+"""The flat records of a machine: what kernels read (`MODULE`, `ENVIRONMENT`), and their scratch (`WORK`).
+
+A machine is a tree of modules, and a module is a joint: serial (revolute or prismatic), a cylinder triangle (LOOP), one
+of a cluster of joints that closed loops tie, or a floating base (FREE).
 
 Three frames belong to a module.  The *base frame* stands on the parent body, at the module's joint, z along its
 axis.  The *link frame* is the base frame turned with the joint about z (a boom, a serial link); a prismatic
@@ -10,21 +13,26 @@ All constant rotations are planar: parent body -> base frame is `placement`, the
 """
 import numpy as np
 
-REVOLUTE, PRISMATIC, LOOP = 0, 1, 2     # kind of a module
+REVOLUTE, PRISMATIC, LOOP, FREE = 0, 1, 2, 3    # kind of a module
 LINK, BARREL, ROD = 0, 1, 2             # body of the parent that a module stands on
 ACTUATED, BOOM, BARREL_PIN, EYE_PIN = 0, 1, 2, 3     # columns of damping and friction
+FRICTION, APPLIED, STOPS = 1, 2, 4      # bits of `passive`
 
 MODULE = np.dtype([
     ('parent', 'i8'),           # module that carries this one, -1 for the base
     ('on', 'i8'),               # LINK, BARREL or ROD of the parent
     ('kind', 'i8'),
-    ('coordinate', 'i8'),       # row of x, xd, f
+    ('position', 'i8'),         # row of x, -1: follows from other joints of its cluster
+    ('coordinate', 'i8'),       # row of xd and xdd, -1 likewise; the first of six rows of a floating base
+    ('actuator', 'i8'),         # row of f, -1: no actuator
+    ('cluster', 'i8'),          # loops that tie it to other joints, -1: none
+    ('member', 'i8'),           # row of TIED of such a joint
     ('chained', 'i8'),          # 1: module k+1 stands on this link, so its inertia is handed over by value
     ('branched', 'i8'),         # 1: further modules stand on this link
     ('laden', 'i8'),            # +1: modules stand on the barrel, +2: on the rod
     ('opens', 'i8'),            # parent's accumulator: 1 write first, 0 add, -1 not used (chained)
     ('turned', 'i8'),           # 1: `azimuth` is not the identity
-    ('rubs', 'i8'),             # 0: no friction, 1: damping only, 2: Coulomb friction too
+    ('passive', 'i8'),          # forces on the joint besides the actuator: FRICTION + APPLIED + STOPS
     ('placement', 'f8', 3),     # origin of the base frame in the parent body [m]
     ('azimuth', 'f8', 2),       # cos, sin
     ('twist', 'f8', 2),         # cos, sin
@@ -45,14 +53,20 @@ MODULE = np.dtype([
     ('damping', 'f8', 4),       # actuated joint, boom pin, barrel pin, eye pin [N s/m, N m s/rad]
     ('friction', 'f8', 4),      # Coulomb level of the same [N, N m]
     ('slip', 'f8'),             # velocity v_s of the regularised Coulomb friction [m/s, rad/s]
-    ('lower', 'f8'),            # limits of the coordinate
+    ('applied', 'f8'),          # constant effort of springs and the like [N, N m]
+    ('external', 'f8', (3, 6)), # wrenches of the environment on link, barrel and rod in their frames, where `loaded`
+    ('lower', 'f8'),            # limits of the joint, where it meets stops
     ('upper', 'f8'),
+    ('stop_stiffness', 'f8'),   # of a Hunt-Crossley stop [N/m, N m/rad]
+    ('stop_damping', 'f8'),     # [s/m, s/rad]
     ('joint', 'i8', 3),         # rows of the actuated (or only) joint, the boom and the barrel; -1: none
     ('sign', 'f8', 3),          # joint position = sign * angle + zero, for boom and barrel
     ('zero', 'f8', 3),
 ], align=True)
 
 WORK = np.dtype([
+    ('q', 'f8'), ('qd', 'f8'), ('qdd', 'f8'),       # position, rate, acceleration of the joint; the stroke of a loop
+    ('effort', 'f8'),                       # that the motion needs on the joint, passive forces not taken off
     ('c', 'f8'), ('s', 'f8'),               # base frame -> link frame
     ('kappa', 'f8'), ('sigma', 'f8'),       # motion subspace S = (0, 0, sigma; 0, 0, kappa)
     ('slide', 'f8'),                        # displacement of a prismatic link along z
@@ -65,8 +79,17 @@ WORK = np.dtype([
     ('k2', 'f8'), ('k4', 'f8'), ('k5', 'f8'),
     ('cylinder_velocity', 'f8', 6),         # twist of the barrel, cylinder frame
     ('cylinder_acceleration', 'f8', 6),
-    ('stroke', 'f8'), ('stroke_rate', 'f8'), ('stroke_acceleration', 'f8'),   # of the rod along x
     ('wrench', 'f8', (3, 6)),               # link, barrel, rod: what children ask of them
     ('inertia', 'f8', (3, 21)),             # likewise: articulated inertia of the children
     ('root', 'f8', 6),                      # wrench that a module on the base asks of it, base frame
+], align=True)
+
+ENVIRONMENT = np.dtype([
+    ('twist', 'f8', 6),             # of a base that does not float, in base axes
+    ('acceleration', 'f8', 6),      # spatial, gravity in it, in base axes
+    ('gravity', 'f8', 3),           # in inertial axes; of a base that floats
+    ('base', 'f8', 10),             # rigid inertia of the base body in base axes
+    ('loaded', 'i8'),               # 1: the modules' external wrenches act
+    ('nx', 'i8'), ('dof', 'i8'), ('actuators', 'i8'),       # entries of x, of xd, of f
+    ('system', 'f8', (7, 6)),       # scratch of a floating base
 ], align=True)

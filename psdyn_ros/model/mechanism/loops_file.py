@@ -2,7 +2,7 @@
 
     loops:
       - name: lift_eye
-        type: revolute                          # may be left out, as xyz, rpy and dynamics may
+        type: revolute                          # may be left out, as xyz, rpy (or quat_xyzw) and dynamics may
         parent: {link: rod_link, xyz: [0.4, 0, 0], rpy: [0, 0, 0], axis: [0, 0, 1]}
         child: {link: boom_link, xyz: [0.45, 0, 0], axis: [0, 0, 1]}
         dynamics: {damping: 1.0, friction: 0.0}
@@ -34,10 +34,12 @@ def _constraint(path, node):
     element = _element(path, 'constraint', {key: loop[key] for key in ('name', 'type') if key in loop})
     element.line = f"{_line(node)} of '{path}'"
     for side in ('parent', 'child'):
-        end = _mapping(path, loop[side], ('link',), ('xyz', 'rpy', 'axis'))
+        end = _mapping(path, loop[side], ('link',), ('xyz', 'rpy', 'quat_xyzw', 'axis'))
         element.append(_element(path, side, {'link': end['link']}))
-        element.append(_element(path, f'{side}_origin', {key: end[key] for key in ('xyz', 'rpy') if key in end}))
-        element.append(_element(path, f'{side}_axis', {'xyz': end['axis']} if 'axis' in end else {}))
+        pose = {key: end[key] for key in ('xyz', 'rpy', 'quat_xyzw') if key in end}
+        element.append(_element(path, f'{side}_origin', pose))
+        if 'axis' in end:
+            element.append(_element(path, f'{side}_axis', {'xyz': end['axis']}))
     if 'dynamics' in loop:
         element.append(_element(path, 'dynamics', _mapping(path, loop['dynamics'], (), ('damping', 'friction'))))
     return element

@@ -5,12 +5,11 @@ module that follows on it (Denavit-Hartenberg), so that all constant rotations i
 """
 import math
 import numbers
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels.loops.records import Loops
-from ...kernels.rigid_body.records import BARREL, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
+from ...kernels.rigid_body.records import BARREL, FREE, FRICTION, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
 from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
 from .cluster import sort_loops
 from .description import IDENTITY, Description, Pose
@@ -18,6 +17,7 @@ from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
 
+ROUNDING = 1e-6     # of an initial position at a limit, as both are written with few digits [m, rad]
 SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
 
 
@@ -46,8 +46,8 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """All that the kernels and the API need to know of a machine."""
+class Draft:
+    """A machine whose loops are not closed yet: what its description says."""
 
     name: str
     description: Description
@@ -58,14 +58,11 @@ class Machine:
     places: dict                    # link name -> Place
     base_link: str
     base_inertia: np.ndarray        # (10,) of the base body in base axes
-    initial: np.ndarray             # (dof,) coordinates of the declared initial position
-    warnings: tuple = field(default=())
-    general: bool = False           # has loops that are no triangles, or actuators that are not its coordinates
-    clusters: tuple = ()
-    hints: tuple = ()               # initial positions: those given, then those declared
-    floating: Pose | None = None    # of the floating joint's frame in the world
-    loops: Loops | None = None      # of a general machine
-    coordinates: tuple = ()         # independent joints
+    initial: np.ndarray             # (modules,) declared initial positions of the modules
+    warnings: tuple
+    clusters: tuple
+    hints: tuple                    # initial positions: those given, then those declared
+    floating: Pose | None           # of the floating joint's frame in the world
 
     @property
     def total_mass(self):
@@ -73,7 +70,7 @@ class Machine:
 
 
 def build_machine(description, *, initial=None, actuated=None, coordinates=None, allow_unphysical=False):
-    """Return the `Machine` of a description; raise a `ModelError` that names what does not fit."""
+    """Return the `Draft` of a description; raise a `ModelError` that names what does not fit."""
     base, owner = build_tree(description)
     entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
     actuators = _actuators(description, entries, actuated)
@@ -119,7 +116,16 @@ def _hints(description, entries, initial):
             raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
     declared = {name: interface.initial for name, interface in description.interfaces.items()
                 if interface.initial is not None}
+    for source, values in (('in load(initial=...)', given), ('in <ros2_control>', declared)):
+        for name, value in values.items():
+            _check_within_limits(description.joints[name], value, source)
     return dict(given), declared
+
+
+def _check_within_limits(joint, position, source):
+    if not joint.lower - ROUNDING <= position <= joint.upper + ROUNDING:
+        raise ModelError(f"initial position of '{joint.name}' {source} is {position:.9g}; its limits (line "
+                         f'{joint.line}) are {joint.lower:.9g} to {joint.upper:.9g}')
 
 
 class _Builder:
@@ -133,7 +139,7 @@ class _Builder:
         self.cylinders = {triangle.barrel.name for triangle in triangles.values()}
         self.given, self.declared = hints
         self.modules, self.records, self.places, self.initial = [], [], {}, []
-        self.warnings = []
+        self.warnings = list(description.warnings)
         self.joint_rows = {}
         self.sizes = self._sizes(base)
 
@@ -157,7 +163,7 @@ class _Builder:
         """Append the floating base: a module at rest in the frame of its body, whose motion the kernels are given."""
         joint, _, body = self.base.joints[0]
         record = np.zeros((), MODULE)
-        record['parent'], record['joint'] = -1, -1
+        record['kind'], record['parent'], record['joint'] = FREE, -1, -1
         record['azimuth'] = record['twist'] = record['turn'] = 1.0, 0.0
         record['lower'], record['upper'], record['slip'] = -math.inf, math.inf, SLIP
         record['link'] = body_parameters(self.description, body, IDENTITY)
@@ -312,7 +318,9 @@ class _Builder:
                 triangle, assembly, zero = loop
                 q = source[triangle.boom.name] - zero
                 s2 = triangle.L ** 2 + triangle.L1 ** 2 + 2 * triangle.L * triangle.L1 * math.cos(q)
-                return assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+                x = assembly.side * math.sqrt(max(s2 - triangle.e ** 2, 0.0)) - triangle.x0
+                _check_within_limits(joint, x, f"(which follows from '{triangle.boom.name}')")
+                return x
         if loop:
             low, high = max(low, loop[1].reach[0]), min(high, loop[1].reach[1])
             if not low < 0.0 < high:
@@ -342,23 +350,24 @@ class _Builder:
 
     def machine(self):
         names = [module.name for module in self.modules]
-        general = bool(self.tied) or self.floating or set(names) != set(self.actuators)
         records = np.array(self.records, dtype=MODULE)
-        records['coordinate'] = range(len(names)) if general else [self.actuators.index(name) for name in names]
+        for record in records:
+            record['actuator'] = -1
+        for row, name in enumerate(self.actuators):
+            records['actuator'][names.index(name)] = row
+        records['cluster'] = records['member'] = -1
         _link_up(records, {k for k, name in enumerate(names) if name in self.tied})
         joints = tuple(self.joint_rows)
         for row, (module, column) in enumerate(self.joint_rows.values()):
             records['joint'][module, column] = row
-        records['rubs'] = np.where(records['friction'].any(axis=1), 2, records['damping'].any(axis=1))
-        initial = np.empty(len(self.modules))
-        initial[records['coordinate']] = self.initial
+        rubs = records['friction'].any(axis=1) | records['damping'].any(axis=1)
+        records['passive'] = np.where(rubs, FRICTION, 0)
         self._warn_of_inertias()
-        return Machine(
+        return Draft(
             self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
             self.places, self.base.joints[0][2].link if self.floating else self.base.link,
-            body_parameters(self.description, self.base, IDENTITY), initial, tuple(self.warnings), general,
-            self.clusters, (self.given, self.declared), self.base.joints[0][1] if self.floating else None,
-            coordinates=self.actuators)
+            body_parameters(self.description, self.base, IDENTITY), np.array(self.initial), tuple(self.warnings),
+            self.clusters, (self.given, self.declared), self.base.joints[0][1] if self.floating else None)
 
     def _warn_of_inertias(self):
         for link in self.description.links.values():

@@ -1,17 +1,26 @@
 """URDF text to `Description`: tree, <constraint> and <loop_joint> closures, <ros2_control> interfaces."""
 import math
 import os
+import re
 
 import numpy as np
 
 from ..errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean, shorten
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .loops_file import read_loops
+from .triangle import AXIS_TOLERANCE
+from .urdf_schema import check_content, nearest
 from .xml_reader import Element, parse, read_text
 
 MAX_LINKS = 2000
 JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')
 CLOSURE_TYPES = ('revolute', 'fixed', 'spherical', 'universal', 'prismatic')
+NO_MIMIC = 'a linear relation and not a mechanism; declare the loop by <constraint>'
+MAX_MASS = 1e9              # [kg]
+MAX_LENGTH = 1e6            # [m]
+MAX_NUMBER = 1e15           # of products of five, double precision reaches far more
+# float() takes more than XML Schema's double does: 1_0 and the digits of every script
+NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)', re.IGNORECASE)
 
 
 def read(path_or_xml, loops_file=None):
@@ -27,13 +36,15 @@ def read(path_or_xml, loops_file=None):
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
+    warnings = check_content(robot)
     links = _named(robot, 'link', _link)
     if len(links) > MAX_LINKS:
         raise ModelError(f'{len(links)} links; at most {MAX_LINKS} are read')
     joints = _named(robot, 'joint', _joint)
     further = read_loops(loops_file) if loops_file is not None else []
     closures = _named([*robot, *further], ('constraint', 'loop_joint'), _closure)
-    description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot))
+    description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot),
+                              warnings)
     _check_names(description)
     return description
 
@@ -54,23 +65,26 @@ def _named(elements, tags, build):
     return found
 
 
-def _numbers(element, attribute, count, default, where):
+def _numbers(element, attribute, count, default, where, most=MAX_NUMBER):
+    """Return `count` numbers of an attribute, each at most `most` in size; where there are none, the default."""
     text = element.get(attribute) if element is not None else None
     if text is None:
         if default is None:
-            raise ModelError(f"{where}: attribute '{attribute}' is missing")
+            raise ModelError(f"{where}: attribute '{attribute}' of <{element.tag}> is missing")
         return np.array(default, dtype=float)
-    try:
-        values = np.array([float(word) for word in text.split()])
-    except ValueError:
-        raise ModelError(f"{where}: {attribute}='{shorten(text)}' is not {count} number(s)") from None
+    words = text.split()
+    if not all(map(NUMBER.fullmatch, words)):
+        raise ModelError(f"{where}: {attribute}='{shorten(text)}' is not {count} number(s)")
+    values = np.array([float(word) for word in words])
     if values.size != count or not np.isfinite(values).all():
         raise ModelError(f"{where}: {attribute}='{shorten(text)}' is not {count} finite number(s)")
+    if (np.abs(values) > most).any():
+        raise ModelError(f"{where}: {attribute}='{shorten(text)}' is beyond {most:g}, the largest that is computed")
     return values
 
 
-def _number(element, attribute, default, where):
-    return float(_numbers(element, attribute, 1, None if default is None else [default], where)[0])
+def _number(element, attribute, default, where, most=MAX_NUMBER):
+    return float(_numbers(element, attribute, 1, None if default is None else [default], where, most)[0])
 
 
 def rotation_from_rpy(rpy):
@@ -82,15 +96,31 @@ def rotation_from_rpy(rpy):
                      [-sp, cp * sr, cp * cr]])
 
 
+def rotation_from_quaternion(quaternion):
+    """Return the rotation of a quaternion x, y, z, w of any length but zero."""
+    x, y, z, w = quaternion / np.linalg.norm(quaternion)
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
+
+
 def _pose(element, where):
     if element is None:
         return IDENTITY
-    return Pose(rotation_from_rpy(_numbers(element, 'rpy', 3, (0, 0, 0), where)),
-                _numbers(element, 'xyz', 3, (0, 0, 0), where))
+    position = _numbers(element, 'xyz', 3, (0, 0, 0), where, MAX_LENGTH)
+    if element.get('quat_xyzw') is None:
+        return Pose(rotation_from_rpy(_numbers(element, 'rpy', 3, (0, 0, 0), where)), position)
+    if element.get('rpy') is not None:
+        raise ModelError(f'{where}: <{element.tag}> has rpy and quat_xyzw; expected one of them')
+    quaternion = _numbers(element, 'quat_xyzw', 4, None, where)
+    if np.linalg.norm(quaternion) < 1e-6:
+        raise ModelError(f"{where}: quat_xyzw='{shorten(element.get('quat_xyzw'))}' is zero, which is no orientation")
+    # urdfdom normalises too; it takes a zero quaternion as no rotation
+    return Pose(rotation_from_quaternion(quaternion), position)
 
 
 def _axis(element, where):
-    axis = _numbers(element, 'xyz', 3, (1, 0, 0), where)
+    axis = _numbers(element, 'xyz', 3, (1, 0, 0) if element is None else None, where)
     norm = np.linalg.norm(axis)
     if norm < 1e-6:
         raise ModelError(f'{where}: the axis has no direction')
@@ -102,12 +132,15 @@ def _link(element, name):
     if inertial is None:
         return Link(name, None, element.line)
     where = f"link '{name}' (line {element.line})"
-    mass = _number(inertial.find('mass'), 'value', None, where)
+    mass, tensor = inertial.find('mass'), inertial.find('inertia')
+    for tag, child in (('mass', mass), ('inertia', tensor)):
+        if child is None:
+            raise ModelError(f'{where}: <inertial> has no <{tag}>')
+    mass = _number(mass, 'value', None, where, MAX_MASS)
     if mass < 0.0:
         raise InertiaError(f'{where}: mass {mass:g} kg is negative')
-    tensor = inertial.find('inertia')
     xx, yy, zz, xy, xz, yz = (
-        _number(tensor, key, 0.0, where) for key in ('ixx', 'iyy', 'izz', 'ixy', 'ixz', 'iyz'))
+        _number(tensor, key, None, where) for key in ('ixx', 'iyy', 'izz', 'ixy', 'ixz', 'iyz'))
     pose = _pose(inertial.find('origin'), where)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     inertia = pose.rotation @ inertia @ pose.rotation.T
@@ -120,22 +153,33 @@ def _joint(element, name):
     if kind not in JOINT_TYPES:
         raise ModelError(f"{where}: type '{kind}' is not supported; there are: {', '.join(JOINT_TYPES)}")
     if element.find('mimic') is not None:
-        raise ModelError(f'{where}: <mimic> is a linear relation and not a mechanism; declare the loop by '
-                         '<constraint>')
-    limit, dynamics = element.find('limit'), element.find('dynamics')
-    # A limit that names neither end speaks of effort and velocity only.
-    bounded = kind in ('revolute', 'prismatic') and (_says(limit, 'lower') or _says(limit, 'upper'))
-    lower = _number(limit, 'lower', 0.0, where) if bounded else -math.inf
-    upper = _number(limit, 'upper', 0.0, where) if bounded else math.inf
-    if lower > upper:
-        raise ModelError(f'{where}: limit lower={lower:g} is above upper={upper:g}')
-    damping, friction = _dynamics(dynamics, where)
+        raise ModelError(f'{where}: <mimic> is {NO_MIMIC}')
+    damping, friction = _dynamics(element.find('dynamics'), where)
+    # exporters give fixed joints the axis 0 0 0
+    axis = element.find('axis') if kind not in ('fixed', 'floating') else None
     return Joint(
         name, kind, _reference(element, 'parent', where), _reference(element, 'child', where),
-        _pose(element.find('origin'), where), _axis(element.find('axis'), where), lower, upper,
-        _number(limit, 'velocity', math.inf, where) if _says(limit, 'velocity') else math.inf,
-        _number(limit, 'effort', math.inf, where) if _says(limit, 'effort') else math.inf,
-        damping, friction, element.line)
+        _pose(element.find('origin'), where), _axis(axis, where),
+        *_limits(element.find('limit'), kind in ('revolute', 'prismatic'), where), damping, friction, element.line)
+
+
+def _limits(limit, bounded, where):
+    """Return (lower, upper, velocity, effort); infinite where the <limit> does not name them."""
+    # unbounded in size: exporters write 1e308 where there is no limit
+    lower, upper, velocity, effort = (_number(limit, key, 0.0, where, math.inf) if _says(limit, key) else None
+                                      for key in ('lower', 'upper', 'velocity', 'effort'))
+    for key, value in (('velocity', velocity), ('effort', effort)):
+        if value is not None and value < 0.0:
+            raise ModelError(f'{where}: limit {key}={value:g} must not be negative')
+    if lower is None and upper is None:
+        lower, upper = -math.inf, math.inf
+    # the end that is left out is zero by the specification
+    lower, upper = lower or 0.0, upper or 0.0
+    if lower > upper:
+        raise ModelError(f'{where}: limit lower={lower:g} is above upper={upper:g}')
+    if not bounded:
+        lower, upper = -math.inf, math.inf
+    return lower, upper, math.inf if velocity is None else velocity, math.inf if effort is None else effort
 
 
 def _says(element, attribute):
@@ -168,7 +212,24 @@ def _closure(element, name):
                  _axis(element.find(f'{side}_axis'), where)) for side in ('parent', 'child')]
     else:
         ends = _loop_joint_ends(element, where)
+    if kind in ('prismatic', 'fixed'):
+        ends = _aligned(element, ends, where)
     return Closure(name, kind, *ends[0], *ends[1], damping, friction, element.line)
+
+
+def _aligned(element, ends, where):
+    """Return the ends of a closure that aligns the frames of both, so that its axis is one and the same in them."""
+    (parent, parent_origin, parent_axis), (child, child_origin, child_axis) = ends
+    if element.tag == 'constraint':
+        if element.find('child_axis') is None:
+            child_axis = parent_axis
+        elif element.find('parent_axis') is None:
+            parent_axis = child_axis
+    if np.linalg.norm(parent_axis - child_axis) > AXIS_TOLERANCE:
+        shown = (' '.join(f'{number:.6g}' for number in axis) for axis in (parent_axis, child_axis))
+        raise ModelError("{}: parent_axis {} and child_axis {} differ; a '{}' closure aligns parent_origin with "
+                         'child_origin, so both have the same axis'.format(where, *shown, element.get('type')))
+    return (parent, parent_origin, parent_axis), (child, child_origin, child_axis)
 
 
 def _loop_joint_ends(element, where):
@@ -190,6 +251,8 @@ def _interfaces(robot):
                 raise ModelError(f'<ros2_control> (line {control.line}): a joint has no name')
             if name in found:
                 raise DuplicateNameError(f'{where} was declared before (line {found[name].line})')
+            if element.get('mimic', 'false').lower() != 'false' or _parameter(element, 'mimic') is not None:
+                raise ModelError(f'{where}: mimic is {NO_MIMIC}')
             initial = None
             for state in element.findall('state_interface'):
                 if state.get('name') == 'position':
@@ -199,11 +262,18 @@ def _interfaces(robot):
 
 
 def _initial_value(state, where):
+    text = _parameter(state, 'initial_value')
     for param in state.findall('param'):
-        if param.get('name') == 'initial_value':
-            value = Element('param', {'initial_value': param.text or ''})
-            return _number(value, 'initial_value', None, where)
-    return None
+        if nearest(param.get('name', ''), ('initial_value',), ('initial_value',) if text else ()):
+            raise ModelError(f"{where}: <param name='{param.get('name')}'> is not known; did you mean 'initial_value'?")
+    if text is None:
+        return None
+    return _number(Element('param', {'initial_value': text}), 'initial_value', None, where)
+
+
+def _parameter(element, name):
+    """Return the text of the <param> of that name, or None."""
+    return next((param.text or '' for param in element.findall('param') if param.get('name') == name), None)
 
 
 def _check_names(description):

@@ -1,6 +1,7 @@
 """XML text in, elements with line numbers out; everything hostile is refused before or while parsing."""
 import os
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 import defusedxml
 from defusedxml.ElementTree import DefusedXMLParser
@@ -25,6 +26,7 @@ class _Reader(DefusedXMLParser):
     def __init__(self):
         # An encoding declared in the prologue speaks of bytes; this text was decoded already.
         super().__init__(target=ElementTree.TreeBuilder(element_factory=Element), encoding='utf-8', forbid_dtd=True)
+        self._read_prefixes_as_text()
         self._depth = self._count = 0
         start, end = self.parser.StartElementHandler, self.parser.EndElementHandler
 
@@ -47,6 +49,14 @@ class _Reader(DefusedXMLParser):
 
         self.parser.StartElementHandler = numbered_start
         self.parser.EndElementHandler = counted_end
+
+    def _read_prefixes_as_text(self):
+        """Exchange the parser for one without namespaces: URDFs use prefixes that they do not declare."""
+        plain = expat.ParserCreate('utf-8')
+        for name in dir(plain):
+            if 'Handler' in name or name in ('buffer_text', 'ordered_attributes'):
+                setattr(plain, name, getattr(self.parser, name))
+        self.parser = self._parser = plain
 
 
 def read_text(path, most=MAX_BYTES):

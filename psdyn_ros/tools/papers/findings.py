@@ -13,7 +13,7 @@ PASS, FAIL, EXPLAINED = 'ok', 'FAIL', 'explained'
 
 
 def stored(name):
-    """Return the contents of data/<name>.json, a copy of test/data: numbers of independent computations."""
+    """Return the contents of data/<name>.json: numbers of independent computations."""
     return json.loads((DATA / f'{name}.json').read_text(encoding='utf-8'))
 
 

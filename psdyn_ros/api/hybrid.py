@@ -1,0 +1,124 @@
+"""Hybrid dynamics: some coordinates driven, the others free (Featherstone, Rigid Body Dynamics Algorithms, 9.2)."""
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.rigid_body.entry import hybrid_checked, hybrid_rows
+from ..kernels.runtime.status import OK
+from ..model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
+from .arguments import numbers
+from .batch import run_chunks
+from .errors_from_status import check, status_error
+from .inputs import states, surroundings
+
+BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
+
+
+class HybridDynamics(NamedTuple):
+    """Accelerations and efforts of all coordinates: those given, and those that follow."""
+
+    accelerations: np.ndarray
+    """(dof,), or (N, dof) for rows of states."""
+    efforts: np.ndarray
+    """(dof,) on the coordinates, as `generalized_forces` has them; or (N, dof)."""
+
+
+def coordinate_names(manipulator):
+    """Return names (dof,) of the entries of xd; base_x to base_rz are along and about the axes of a floating base."""
+    return (*(BASE if manipulator.floating else ()), *manipulator.coordinates)
+
+
+def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,
+                    joint_efforts=None):
+    """Return the `HybridDynamics` at x (nx,), xd (dof,), or at rows of states (N, ...).
+
+    accelerations, efforts: {coordinate: value}; every coordinate is in one of them: driven at an acceleration
+    [m/s^2, rad/s^2], or free under an effort [N, N m].  Of a floating base base_x, base_y, base_z are the rate of v
+    and the force, base_rx, base_ry, base_rz the rate of w and the moment, in its axes; 'base' is all six of them.
+    A value may be one number for all rows, or (N,); of 'base' (6,) or (N, 6).
+    base: `BaseMotion` of a base that does not float.  wrenches, joint_efforts: as in `forward_dynamics`.
+    Raises UnknownNameError for what is no coordinate, ActuationError for one that is in both or in neither, ShapeError,
+    NonFiniteError, UnreachableStrokeError, TogglePointError.
+    """
+    m = manipulator
+    x, xd = states(m, batch=True, x=x, xd=xd)
+    if m.floating and base is not None:
+        raise ShapeError(f"base={base!r:.80}: the base of '{m.name}' floats; what drives it goes into accelerations "
+                         f'and efforts ({", ".join(BASE)})')
+    driven, xdd, f = partition(m, x.shape[:-1], accelerations or {}, efforts or {})
+    given, free = (xdd.copy(), f.copy()), driven == 0.0
+    _solve(m, driven, (x, xd, xdd, f), base, wrenches, joint_efforts)
+    # what was given has come back through the recursion, rounded
+    return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f))
+
+
+def _solve(m, driven, arrays, base, wrenches, joint_efforts):
+    """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
+    x, xd, xdd, f = arrays
+    if x.ndim == 1:
+        handle = surroundings(m, x, base, wrenches, joint_efforts).handle
+        handle.let_efforts_act_on_coordinates()
+        check(m, hybrid_checked(handle.tree, handle.loops, driven, x, xd, f, xdd), x=x, xd=xd, f=f, xdd=xdd)
+        return
+    if wrenches or joint_efforts:
+        for row in range(len(x)):
+            handle = surroundings(m, x[row], base, wrenches, joint_efforts).handle
+            handle.let_efforts_act_on_coordinates()
+            status = hybrid_checked(handle.tree, handle.loops, driven, x[row], xd[row], f[row], xdd[row])
+            if status != OK:
+                raise status_error(m, status, {'x': x[row], 'xd': xd[row], 'f': f[row], 'xdd': xdd[row]}, row)
+        return
+    handle = surroundings(m, None, base).handle
+    handle.let_efforts_act_on_coordinates()
+    motion = np.concatenate((x, xd), axis=1)
+    run_chunks(m, handle, len(x), {'x': x, 'xd': xd, 'f': f, 'xdd': xdd}, lambda own, first, last: hybrid_rows(
+        own.tree, own.loops, driven, motion, f, xdd, first, last))
+
+
+def partition(m, rows, accelerations, efforts):
+    """Return (driven (dof,), xdd, f), the last two (*rows, dof) with what is given in them.
+
+    rows: () of one state, (N,) of a batch.  Raises as `hybrid_dynamics`.
+    """
+    names = coordinate_names(m)
+    driven, xdd, f = np.full(len(names), -1.0), np.zeros((*rows, len(names))), np.zeros((*rows, len(names)))
+    for what, given, out, flag in (('accelerations', accelerations, xdd, 1.0), ('efforts', efforts, f, 0.0)):
+        if not isinstance(given, dict):
+            raise ShapeError(f'{what}={given!r:.80}: expected {{coordinate: value}}')
+        for name, value in given.items():
+            columns = _columns(m, names, what, name)
+            taken = [names[column] for column in columns if driven[column] >= 0.0]
+            if taken:
+                raise ActuationError(f"{what} of '{name}': '{taken[0]}' is given already; each coordinate is driven at "
+                                     'an acceleration or free under an effort')
+            driven[columns] = flag
+            out[..., columns] = _values(f"{what} of '{name}'", value, rows, len(columns), name == 'base')
+    missing = [name for name, flag in zip(names, driven) if flag < 0.0]
+    if missing:
+        raise ActuationError(f"hybrid dynamics of '{m.name}': neither an acceleration nor an effort of "
+                             f'{", ".join(missing)}')
+    return driven, xdd, f
+
+
+def _columns(m, names, what, name):
+    if name == 'base' and m.floating:
+        return list(range(6))
+    if name in names:
+        return [names.index(name)]
+    if name in m.joints:
+        raise UnknownNameError(f"{what} of '{name}': it is no coordinate of '{m.name}' but follows from them; expected "
+                               f'some of {", ".join(names)}')
+    raise UnknownNameError(f"{what} of '{name}': no such coordinate of '{m.name}'{did_you_mean(str(name), names)}")
+
+
+def _values(what, value, rows, count, base):
+    """Return the values of `count` coordinates that may stand at the end of (*rows, count)."""
+    array = np.array(numbers(what, value), dtype=float)
+    shapes = [(6,), (*rows, 6)] if base else [(), rows]
+    if array.shape not in shapes:
+        of = ' of the base: rates of (v, w) [m/s^2, rad/s^2], or force and moment [N, N m]' if base else ''
+        raise ShapeError(f'{what} has shape {array.shape}; expected {" or ".join(map(str, dict.fromkeys(shapes)))}{of}')
+    for index in np.argwhere(~np.isfinite(array)):
+        row = f' in row {index[0]}' if array.ndim > base else ''
+        raise NonFiniteError(f'{what}{row} is {array[tuple(index)]}; expected a finite number')
+    return array if base else array[..., None]

@@ -1,0 +1,121 @@
+"""Inputs of the calls of `Manipulator`: arrays of one state or a batch, and what acts on the machine from outside."""
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.rigid_body.mechanism import Handle
+from ..kernels.rigid_body.records import APPLIED
+from ..kernels.runtime.status import NON_FINITE, SHAPE
+from ..model.errors import ShapeError, UnknownNameError, did_you_mean
+from .arguments import numbers, vector
+from .environment import BaseDrive, BaseMotion, base_rows, wrench_rows
+from .errors_from_status import status_error
+from .kinematics import module_positions, transmission
+
+FLOAT = np.dtype(float)
+
+
+def plain(*arrays):
+    """Return True for the vectors that kernels are compiled for: contiguous, writeable, of float64."""
+    for array in arrays:
+        if type(array) is not np.ndarray or array.dtype is not FLOAT or array.ndim != 1 or not array.flags.carray:
+            return False
+    return True
+
+
+def contiguous(label, value):
+    """Return a contiguous, writeable array of float64."""
+    array = np.ascontiguousarray(numbers(label, value), dtype=float)
+    return array if array.flags.writeable else array.copy()
+
+
+def states(m, *, batch=False, **values):
+    """Return the finite arrays x (nx,), f (actuators,), others (dof,); or rows of them where `batch` allows that.
+
+    Raises ShapeError, NonFiniteError, StateError.
+    """
+    arrays = {label: contiguous(label, value) for label, value in values.items()}
+    sizes = {'x': m.nx, 'f': len(m.actuators)}
+    rows = {array.shape[:-1] for array in arrays.values()}
+    if len(rows) != 1 or len(next(iter(rows))) > 1 or (not batch and rows != {()}) or any(
+            array.shape[-1:] != (sizes.get(label, m.dof),) for label, array in arrays.items()):
+        raise status_error(m, SHAPE, arrays)
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise status_error(m, NON_FINITE, arrays)
+    return tuple(arrays.values())
+
+
+def one_state(m, **values):
+    """Return the arrays of `states` of one state; raise ShapeError where there are rows."""
+    for label, value in values.items():
+        if np.ndim(value) != 1:
+            raise ShapeError(f'{label} has shape {np.shape(value)}; derivatives are taken at one state')
+    return states(m, **values)
+
+
+class Surroundings(NamedTuple):
+    """What acts on a machine, in a handle of its own."""
+
+    handle: Handle
+    driven: np.ndarray | None       # (dof,) 1: coordinates of a floating base whose acceleration is given
+    acceleration: np.ndarray        # (6,) of a floating base
+    on_base: np.ndarray             # (6,) external wrench on a base that does not float
+
+
+def surroundings(m, x, base=None, wrenches=None, joint_efforts=None):
+    """Return the `Surroundings` at x (nx,), with arguments as in `Manipulator.forward_dynamics`.
+
+    Raises ShapeError, StateError, UnknownNameError.
+    """
+    handle, driven, acceleration, on_base = m.handle(), None, np.zeros(6), np.zeros(6)
+    if m.floating and base is not None:
+        flags, acceleration = base_drive(m, base)
+        driven = np.zeros(m.dof)
+        driven[:6] = flags
+    elif isinstance(base, BaseDrive):
+        raise ShapeError(f"base={base!r:.80}: '{m.name}' stands on a fixed base; expected a BaseMotion")
+    elif base is not None:
+        handle.environment['twist'], handle.environment['acceleration'] = base_rows(m.gravity, base)
+    if wrenches:
+        rows, on_base = wrench_rows(m, x, wrenches)
+        handle.modules['external'] = rows.reshape(-1, 3, 6)
+        handle.environment['loaded'] = 1
+    if joint_efforts:
+        apply_efforts(m, handle, x, joint_efforts)
+    return Surroundings(handle, driven, acceleration, on_base)
+
+
+def base_drive(m, base):
+    """Return (flags, accelerations), each (6,), of a `BaseDrive`."""
+    if isinstance(base, BaseMotion):
+        raise ShapeError(f"base={base!r:.80}: the base of '{m.name}' floats, its motion is in x, xd; expected a "
+                         'BaseDrive(driven, acceleration)')
+    try:
+        base = BaseDrive(*base)
+    except TypeError:
+        raise ShapeError(f'base={base!r:.80}: expected a BaseDrive(driven, acceleration)') from None
+    return ((vector('base.driven', base.driven, 6) != 0.0).astype(float),
+            vector('base.acceleration', base.acceleration, 6))
+
+
+def named_efforts(m, efforts):
+    """Yield (joint, effort) of {joint: effort}; raise ShapeError, UnknownNameError."""
+    if not isinstance(efforts, dict):
+        raise ShapeError(f'joint_efforts={efforts!r:.80}: expected {{joint: effort}}')
+    for joint, effort in efforts.items():
+        if joint not in m.joints:
+            raise UnknownNameError(f"joint '{joint}': no movable joint of '{m.name}'"
+                                   f'{did_you_mean(str(joint), m.joints)}')
+        yield joint, float(vector(f"effort on '{joint}'", [effort], 1)[0])
+
+
+def apply_efforts(m, handle, x, efforts):
+    """Let {joint: effort} act on the modules of a handle; through the ratio of its triangle on boom and barrel."""
+    positions = None
+    for joint, effort in named_efforts(m, efforts):
+        k = m.machine.module_of(joint)
+        if joint != m.machine.modules[k].name:
+            positions = module_positions(m, x) if positions is None else positions
+            effort *= transmission(m, k, joint, positions[k])[0]
+        handle.modules['applied'][k] += effort
+        handle.modules['passive'][k] |= APPLIED

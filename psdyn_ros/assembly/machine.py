@@ -1,0 +1,135 @@
+"""Draft to `Machine`: loops closed at the initial position, coordinates chosen, flat records complete."""
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ..kernels.rigid_body.entry import actuator_map_checked
+from ..kernels.rigid_body.mechanism import Handle, make_handle
+from ..kernels.rigid_body.records import ENVIRONMENT
+from ..kernels.runtime.status import OK
+from ..model.errors import ActuationError, LoopClosureError, UnknownNameError, did_you_mean
+from ..model.mechanism.machine import Draft
+from .clusters import Tangle
+from .pose_table import pose_table
+
+
+@dataclass(frozen=True, eq=False)
+class Machine(Draft):
+    """All that the API needs to know of a machine; complete, and never changed."""
+
+    coordinates: tuple              # independent joints, in the order of x after a floating base
+    start: np.ndarray               # (nx,) initial position
+    handle: Handle                  # buffers for the kernels; copied by whoever calls them
+
+    base_dof = property(lambda self: 6 if self.floating else 0, doc='Coordinates of a floating base.')
+    loops = property(lambda self: self.handle.arrays.loops, doc='`Loops`, None without clusters.')
+
+    def module_of(self, joint):
+        """Return the row of the module that moves a joint of `joints`."""
+        return int(np.argwhere(self.records['joint'] == self.joints.index(joint))[0][0])
+
+
+def assemble(draft, gravity, coordinates=None):
+    """Return the `Machine` of a draft.
+
+    gravity: (3,) in inertial axes.  coordinates: names of the independent joints, all of them, or None: the actuators
+    first, then what is well conditioned.  Raises LoopError, LoopClosureError, ActuationError, UnknownNameError.
+    """
+    _check_names(draft, coordinates)
+    tangle = Tangle(draft)
+    starts = [tangle.start(n) for n in range(len(draft.clusters))]
+    tangle.keep_parallel(starts)
+    wanted = [*(coordinates or ()), *(name for name in draft.actuators if name not in (coordinates or ()))]
+    names = tangle.choose(starts, wanted)
+    if coordinates is not None and list(coordinates) != names:
+        raise ActuationError(f'coordinates={list(coordinates)}: expected {len(names)} independent joints; '
+                             f'for instance {names}')
+    loops = None
+    if draft.clusters:
+        loops = tangle.finish([pose_table(tangle, n, start) for n, start in enumerate(starts)])
+    records = complete_records(draft, names, loops)
+    shift = 1 if draft.floating else 0
+    dof = len(names) + 6 * shift
+    handle = make_handle((dof + shift, dof, len(draft.actuators)), records, _environment(draft, gravity), loops)
+    machine = Machine(**{field.name: getattr(draft, field.name) for field in fields(Draft)} | {
+        'records': records, 'warnings': (*draft.warnings, *tangle.warnings)}, coordinates=tuple(names),
+        start=_start(draft, records, loops, starts, dof + shift), handle=handle)
+    _check_actuators(machine)
+    return machine
+
+
+def _check_names(draft, coordinates):
+    for name in coordinates or ():
+        if name not in draft.joints:
+            raise UnknownNameError(f"coordinate '{name}': no such joint{did_you_mean(name, draft.joints)}")
+        if coordinates.count(name) > 1:
+            raise ActuationError(f"coordinate '{name}' is listed twice")
+
+
+def complete_records(draft, names, loops):
+    """Return the MODULE records of a draft with the rows of its coordinates `names`."""
+    records, shift = draft.records.copy(), 1 if draft.floating else 0
+    records['position'] = records['coordinate'] = -1
+    for k, module in enumerate(draft.modules):
+        if k == 0 and shift:
+            records['position'][k] = records['coordinate'][k] = 0
+        elif module.name in names:
+            records['coordinate'][k] = 6 * shift + names.index(module.name)
+            records['position'][k] = records['coordinate'][k] + shift
+    for n, cluster in enumerate(loops.clusters if loops else ()):
+        for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+            records['cluster'][loops.tied[j]['module']], records['member'][loops.tied[j]['module']] = n, j
+    return records
+
+
+def _environment(draft, gravity):
+    """Return the ENVIRONMENT of a base at rest."""
+    environment = np.zeros((), ENVIRONMENT)
+    # kernels take the frame of the floating joint for the inertial one
+    environment['gravity'] = draft.floating.rotation.T @ gravity if draft.floating else gravity
+    if not draft.floating:
+        environment['acceleration'][:3] = -gravity
+        environment['base'] = draft.base_inertia
+    return environment
+
+
+def _start(draft, records, loops, starts, size):
+    start = np.zeros(size)
+    if draft.floating:
+        start[6] = 1.0
+    for k, record in enumerate(records):
+        if record['cluster'] < 0 and not (k == 0 and draft.floating):
+            start[record['position']] = draft.initial[k]
+    for cluster, q in zip(loops.clusters if loops else (), starts):
+        for t, position in zip(loops.tied[cluster['first']:cluster['first'] + cluster['joints']], q):
+            if t['independent'] >= 0:
+                start[records['position'][t['module']]] = position
+    return start
+
+
+def _check_actuators(machine):
+    """Refuse actuators of which some follow from the others while a degree of freedom has none."""
+    if set(machine.actuators) <= set(machine.coordinates):
+        return
+    handle = machine.handle
+    A = np.empty((len(machine.actuators), machine.base_dof + len(machine.coordinates)))
+    if actuator_map_checked(handle.tree, handle.loops, machine.start, A) != OK:
+        raise LoopClosureError(f"'{machine.name}': its loops do not close at the initial position")
+    A = A[:, machine.base_dof:]
+    rank = np.linalg.matrix_rank(A, tol=1e-9) if A.size else 0
+    if rank < min(A.shape):
+        idle = [name for name, row in zip(machine.actuators, A) if abs(row).max() <= 1e-9]
+        double = [name for row, name in enumerate(machine.actuators) if name not in idle
+                  and np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
+        reasons = [f'{", ".join(idle)} moves nothing there'] * bool(idle)
+        reasons += [f'{", ".join(double)} double one another'] * bool(double)
+        raise ActuationError(
+            f"the {len(machine.actuators)} actuators of '{machine.name}' move only {rank} of its {A.shape[1]} degrees "
+            f'of freedom at the initial position; {"; ".join(reasons)}')
+
+
+def smallest_singular_values(machine, n, positions):
+    """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
+    tangle = Tangle(machine, machine.loops)
+    tangle.tied['independent'] = machine.loops.tied['independent']
+    return np.array([np.linalg.svd(tangle.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])

@@ -1,0 +1,87 @@
+"""`Mechanism`: all that the kernels of a machine read and write, as views of two flat buffers.
+
+`tree` holds the modules and all scratch, so that a copy of it is a machine for another thread; `loops` holds what is
+constant of clusters, and is None where a machine has none: Numba then leaves out what only clusters need.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from ..loops.records import FIRST, SCRATCH, Loops, bind_loops, loop_arrays, loops_of
+from ..runtime.buffer import FLOAT, matrix, pack, records, views
+from ..runtime.compiler import kernel
+from .records import ENVIRONMENT, MODULE, WORK
+
+
+class Mechanism(NamedTuple):
+    """First argument of the recursions."""
+
+    modules: np.ndarray         # (n,) MODULE
+    work: np.ndarray            # (n,) WORK
+    environment: np.ndarray     # (2,) ENVIRONMENT: what acts on the machine; nothing, at rest
+    loops: Loops | None
+
+
+@kernel
+def bind(tree, loops):
+    """Return the `Mechanism` of two buffers."""
+    return Mechanism(records(tree, 0, MODULE)[0], records(tree, 1, WORK)[0], records(tree, 2, ENVIRONMENT)[0],
+                     bind_loops(tree, loops))
+
+
+@kernel
+def columns_of(tree):
+    """Return the scratch (3, dof) of the mass matrix, in a tuple: zeros, a unit vector, efforts."""
+    return matrix(tree, 3)
+
+
+@kernel
+def at_rest(m):
+    """Return the `Mechanism` with a base at rest, without gravity and external wrenches; it shares all scratch."""
+    return Mechanism(m.modules, m.work, m.environment[1:], m.loops)
+
+
+class Handle:
+    """The buffers of a machine, and their arrays as Python sees them.
+
+    Kernels are called as `kernel(handle.tree, handle.loops, ...)`. One call at a time may use the buffers of a handle.
+    """
+
+    def __init__(self, tree, loops):
+        self.tree, self.loops = tree, loops
+        own = (MODULE, WORK, ENVIRONMENT, FLOAT)
+        arrays = views(tree, own if loops is None else own + SCRATCH)
+        self.arrays = Mechanism(*arrays[:FIRST - 1], loops_of(loops, arrays[FIRST:]))
+
+    modules = property(lambda self: self.arrays.modules, doc='(n,) MODULE')
+    work = property(lambda self: self.arrays.work, doc='(n,) WORK')
+    environment = property(lambda self: self.arrays.environment[0], doc='ENVIRONMENT')
+
+    def let_efforts_act_on_coordinates(self):
+        """Make f (dof,) the efforts on the coordinates, those of a floating base included, instead of the actuators."""
+        self.modules['actuator'] = self.modules['coordinate']
+        self.environment['actuators'] = self.environment['dof']
+
+    def start_from_last(self):
+        """Let clusters be closed from where they were closed last: it saves time, and changes nothing but rounding."""
+        if self.loops is not None:
+            self.arrays.loops.hinted[0] = 1
+
+    def copy(self):
+        """Return a handle with scratch, modules and environment of its own."""
+        return Handle(self.tree.copy(), self.loops)
+
+
+def make_handle(sizes, modules, environment, loops=None):
+    """Return the `Handle` of MODULE records.
+
+    sizes: entries of x, xd, f.  environment: ENVIRONMENT record.  loops: `Loops`, or None.
+    """
+    environments = np.zeros(2, ENVIRONMENT)
+    environments[0] = environment
+    for row in environments:
+        row['nx'], row['dof'], row['actuators'] = sizes
+    scratch, constants = loop_arrays(loops)
+    arrays = [modules, np.zeros(len(modules), WORK), environments, np.zeros((3, sizes[1]))]
+    assert len(arrays) == FIRST
+    return Handle(pack([*arrays, *scratch]), None if loops is None else pack(constants))

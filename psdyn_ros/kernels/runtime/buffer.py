@@ -1,0 +1,57 @@
+"""Many arrays in one flat buffer, so that Numba has one argument to unpack at a call from Python.
+
+A buffer is an int64 array. It starts with a table of six numbers an array: first word, last word, three extents, and the
+number of dimensions. The arrays follow, each at a multiple of eight words. Kernels read them as views: Numba lets a function return
+a view in a tuple only, so each of the functions below returns a tuple of one.
+"""
+import numpy as np
+
+from .compiler import kernel
+
+COLUMNS, ALIGNMENT = 6, 8       # of the table; words to which arrays are aligned, a cache line
+FLOAT = np.dtype('f8')
+
+
+def pack(arrays):
+    """Return a buffer that holds copies of `arrays`, whose items are multiples of 8 bytes."""
+    heads, first = np.zeros((len(arrays), COLUMNS), np.int64), -(-COLUMNS * len(arrays) // ALIGNMENT) * ALIGNMENT
+    for head, array in zip(heads, arrays):
+        head[:2] = first, first + array.nbytes // 8
+        head[2:2 + array.ndim], head[5] = array.shape, array.ndim
+        first = -(-int(head[1]) // ALIGNMENT) * ALIGNMENT
+    buffer = np.zeros(first, np.int64)
+    buffer[:heads.size] = heads.ravel()
+    for (start, end, *_), array in zip(heads, arrays):
+        buffer[start:end] = np.ascontiguousarray(array).reshape(-1).view(np.int64)
+    return buffer
+
+
+def views(buffer, dtypes):
+    """Return the arrays of a buffer as Python sees them, of these types."""
+    heads = buffer[:COLUMNS * len(dtypes)].reshape(-1, COLUMNS)
+    return [buffer[head[0]:head[1]].view(dtype).reshape(head[2:2 + head[5]]) for head, dtype in zip(heads, dtypes)]
+
+
+@kernel
+def records(buffer, k, dtype):
+    """Return array k of a buffer, of one dimension and of any type, in a tuple."""
+    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].view(dtype),)
+
+
+@kernel
+def matrix(buffer, k):
+    """Return array k of a buffer, two dimensions of floats, in a tuple."""
+    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].view(FLOAT).reshape((buffer[6 * k + 2], buffer[6 * k + 3])),)
+
+
+@kernel
+def stack(buffer, k):
+    """Return array k of a buffer, three dimensions of floats, in a tuple."""
+    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].view(FLOAT).reshape(
+        (buffer[6 * k + 2], buffer[6 * k + 3], buffer[6 * k + 4])),)
+
+
+@kernel
+def indices(buffer, k):
+    """Return array k of a buffer, two dimensions of integers, in a tuple."""
+    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].reshape((buffer[6 * k + 2], buffer[6 * k + 3])),)

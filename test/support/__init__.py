@@ -1,0 +1,1 @@
+"""What tests share: machines, cases, independent engines, and processes to test against."""

@@ -1,0 +1,26 @@
+"""The controller, in which something goes wrong that should not, some cycles after it was enabled."""
+
+import sys
+
+from psdyn_ros.nodes import controller, controller_outputs
+
+from . import patient_controller  # noqa: F401  a stall shall not be what ends it
+
+CYCLES = 50
+
+
+def failing(tell):
+    cycles = 0
+
+    def state(self, output, core):
+        nonlocal cycles
+        tell(self, output, core)
+        cycles += core.states.enabled
+        if cycles > CYCLES:
+            raise RuntimeError('as the test wants it')
+    return state
+
+
+if __name__ == '__main__':
+    controller_outputs.ControllerOutputs.state = failing(controller_outputs.ControllerOutputs.state)
+    sys.exit(controller.main())
