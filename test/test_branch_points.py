@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from support.branch_machines import ALIGNED, GRAVITY, linkage, spherical_platform
+from support.branch_machines import ALIGNED, GRAVITY, linkage, spherical_platform, with_arm
 from test_general_closing import planar
 
 import psdyn_ros
@@ -104,6 +104,34 @@ def test_branch_point_is_warned_of_and_refused_at_the_crossing(name):
                 getattr(m, quantity)([x])
     with pytest.raises(TogglePointError, match=r"loop 'pin\+eye' with crank = -0\.1: is at or beyond a point where "):
         m.joint_map(('crank',)).state([-0.1])
+
+
+def test_branch_points_of_two_coordinates(rng):
+    """At one stroke of the first cylinder whatever the second does; on a slant where others are the coordinates."""
+    xml, initial = with_arm(*linkage(*BRANCHING['neutral'][:1]))
+    m = psdyn_ros.load(xml, gravity=GRAVITY, initial=initial)
+    assert re.search(r'two branches of its closure meet at rod = 1\.2369\d*, rod2 = ', m.machine.warnings[0])
+    slanted = psdyn_ros.load(xml, gravity=GRAVITY, initial=initial, coordinates=['barrel2', 'rod2'])
+    assert 'two branches of its closure meet at barrel2 = ' in slanted.machine.warnings[0]
+    same = 0
+    for _ in range(60):
+        x = m.initial_position + rng.uniform((-0.15, -0.1), (0.05, 0.05))
+        if x[0] < ALIGNED + 1e-5:
+            continue
+        try:
+            q = joints(m, x)[0]
+            assert q['crank'] > 0.0
+            if q['arm'] > -0.05:    # beyond a dead point of the other coordinates
+                continue
+            other = joints(slanted, [q['barrel2'], q['rod2']])[0]
+        except (TogglePointError, UnreachableStrokeError):
+            continue
+        same += 1
+        assert all(abs(other[name] - q[name]) < 1e-9 for name in q)
+    assert same > 5
+    for x in ((ALIGNED, 1.03), (ALIGNED - 1e-3, 0.98), (1.0, 1.1)):
+        with pytest.raises(TogglePointError, match='is at or beyond .*; it is followed for rod above 1.2369'):
+            m.mass_matrix(x)
 
 
 def test_nearly_neutral_linkage_is_followed_around_its_corner():
