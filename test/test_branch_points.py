@@ -40,7 +40,7 @@ def joints(m, *state):
 def test_parallelogram_in_a_cluster_passes_its_change_point(options, closed_form):
     """Its sides stay parallel, exactly, and nothing jumps: positions, rates, accelerations, forces, derivatives."""
     m = machine(PARALLELOGRAM, **options)
-    assert not m.machine.warnings and bool(m.loops.clusters['dyads'][0]) == closed_form
+    assert not m.machine.warnings and bool(m.machine.loops.clusters['dyads'][0]) == closed_form
     strokes = AROUND
     if options.get('eye') == 'coupler':     # the stroke at which the crank lies on the ground line is another there
         strokes = np.hypot(0.8, 1.2) + AROUND - ALIGNED
@@ -175,7 +175,7 @@ def test_simulation_has_a_bound_of_steps():
 
 def straight_way(m, direction, end):
     """Return [(share, q)] of closed poses on the straight way from the initial position, by an own continuation."""
-    tangle, loops = Tangle(m.machine), m.loops
+    tangle, loops = Tangle(m.machine), m.machine.loops
     cluster = loops.clusters[0]
     tangle.clusters['freedom'] = cluster['freedom']
     for field in ('independent', 'column', 'coordinate'):
