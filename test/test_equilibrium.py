@@ -168,8 +168,7 @@ def test_balloon_held_at_its_base():
         np.testing.assert_allclose(list(rest.held.values()), 0.0, atol=1e-9)     # buoyancy carries it, upright
     # accelerated sideways the pendulums hang askew by atan(a / g)
     rest = m.equilibrium(x, external=forces, base=psdyn_ros.BaseDrive(acceleration=(4.0, 0, 0, 0, 0, 0)),
-                         fixed='slider',
-                         settle=True)
+                         fixed='slider', settle=True)
     turned = rest.x[8:].cumsum()
     np.testing.assert_allclose(np.tan(turned), -4.0 / 9.81, rtol=1e-9)
 
