@@ -5,7 +5,7 @@ import numpy as np
 
 from ..algebra.linear import factorise_symmetric, solve_negative
 from ..rigid_body.entry import check, check_efforts, finite
-from ..rigid_body.forward import forward, place
+from ..rigid_body.forward import forward_dynamics, place_machine
 from ..rigid_body.joints import set_accelerations
 from ..rigid_body.mass_matrix import actuator_map
 from ..rigid_body.mechanism import bind
@@ -72,7 +72,7 @@ def inverse_derivatives(tree, loops, scratch, x, xd, xdd, f, D):
     m, s = bind(tree, loops), bind_scratch(scratch, loops)
     status = check(m, x, xd, xdd)
     if status == OK:
-        status = place(m, x, xd)
+        status = place_machine(tree, loops, x, xd)
     if status == OK:
         status = derive(m, s, xd, xdd, f, D)
     return status if status != OK else finite(f)
@@ -88,7 +88,7 @@ def forward_derivatives(tree, loops, scratch, x, xd, f, D, by_f):
     xdd, efforts = s.accelerations[0], s.efforts[0]
     status = max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
-        status = forward(m, x, xd, f, xdd)
+        status = forward_dynamics(tree, loops, x, xd, f, xdd)
     if status == OK:
         status = derive(m, s, xd, xdd, efforts, D)
     if status != OK:
