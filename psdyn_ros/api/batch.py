@@ -76,15 +76,16 @@ def inverse_efforts(m, allocation, motion, base, wrenches, joint_efforts):
     first = m.dof - len(m.coordinates)
     needed = m.generalized_forces(*motion, base=base, wrenches=wrenches, joint_efforts=joint_efforts)[..., first:]
     if motion[0].ndim == 1:
-        return _shared(m, allocation, m.actuator_map(motion[0])[:, first:], needed)
+        return share_efforts(m, allocation, m.actuator_map(motion[0])[:, first:], needed)
     maps = actuator_states(m, *motion[:2])[2][:, :, first:]
     efforts = allocation.share_rows(maps, needed)
     for row in np.flatnonzero(np.isnan(efforts).any(axis=1)):      # says why
-        efforts[row] = _shared(m, allocation, maps[row], needed[row])
+        efforts[row] = share_efforts(m, allocation, maps[row], needed[row])
     return efforts
 
 
-def _shared(m, allocation, A, needed):
+def share_efforts(m, allocation, A, needed):
+    """Return the actuator efforts that act as `needed` on the coordinates; raise ActuationError where none do."""
     shared = allocation.share(A, needed)
     if not shared.met:
         limited = f" within the limits of {', '.join(shared.at_limit)}" if shared.at_limit else ''

@@ -7,7 +7,7 @@ from ..assembly.pose_table import pose_table
 from ..kernels.rigid_body.entry import place_checked
 from ..kernels.rigid_body.measurement import own_coordinates
 from ..kernels.rigid_body.mechanism import make_handle
-from ..kernels.runtime.status import OK, OPEN, SINGULAR, decode, failure
+from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
 from ..model.errors import (
     LoopError,
     MeasurementError,
@@ -60,7 +60,7 @@ class JointMap:
     def _close_by_measured_joints(self):
         """Close the clusters once more, their independent joints among the measured ones."""
         machine, loops = self._machine, self._machine.loops
-        tangle = Tangle(machine)
+        tangle = Tangle(machine, loops)
         for record, cluster in zip(tangle.clusters, loops.clusters):
             record['gap'] = cluster['gap']
         tangle.draft.senses[:] = loops.senses
@@ -168,7 +168,7 @@ class JointMap:
 
     def _error(self, status, measured):
         code, k = decode(status)
-        if code not in (OPEN, SINGULAR):
+        if code not in (BRANCH, OPEN, SINGULAR):
             rows = np.full((len(self._machine.modules), 3), -1)
             rows[self._own] = self._rows
             return measurement_error(self._machine, status, self.names, rows, measured[0])
@@ -178,6 +178,9 @@ class JointMap:
         if code == OPEN:
             return MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
                                     'branch of the initial one')
+        if code == BRANCH:
+            return TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two branches of "
+                                    'its closure meet')
         return TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
                                 'it here')
 

@@ -11,7 +11,7 @@ from .trajectory import Curve, TrajectoryError, cubic_curve, quintic_curve, smoo
 
 CHECKS = 2000               # samples of a trajectory
 CHECKS_MAPPED = 600         # where each has to be mapped to the coordinates by itself
-CHECKS_GENERAL = 120        # where loops are closed by iteration
+CHECKS_SLOW = 120        # where loops are closed by iteration
 PER_SEGMENT = 32            # the most of them in one segment
 SLICE, SLICE_MAPPED = 24, 8         # samples looked at between two looks at the clock
 BLOCK = 4000                # numbers of a spline that is solved for between two looks at the clock
@@ -90,8 +90,8 @@ class Candidate:
     def _check(self, path, segments):
         """Look at the samples in the order of time."""
         checks, most, size = self._checks, CHECKS, SLICE
-        if checks.one_by_one:
-            most, size = CHECKS_GENERAL, 1
+        if checks.slow:
+            most, size = CHECKS_SLOW, 1
         elif checks.mapped or not path.plain:
             most, size = CHECKS_MAPPED, SLICE_MAPPED
         steps = min(max(most // segments, 1), PER_SEGMENT)

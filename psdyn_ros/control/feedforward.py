@@ -11,6 +11,7 @@ import numpy as np
 
 from ..api.allocation import Allocation
 from ..api.arguments import names as checked_names
+from ..api.batch import share_efforts
 from ..model.errors import ActuationError, TogglePointError, UnknownNameError, did_you_mean
 from .computed_torque import check_actuation
 
@@ -127,7 +128,7 @@ class Feedforward:
     def _shared(self, x, needed):
         m = self.manipulator
         A = None if self._direct else m.actuator_map(x)
-        force = needed.copy() if A is None else self._distributed(A, needed)
+        force = needed.copy() if A is None else share_efforts(m, m.allocation, A, needed)
         beyond = np.abs(force) > self._limit
         over = tuple(name for name, one in zip(m.actuators, beyond) if one)
         if over:
@@ -135,14 +136,6 @@ class Feedforward:
                      else self._limited.share(A, needed).efforts)
             needed = force if A is None else A.T @ force
         return Efforts(force, force[self._order] if self._order is not None else self._on_joints(x, needed), over)
-
-    def _distributed(self, A, needed):
-        shared = self.manipulator.allocation.share(A, needed)
-        if not shared.met:
-            worst = self.manipulator.coordinates[int(np.abs(shared.residual).argmax())]
-            raise ActuationError(f"the actuators of '{self.manipulator.name}' do not reach the effort on '{worst}': "
-                                 f'{np.abs(shared.residual).max():.4g} N or N m are missing')
-        return shared.efforts
 
     def _on_joints(self, x, needed):
         m = self.manipulator

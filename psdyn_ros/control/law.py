@@ -3,11 +3,15 @@
 import numpy as np
 
 from ..api.hydraulics.statics import hydraulic_records
+from ..kernels.control.actuation import make_actuation
+from ..kernels.control.joint_space import make_joint_space
+from ..kernels.control.path import no_path
 from ..kernels.hydraulics.records import AXIS
-from ..model.errors import ActuationError, ModelError, UnknownNameError, did_you_mean
+from ..kernels.runtime.status import OK
+from ..model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
 from ..model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from ..model.parameters.hydraulics import MODES as TIERS
-from .load_model import LoadModel
+from .load_model import LoadModel, drives_coordinates
 from .reference import ReferenceMotion
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
@@ -32,11 +36,12 @@ class ControlLaw:
 
     `reference` is what is followed; `desired` (3, dof) what it was at the last update: x, xd, xdd.
     `saturations` (actuators,) counts commands that were clipped.
-    `kernel` is the compiled function that computes its commands, None where there is not just one; to be timed.
+    `kernel` is the compiled function that computes its commands; to be timed.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `flow_scale`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
     """
 
+    kernel = None
     needs_pressures = False     # whether `update` must have them
     allowed = TIERS             # those that this law can command
 
@@ -46,15 +51,20 @@ class ControlLaw:
         self.tiers = checked_tiers(manipulator, hydraulics, tiers, self.allowed)
         self.reference = ReferenceMotion(manipulator)
         self.load = LoadModel(manipulator, hydraulics)
-        self.desired = self.kernel = None
+        self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.feedforward_scale = self.flow_scale = 1.0
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
-        self._general = manipulator.machine.general
         # in place of a path, where the samples of the reference are there already
-        self._no_path = np.empty((0, 6, manipulator.dof)), np.empty(0), np.empty((0, 5)), 0.0
+        self._no_path = no_path(manipulator.dof)
         self._fill_axes()
-        self._space = _JointSpace(manipulator, joints) if _checked_space(space) == JOINT else None
+        m, model = manipulator, self.load.mechanism
+        self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
+        self._space = self._actuation = None        # buffers of the kernels
+        if self._joints:
+            self._space = make_joint_space([m.joints.index(name) for name in self._joints], len(m.joints))
+        if not drives_coordinates(model):
+            self._actuation = make_actuation(model.allocation, len(m.actuators), m.dof)
 
     def _fill_axes(self):
         """Friction of the actuators, and the area of the piston where pressure is commanded."""
@@ -123,37 +133,45 @@ class ControlLaw:
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
         raise NotImplementedError
 
+    def _cycle(self, law, reference, times, step):
+        """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.  reference: room for samples."""
+        path = self.reference.path(times, reference) or self._no_path
+        handle = self.load.handle
+        status = self.kernel(handle.tree, handle.loops, self._actuation, self._space, law, path, step)
+        if status != OK:
+            self._raise(status)
 
-class _JointSpace:
-    """Errors in joints that the loops move, and what they are on the actuators' side."""
+    def _raise(self, status):
+        """Raise the error of a status of the kernel."""
+        raise NotImplementedError
 
-    def __init__(self, manipulator, joints):
-        self._manipulator = manipulator
-        if joints is None:
-            if manipulator.machine.general:
-                raise ModelError(f"space 'joint' of '{manipulator.name}': its loops are closed by iteration; expected "
-                                 f'`joints`, {manipulator.dof} of {", ".join(manipulator.joints)}')
-            records = manipulator.records.mods['joint']
-            joints = tuple(manipulator.joints[boom if boom >= 0 else own] for own, boom, _ in records)
-        self.map = manipulator.joint_map(tuple(joints))
-        if len(joints) != manipulator.dof:
-            raise ModelError(f"space 'joint' of '{manipulator.name}': {len(joints)} joints; expected "
-                             f'{manipulator.dof}, as many as degrees of freedom')
-        self._columns = [manipulator.joints.index(name) for name in joints]
+    def _raise_of(self, motions, what):
+        """Raise why the model has no efforts for one of the motions, each (3, dof), or no rates of the joints."""
+        for motion in motions:
+            x, xd, xdd = (row.copy() for row in motion)
+            self.load.inverse_dynamics(x, xd, xdd)
+            if self._joints:
+                q = self.manipulator.joint_state(x)[1]
+                columns = [self.manipulator.joints.index(name) for name in self._joints]
+                self.manipulator.joint_map(self._joints).state(q[columns], np.zeros(len(columns)))
+        raise NonFiniteError(what)
 
-    def motion(self, x, xd, xdd=None):
-        """(3, dof) positions, rates and accelerations of the joints; zeros without xdd (dof,)."""
-        state = self._manipulator.joint_state(x, xd, np.zeros_like(x) if xdd is None else xdd)
-        return np.array(state[1:])[:, self._columns]
 
-    def accelerations(self, x, xd, wanted):
-        """xdd (dof,) at x, xd that give the joints the accelerations `wanted` (dof,)."""
-        q, qd, _ = self.motion(x, xd)
-        return self.map.motion(q, qd, wanted)[2]
-
-    def rates(self, x, rates):
-        """xd (dof,) at x that go with these rates (dof,) of the joints."""
-        return self.map.motion(self.motion(x, np.zeros_like(x))[0], rates, np.zeros_like(x))[1]
+def _joints_of_space(manipulator, joints):
+    """Names of the joints of which errors are taken in space 'joint'; ModelError where they cannot be."""
+    m = manipulator
+    if joints is None:
+        if m.machine.clusters:
+            raise ModelError(f"space 'joint' of '{m.name}': its loops are closed by iteration; expected "
+                             f'`joints`, {m.dof} of {", ".join(m.joints)}')
+        records = m.machine.records['joint']
+        joints = tuple(m.joints[boom if boom >= 0 else own] for own, boom, _ in records)
+    joints = tuple(joints)
+    m.joint_map(joints)
+    if len(joints) != m.dof:
+        raise ModelError(f"space 'joint' of '{m.name}': {len(joints)} joints; expected {m.dof}, as many as degrees of "
+                         'freedom')
+    return joints
 
 
 def checked_tiers(manipulator, hydraulics, tiers, allowed=TIERS):

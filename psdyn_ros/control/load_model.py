@@ -5,9 +5,13 @@ Friction of the actuators is not in it: laws compensate it from the velocity of 
 
 import numpy as np
 
-from ..api.environment import BaseMotion, base_rows
-from ..api.hydraulics.statics import frictionless, holding_efforts
-from ..api.manipulator import checked_payload
+from ..api.batch import share_efforts
+from ..api.environment import base_rows
+from ..api.errors_from_status import check
+from ..api.hydraulics.statics import frictionless
+from ..api.inputs import states
+from ..api.payload import checked_payload
+from ..kernels.rigid_body.entry import inverse_checked
 from ..model.mechanism.tree import rigid_parameters
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
@@ -22,35 +26,36 @@ class LoadModel:
     hydraulics   `Hydraulics` of it, or None
 
     Calls that tell something return at once; `advance` takes it in gradually, so that commands never step: forces
-    are linear in the inertia and in gravity.
+    are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels.
     """
 
     def __init__(self, manipulator, hydraulics=None):
         self.mechanism = frictionless(manipulator, hydraulics)
-        self.records = self.mechanism.records
-        self._general = manipulator.machine.general
-        mods = self.records.mods
-        self._empty = np.stack([mods[body] for body in BODIES])     # (3, modules, 10)
+        self.handle = self.mechanism.handle()
+        self._empty = np.stack([self.handle.modules[body] for body in BODIES])      # (3, modules, 10)
         self._payloads = {}         # link -> (body, module, 10 parameters)
         self._from = self._to = np.zeros_like(self._empty)
         self._share = 1.0           # of the way between them
-        self._base, self._base_target = self.records.env, None      # rows in use; rows that are told
+        self._base, self._base_target = base_rows(self.mechanism.gravity, None), None   # rows in use; rows that are told
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
-        if self._general and self._base_target is not None:
-            return self.mechanism.inverse_dynamics(x, xd, xdd, base=self._base_motion())
-        return self.mechanism.inverse_dynamics(x, xd, xdd)
+        m, needed = self.mechanism, self.generalized_forces(x, xd, xdd)
+        if drives_coordinates(m):
+            return needed
+        return share_efforts(m, m.allocation, m.actuator_map(x), needed)
 
     def generalized_forces(self, x, xd, xdd):
         """The same on the coordinates (dof,)."""
-        if self._general and self._base_target is not None:
-            return self.mechanism.generalized_forces(x, xd, xdd, base=self._base_motion())
-        return self.mechanism.generalized_forces(x, xd, xdd)
+        motion, f = states(self.mechanism, x=x, xd=xd, xdd=xdd), np.empty(self.mechanism.dof)
+        check(self.mechanism, inverse_checked(self.handle.tree, self.handle.loops, *motion, f),
+              **dict(zip(('x', 'xd', 'xdd'), motion)))
+        return f
 
     def holding_efforts(self, x):
         """Efforts (actuators,) that keep the machine at rest at x (dof,)."""
-        return holding_efforts(self.mechanism, x, self._base_motion() if self._base_target is not None else None)
+        still = np.zeros(self.mechanism.dof)
+        return self.inverse_dynamics(x, still, still)
 
     def set_payload(self, link, mass, com, inertia):
         """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.
@@ -83,13 +88,13 @@ class LoadModel:
             self._share = min(1.0, self._share + dt / PAYLOAD_TIME)
             carried = self._empty + self._from + self._share * (self._to - self._from)
             for body, parameters in zip(BODIES, carried):
-                self.records.mods[body] = parameters
+                self.handle.modules[body] = parameters
         if self._base_target is not None:
             most = BASE_RATE * dt
             self._base += np.clip(self._base_target - self._base, -most, most)
+            self.handle.environment['twist'], self.handle.environment['acceleration'] = self._base
 
-    def _base_motion(self):
-        """A `BaseMotion` with which the kernels get the rows in use."""
-        twist, acceleration = self._base[0], self._base[1].copy()
-        acceleration[:3] += np.cross(twist[3:], twist[:3]) + self.mechanism.gravity
-        return BaseMotion(twist=tuple(twist), acceleration=tuple(acceleration))
+
+def drives_coordinates(manipulator):
+    """Return whether efforts on the coordinates are those of the actuators, whatever these are."""
+    return manipulator.actuators == manipulator.coordinates and not manipulator.allocation.limited

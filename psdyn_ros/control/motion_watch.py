@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..kernels.control import plausibility as kernels
+from .actuator_motion import ActuatorMotion
 from .fault_table import Result
 from .singularity import toggle_gauge
 
@@ -27,9 +28,7 @@ class MotionWatch:
         self._manipulator, self._declared, self._law, self._states = manipulator, declaration, law, states
         self._gate = gate
         self._toggle = toggle_gauge(manipulator)
-        self._columns = None        # of the actuators among the joints, where they are not the coordinates
-        if manipulator.actuators != manipulator.coordinates:
-            self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
+        self._motion = ActuatorMotion(manipulator)
         limits = manipulator.limits
         self._lower, self._upper = np.array(limits.lower, float), np.array(limits.upper, float)
         self._margin = np.maximum(declaration.soft_margin, 1e-9)
@@ -48,8 +47,7 @@ class MotionWatch:
         # what is compiled, or read from the cache, at its first call is no work for a control cycle
         zero = np.zeros(self._lower.size)
         kernels.clamp_outward(zero.copy(), zero, self._lower, self._upper, self._margin, zero, self._most, self._within)
-        self._furthest = kernels.share_of(self._tolerance, law.saturations)
-        self._furthest(zero, zero)
+        kernels.worst_share(self._tolerance, law.saturations, zero, zero)
         self._toggle(manipulator.initial_position)
 
     def forget(self):
@@ -61,13 +59,9 @@ class MotionWatch:
             self._law.freeze(False)
             self._frozen = False
 
-    def of_actuators(self, x):
-        """Positions (actuators,) at x (dof,)."""
-        return x if self._columns is None else self._manipulator.joint_state(x)[1][self._columns]
-
     def velocities(self, x, xd):
         """Velocities (actuators,) at x, xd (dof,)."""
-        return xd if self._columns is None else self._manipulator.joint_state(x, xd)[2][self._columns]
+        return self._motion.rates(x, xd)
 
     def speed(self, clock, x, reference_rate):
         """Share of its speed that the reference may have at x (dof,), where it has the velocity given (dof,)."""
@@ -93,13 +87,11 @@ class MotionWatch:
         no longer stop the actuator before its limit. The integrals of actuators that are there, or whose last command
         was beyond its limit, are held.
         """
-        position, rate = x, xd
-        if self._columns is not None:
-            position = self.of_actuators(x)
+        position = self._motion.positions(x)
+        if self._motion.columns is not None:
             near = ((position < self._lower + self._margin) | (position > self._upper - self._margin)).any()
         if near:
-            if self._columns is not None:
-                rate = self.velocities(x, xd)
+            rate = self._motion.rates(x, xd)
             room = np.maximum(np.where(rate > 0.0, self._upper - position, position - self._lower), 0.0)
             most = np.where(rate * rate > 2.0 * self._deceleration * room, 0.0, self._most)
             clamped = kernels.clamp_outward(command, position, self._lower, self._upper, self._margin,
@@ -118,10 +110,8 @@ class MotionWatch:
 
     def look(self, clock, x):
         """Compare x (dof,) with the reference of the last update, and the commands with their limits."""
-        position, wanted = x, self._law.desired[0]
-        if self._columns is not None:
-            position, wanted = self.of_actuators(x), self.of_actuators(wanted)
-        self.share, i, saturations = self._furthest(position, wanted)
+        position, wanted = self._motion.positions(x), self._motion.positions(self._law.desired[0])
+        self.share, i, saturations = kernels.worst_share(self._tolerance, self._law.saturations, position, wanted)
         if self.share <= 1.0:
             self.off = 0
         else:

@@ -4,7 +4,7 @@ from math import inf
 
 import numpy as np
 
-from ..kernels.control.computed_torque import path_samples
+from ..kernels.control.path import Spline, path_samples
 from .trajectory import Curve
 
 # coefficients of a quintic over a unit of time from position, velocity, acceleration at both of its ends
@@ -128,14 +128,14 @@ class Follow:
         if path is None:
             sample_each(self, times, out)
         else:
-            path_samples(*path, *times, out)
+            path_samples(path, times, out)
 
     def polynomials(self, t):
-        """The first arguments of `kernels.control.path_samples` for times from t on; None where it takes more."""
+        """The `Spline` of times from t on; None where it takes more."""
         path = self.path
         if path.plain and (self.entry is None or self.path_time(t) >= self._joined):
             curve = path.curve
-            return curve.coefficients, curve.times, self.pace.rows, self._offset
+            return Spline(curve.coefficients, curve.times, self.pace.rows, self._offset)
         return None
 
     @property

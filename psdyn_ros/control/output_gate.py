@@ -1,9 +1,10 @@
 """The last word before an actuator: a command is finite, in range, in rate and of this cycle, or it does not leave."""
 import math
+from functools import partial
 
 import numpy as np
 
-from ..kernels.control import output_gate as kernels
+from ..kernels.control.output_gate import pass_commands
 from ..model.errors import PsdynError, shorten
 from ..model.parameters.safety import EFFORT, GRAVITY, VELOCITY
 
@@ -39,7 +40,7 @@ class OutputGate:
         self._range_clamps, self._rate_clamps = np.zeros((2, *self._shape), dtype=np.int64)
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
-        self._clamp = kernels.gate_of(self._limit, self._rate, self._last, self._range_clamps, self._rate_clamps)
+        self._clamp = partial(pass_commands, self._limit, self._rate, self._last, self._range_clamps, self._rate_clamps)
         # what is compiled, or read from the cache, at its first call is no work for a control cycle
         self._clamp(self._last.copy(), period)
 

@@ -1,6 +1,7 @@
 """Whether a measured state may be believed: its stamp, its age, its step, its rate, its standing still, its loops."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -47,7 +48,8 @@ class StateChecks:
         self._ring_stamps = np.zeros(room, dtype=np.int64)
         self._ring = np.zeros((room, 2, manipulator.dof))
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
-        self._judge = kernels.judge_of(self._channels, self._memory, self._ring_stamps, self._ring)
+        self._judge = partial(kernels.judge_state, kernels.History(self._channels, self._memory, self._ring_stamps,
+                                                                   self._ring))
         self._sensors = None
         self._rehearse()
 
@@ -167,32 +169,24 @@ class _Sensors:
     """
 
     def __init__(self, manipulator, joints, freeze_ns):
-        self._joints, self._manipulator, self._freeze = joints, manipulator, freeze_ns
-        self._columns = np.array([manipulator.joints.index(name) for name in joints])
-        count = len(joints)
-        self._records = np.zeros(2 * count, kernels.SENSOR)
-        self._records['module'] = np.tile(np.arange(count), 2)
-        self._seen, self._values = np.zeros((2 * count, 2 * count)), np.zeros(2 * count)
-        self._closed_form = not manipulator.machine.general
-        self._still = np.zeros(manipulator.dof)
-        self._joint_state = np.zeros((3, len(manipulator.joints)))
-        if self._closed_form:
-            self._compare = kernels.comparison_of(manipulator.records.mods, self._still, self._joint_state,
-                                                  self._records, self._seen, self._values, self._columns)
+        m, count = manipulator, len(joints)
+        self._joints, self._manipulator, self._freeze, self._handle = joints, m, freeze_ns, m.handle()
+        records = np.zeros(2 * count, kernels.SENSOR)
+        records['module'] = np.tile(np.arange(count), 2)
+        self._sensors = kernels.Sensors(
+            records, np.zeros((2 * count, 2 * count)), np.zeros(2 * count),
+            np.array([m.joints.index(name) for name in joints]), np.zeros((3, len(m.joints))), np.zeros(m.dof))
 
     def forget(self):
-        self._records['changed'] = 0
+        self._sensors.records['changed'] = 0
 
     def findings(self, x, positions, stamp):
         """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
-        count, stuck = len(self._joints), kernels.UNCLOSED
-        if self._closed_form:
-            stuck, i, off = self._compare(x, positions, stamp, self._freeze, SENSOR_TRAVEL)
+        count, handle = len(self._joints), self._handle
+        stuck, i, off = kernels.compare_with_state(handle.tree, handle.loops, self._sensors, x, positions, stamp,
+                                                   self._freeze, SENSOR_TRAVEL)
         if stuck == kernels.UNCLOSED:
-            self._values[:count] = positions
-            q = self._manipulator.joint_state(x)[1]     # raises where a loop does not close
-            stuck, i, off = kernels.compare_sensors(self._records, self._seen, self._values, q, self._columns, stamp,
-                                                    self._freeze, SENSOR_TRAVEL)
+            self._manipulator.joint_state(x)        # raises, and says which loop does not close
         if stuck == kernels.NON_FINITE:
             return [(NOT_FINITE, True, 'a measured joint is not finite')]
         found = []

@@ -78,9 +78,9 @@ class ReferenceChecks:
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self._jerk).any())
         self.mapped = self._columns is not None
-        self.one_by_one = m.machine.general         # states are closed by iteration
-        # without iteration nothing else says whether a loop closes
-        self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.one_by_one else None
+        self.slow = bool(m.machine.clusters)        # states are closed by iteration
+        # where no other joints are looked at, nothing else says whether a loop closes
+        self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.mapped else None
         self._bounds = [SPEED_MARGIN * limit for limit in (self.speed, self._acceleration, self._jerk)]
         self._lowest, self._highest = self.lower - POSITION_MARGIN, self.upper + POSITION_MARGIN
 
@@ -98,14 +98,14 @@ class ReferenceChecks:
     def columns(self, x, xd, xdd):
         """(3, columns) or (3, N, columns) of states x, xd, xdd, each (dof,) or (N, dof).
 
-        Raises a PsdynError where no loop closes.
+        Raises a PsdynError where they are of other joints too and no loop closes.
         """
-        if self._columns is None and not self.one_by_one:
+        if self._columns is None:
             return np.array([x, xd, xdd])
         if np.ndim(x) == 2:
             return np.stack([self.columns(*state) for state in zip(x, xd, xdd)], axis=1)
         _, *joints = self._manipulator.joint_state(x, xd, xdd)
-        return np.array([x, xd, xdd] if self._columns is None else [row[self._columns] for row in joints])
+        return np.array(joints)[:, self._columns]
 
     def fault(self, x, states, start, jerk=None):
         """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.

@@ -45,26 +45,23 @@ class ToggleGauge:
     def __init__(self, manipulator):
         m = manipulator
         machine, records = m.machine, m.machine.records
-        shift = 0 if not machine.general else m.loops.base + (1 if m.loops.base else 0)
         triangles, self._names = [], []
         for k, module in enumerate(machine.modules):
             b = records[k]
             if b['kind'] != LOOP:
                 continue
-            row = int(b['coordinate']) if not machine.general else int(m.loops.own[k]) - m.loops.base + shift
             numbers = tuple(float(b[name]) for name in ('x0', 'e', 'L', 'L1'))
             lower, upper = _strokes(module)
             best = _levers(np.linspace(lower, upper, SAMPLES + 1), *numbers).max()
-            triangles.append((row, *numbers, 1.0 / best))
+            triangles.append((int(b['position']), *numbers, 1.0 / best))
             self._names.append(module.name)
         self._names.append('')      # of none
         self._triangles = np.array(triangles, kernels.TRIANGLE)
-        self._worst = kernels.transmission_of(self._triangles)
-        self._clusters = _Clusters(m) if machine.general and machine.clusters else None
+        self._clusters = _Clusters(m) if machine.clusters else None
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        smallest, k = self._worst(np.array(x, dtype=float))
+        smallest, k = kernels.worst_transmission(self._triangles, np.array(x, dtype=float))
         name = self._names[k]
         if self._clusters is not None:
             measure, joint = self._clusters(x)
@@ -102,9 +99,9 @@ class _Clusters:
 
     def __init__(self, manipulator):
         m = manipulator
-        machine, loops = m.machine, m.loops
+        machine, loops = m.machine, m.machine.loops
         self._manipulator = proxy(m)        # which owns this
-        self._tangle = Tangle(machine)
+        self._tangle = Tangle(machine, loops)
         self._parts = []
         for n, (cluster, record) in enumerate(zip(machine.clusters, loops.clusters)):
             tied = loops.tied[record['first']:record['first'] + record['joints']]

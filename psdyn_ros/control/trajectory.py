@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_banded
 
-from ..kernels.control.computed_torque import polynomials
+from ..kernels.control.path import polynomials
 from ..model.errors import PsdynError
 
 MAX_WAYPOINTS = 10_000

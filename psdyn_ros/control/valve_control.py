@@ -6,9 +6,10 @@ machine stiff, if it is let: feedback acts on the flow as well as on the force (
 
 from dataclasses import fields
 
+from ..kernels.control.valve_control import BIAS_SAMPLES
 from .law import VALVE
 from .valve_gains import check_gains, default_bandwidth, torque_gains
-from .valve_law import BIAS_SAMPLES, ValveLaw
+from .valve_law import ValveLaw
 
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
 

@@ -7,17 +7,20 @@ the time of their measurement. Axes of which effort or pressure is commanded get
 import numpy as np
 
 from ..kernels.control import valve_control as kernels
-from ..model.errors import ActuationError, ModelError, NonFiniteError, ShapeError
+from ..kernels.control.valve_control import KNOWN
+from ..kernels.runtime.buffer import pack, views
+from ..kernels.runtime.status import NON_FINITE
+from ..model.errors import ActuationError, ModelError, ShapeError
+from .actuator_motion import ActuatorMotion
 from .law import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
 from .pump_flow import PumpFlow
 from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
 
-MEASURED, BEFORE, AFTER = 0, 1, 2       # rows of the motions for which the model is computed
+BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
 PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
 LONGEST_STEP = 2.0              # periods between two updates that count
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
-PID, OBSERVED, BIAS_SAMPLES, KNOWN = range(4)       # options of the kernel
 STATES = ('error', 'slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples')
 
 
@@ -38,35 +41,34 @@ class ValveLaw(ControlLaw):
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
                  effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
         super().__init__(manipulator, hydraulics, period, **options)
-        count, n = len(manipulator.actuators), manipulator.dof
-        self._row_of = self.axes['cylinder']
         on_valve = np.isin(self.tiers, (VALVE, VELOCITY))
-        spools = self.cylinders[[row for row, valve in zip(self._row_of, on_valve) if valve]]
+        spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
-        self._law = np.zeros(count, kernels.AXIS_LAW)
-        self._law['tier'] = [CODES[tier] for tier in self.tiers]
-        self._law['area'] = self._area
-        self._law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
-        self._law['limit'] = self._limits()
-        self._options = np.zeros(4, dtype=np.int64)
-        self._options[OBSERVED] = self._stepwise = self._general or self._space is not None
+        self._make_buffer(pressure_lag)
         self._last = None           # time of the last update
-        # x, xd, xdd: reference at the time of the measurement, before, after; measured, with room for the kernel
-        self._motions = np.zeros((4, 3, n))
-        self._motion, self._measured = self._motions[:3], self._motions[3]
-        self._pressures = np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0]))
-        self._actuators = np.zeros((6, count))  # of the kernel: position, velocities, forces
-        self._position, self._velocity, self._force = self._actuators[0], self._actuators[1:3], self._actuators[3:]
-        self._feedback = np.zeros(count)
-        self._command = np.empty(count)
-        self.kernel = kernels.cycle_of(
-            *self.load.records, self.axes, self.cylinders, self.supply, self._law, self._options, self._motions,
-            self._actuators, self._pressures, self.saturations, self._command)
-        self._columns = [manipulator.joints.index(name) for name in manipulator.actuators]
-        self._spread = self._spread_of_feedback()
+        self.kernel = kernels.valve_cycle
+        self._actuators = ActuatorMotion(manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
         self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
+
+    def _make_buffer(self, pressure_lag):
+        count, n = len(self.tiers), self.manipulator.dof
+        law = np.zeros(count, kernels.AXIS_LAW)
+        law['tier'] = [CODES[tier] for tier in self.tiers]
+        law['area'], law['limit'] = self._area, self._limits()
+        law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
+        self._buffer = pack(kernels.ValveLaw(
+            axes=self.axes, cylinders=self.cylinders, supply=self.supply, law=law, options=np.zeros(3, np.int64),
+            coordinate=self._coordinates_of_feedback(), motion=np.zeros((4, 3, n)), needed=np.zeros(n),
+            position=np.zeros((2, count)), velocity=np.zeros((3, count)), force=np.zeros((3, count)),
+            pressures=np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0])),
+            saturations=self.saturations, command=np.zeros(count)))
+        arrays = kernels.ValveLaw(*views(self._buffer, kernels.TYPES))
+        self.axes, self.cylinders, self.supply = arrays.axes, arrays.cylinders, arrays.supply
+        self.saturations, self._law, self._options = arrays.saturations, arrays.law, arrays.options
+        self._motion, self._measured = arrays.motion, arrays.motion[MEASURED]
+        self._pressures, self._command = arrays.pressures, arrays.command
 
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its tier."""
@@ -75,19 +77,17 @@ class ValveLaw(ControlLaw):
         most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.tiers)), VELOCITY: velocity}
         return np.array([most[tier][row] for row, tier in enumerate(self.tiers)])
 
-    def _spread_of_feedback(self):
-        """(dof, actuators) matrix that gives the coordinates the feedback of axes at force level; None: one."""
-        m = self.manipulator
-        if m.actuators == m.coordinates:
-            return None
-        spread = np.zeros((m.dof, len(m.actuators)))
-        for row in np.flatnonzero(self._law['tier'] <= kernels.PRESSURE):
-            name = m.actuators[row]
+    def _coordinates_of_feedback(self):
+        """(actuators,) coordinate that each axis at force level is, -1 of others."""
+        m, rows = self.manipulator, np.full(len(self.tiers), -1)
+        for row, (name, tier) in enumerate(zip(m.actuators, self.tiers)):
+            if tier not in (EFFORT, PRESSURE):
+                continue
             if name not in m.coordinates:
-                raise ActuationError(f"'{name}' is commanded {self.tiers[row]} and is no coordinate of '{m.name}': "
+                raise ActuationError(f"'{name}' is commanded {tier} and is no coordinate of '{m.name}': "
                                      f'computed torque of it needs it among them ({", ".join(m.coordinates)})')
-            spread[m.coordinates.index(name), row] = 1.0
-        return spread
+            rows[row] = m.coordinates.index(name)
+        return rows
 
     def _forget(self):
         self._last = None
@@ -118,9 +118,8 @@ class ValveLaw(ControlLaw):
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """As `ControlLaw.update`; `desired` is valid until the next."""
-        reference = self.reference
         self._take(x, xd, pressures)
-        if not reference.started:
+        if not self.reference.started:
             self.hold(self._measured[0])
         dt = -1.0
         if self._last is not None:
@@ -129,19 +128,12 @@ class ValveLaw(ControlLaw):
                 np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
             self.load.advance(dt)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period
-        times = t, aim - half, aim + half
+        times = float(t), float(aim - half), float(aim + half)
         share = (age + self._act) / (age + self._act + self.lag)
-        if self._stepwise:
-            path = self._no_path
-            reference.samples(times, self._motion)
-            self._step_by_step(dt, share)
-        else:
-            path = reference.path(times, self._motion) or self._no_path
         self.desired = self._motion[0]
-        supply = float(self.supply['pressure'][0]) if supply_pressure is None else supply_pressure
-        status = self.kernel(supply, dt, self.period, share, self.feedforward_scale, *path, *times)
-        if status != 0:
-            self._refuse(status)
+        supply = self.supply['pressure'][0] if supply_pressure is None else supply_pressure
+        self._cycle(self._buffer, self._motion[:3], times, kernels.Step(
+            times, float(dt), float(self.period), float(share), float(self.feedforward_scale), float(supply)))
         if self._pump:
             self.flow_scale = self._pump.scale(t, max(dt, 0.0))
         self._last = t
@@ -174,41 +166,10 @@ class ValveLaw(ControlLaw):
         """`NaturalModes` of the machine on its oil."""
         return modes_at_start(self.load.mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
 
-    def _step_by_step(self, dt, share):
-        """Fill positions, velocities and forces where loops are closed by iteration, or errors are of joints."""
-        motion, (x, xd, xdd) = self._motion, self._measured
-        self._check_finite()
-        self._position[:] = position = self._of_actuators(x)
-        reference = self._of_actuators(motion[0, 0])
-        if self._space is not None:
-            zero = np.zeros_like(x)
-            off = self._space.motion(motion[0, 0], zero)[0] - self._space.motion(x, zero)[0]
-            reference = position + self.actuator_rates(x, self._space.rates(x, off))
-        status = kernels.observe(self._law, dt, position, reference, self._feedback)
-        if status != 0:
-            self._refuse(status)
-        motion[1:, 1:] *= self.feedforward_scale
-        feedback = self._feedback if self._spread is None else self._spread @ self._feedback
-        xdd[:] = ((1.0 - share) * self.feedforward_scale * motion[0, 2] + share * 0.5 * (motion[1, 2] + motion[2, 2])
-                  + feedback)
-        self._force[MEASURED] = self.load.inverse_dynamics(x, xd, xdd)
-        for row in (BEFORE, AFTER):
-            self._force[row] = self.load.inverse_dynamics(*motion[row])
-            self._velocity[row - 1] = self.actuator_rates(motion[row, 0], motion[row, 1])
-
-    def _check_finite(self):
-        if not (np.isfinite(self._measured[:2]).all() and np.isfinite(self._pressures).all()):
-            self._refuse(kernels.NON_FINITE)
-
-    def _of_actuators(self, x):
-        return self.manipulator.joint_state(x)[1][self._columns] if self._general else x
-
     def actuator_rates(self, x, xd):
         """Rates (actuators,) for the motion x, xd (dof,) of the coordinates."""
-        return self.manipulator.joint_state(x, xd)[2][self._columns] if self._general else xd
+        return self._actuators.rates(x, xd)
 
-    def _refuse(self, status):
-        if status > 0:
-            for row in (self._measured, *self._motion[BEFORE:]):        # one of them raises, and says why
-                self.load.inverse_dynamics(row[0].copy(), row[1].copy(), row[2].copy())
-        raise NonFiniteError('measured state, pressures or the commands that follow from them are not finite')
+    def _raise(self, status):
+        self._raise_of(self._motion[BEFORE:] if status != NON_FINITE else (),
+                       'measured state, pressures or the commands that follow from them are not finite')

@@ -6,9 +6,10 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 
 import numpy as np
 
+from ..kernels.control.valve_control import PID
 from ..kernels.hydraulics.records import AT, BT, PA, PB
 from .valve_gains import check_gains, pid_bandwidth, pid_gains
-from .valve_law import PID, ValveLaw
+from .valve_law import ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
 

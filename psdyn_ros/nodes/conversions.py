@@ -19,7 +19,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ..api.orientation import quaternion
 from ..control.trajectory import Waypoints
-from ..kernels.control.computed_torque import reader_of
 from ..model.errors import PsdynError
 
 SECOND = 1_000_000_000      # ns
@@ -88,30 +87,21 @@ class StateReader:
         self.residual = 0.0
         self.joints, self.positions = (), None
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
-        self._general = manipulator.machine.general
-        self._records = manipulator.records.mods
         self._maps = NameMaps(self._map)
 
     def read(self, msg):
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
         names, position, velocity = msg.name, msg.position, msg.velocity
-        measured_state, columns, joint_map = self._maps[names]
+        columns, joint_map = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
         if type(position) is not np.ndarray or type(velocity) is not np.ndarray:
             position, velocity = np.frombuffer(position), np.frombuffer(velocity)
-        self.joints = joint_map.names
-        self.positions = position[columns] if len(columns) > self._manipulator.dof else None
-        if self._general:
-            x, xd, residual = joint_map.state(position[columns], velocity[columns])
-            self._check(residual)
-            return x, xd
-        state = np.empty((3, self._manipulator.dof))
-        status, residual = measured_state(position, velocity, state)
-        if status != 0:
-            joint_map.state(position[columns], velocity[columns])       # raises, and says why
+        self.joints, measured = joint_map.names, position[columns]
+        self.positions = measured if len(columns) > self._manipulator.dof else None
+        x, xd, residual = joint_map.state(measured, velocity[columns])
         self._check(residual)
-        return state[0], state[1]
+        return x, xd
 
     def _check(self, residual):
         self.residual = residual
@@ -120,7 +110,7 @@ class StateReader:
                                f'at most {self._tolerance:g} allowed')
 
     def _map(self, names):
-        """Where the message has the joints of each module, and the slow but talkative way to read it."""
+        """(columns of the message that have joints of the machine, `JointMap` of these joints)."""
         joints = self._manipulator.joints
         # coordinates first: what is measured of them needs no detour through other joints of their loop
         known = tuple(dict.fromkeys(name for name in (*self._manipulator.coordinates, *joints) if name in names))
@@ -128,10 +118,7 @@ class StateReader:
         joint_map = self._manipulator.joint_map(known)
         if extra:
             self._on_extra(extra)
-        places = {joints.index(name): names.index(name) for name in known}
-        rows = np.array([[places.get(int(joint), -1) for joint in module] for module in self._records['joint']])
-        columns = np.array([names.index(name) for name in known], dtype=np.intp)
-        return reader_of(self._records, rows, np.empty(len(rows))), columns, joint_map
+        return np.array([names.index(name) for name in known], dtype=np.intp), joint_map
 
 
 def trajectory_from_msg(msg):

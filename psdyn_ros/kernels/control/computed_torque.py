@@ -1,180 +1,161 @@
-"""What a control cycle computes for one state; each call is one entry into compiled code."""
+"""The control cycle of laws at force level: reference and measured state in, commands of the actuators out."""
+from typing import NamedTuple
+
+import numpy as np
+
 from ..hydraulics.friction import sliding_friction
-from ..rigid_body.energy import coordinates
-from ..rigid_body.entry import NON_FINITE
-from ..rigid_body.inverse import inverse
-from ..rigid_body.records import MODULE
-from ..runtime.compiler import entry, kernel, matrix, vector
-from ..runtime.places import FLOAT, INT, bound
-
-OF_READERS = (MODULE, 1), (INT, 2), (FLOAT, 1)      # arrays that `measured_state` is given once
-
-
-@entry
-def measured_state(mods, rows, residual, q, qd, out):
-    """Write x and xd, the first two rows of out (3, dof), from the joints of a message; see `coordinates`.
-
-    rows (n, 3): where in q, qd (m,) the joints of each module stand, -1 where they are not measured; entries that no
-    module wants may be anything.  residual (n,): scratch.
-    Returns (status, largest disagreement of redundant joints [m]).
-    """
-    for k in range(rows.shape[0]):
-        for i in range(3):
-            j = rows[k, i]
-            if j >= 0 and 0.0 * q[j] + 0.0 * qd[j] != 0.0:
-                return NON_FINITE, 0.0
-    status = coordinates(mods, rows, q, qd, qd, out[0], out[1], out[2], residual)
-    largest = 0.0
-    for k in range(residual.shape[0]):
-        largest = max(largest, residual[k])
-    return status, largest
+from ..hydraulics.records import AXIS
+from ..rigid_body.entry import finite, inverse_checked
+from ..runtime.buffer import FLOAT, matrix, records, stack
+from ..runtime.compiler import entry, kernel
+from ..runtime.status import NON_FINITE, OK
+from .actuation import INT, actuator_motion, keep_within, share
+from .joint_space import bind_joint_space, joint_motion, solve_rates
+from .path import sample_path
 
 
-def reader_of(*held):
-    """`measured_state` of these arrays, its first three, as a function of q, qd and out."""
-    return bound(measured_state_at, measured_state, OF_READERS, *held)
+class ForceLaw(NamedTuple):
+    """What a law at force level has between its cycles, and its scratch."""
+
+    axes: np.ndarray            # (actuators,) AXIS with the friction that is compensated
+    constant: np.ndarray        # (1,) 1: gravity and inertia are those of `start`, as of PD
+    gains: np.ndarray           # (3, dof) of an error, its rate and its integral
+    start: np.ndarray           # (3, dof) position, zeros twice
+    mass: np.ndarray            # (dof,) diagonal of the mass matrix at the start
+    state: np.ndarray           # (2, dof) integral of the error; sign of the last force where it was clipped, else 0
+    frozen: np.ndarray          # (dof,) 1: the integral stands still
+    motion: np.ndarray          # (3, 3, dof) x, xd, xdd of the reference: when measured, where the command acts, twice
+    measured: np.ndarray        # (3, dof) x, xd, and room for xdd
+    error: np.ndarray           # (dof,) scratch
+    needed: np.ndarray          # (dof,) scratch: efforts on the coordinates
+    area: np.ndarray            # (actuators,) m^2 of the piston where pressure is commanded, else 1
+    limit: np.ndarray           # (actuators,) largest effort [N, N m]
+    saturations: np.ndarray     # (actuators,) count of efforts that were clipped
+    predicted: np.ndarray       # (actuators,) efforts before they were clipped
+    command: np.ndarray         # (actuators,) efforts over areas
+    effort: np.ndarray          # (actuators,) scratch
+    position: np.ndarray        # (actuators,) scratch
+    rate: np.ndarray            # (actuators,) scratch: rates of the reference
 
 
-@entry
-def measured_state_at(places, q, qd, out):
-    """`measured_state` of the arrays at these places."""
-    return measured_state(vector(places, 0, MODULE), matrix(places, 1, INT), vector(places, 2, FLOAT), q, qd, out)
+# types of the fields of `ForceLaw`
+TYPES = AXIS, INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 6, INT, *(FLOAT,) * 5
 
 
-@entry
-def clamp(f, limit, clamped):
-    """Keep f (dof,) within +-limit (dof,), counting in clamped (dof,) where it was not; NON_FINITE, or 0."""
-    for i in range(f.shape[0]):
-        if 0.0 * f[i] != 0.0:
-            return NON_FINITE
-    for i in range(f.shape[0]):
-        if abs(f[i]) > limit[i]:
-            f[i] = limit[i] if f[i] > 0.0 else -limit[i]
-            clamped[i] += 1
-    return 0
+class Step(NamedTuple):
+    """One cycle."""
 
-
-@entry
-def polynomials(coefficients, t, out):
-    """Write value, rate and acceleration, the rows of out (3, n), of n polynomials at t.
-
-    coefficients (m, n), lowest power first.
-    """
-    evaluate(coefficients, t, out)
+    times: tuple        # s: of the measurement, and twice when its command acts
+    dt: float           # s since the last one
+    scale: float        # of rate and acceleration of the reference that is fed forward
 
 
 @kernel
-def evaluate(coefficients, t, out):
-    for j in range(coefficients.shape[1]):
-        value, rate, half = 0.0, 0.0, 0.0
-        for i in range(coefficients.shape[0] - 1, -1, -1):
-            half = half * t + rate
-            rate = rate * t + value
-            value = value * t + coefficients[i, j]
-        out[0, j], out[1, j], out[2, j] = value, rate, 2.0 * half
-
-
-@kernel
-def path_time(phases, t):
-    """Return (path time, speed, rate of the speed) at time t of the clock.
-
-    phases (m, 5): clock, path time, speed, its rate and its bend at the start of each; before the first one nothing is
-    known but its speed.
-    """
-    k = phases.shape[0] - 1
-    while k > 0 and phases[k, 0] > t:
-        k -= 1
-    dt, path, speed, rate, bend = t - phases[k, 0], phases[k, 1], phases[k, 2], phases[k, 3], phases[k, 4]
-    if (bend == 0.0 and rate == 0.0) or dt < 0.0:
-        return path + speed * dt, speed, 0.0
-    return (path + dt * (speed + dt * (rate / 2.0 + dt * bend / 6.0)),
-            speed + dt * (rate + dt * bend / 2.0), rate + dt * bend)
+def bind_law(buffer):
+    """Return the `ForceLaw` of a buffer."""
+    return ForceLaw(
+        records(buffer, 0, AXIS)[0], records(buffer, 1, INT)[0], matrix(buffer, 2)[0], matrix(buffer, 3)[0],
+        records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0], records(buffer, 6, INT)[0], stack(buffer, 7)[0],
+        matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0], records(buffer, 10, FLOAT)[0],
+        records(buffer, 11, FLOAT)[0], records(buffer, 12, FLOAT)[0], records(buffer, 13, INT)[0],
+        records(buffer, 14, FLOAT)[0], records(buffer, 15, FLOAT)[0], records(buffer, 16, FLOAT)[0],
+        records(buffer, 17, FLOAT)[0], records(buffer, 18, FLOAT)[0])
 
 
 @entry
-def path_samples(coefficients, knots, phases, offset, first, second, third, out):
-    """Write position, velocity and acceleration along a path at three times of the clock into out (3, 3, n).
+def force_cycle(tree, loops, actuation, space, law, path, step):
+    """Write the commands of a law at force level; return a status.
 
-    coefficients (N, 6, n), knots (N + 1,) of its polynomials in path time; phases as in `path_time`, whose path time
-    plus `offset` is that of the polynomials.  At rest after the last knot.
+    tree, loops  buffers of the machine without friction of its actuators
+    actuation    buffer of `Actuation`; None where the actuators are the coordinates
+    space        buffer of `JointSpace`; None where errors are those of the coordinates
+    law          buffer of `ForceLaw`; where the status is not OK its state, saturations and predicted are as before
+    path         `Spline` of the reference; without segments its samples are in `motion` already
+    step         `Step`
     """
-    sample_path(coefficients, knots, phases, offset, first, second, third, out)
-
-
-@kernel
-def sample_path(coefficients, knots, phases, offset, first, second, third, out):
-    last = knots.shape[0] - 1
-    for row in range(3):
-        path, speed, rate = path_time(phases, first if row == 0 else second if row == 1 else third)
-        path += offset
-        over = path >= knots[last]
-        at = knots[last] if over else max(path, knots[0])
-        low, high = 0, last - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if knots[middle] <= at:
-                low = middle
-            else:
-                high = middle - 1
-        motion = out[row]
-        evaluate(coefficients[low], at - knots[low], motion)
-        for j in range(motion.shape[1]):
-            if over:
-                motion[1, j] = motion[2, j] = 0.0
-            elif speed != 1.0 or rate != 0.0:
-                motion[2, j] = speed * speed * motion[2, j] + rate * motion[1, j]
-                motion[1, j] *= speed
-
-
-@entry
-def computed_torque(mods, work, env, axes, gains, state, frozen, coefficients, knots, phases, offset, first, then,
-                    motion, scale, measured, dt, area, limit, saturations, predicted, u):
-    """Write the commands u (dof,): efforts over area (dof,), by inverse dynamics of what gains make of the errors.
-
-    mods, work, env  of the machine without friction of its actuators; axes (dof,) with that friction
-    gains     (3, dof) of an error, its rate and its integral
-    state     (2, dof) integral of the error; sign of the last effort where it was clipped, else 0
-    frozen    (dof,) where the integral stands still
-    coefficients, knots, phases, offset, first, then  of the reference, as for `path_samples`; with no knots it is in
-              `motion` already
-    motion    (3, 3, dof) x, x', x'' of the reference: at the time of the measurement (first); where the command acts
-              (then), twice, the second time with rates multiplied by scale here
-    measured  (3, dof) x, x', and room for x''
-    dt        s since the last sample
-    limit, saturations, predicted  (dof,) largest effort; count of those clipped; the effort before that
-
-    Returns 0, NON_FINITE, or 1 + the module that does not close: then state, saturations and predicted are as before.
-    """
-    if knots.shape[0] > 0:
-        sample_path(coefficients, knots, phases, offset, first, then, then, motion)
-    n, total, desired, ahead = mods.shape[0], 0.0, motion[0], motion[2]
-    for i in range(n):
-        for row in range(2):
-            total += 0.0 * float(measured[row, i])
+    s = bind_law(law)
+    if path.knots.shape[0] > 0:
+        sample_path(path, step.times, s.motion)
+    measured, desired, ahead = s.measured, s.motion[0], s.motion[2]
+    if max(finite(measured[0]), finite(measured[1])) != OK:
+        return NON_FINITE
+    for i in range(measured.shape[1]):
         for row in range(1, 3):
-            ahead[row, i] *= scale
-        measured[2, i] = ahead[2, i] + (gains[0, i] * (desired[0, i] - measured[0, i])
-                                        + gains[1, i] * (desired[1, i] - measured[1, i]) + gains[2, i] * state[0, i])
-        total += 0.0 * measured[2, i]
-    if total != 0.0:
-        return NON_FINITE
-    status = inverse(mods, work, env, measured[0], measured[1], measured[2], u)
-    if status != 0:
+            ahead[row, i] *= step.scale
+    status = feed_back(tree, loops, space, s)
+    if status == OK:
+        status = load_forces(tree, loops, s)
+    if status == OK:
+        status = share(tree, loops, actuation, measured[0], s.needed, s.effort)
+    if status == OK:
+        status = add_friction(tree, loops, actuation, s)
+    if status == OK:
+        status = finite(s.effort)
+    if status != OK:
         return status
-    for i in range(n):
-        if axes[i]['coulomb'] != 0.0 or axes[i]['viscous'] != 0.0:
-            u[i] += sliding_friction(axes[i], ahead[1, i])
-        total += 0.0 * u[i]
-    if total != 0.0:
-        return NON_FINITE
-    for i in range(n):
-        predicted[i], error, clipped = u[i], desired[0, i] - measured[0, i], 0.0
-        if abs(u[i]) > limit[i]:
-            clipped = 1.0 if u[i] > 0.0 else -1.0
-            u[i] = limit[i] * clipped
-            saturations[i] += 1
-        u[i] /= area[i]
-        state[1, i] = clipped
-        if not frozen[i] and not clipped * error > 0.0:
-            state[0, i] += error * dt
-    return 0
+    for i in range(s.effort.shape[0]):
+        s.command[i] = s.effort[i]
+    status = keep_within(actuation, s.limit, s.state[1], s.saturations, s.command)
+    if status != OK:
+        return status
+    for i in range(s.command.shape[0]):
+        s.predicted[i] = s.effort[i]
+        s.command[i] /= s.area[i]
+    for i in range(s.error.shape[0]):
+        if not s.frozen[i] and not s.state[1, i] * s.error[i] > 0.0:
+            s.state[0, i] += s.error[i] * step.dt
+    return OK
+
+
+@kernel
+def feed_back(tree, loops, space, s):
+    """Set the errors, and in row 2 of `measured` the accelerations that the coordinates are to have; return a status."""
+    desired, ahead, measured = s.motion[0], s.motion[2], s.measured
+    if space is None:
+        for i in range(measured.shape[1]):
+            s.error[i] = desired[0, i] - measured[0, i]
+            measured[2, i] = ahead[2, i] + correction(s, i, desired[1, i] - measured[1, i])
+        return OK
+    j = bind_joint_space(space)
+    status = joint_motion(tree, loops, j, desired[0], desired[1], ahead[2], j.desired)
+    if status == OK:
+        status = joint_motion(tree, loops, j, measured[0], measured[1], j.zero, j.measured)
+    if status != OK:
+        return status
+    for i in range(measured.shape[1]):
+        s.error[i] = j.desired[0, i] - j.measured[0, i]
+        # what the joints accelerate by at xdd = 0 is there already
+        j.desired[2, i] += correction(s, i, j.desired[1, i] - j.measured[1, i]) - j.measured[2, i]
+    return solve_rates(tree, loops, j, measured[0], j.desired[2], measured[2])
+
+
+@kernel
+def correction(s, i, rate_error):
+    """Return the acceleration that the gains make of the errors of one coordinate or joint."""
+    return s.gains[0, i] * s.error[i] + s.gains[1, i] * rate_error + s.gains[2, i] * s.state[0, i]
+
+
+@kernel
+def load_forces(tree, loops, s):
+    """Set the efforts that the coordinates need for these accelerations; return a status."""
+    if not s.constant[0]:
+        return inverse_checked(tree, loops, s.measured[0], s.measured[1], s.measured[2], s.needed)
+    status = inverse_checked(tree, loops, s.start[0], s.start[1], s.start[2], s.needed)
+    for i in range(s.needed.shape[0]):
+        s.needed[i] += s.mass[i] * (s.measured[2, i] - s.motion[2, 2, i])
+    return status
+
+
+@kernel
+def add_friction(tree, loops, actuation, s):
+    """Add the friction of the actuators at the rate of the reference to the efforts; return a status."""
+    rubs = False
+    for i in range(s.axes.shape[0]):
+        rubs = rubs or s.axes[i]['coulomb'] != 0.0 or s.axes[i]['viscous'] != 0.0
+    if not rubs:
+        return OK
+    status = actuator_motion(tree, loops, actuation, s.motion[0, 0], s.motion[2, 1], s.position, s.rate)
+    for i in range(s.axes.shape[0]):
+        if s.axes[i]['coulomb'] != 0.0 or s.axes[i]['viscous'] != 0.0:
+            s.effort[i] += sliding_friction(s.axes[i], s.rate[i])
+    return status

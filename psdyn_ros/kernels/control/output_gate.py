@@ -1,10 +1,7 @@
 """The part of the output gate that looks at each command: finite, then in range, then in rate."""
 import math
 
-from ..runtime.compiler import entry, vector
-from ..runtime.places import FLOAT, INT, bound
-
-HELD = (FLOAT, 1), (FLOAT, 1), (FLOAT, 1), (INT, 1), (INT, 1)       # arrays that `pass_commands` is given once
+from ..runtime.compiler import entry
 
 
 @entry
@@ -32,15 +29,3 @@ def pass_commands(limit, rate, last, range_clamps, rate_clamps, command, dt):
             command[i] = last[i] - step
         last[i] = command[i]
     return beyond
-
-
-def gate_of(*held):
-    """`pass_commands` of these arrays, its first five, as a function of the command and dt."""
-    return bound(pass_commands_at, pass_commands, HELD, *held)
-
-
-@entry
-def pass_commands_at(places, command, dt):
-    """`pass_commands` of the arrays at these places."""
-    return pass_commands(vector(places, 0, FLOAT), vector(places, 1, FLOAT), vector(places, 2, FLOAT),
-                         vector(places, 3, INT), vector(places, 4, INT), command, dt)

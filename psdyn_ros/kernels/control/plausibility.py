@@ -4,13 +4,13 @@ A state that is accepted is kept in `channels` (dof,) and in a ring of the last 
 the checks, and the state of the ring.  Times are ns.
 """
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ..rigid_body.energy import joint_states
-from ..rigid_body.records import MODULE
-from ..runtime.compiler import entry, matrix, stack, vector
-from ..runtime.places import FLOAT, INT, bound
+from ..rigid_body.entry import joint_states_checked
+from ..runtime.compiler import entry, kernel
+from ..runtime.status import OK
 
 CHANNEL = np.dtype([
     ('lower', 'f8'),            # m, rad
@@ -58,22 +58,38 @@ TRIANGLE = np.dtype([
 ], align=True)
 
 FASTEST = 2.0       # times its rated speed, beyond which no actuator goes
-# of the arrays that these are given once
-OF_STATES = (CHANNEL, 1), (MEMORY, 1), (INT, 1), (FLOAT, 3)
-OF_SENSORS = (MODULE, 1), (FLOAT, 1), (FLOAT, 2), (SENSOR, 1), (FLOAT, 2), (FLOAT, 1), (INT, 1)
-OF_SHARES = (FLOAT, 1), (INT, 1)
-OF_TRIANGLES = (TRIANGLE, 1),
+
+
+class History(NamedTuple):
+    """The states that were accepted, and the limits of the checks."""
+
+    channels: np.ndarray    # (dof,) CHANNEL
+    memory: np.ndarray      # (1,) MEMORY
+    stamps: np.ndarray      # (N,) ns of the last N states
+    ring: np.ndarray        # (N, 2, dof) x and travel of them
+
+
+class Sensors(NamedTuple):
+    """m joints that are measured, beside what the state says of them, and scratch."""
+
+    records: np.ndarray     # (2 m,) SENSOR: measured joints, then those of the state
+    seen: np.ndarray        # (2 m, 2 m) row i: all values when that of record i last changed
+    values: np.ndarray      # (2 m,)
+    columns: np.ndarray     # (m,) of these joints among all
+    joints: np.ndarray      # (3, joints)
+    still: np.ndarray       # (dof,) zeros
 
 
 @entry
-def judge_state(channels, memory, ring_stamps, ring, x, xd, stamp, desired_rate):
+def judge_state(history, x, xd, stamp, desired_rate):
     """Return (ACCEPTED, bits, channel) and keep the state, or return (JUMPED or NON_FINITE, 0, channel).
 
+    history              `History`
     x, xd, desired_rate  (dof,); the last one is the velocity of the reference
     stamp                later than the one before; after memory['stamp'] = 0 anything finite is accepted
-    ring_stamps (N,), ring (N, 2, dof)  x and travel of the last states, N of them
     channel: the first with one of the bits, or the one that jumped.
     """
+    channels, memory, ring_stamps, ring = history
     m = memory[0]
     n = channels.shape[0]
     known = m['stamp'] != 0
@@ -142,18 +158,6 @@ def judge_state(channels, memory, ring_stamps, ring, x, xd, stamp, desired_rate)
     return ACCEPTED, bits, channel
 
 
-def judge_of(*held):
-    """`judge_state` of these arrays, its first four, as a function of its other arguments."""
-    return bound(judge_state_at, judge_state, OF_STATES, *held)
-
-
-@entry
-def judge_state_at(places, x, xd, stamp, desired_rate):
-    """`judge_state` of the arrays at these places."""
-    return judge_state(vector(places, 0, CHANNEL), vector(places, 1, MEMORY), vector(places, 2, INT),
-                       stack(places, 3, FLOAT), x, xd, stamp, desired_rate)
-
-
 @entry
 def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
     """Return the first of the redundant sensors (m,) that stands still while another one of its module moves; -1: none.
@@ -177,39 +181,26 @@ def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
 
 
 @entry
-def compare_with_state(mods, still, joints, sensors, seen, values, columns, x, positions, stamp, freeze_time, travel):
-    """As `compare_sensors` of measured positions (m,) with the joints at x (dof,), of closed-form modules.
+def compare_with_state(tree, loops, sensors, x, positions, stamp, freeze_time, travel):
+    """Do `compare_sensors` of measured positions (m,) with the joints at x (dof,); (UNCLOSED, 0, 0) where that has none.
 
-    still (dof,) zeros; joints (3, joints) room for positions, velocities and accelerations.
-    Returns (UNCLOSED, 0, 0) where a loop does not close.
+    tree, loops: buffers of the machine.
     """
-    if joint_states(mods, x, still, still, joints[0], joints[1], joints[2]) != 0:
+    if joint_states_checked(tree, loops, x, sensors.still, sensors.still, sensors.joints) != OK:
         return UNCLOSED, 0, 0.0
     for i in range(positions.shape[0]):
-        values[i] = positions[i]
-    return compare_sensors(sensors, seen, values, joints[0], columns, stamp, freeze_time, travel)
+        sensors.values[i] = positions[i]
+    return compare_sensors(sensors, sensors.joints[0], stamp, freeze_time, travel)
 
 
-def comparison_of(*held):
-    """`compare_with_state` of these arrays, its first seven, as a function of its other arguments."""
-    return bound(compare_with_state_at, compare_with_state, OF_SENSORS, *held)
-
-
-@entry
-def compare_with_state_at(places, x, positions, stamp, freeze_time, travel):
-    """`compare_with_state` of the arrays at these places."""
-    return compare_with_state(vector(places, 0, MODULE), vector(places, 1, FLOAT), matrix(places, 2, FLOAT),
-                              vector(places, 3, SENSOR), matrix(places, 4, FLOAT), vector(places, 5, FLOAT),
-                              vector(places, 6, INT), x, positions, stamp, freeze_time, travel)
-
-
-@entry
-def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, travel):
+@kernel
+def compare_sensors(sensors, q, stamp, freeze_time, travel):
     """Return (stuck, worst, off): what `stuck_sensor` finds, which sensor is furthest from its joint, and by how much.
 
-    values (2 m,): the first m are measured, of the joints `columns` (m,) of q, which are kept in the others.
+    sensors: `Sensors`, the first m of its values measured; the others are taken from its columns of q (joints,).
     Returns (NON_FINITE, 0, 0) where one is not finite, and keeps nothing of it.
     """
+    values, columns = sensors.values, sensors.columns
     m = columns.shape[0]
     for i in range(m):
         values[m + i] = q[columns[i]]
@@ -220,7 +211,7 @@ def compare_sensors(sensors, seen, values, q, columns, stamp, freeze_time, trave
         gap = abs(values[i] - values[m + i])
         if gap > off:
             worst, off = i, gap
-    return stuck_sensor(sensors, seen, values, stamp, freeze_time, travel), worst, off
+    return stuck_sensor(sensors.records, sensors.seen, values, stamp, freeze_time, travel), worst, off
 
 
 @entry
@@ -233,17 +224,6 @@ def worst_share(tolerance, counts, x, x_ref):
         if not share <= worst and worst < np.inf:
             worst, where = share if share < np.inf else np.inf, i
     return worst, where, total
-
-
-def share_of(*held):
-    """`worst_share` of these arrays, its first two, as a function of x and x_ref."""
-    return bound(worst_share_at, worst_share, OF_SHARES, *held)
-
-
-@entry
-def worst_share_at(places, x, x_ref):
-    """`worst_share` of the arrays at these places."""
-    return worst_share(vector(places, 0, FLOAT), vector(places, 1, INT), x, x_ref)
 
 
 @entry
@@ -290,14 +270,3 @@ def worst_transmission(triangles, x):
         if measure < least:
             least, where = measure, k
     return least, where
-
-
-def transmission_of(*held):
-    """`worst_transmission` of this array, its first, as a function of x."""
-    return bound(worst_transmission_at, worst_transmission, OF_TRIANGLES, *held)
-
-
-@entry
-def worst_transmission_at(places, x):
-    """`worst_transmission` of the array at this place."""
-    return worst_transmission(vector(places, 0, TRIANGLE), x)

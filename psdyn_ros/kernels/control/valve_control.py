@@ -10,17 +10,19 @@ A valve gets the opening that gives F' with the rod at v_c; one that is told a v
 Where effort or pressure is commanded, it is F = ID(x, x', x_r'' + kp e + kd e' + ki int e) + friction(v_r).
 """
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from ..hydraulics.friction import sliding_friction
 from ..hydraulics.records import AXIS, CYLINDER, SUPPLY
-from ..rigid_body.entry import NON_FINITE, finite
-from ..rigid_body.inverse import inverse
-from ..rigid_body.records import MODULE, WORK
-from ..runtime.compiler import entry, kernel, matrix, stack, vector
-from ..runtime.places import FLOAT, INT, bound
-from .computed_torque import sample_path
+from ..rigid_body.entry import finite, inverse_checked
+from ..runtime.buffer import FLOAT, matrix, records, stack
+from ..runtime.compiler import entry, kernel
+from ..runtime.status import NON_FINITE, OK
+from .actuation import INT, actuator_motion, share
+from .joint_space import bind_joint_space, joint_motion, solve_rates
+from .path import sample_path
 from .valve_inversion import command_for, force_gains, opening_for
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # tiers: what a command is
@@ -59,9 +61,53 @@ AXIS_LAW = np.dtype([
     ('predicted', 'f8'),        # effort of the model on the reference, with friction [N, N m]
 ], align=True)
 
-# of the arrays that `cycle` is given once
-HELD = ((MODULE, 1), (WORK, 1), (FLOAT, 2), (AXIS, 1), (CYLINDER, 1), (SUPPLY, 1), (AXIS_LAW, 1), (INT, 1), (FLOAT, 3),
-        (FLOAT, 2), (FLOAT, 2), (INT, 1), (FLOAT, 1))
+PID, BIAS_SAMPLES, KNOWN = range(3)     # options
+
+
+class ValveLaw(NamedTuple):
+    """What a law on valves has between its cycles, and its scratch."""
+
+    axes: np.ndarray            # (actuators,) AXIS
+    cylinders: np.ndarray       # (cylinders,) CYLINDER
+    supply: np.ndarray          # (1,) SUPPLY
+    law: np.ndarray             # (actuators,) AXIS_LAW
+    options: np.ndarray         # (3,) 1: PID; samples that the bias is the mean of, as long as the reference rests;
+                                # 1: pressures are measured
+    coordinate: np.ndarray      # (actuators,) row of each among the coordinates, -1: none
+    motion: np.ndarray          # (4, 3, dof) x, xd, xdd: of the reference at the time of the measurement, before and
+                                # after the time aimed at; and measured, with room for xdd
+    needed: np.ndarray          # (dof,) scratch: efforts on the coordinates
+    position: np.ndarray        # (2, actuators) scratch: measured, of the reference
+    velocity: np.ndarray        # (3, actuators) scratch: of the reference, before and after; of no interest
+    force: np.ndarray           # (3, actuators) scratch: of the model, at the measured state, then of the reference
+    pressures: np.ndarray       # (cylinders, 2) measured [Pa gauge]
+    saturations: np.ndarray     # (actuators,) count of commands that were clipped
+    command: np.ndarray         # (actuators,) each in the unit of its tier
+
+
+# types of the fields of `ValveLaw`
+TYPES = AXIS, CYLINDER, SUPPLY, AXIS_LAW, INT, INT, *(FLOAT,) * 6, INT, FLOAT
+
+
+class Step(NamedTuple):
+    """One cycle."""
+
+    times: tuple                # s: of the measurement, before and after the time aimed at
+    dt: float                   # s since the last one, negative for the first
+    spacing: float              # s between the samples of the reference before and after the time aimed at
+    share: float                # of the way from the first sample to that time at which commands of effort act
+    scale: float                # of rate and acceleration of the reference that is fed forward
+    supply_pressure: float      # Pa gauge
+
+
+@kernel
+def bind_law(buffer):
+    """Return the `ValveLaw` of a buffer."""
+    return ValveLaw(
+        records(buffer, 0, AXIS)[0], records(buffer, 1, CYLINDER)[0], records(buffer, 2, SUPPLY)[0],
+        records(buffer, 3, AXIS_LAW)[0], records(buffer, 4, INT)[0], records(buffer, 5, INT)[0], stack(buffer, 6)[0],
+        records(buffer, 7, FLOAT)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0],
+        matrix(buffer, 11)[0], records(buffer, 12, INT)[0], records(buffer, 13, FLOAT)[0])
 
 
 @kernel
@@ -90,143 +136,160 @@ def acceleration_feedback(a):
 
 
 @entry
-def observe(law, dt, position, reference, feedback):
-    """Take the errors of all actuators; write feedback (actuators,), the accelerations of axes at force level, else 0.
+def valve_cycle(tree, loops, actuation, space, law, path, step):
+    """Write the commands of a law on valves, each in the unit of its tier; return a status.
 
-    law (actuators,) AXIS_LAW; dt [s] since the last sample, negative for the first; position, reference (actuators,).
-    Returns 0, or NON_FINITE and changes nothing.
+    tree, loops  buffers of the machine without friction of its actuators
+    actuation    buffer of `Actuation`; None where the actuators are the coordinates
+    space        buffer of `JointSpace`; None where errors are those of the actuators
+    law          buffer of `ValveLaw`; where the status is not OK its command is not to be used
+    path         `Spline` of the reference; without segments its samples are in `motion` already
+    step         `Step`
     """
-    total = 0.0 * dt
-    for i in range(law.shape[0]):
-        total += 0.0 * float(position[i]) + 0.0 * float(reference[i])
-    if total != 0.0:
+    s = bind_law(law)
+    if path.knots.shape[0] > 0:
+        sample_path(path, step.times, s.motion)
+    if not_finite(s, step):
         return NON_FINITE
-    for i in range(law.shape[0]):
-        track_error(law[i], reference[i] - position[i], dt)
-        feedback[i] = acceleration_feedback(law[i])
-    return 0
-
-
-@entry
-def cycle(mods, work, env, axes, cylinders, supply, law, options, motion, actuators, pressures, clipped, u,
-          supply_pressure, dt, spacing, share, scale, coefficients, knots, phases, offset, first, second, third):
-    """Write the commands u (actuators,), each in the unit of its tier.
-
-    mods, work, env  of the machine without friction of its actuators
-    axes, cylinders, supply  the records; supply_pressure  Pa gauge
-    law      (actuators,) AXIS_LAW
-    options  (4,): 1 for PID; 1 where errors were observed, and position, velocities and forces of `actuators` are
-             given; of how many samples the bias is the mean, as long as the reference rests; 1 where pressures are
-             measured
-    dt       s since the last sample, negative for the first
-    spacing  s between the samples of the reference before and after the time aimed at
-    share    of the way from the first sample to that time at which commands of effort act
-    scale    of rate and acceleration of the reference that is fed forward
-    coefficients, knots, phases, offset, first, second, third  of the reference, as for `path_samples`; with no knots
-             it is in `motion` already
-    motion   (4, 3, dof) x, x', x'': of the reference at the time of the measurement, before and after the time aimed
-             at; and measured, with room for x''
-    actuators  (6, actuators): measured position; velocity of the reference, before and after; force of the model, at
-             the measured state, then of the reference
-    pressures  (cylinders, 2) measured [Pa gauge]
-    clipped  (actuators,) count of commands that were clipped
-
-    Returns 0, NON_FINITE, or 1 + the module that does not close: then u is not to be used.
-    """
-    if knots.shape[0] > 0:
-        sample_path(coefficients, knots, phases, offset, first, second, third, motion)
-    total = 0.0 * float(supply_pressure) + 0.0 * float(dt)
-    for i in range(motion.shape[2]):
-        total += 0.0 * float(motion[3, 0, i]) + 0.0 * float(motion[3, 1, i])
-        for sample in range(3):
-            for row in range(3):
-                total += 0.0 * float(motion[sample, row, i])
-    for k in range(pressures.shape[0]):
-        total += 0.0 * float(pressures[k, 0]) + 0.0 * float(pressures[k, 1])
-    if total != 0.0:
-        return NON_FINITE
-    position, velocity, force = actuators[0], actuators[1:3], actuators[3:6]
-    if options[1] == 0:
-        measured = motion[3]
-        for i in range(law.shape[0]):
-            position[i] = measured[0, i]
-            track_error(law[i], motion[0, 0, i] - position[i], dt)
-            for sample in range(1, 3):
-                velocity[sample - 1, i] = motion[sample, 1, i] = scale * motion[sample, 1, i]
-                motion[sample, 2, i] *= scale
-            aimed = 0.5 * (motion[1, 2, i] + motion[2, 2, i])
-            measured[2, i] = (scale * (1.0 - share) * motion[0, 2, i] + share * aimed
-                              + acceleration_feedback(law[i]))
-        status = 0
-        for k in range(3):
-            # one place in the code, which is long, and has to come into the caches after a sleep
-            sample = motion[3 if k == 0 else k]
-            if status == 0:
-                status = inverse(mods, work, env, sample[0], sample[1], sample[2], force[k])
-        if status != 0:
-            return status
-    for i in range(law.shape[0]):
-        a, v0, v1 = law[i], velocity[0, i], velocity[1, i]
-        v = 0.5 * (v0 + v1)
-        before, after = force[1, i] + sliding_friction(axes[i], v0), force[2, i] + sliding_friction(axes[i], v1)
-        a['predicted'], rate = 0.5 * (before + after), (after - before) / spacing
-        if a['tier'] <= PRESSURE:
-            wish = (force[0, i] + sliding_friction(axes[i], v) + a['lag'] * rate) / a['area']
-        else:
-            k = axes[i]['cylinder']
-            c = cylinders[k]
-            if options[0] == 0:
-                wish = torque_command(c, supply_pressure, supply[0]['return_pressure'], a, dt, options[2],
-                                      v0 == 0.0 and v1 == 0.0, options[3], position[i], pressures[k], v, rate)
-            else:
-                wish = flow_reference(a, v)
-                if a['tier'] == VALVE:
-                    wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
-        u[i] = bounded(a, wish, clipped, i)
-    return finite(u)
-
-
-def cycle_of(*held):
-    """`cycle` of these arrays, its first thirteen, as a function of its other arguments."""
-    return bound(cycle_at, cycle, HELD, *held)
-
-
-@entry
-def cycle_at(places, supply_pressure, dt, spacing, share, scale, coefficients, knots, phases, offset, first, second,
-             third):
-    """`cycle` of the arrays at these places."""
-    return cycle(vector(places, 0, MODULE), vector(places, 1, WORK), matrix(places, 2, FLOAT), vector(places, 3, AXIS),
-                 vector(places, 4, CYLINDER), vector(places, 5, SUPPLY), vector(places, 6, AXIS_LAW),
-                 vector(places, 7, INT), stack(places, 8, FLOAT), matrix(places, 9, FLOAT), matrix(places, 10, FLOAT),
-                 vector(places, 11, INT), vector(places, 12, FLOAT), supply_pressure, dt, spacing, share, scale,
-                 coefficients, knots, phases, offset, first, second, third)
+    status = observe(tree, loops, actuation, space, s, step.dt)
+    if status == OK:
+        aim(s, step)
+        status = model_forces(tree, loops, actuation, s)
+    if status != OK:
+        return status
+    for i in range(s.law.shape[0]):
+        s.command[i] = bounded(s.law[i], wished_command(s, step, i), s.saturations, i)
+    return finite(s.command)
 
 
 @kernel
-def torque_command(c, supply, tank, a, dt, bias_samples, resting, known, stroke, pressures, velocity, model_rate):
-    """Return the command of a valve or its velocity, not clipped, by force loop and flow reference.
+def not_finite(s, step):
+    """Return whether something measured, or a sample of the reference, is not finite."""
+    total = 0.0 * float(step.supply_pressure) + 0.0 * float(step.dt)
+    for i in range(s.motion.shape[2]):
+        total += 0.0 * float(s.motion[3, 0, i]) + 0.0 * float(s.motion[3, 1, i])
+        for sample in range(3):
+            for row in range(3):
+                total += 0.0 * float(s.motion[sample, row, i])
+    for k in range(s.pressures.shape[0]):
+        total += 0.0 * float(s.pressures[k, 0]) + 0.0 * float(s.pressures[k, 1])
+    return total != 0.0
 
-    known: 1 where pressures are measured; otherwise there is no force loop.
-    """
-    share = 1.0 if dt < 0.0 else 1.0 - math.exp(-a['pressure_filter'] * dt)
+
+@kernel
+def observe(tree, loops, actuation, space, s, dt):
+    """Take the errors of all actuators; return a status."""
+    x, xd, reference = s.motion[3, 0], s.motion[3, 1], s.motion[0, 0]
+    status = actuator_motion(tree, loops, actuation, x, xd, s.position[0], s.velocity[2])
+    if status != OK:
+        return status
+    if space is None:
+        status = actuator_motion(tree, loops, actuation, reference, xd, s.position[1], s.velocity[2])
+    else:
+        status = reference_from_joints(tree, loops, actuation, space, s)
+    if status != OK:
+        return status
+    for i in range(s.law.shape[0]):
+        track_error(s.law[i], s.position[1, i] - s.position[0, i], dt)
+    return OK
+
+
+@kernel
+def reference_from_joints(tree, loops, actuation, space, s):
+    """Set the positions of the actuators that take away the errors of the joints, to first order; return a status."""
+    j, x = bind_joint_space(space), s.motion[3, 0]
+    status = joint_motion(tree, loops, j, s.motion[0, 0], j.zero, j.zero, j.desired)
+    if status == OK:
+        status = joint_motion(tree, loops, j, x, j.zero, j.zero, j.measured)
+    if status == OK:
+        for i in range(j.columns.shape[0]):
+            j.desired[0, i] -= j.measured[0, i]
+        status = solve_rates(tree, loops, j, x, j.desired[0], j.measured[1])
+    if status == OK:
+        status = actuator_motion(tree, loops, actuation, x, j.measured[1], s.position[1], s.velocity[2])
+    for i in range(s.law.shape[0]):
+        s.position[1, i] = s.position[0, i] + s.velocity[2, i]
+    return status
+
+
+@kernel
+def aim(s, step):
+    """Scale what is fed forward, and set the accelerations of axes at force level."""
+    motion, measured = s.motion, s.motion[3]
+    for i in range(motion.shape[2]):
+        for sample in range(1, 3):
+            motion[sample, 1, i] *= step.scale
+            motion[sample, 2, i] *= step.scale
+        aimed = 0.5 * (motion[1, 2, i] + motion[2, 2, i])
+        measured[2, i] = step.scale * (1.0 - step.share) * motion[0, 2, i] + step.share * aimed
+    for i in range(s.law.shape[0]):
+        if s.coordinate[i] >= 0:
+            measured[2, s.coordinate[i]] += acceleration_feedback(s.law[i])
+
+
+@kernel
+def model_forces(tree, loops, actuation, s):
+    """Set what the model says of the actuators at the measured state and of the reference; return a status."""
+    for k in range(3):
+        # one place in the code, which is long, and has to come into the caches after a sleep
+        sample = s.motion[3 if k == 0 else k]
+        status = inverse_checked(tree, loops, sample[0], sample[1], sample[2], s.needed)
+        if status == OK:
+            status = share(tree, loops, actuation, sample[0], s.needed, s.force[k])
+        if status == OK and k > 0:
+            status = actuator_motion(tree, loops, actuation, sample[0], sample[1], s.position[1], s.velocity[k - 1])
+        if status != OK:
+            return status
+    return OK
+
+
+@kernel
+def wished_command(s, step, i):
+    """Return the command of an actuator, not clipped."""
+    a, v0, v1 = s.law[i], s.velocity[0, i], s.velocity[1, i]
+    v = 0.5 * (v0 + v1)
+    before, after = s.force[1, i] + sliding_friction(s.axes[i], v0), s.force[2, i] + sliding_friction(s.axes[i], v1)
+    a['predicted'], rate = 0.5 * (before + after), (after - before) / step.spacing
+    if a['tier'] <= PRESSURE:
+        return (s.force[0, i] + sliding_friction(s.axes[i], v) + a['lag'] * rate) / a['area']
+    c = s.cylinders[s.axes[i]['cylinder']]
+    if s.options[PID] == 0:
+        observe_force(s, step, i)
+        return torque_command(s, c, a, step.supply_pressure, s.position[0, i], v, rate)
+    wish = flow_reference(a, v)
+    if a['tier'] == VALVE:
+        wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
+    return wish
+
+
+@kernel
+def observe_force(s, step, i):
+    """Filter the pressures of an actuator; set the force of its piston, and its bias where the reference rests."""
+    a, k = s.law[i], s.axes[i]['cylinder']
+    c, pressures = s.cylinders[k], s.pressures[k]
+    share = 1.0 if step.dt < 0.0 else 1.0 - math.exp(-a['pressure_filter'] * step.dt)
     a['pressure_a'] += share * (pressures[0] - a['pressure_a'])
     a['pressure_b'] += share * (pressures[1] - a['pressure_b'])
-    pa, pb, model = a['pressure_a'], a['pressure_b'], a['predicted']
-    force = pa * c['area_a'] - pb * c['area_b']
-    if not resting:
-        a['samples'] = bias_samples
-    elif a['samples'] < bias_samples:
+    a['force'] = a['pressure_a'] * c['area_a'] - a['pressure_b'] * c['area_b']
+    if not (s.velocity[0, i] == 0.0 and s.velocity[1, i] == 0.0):
+        a['samples'] = s.options[BIAS_SAMPLES]
+    elif a['samples'] < s.options[BIAS_SAMPLES]:
         a['samples'] += 1
-        a['bias'] += (force - model - a['bias']) / a['samples']
-    wanted = model + a['bias'] + a['inertia'] * (a['stiffness'] * a['error'] + a['damping'] * a['error_rate']
-                                                 + a['integral'] * a['sum'])
-    a['force'], a['wanted'] = force, wanted
+        a['bias'] += (a['force'] - a['predicted'] - a['bias']) / a['samples']
+
+
+@kernel
+def torque_command(s, c, a, supply, stroke, velocity, model_rate):
+    """Return the command of a valve or its velocity, not clipped, by force loop and flow reference."""
+    pa, pb = a['pressure_a'], a['pressure_b']
+    a['wanted'] = a['predicted'] + a['bias'] + a['inertia'] * (
+        a['stiffness'] * a['error'] + a['damping'] * a['error_rate'] + a['integral'] * a['sum'])
     rate = model_rate
-    if known != 0:
-        rate += a['force_gain'] * (wanted - force)
+    if s.options[KNOWN] != 0:       # otherwise there is no force loop
+        rate += a['force_gain'] * (a['wanted'] - a['force'])
     v = flow_reference(a, velocity)
     if a['tier'] == VALVE:
-        return command_for(c, opening_for(c, supply, tank, pa, pb, stroke, v, rate), a['blend'])
+        return command_for(c, opening_for(c, supply, s.supply[0]['return_pressure'], pa, pb, stroke, v, rate), a['blend'])
     # the compensator gives the flow that is asked for to the chamber that is fed; the other one drains as it can
     ka, kb = force_gains(c, pa, pb, stroke)
     return v + rate / (ka * c['area_a'] if v > 0.0 else kb * c['area_b'])

@@ -4,9 +4,7 @@ Numba's disk cache looks at the file of the cached function only, so an edited c
 be answered with stale machine code.  The cache folder is therefore keyed by a hash of *all* kernel sources
 (and of Numba's and NumPy's version), outside the package, which may be read-only.
 """
-import ctypes
 import hashlib
-import math
 import os
 import platform
 import tempfile
@@ -16,8 +14,6 @@ import numpy as np
 
 try:
     import numba
-    import numba.extending
-    import numba.np.arrayobj
 except ImportError:
     numba = None
 
@@ -118,41 +114,6 @@ def batch_entry(function):
 def entry(function):
     """Compile `function` for calls from Python that share one scratch record: they keep the GIL."""
     return _compile(function, FLAGS | {'nogil': False})
-
-
-def _array_at(dimensions):
-    """A function, for kernels only, of (places, k, dtype): an array at the address and of the shape in row k."""
-    if not compiled:
-        def plain_array_at(places, k, dtype):
-            place, *shape = places[k, :1 + dimensions].tolist()
-            buffer = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(place)
-            return np.frombuffer(buffer, dtype).reshape(shape) if len(buffer) else np.empty(shape, dtype)
-        return plain_array_at
-
-    @numba.extending.intrinsic
-    def array_at(typing_context, places, k, dtype):
-        array_type = numba.types.Array(dtype.dtype, dimensions, 'C')
-
-        def generate(context, builder, signature, arguments):
-            table = context.make_array(signature.args[0])(context, builder, arguments[0])
-            row = builder.gep(table.data, [builder.mul(arguments[1], builder.extract_value(table.shape, 1))])
-            place, *shape = [builder.load(builder.gep(row, [context.get_constant(numba.types.intp, column)]))
-                             for column in range(1 + dimensions)]
-            size = context.get_constant(numba.types.intp, context.get_abi_sizeof(context.get_data_type(dtype.dtype)))
-            strides = [size]
-            for extent in shape[:0:-1]:
-                strides.insert(0, builder.mul(strides[0], extent))
-            array = context.make_array(array_type)(context, builder)
-            numba.np.arrayobj.populate_array(array, builder.inttoptr(place, array.data.type), shape, strides, size,
-                                             None)
-            return array._getvalue()
-
-        return array_type(places, numba.types.intp, dtype), generate
-    return array_at
-
-
-# see `places.bound`; a kernel could not return an array
-vector, matrix, stack = map(_array_at, (1, 2, 3))
 
 
 FLAGS['cache'] = CACHE_FOLDER is not None

@@ -1,0 +1,136 @@
+"""From the coordinates to the actuators and back: positions, rates, and the efforts that act as others on the coordinates.
+
+The actuators turn at A xd, so that efforts f on them act as A' f on the coordinates.  With actuation None, as of a machine
+whose actuators are the coordinates, Numba leaves out the bodies of these functions.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from ..rigid_body.entry import actuator_map_checked, place_checked
+from ..rigid_body.mechanism import bind
+from ..runtime.buffer import FLOAT, matrix, pack, records
+from ..runtime.compiler import kernel
+from ..runtime.status import OK, UNMET
+from .allocation import STALLED, Scratch, allocate, scratch
+
+INT = np.dtype('i8')
+
+
+class Actuation(NamedTuple):
+    """Allocation of efforts to m actuators of a machine with n coordinates, and its scratch."""
+
+    weights: np.ndarray     # (m,)
+    preload: np.ndarray     # (m,) [N, N m]
+    lower: np.ndarray       # (m,) [N, N m]
+    upper: np.ndarray       # (m,)
+    none: np.ndarray        # (m,) zeros
+    bounds: np.ndarray      # (2, m) scratch: lower and upper limits
+    forces: np.ndarray      # (n,) scratch: forces on the coordinates
+    A: np.ndarray           # (m, n) scratch
+    scratch: Scratch
+
+
+def make_actuation(allocation, actuators, dof):
+    """Return the buffer of `Actuation`.  allocation: with weights, preload, lower and upper (actuators,)."""
+    m = actuators
+    return pack([allocation.weights, allocation.preload, allocation.lower, allocation.upper, np.zeros(m),
+                 np.zeros((2, m)), np.zeros(dof), np.zeros((m, dof)), *scratch(m, dof)])
+
+
+@kernel
+def bind_actuation(buffer):
+    """Return the `Actuation` of a buffer."""
+    return Actuation(
+        records(buffer, 0, FLOAT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0],
+        records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0], records(buffer, 6, FLOAT)[0],
+        matrix(buffer, 7)[0], Scratch(
+            matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0], records(buffer, 10, INT)[0], matrix(buffer, 11)[0],
+            records(buffer, 12, FLOAT)[0], records(buffer, 13, FLOAT)[0], records(buffer, 14, INT)[0],
+            records(buffer, 15, FLOAT)[0], matrix(buffer, 16)[0], matrix(buffer, 17)[0], records(buffer, 18, FLOAT)[0],
+            matrix(buffer, 19)[0], records(buffer, 20, FLOAT)[0], records(buffer, 21, INT)[0],
+            records(buffer, 22, INT)[0], matrix(buffer, 23)[0]))
+
+
+@kernel
+def actuator_motion(tree, loops, actuation, x, xd, position, rate):
+    """Write position and rate (actuators,) at x, xd (dof,); return a status."""
+    if actuation is None:
+        for i in range(position.shape[0]):
+            position[i], rate[i] = x[i], xd[i]
+        return OK
+    status = place_checked(tree, loops, x, xd, xd)
+    if status == OK:
+        m = bind(tree, loops)
+        for k in range(m.modules.shape[0]):
+            i = m.modules[k]['actuator']
+            if i >= 0:
+                position[i], rate[i] = m.work[k]['q'], m.work[k]['qd']
+    return status
+
+
+@kernel
+def share(tree, loops, actuation, x, needed, f):
+    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates at x (dof,); return a status."""
+    if actuation is None:
+        for i in range(f.shape[0]):
+            f[i] = needed[i]
+        return OK
+    a = bind_actuation(actuation)
+    status = actuator_map_checked(tree, loops, x, a.A)
+    if status == OK and allocate(a.A, a.weights, a.preload, a.lower, a.upper, needed, a.scratch, f) != 0:
+        status = UNMET
+    return status
+
+
+@kernel
+def keep_within(actuation, limit, clipped, saturations, f):
+    """Replace efforts f (actuators,) beyond +-limit by what within comes nearest to doing the same to the coordinates.
+
+    clipped (dof,): sign of the force on each coordinate that an effort beyond its limit has a part in, else 0.
+    saturations (actuators,) counts the efforts at their limit.  After `share`; returns a status.
+    """
+    for j in range(clipped.shape[0]):
+        clipped[j] = 0.0
+    worst = 0.0
+    for i in range(f.shape[0]):
+        worst = max(worst, abs(f[i]) - limit[i])
+    if not worst > 0.0:
+        return OK
+    if actuation is None:
+        for i in range(f.shape[0]):
+            if abs(f[i]) > limit[i]:
+                clipped[i] = 1.0 if f[i] > 0.0 else -1.0
+        clamp(f, limit, saturations)
+        return OK
+    a = bind_actuation(actuation)
+    for j in range(clipped.shape[0]):
+        total, part = 0.0, 0.0
+        for i in range(f.shape[0]):
+            total += a.A[i, j] * f[i]
+            if abs(f[i]) > limit[i]:
+                part += abs(a.A[i, j])
+        a.forces[j] = total
+        if part > 0.0 and total != 0.0:
+            clipped[j] = 1.0 if total > 0.0 else -1.0
+    if f.shape[0] == clipped.shape[0]:
+        clamp(f, limit, saturations)
+        return OK
+    for i in range(f.shape[0]):
+        a.bounds[0, i], a.bounds[1, i] = -limit[i], limit[i]
+    status = allocate(a.A, a.weights, a.none, a.bounds[0], a.bounds[1], a.forces, a.scratch, f)
+    if status == STALLED:
+        return UNMET
+    for i in range(f.shape[0]):
+        if abs(f[i]) >= limit[i]:
+            saturations[i] += 1
+    return OK
+
+
+@kernel
+def clamp(f, limit, saturations):
+    """Keep f (n,) within +-limit (n,), counting in saturations (n,) where it was not."""
+    for i in range(f.shape[0]):
+        if abs(f[i]) > limit[i]:
+            f[i] = limit[i] if f[i] > 0.0 else -limit[i]
+            saturations[i] += 1
