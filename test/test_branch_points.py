@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from support.branch_machines import ALIGNED, GRAVITY, linkage, spherical_platform
+from support.branch_machines import ALIGNED, GRAVITY, linkage, spherical_platform, with_arm
 from test_general_closing import planar
 
 import psdyn_ros
@@ -40,7 +40,7 @@ def joints(m, *state):
 def test_parallelogram_in_a_cluster_passes_its_change_point(options, closed_form):
     """Its sides stay parallel, exactly, and nothing jumps: positions, rates, accelerations, forces, derivatives."""
     m = machine(PARALLELOGRAM, **options)
-    assert not m.machine.warnings and bool(m.loops.clusters['dyads'][0]) == closed_form
+    assert not m.machine.warnings and bool(m.machine.loops.clusters['dyads'][0]) == closed_form
     strokes = AROUND
     if options.get('eye') == 'coupler':     # the stroke at which the crank lies on the ground line is another there
         strokes = np.hypot(0.8, 1.2) + AROUND - ALIGNED
@@ -106,6 +106,34 @@ def test_branch_point_is_warned_of_and_refused_at_the_crossing(name):
         m.joint_map(('crank',)).state([-0.1])
 
 
+def test_branch_points_of_two_coordinates(rng):
+    """At one stroke of the first cylinder whatever the second does; on a slant where others are the coordinates."""
+    xml, initial = with_arm(*linkage(*BRANCHING['neutral'][:1]))
+    m = psdyn_ros.load(xml, gravity=GRAVITY, initial=initial)
+    assert re.search(r'two branches of its closure meet at rod = 1\.2369\d*, rod2 = ', m.machine.warnings[0])
+    slanted = psdyn_ros.load(xml, gravity=GRAVITY, initial=initial, coordinates=['barrel2', 'rod2'])
+    assert 'two branches of its closure meet at barrel2 = ' in slanted.machine.warnings[0]
+    same = 0
+    for _ in range(60):
+        x = m.initial_position + rng.uniform((-0.15, -0.1), (0.05, 0.05))
+        if x[0] < ALIGNED + 1e-5:
+            continue
+        try:
+            q = joints(m, x)[0]
+            assert q['crank'] > 0.0
+            if q['arm'] > -0.05:    # beyond a dead point of the other coordinates
+                continue
+            other = joints(slanted, [q['barrel2'], q['rod2']])[0]
+        except (TogglePointError, UnreachableStrokeError):
+            continue
+        same += 1
+        assert all(abs(other[name] - q[name]) < 1e-9 for name in q)
+    assert same > 5
+    for x in ((ALIGNED, 1.03), (ALIGNED - 1e-3, 0.98), (1.0, 1.1)):
+        with pytest.raises(TogglePointError, match='is at or beyond .*; it is followed for rod above 1.2369'):
+            m.mass_matrix(x)
+
+
 def test_nearly_neutral_linkage_is_followed_around_its_corner():
     """No two branches meet, though they come near: rates turn round within a degree, and energy tells the force."""
     m = machine((0.4, 0.9, 0.6, 0.7005))
@@ -147,7 +175,7 @@ def test_simulation_has_a_bound_of_steps():
 
 def straight_way(m, direction, end):
     """Return [(share, q)] of closed poses on the straight way from the initial position, by an own continuation."""
-    tangle, loops = Tangle(m.machine), m.loops
+    tangle, loops = Tangle(m.machine), m.machine.loops
     cluster = loops.clusters[0]
     tangle.clusters['freedom'] = cluster['freedom']
     for field in ('independent', 'column', 'coordinate'):

@@ -90,7 +90,6 @@ def test_redundant_actuators_beyond_a_limit_share_the_load_within_it(machine):
     free = law.update(0.0, m.initial_position, still)
     left, right = m.actuators.index('boom_cylinder_left'), m.actuators.index('boom_cylinder_right')
     law._limit[left] = 0.5 * free[left]
-    law._sharing.set_limits(dict(zip(m.actuators, law._limit)))
     shared = law.update(0.0, m.initial_position, still)
     assert shared[left] == pytest.approx(0.5 * free[left])
     assert shared[right] == pytest.approx(1.5 * free[right], rel=1e-3)

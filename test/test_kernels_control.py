@@ -5,15 +5,18 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.computed_torque import ComputedTorque
+from psdyn_ros.api.allocation import Allocation
+from psdyn_ros.control.computed_torque import ComputedTorque, PdGravity
+from psdyn_ros.control.demonstration import demonstration
+from psdyn_ros.control.laws import make_law
 from psdyn_ros.control.motions import SAME, Follow, Path, sample_each
 from psdyn_ros.control.path_time import PathTime
 from psdyn_ros.control.trajectory import Waypoints, quintic_curve
 from psdyn_ros.control.valve_control import ValveControl
 from psdyn_ros.control.valve_pid import ValvePid
-from psdyn_ros.kernels.control import computed_torque as control
-from psdyn_ros.kernels.control.plausibility import share_of, worst_share
-from psdyn_ros.kernels.rigid_body.entry import NON_FINITE
+from psdyn_ros.kernels.control.actuation import clamp
+from psdyn_ros.kernels.control.path import polynomials
+from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -23,49 +26,45 @@ def crane():
     return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
-@pytest.fixture
-def count():
-    return np.zeros(4, dtype=np.int64)
+@entry
+def clamped(f, limit, counts):
+    """Call `clamp`, which is inlined, from Python."""
+    clamp(f, limit, counts)
 
 
-def test_clamp_keeps_the_sign_and_counts(count):
-    f = np.array([5.0, -7.0, 1.0, -3.0])
-    assert control.clamp(f, np.array([2.0, 3.0, 2.0, np.inf]), count) == 0
+def test_clamp_keeps_the_sign_and_counts():
+    f, count = np.array([5.0, -7.0, 1.0, -3.0]), np.zeros(4, dtype=np.int64)
+    clamped(f, np.array([2.0, 3.0, 2.0, np.inf]), count)
     assert f.tolist() == [2.0, -3.0, 1.0, -3.0]
     assert count.tolist() == [1, 1, 0, 0]
 
 
+@pytest.mark.parametrize('row', (0, 1))
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
-def test_clamp_refuses_what_is_not_finite_and_changes_nothing(bad):
-    f, count = np.array([5.0, bad]), np.zeros(2, dtype=np.int64)
-    assert control.clamp(f, np.array([2.0, 2.0]), count) == NON_FINITE
-    assert f[0] == 5.0 and not count.any()
+def test_a_state_that_is_not_finite_changes_nothing_of_a_law(crane, bad, row):
+    laws = [make_law('computed_torque', crane, None, None, 0.002) for _ in range(2)]
+    state = np.array([crane.initial_position, np.full(4, 1e-3)])
+    off = [0.5, 0.01, 0.01, 0.3]        # beyond the limits
+    for law in laws:
+        law.hold(state[0] + off)
+        law.update(0.0, *state)
+    spoilt = state.copy()
+    spoilt[row, 1] = bad
+    with pytest.raises(psdyn_ros.NonFiniteError, match='lift_cylinder'):
+        laws[0].update(0.002, *spoilt)
+    assert laws[0].saturations.tolist() == laws[1].saturations.tolist() and laws[0].saturations.any()
+    assert laws[0].predicted_efforts.tolist() == laws[1].predicted_efforts.tolist()
+    commands = [law.update(0.002, *state) for law in laws]
+    assert commands[0].tolist() == commands[1].tolist()
 
 
 def test_polynomials_and_their_derivatives_agree_with_numpy(rng):
     coefficients, out = rng.normal(size=(6, 3)), np.empty((3, 3))
     for t in (0.0, -0.7, 1.3):
-        control.polynomials(coefficients, t, out)
+        polynomials(coefficients, t, out)
         for j in range(3):
             p = np.polynomial.Polynomial(coefficients[:, j])
             assert out[:, j] == pytest.approx([p(t), p.deriv()(t), p.deriv(2)(t)], rel=1e-13, abs=1e-13)
-
-
-def test_the_state_is_read_from_the_columns_wanted_and_no_others(crane, rng):
-    x, xd = crane.initial_position + rng.uniform(-0.02, 0.02, 4), rng.uniform(-0.1, 0.1, 4)
-    _, position, velocity, _ = crane.joint_state(x, xd)
-    order = rng.permutation(8)
-    column = {joint: 1 + int(np.flatnonzero(order == joint)[0]) for joint in range(8)} | {-1: -1}
-    rows = np.array([[column[int(joint)] for joint in module] for module in crane.records.mods['joint']])
-    q, qd = np.concatenate([[np.nan], position[order]]), np.concatenate([[np.nan], velocity[order]])
-    out, residual = np.empty((3, 4)), np.empty(4)
-    status, gap = control.measured_state(crane.records.mods, rows, residual, q, qd, out)
-    assert status == 0 and gap <= 1e-12
-    assert out[0] == pytest.approx(x, abs=1e-14) and out[1] == pytest.approx(xd, abs=1e-14)
-    q[column[crane.joints.index('lift_boom')]] += 0.01
-    assert control.measured_state(crane.records.mods, rows, residual, q, qd, out)[1] > 1e-3
-    q[column[crane.joints.index('slew')]] = np.inf
-    assert control.measured_state(crane.records.mods, rows, residual, q, qd, out)[0] == NON_FINITE
 
 
 def test_a_path_is_sampled_as_by_its_motion_at_any_speed(rng):
@@ -82,35 +81,99 @@ def test_a_path_is_sampled_as_by_its_motion_at_any_speed(rng):
         pace.aim(0.25, 1.3, 2.0, 8.0)       # the second time on a path that slows down on its way
 
 
-class StepByStep(ComputedTorque):
-    """The same law without its kernel."""
+class Twin:
+    """The laws at force level with nothing but calls of a `Manipulator`: what the cycle computes, one line a step."""
 
-    def _at_once(self, x, xd, desired, dt):
-        return None
+    def __init__(self, m, law, gains, joints=(), pd=False):
+        self.m, self.law, self.pd = m, law, pd
+        self.kp, self.kd, self.ki = gains
+        self.sum, self.frozen, self.last = np.zeros(m.dof), np.zeros(len(m.actuators), bool), None
+        self.start, self.limit = None, m.limits.effort
+        self.saturations, self.map = np.zeros(len(m.actuators), dtype=int), m.joint_map(joints) if joints else None
+        self.columns = [m.joints.index(name) for name in joints]
+
+    def joints(self, *motion):
+        return np.array(self.m.joint_state(*motion)[1:])[:, self.columns]
+
+    def update(self, t, x, xd, reference):
+        m, rest = self.m, np.zeros(self.m.dof)
+        self.start = x.copy() if self.start is None else self.start
+        dt = 0.0 if self.last is None else min(t - self.last, 0.004)
+        (x0, xd0, _), (x1, xd1, xdd1) = (np.array(reference(when)) for when in (t, t + 0.001))
+        xd1, xdd1 = 0.7 * xd1, 0.7 * xdd1
+        error, rate, wanted = x0 - x, xd0 - xd, xdd1
+        if self.map is not None:
+            q, want = self.joints(x, xd, rest), self.joints(x0, xd0, xdd1)
+            error, rate, wanted = want[0] - q[0], want[1] - q[1], want[2]
+        feedback = self.kp * error + self.kd * rate + self.ki * self.sum
+        if self.pd:
+            needed = m.generalized_forces(self.start, rest, rest) + np.diag(m.mass_matrix(self.start)) * feedback
+        elif self.map is None:
+            needed = m.generalized_forces(x, xd, wanted + feedback)
+        else:
+            needed = m.generalized_forces(x, xd, self.map.motion(q[0], q[1], wanted + feedback)[2])
+        A = m.actuator_map(x)
+        effort = m.allocation.share(A, needed).efforts
+        v, a = m.actuator_map(x0) @ xd1, self.law.axes
+        effort = effort + a['coulomb'] * np.tanh(v / a['slip']) + a['viscous'] * v
+        beyond = np.abs(effort) > self.limit
+        clipped = np.sign(np.abs(A).T @ beyond) * np.sign(A.T @ effort)
+        command = effort
+        if beyond.any() and len(effort) == m.dof:
+            command, self.saturations = np.clip(effort, -self.limit, self.limit), self.saturations + beyond
+        elif beyond.any():
+            shared = Allocation(m.actuators, dict(zip(m.actuators, self.limit)), dict(zip(
+                m.actuators, m.allocation.weights))).share(A, A.T @ effort)
+            command = shared.efforts
+            self.saturations = self.saturations + [name in shared.at_limit for name in m.actuators]
+        frozen = np.abs(m.actuator_map(x0)).T @ self.frozen != 0.0
+        self.sum += np.where(frozen | (clipped * error > 0.0), 0.0, error * dt)
+        self.last = t
+        return command, effort
 
 
-def test_computed_torque_at_once_is_computed_torque_step_by_step(crane, rng):
-    laws = [kind(crane, np.full(4, 9000.0), np.full(4, 40.0), np.full(4, 2000.0), period=0.002)
-            for kind in (ComputedTorque, StepByStep)]
-    away = crane.initial_position + np.array([0.3, -0.02, 0.02, 0.05])
-    for law in laws:
-        law.axes['viscous'], law.axes['coulomb'] = 200.0, [0.0, 300.0, 0.0, 50.0]
-        law.hold(crane.initial_position)
-        law.reference.follow(Waypoints(crane.coordinates, [1.5, 3.0], [away, crane.initial_position]), 0.0)
-        law.feedforward_scale = 0.7
-    for k in range(200):
-        t = 0.016 * k
+FAR = {'hiab_xs031': [0.3, 0.005, 0.005, 0.1], 'five_bar': [0.2, 0.2], 'excavator': [0.1, 0.01, 0.01, 0.02],
+       'pkm_2pur2rpu': [0.01, 0.01, 0.002]}
+
+
+@pytest.mark.parametrize('name, joints', [
+    ('hiab_xs031', ()), ('five_bar', ()), ('excavator', ()), ('pkm_2pur2rpu', ()),
+    ('hiab_xs031', ('slew', 'lift_boom', 'tilt_boom', 'telescope')), ('five_bar', ('elbow_1', 'elbow_2'))])
+@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
+def test_the_cycle_gives_the_efforts_of_its_slow_twin(name, joints, kind, rng):
+    if joints and kind is PdGravity:
+        pytest.skip('PD is refused in joint space')
+    m = psdyn_ros.load(URDF / f'{name}.urdf')
+    gains, options = np.array([np.full(m.dof, gain) for gain in (9000.0, 40.0, 2000.0)]), {}
+    if joints:
+        options = {'space': 'joint', 'joints': joints}
+    law = kind(m, *gains, period=0.002, **options)
+    # without the friction of the actuators in the model, as laws compensate that of the reference
+    bare = law.load.mechanism
+    twin = Twin(bare, law, gains, joints, kind is PdGravity)
+    holding = np.abs(law.load.holding_efforts(m.initial_position)).max()
+    law._limit[:] = twin.limit = np.minimum(m.limits.effort, 3.0 * holding)
+    law.axes['viscous'], law.axes['coulomb'] = 0.02 * m.limits.effort, 0.01 * m.limits.effort
+    law.hold(m.initial_position)
+    law.reference.follow(demonstration(m), 0.0)
+    law.feedforward_scale = 0.7
+    for k in range(30):
+        t = 0.11 * k
         # far enough off to be clipped now and then
-        off = np.array([0.3, 0.005, 0.005, 0.1] if k % 3 else [1e-4] * 4)
-        x = laws[0].reference.ahead(t)[0] + off * rng.normal(size=4)
-        xd = rng.normal(size=4) * 0.1
-        for law in laws:
-            law.freeze(k % 7 == 0)
-        efforts = [law.update(t, x, xd, age=0.001) for law in laws]
-        assert efforts[0] == pytest.approx(efforts[1], rel=1e-9, abs=1e-6)
-        assert laws[0].predicted_efforts == pytest.approx(laws[1].predicted_efforts, rel=1e-9, abs=1e-6)
-        assert laws[0].desired == pytest.approx(laws[1].desired, abs=1e-15)
-    assert laws[0].saturations.tolist() == laws[1].saturations.tolist() and laws[0].saturations.all()
+        off = np.array(FAR[name]) if k % 3 else np.full(m.dof, 1e-5)
+        x = law.reference.ahead(t)[0] + off * rng.uniform(-1.0, 1.0, m.dof)
+        xd = 0.1 * off * rng.normal(size=m.dof)
+        twin.frozen[:] = k % 7 == 0
+        reference = law.reference.ahead
+        command, effort = twin.update(t, x, xd, reference)
+        law.freeze(twin.frozen)
+        given = law.update(t, x, xd, age=0.0)
+        size = np.abs(effort).max()
+        assert law.predicted_efforts == pytest.approx(effort, rel=1e-8, abs=1e-9 * size)
+        assert given == pytest.approx(command, rel=1e-8, abs=1e-9 * size)
+        assert law.desired == pytest.approx(np.array(reference(t)), abs=1e-15)
+    assert law.saturations.tolist() == twin.saturations.tolist()
+    assert law.saturations.any() or joints
 
 
 @pytest.mark.parametrize('law, hydraulics', [(ValveControl, True), (ValvePid, True), (ComputedTorque, False)])
@@ -139,20 +202,3 @@ def test_a_law_that_samples_its_path_by_itself_gives_the_commands_of_one_that_is
         assert commands[0] == pytest.approx(commands[1], rel=1e-12, abs=1e-12)
         assert here.desired == pytest.approx(given.desired, abs=1e-15)
     assert all(path is not None for path in taken) and len(taken) == 300
-
-
-@pytest.mark.parametrize('spoil', [None, lambda one: np.repeat(one, 2)[::2], lambda one: one.astype(np.float32)],
-                         ids=['found at their addresses', 'not contiguous', 'of another type'])
-def test_arrays_that_are_given_once_count_as_if_given_at_each_call(rng, spoil):
-    """Those that are not what the kernel expects are handed over as they are."""
-    x, wanted = rng.normal(size=(2, 4))
-    tolerance, counts = rng.uniform(0.1, 1.0, 4), rng.integers(0, 9, 4)
-    held = (tolerance if spoil is None else spoil(tolerance)), counts
-    share = share_of(*held)
-    assert hasattr(share, 'arrays') is (spoil is None)
-    for _ in range(2):
-        assert share(x, wanted) == worst_share(*held, x, wanted)
-        tolerance *= 1.5        # changes in place are seen
-        counts += 1
-    del tolerance, counts, held
-    assert share(x, wanted)[2] > 0

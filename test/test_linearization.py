@@ -16,7 +16,6 @@ import psdyn_ros
 from psdyn_ros import ShapeError, TogglePointError, UnknownNameError
 from psdyn_ros.api.analysis.equilibrium import moved
 from psdyn_ros.api.analysis.linearization import coordinate_names, linearize
-from psdyn_ros.api.environment import BaseDrive
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 
@@ -198,7 +197,7 @@ def test_crane_on_springs_and_dampers_moves_as_its_linear_system():
 def test_base_that_is_driven_keeps_its_motion(rng):
     m = floating_crank()
     x, xd, f = state_near_start(m, rng)
-    drive = BaseDrive((1, 1, 0, 1, 1, 0), rng.normal(size=6))
+    drive = psdyn_ros.BaseDrive((1, 1, 0, 1, 1, 0), rng.normal(size=6))
     s = m.linearize(x, xd, f, base=drive)
     driven, n = [0, 1, 3, 4], m.dof
     assert not s.A[n:][driven].any() and not s.B[n:][driven].any()

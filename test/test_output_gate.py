@@ -38,11 +38,6 @@ def passed(g, command, dt=PERIOD):
 
 # the gate
 
-def test_it_finds_its_arrays_at_their_addresses():
-    """Handed over at each call, as arrays of another kind would be, they would do the same, and take longer."""
-    assert len(gate()._clamp.arrays) == 5
-
-
 def test_the_declaration_is_what_these_tests_suppose():
     assert DECLARATION.command_limit.tolist() == MOST.tolist()
     assert DECLARATION.command_rate.tolist() == RATE.tolist()

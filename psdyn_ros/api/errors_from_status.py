@@ -1,5 +1,6 @@
 """Statuses of kernels to named errors: which loop, by how much, and what would be expected."""
 import math
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -32,6 +33,15 @@ def check(manipulator, status, **arrays):
     """Raise the error of a status that is not OK; arrays: inputs of the kernel by name."""
     if status != OK:
         raise status_error(manipulator, status, arrays)
+
+
+@contextmanager
+def in_row(row):
+    """Name the row of a batch in the errors that a state raises."""
+    try:
+        yield
+    except StateError as error:
+        raise type(error)(f'row {row}: {error}') from None
 
 
 def status_error(manipulator, status, arrays, row=None):

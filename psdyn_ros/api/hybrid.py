@@ -4,11 +4,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.rigid_body.entry import hybrid_checked, hybrid_rows
-from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
 from .arguments import numbers
 from .batch import run_chunks
-from .errors_from_status import check, status_error
+from .errors_from_status import check, in_row
 from .inputs import states, surroundings
 
 BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
@@ -62,11 +61,8 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts):
         return
     if wrenches or joint_efforts:
         for row in range(len(x)):
-            handle = surroundings(m, x[row], base, wrenches, joint_efforts).handle
-            handle.let_efforts_act_on_coordinates()
-            status = hybrid_checked(handle.tree, handle.loops, driven, x[row], xd[row], f[row], xdd[row])
-            if status != OK:
-                raise status_error(m, status, {'x': x[row], 'xd': xd[row], 'f': f[row], 'xdd': xdd[row]}, row)
+            with in_row(row):
+                _solve(m, driven, (x[row], xd[row], xdd[row], f[row]), base, wrenches, joint_efforts)
         return
     handle = surroundings(m, None, base).handle
     handle.let_efforts_act_on_coordinates()

@@ -134,7 +134,10 @@ class ControlLaw:
         raise NotImplementedError
 
     def _cycle(self, law, reference, times, step):
-        """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.  reference: room for samples."""
+        """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.
+
+        reference: (3, 3, dof) room for samples at these times.
+        """
         path = self.reference.path(times, reference) or self._no_path
         handle = self.load.handle
         status = self.kernel(handle.tree, handle.loops, self._actuation, self._space, law, path, step)

@@ -36,7 +36,8 @@ class LoadModel:
         self._payloads = {}         # link -> (body, module, 10 parameters)
         self._from = self._to = np.zeros_like(self._empty)
         self._share = 1.0           # of the way between them
-        self._base, self._base_target = base_rows(self.mechanism.gravity, None), None   # rows in use; rows that are told
+        self._base = base_rows(self.mechanism.gravity, None)        # rows in use
+        self._base_target = None    # rows that are told
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""

@@ -49,6 +49,27 @@ def linkage(sides, crank=0.6, mode=1.0, closure='revolute', eye='crank'):
     return urdf.robot('linkage', elements), initial
 
 
+def with_arm(xml, initial):
+    """Return (xml, initial) of a linkage with an arm on its follower, on which a second cylinder acts."""
+    z, zero, foot, angle = (0, 0, 1), (0, 0, 0), np.array((1.5, -1.0)), -1.2
+    tip = np.array((0.7, 0.0)) + 0.6 * urdf.direction(initial['follower'])
+    rod = tip + 0.4 * urdf.direction(initial['follower'] + angle) - foot
+    length = np.linalg.norm(rod)
+    added = [
+        urdf.joint('arm', 'revolute', 'follower_link', 'arm_link', (0.6, 0, 0), zero, z, (-7, 7)),
+        urdf.link('arm_link', 10.0, (0.3, 0, 0), BODY),
+        urdf.joint('barrel2', 'revolute', 'base_link', 'barrel2_link', (*foot, 0), zero, z, (-7, 7)),
+        urdf.link('barrel2_link', 5.0, (0.2, 0, 0), BODY),
+        urdf.joint('rod2', 'prismatic', 'barrel2_link', 'rod2_link', zero, zero, (1, 0, 0),
+                   (length - 0.15, length + 0.15)),
+        urdf.link('rod2_link', 5.0, (-0.1, 0, 0), BODY),
+        urdf.constraint('eye2', ('rod2_link', zero, zero, z), ('arm_link', (0.4, 0, 0), zero, z))]
+    initial = {**initial, 'arm': angle, 'barrel2': np.arctan2(*rod[::-1]), 'rod2': length}
+    control = urdf.control('linkage', ['rod', 'rod2'], ['crank', 'coupler', 'follower', 'barrel', 'arm', 'barrel2'],
+                           initial)
+    return xml[:xml.index('<ros2_control')] + '\n'.join([*added, control, '</robot>']), initial
+
+
 def spherical_platform():
     """Return a platform on three legs of three pins each, 3-RRR: all axes meet in the origin."""
     elements, motors, others = [urdf.link('base_link')], [], []

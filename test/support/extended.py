@@ -103,7 +103,9 @@ def inverse_dynamics(mechanism, x, xd, xdd):
 def hybrid_dynamics(driven, mechanism, x, xd, given):
     """Return accelerations and efforts (2 dof,); given (dof,): accelerations of `driven` (dof,), efforts elsewhere."""
     xdd, f = np.where(driven, given, 0), np.where(driven, 0, given)
-    assert _FORWARD['hybrid'](mechanism, driven.astype(float), x, xd, f, xdd) == 0
+    assert _FORWARD['place'](mechanism, x, xd) == 0
+    assert _FORWARD['solve'](mechanism, driven.astype(float), f, xdd) == 0
+    _FORWARD['efforts_of_motion'](mechanism, f)
     # given efforts come back through the recursion, rounded
     return np.concatenate((xdd, np.where(driven, f, given)))
 

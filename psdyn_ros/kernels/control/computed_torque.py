@@ -76,7 +76,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
     s = bind_law(law)
     if path.knots.shape[0] > 0:
         sample_path(path, step.times, s.motion)
-    measured, desired, ahead = s.measured, s.motion[0], s.motion[2]
+    measured, ahead = s.measured, s.motion[2]
     if max(finite(measured[0]), finite(measured[1])) != OK:
         return NON_FINITE
     for i in range(measured.shape[1]):
