@@ -1,18 +1,21 @@
 """Hints of where loops are closed: they save time, and never change an answer."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.general_machines import general_machine
+from conftest import seeded_generator
+from support.comparison import error
+from support.general_machines import GeneralState, general_machine
 from support.loop_kinds import KINDS
-from support.machines import load
+from support.machines import draft_of, load
 from support.parallel_robots import delta_robot, stewart_platform
 
-from psdyn_ros.assembly.clusters import Tangle
+from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
 from psdyn_ros.kernels.loops.closure import close_all
 from psdyn_ros.kernels.runtime.compiler import compiled
 
@@ -23,7 +26,8 @@ STATES = 25 if compiled else 3
 
 
 def drawn(rng, kind):
-    machine = general_machine(rng, [kind])
+    """Draw a machine of a kind of module, or of several."""
+    machine = general_machine(rng, [kind] if isinstance(kind, str) else kind)
     return load(machine, coordinates=None if machine.coordinates == machine.actuators else machine.coordinates)
 
 
@@ -55,16 +59,6 @@ def check_same(plain, hinted, x, xd, hint=None):
             bound = ROUNDING if name == 'q' else 1e-11 * (1.0 + abs(values).max())
             assert abs(found[name] - values).max() < bound, name
     return status, expected['q']
-
-
-def draft_of(m):
-    """Return a `Tangle` with the coordinates and assembly modes of a machine."""
-    loops = m.machine.loops
-    tangle = Tangle(m.machine, loops)
-    tangle.draft.senses[:] = loops.senses
-    tangle.choose([loops.poses[c['pose'], :c['joints']] for c in loops.clusters], m.coordinates)
-    assert np.array_equal(tangle.tied['independent'], loops.tied['independent'])
-    return tangle
 
 
 def other_modes(m, x, q, rng):
@@ -191,8 +185,60 @@ def check_next_to_dead_point(m, direction):
     return others
 
 
+CALLS = {
+    'forward_dynamics': lambda m, s, **around: m.forward_dynamics(s.x, s.xd, s.f, **around),
+    'generalized_forces': lambda m, s, **around: m.generalized_forces(s.x, s.xd, s.xdd, **around),
+    'inverse_dynamics': lambda m, s, **around: m.inverse_dynamics(s.x, s.xd, s.xdd, **around),
+    'hybrid_dynamics': lambda m, s, **around: m.hybrid_dynamics(
+        s.x, s.xd, accelerations=dict(zip(m.coordinates, np.moveaxis(s.xdd, -1, 0))), **around).efforts}
+
+
+@pytest.fixture(scope='module')
+def two_loops():
+    """Return (machine, x, q, other): positions of all joints closed at x, and of cluster 0 in another assembly mode."""
+    rng = seeded_generator('two loops')
+    m = drawn(rng, ['slider_crank', 'spatial_prismatic', 'turn'])
+    x, handle = m.initial_position + rng.uniform(-0.02, 0.02, m.nx), m.handle()
+    status, values = closed(handle, x, np.zeros(m.dof))
+    assert status == 0
+    other, *_ = next(filter(None, (other_modes(m, x, values['q'], rng) for _ in range(20))))
+    names, q, *_ = m.joint_state(x)
+    return m, x, dict(zip(names, q)), dict(zip((name for each in m.machine.clusters for name in each.joints), other))
+
+
+@pytest.mark.parametrize('call', CALLS)
+@pytest.mark.parametrize('rows', [(), (3,)], ids=['state', 'rows'])
+@pytest.mark.parametrize('loaded', [False, True], ids=['alone', 'with efforts'])
+def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
+    """Exact ones, those of one loop or none, rough ones, nonsense, and another assembly mode."""
+    m, x, exact, other = two_loops
+    s = GeneralState(x + rng.uniform(-1e-3, 1e-3, (*rows, m.nx)), *rng.normal(size=(2, *rows, m.dof)),
+                     rng.normal(size=(*rows, len(m.actuators))))
+    around = {'joint_efforts': {m.joints[0]: 3.0}} if loaded else {}
+    expected, loop = CALLS[call](m, s, **around), m.machine.clusters[0]
+    for positions in (exact, {name: exact[name] for name in loop.joints}, {}, other,
+                      {name: position + 0.05 for name, position in exact.items()}, dict.fromkeys(exact, 1e6)):
+        assert error(CALLS[call](m, s, positions=positions, **around), expected) < ROUNDING
+
+
+def test_positions_are_checked(rng):
+    m = drawn(rng, ['slider_crank', 'turn'])
+    x, still, f = m.initial_position, np.zeros(m.dof), np.zeros(len(m.actuators))
+    cluster, = m.machine.clusters
+    first, *others = cluster.joints
+    for positions, kind, words in (
+            ([0.1], ShapeError, 'expected {joint: position}'),
+            ({'crnk': 0.1}, UnknownNameError, "joint 'crnk': no movable joint"),
+            ({first: np.nan}, NonFiniteError, f"position of '{first}'"),
+            ({first: [0.1, 0.2]}, ShapeError, f"position of '{first}'"),
+            ({first: 0.1}, ShapeError, f"positions of loop '{cluster.name}' without {', '.join(others)}")):
+        with pytest.raises(kind, match=re.escape(words)):
+            m.forward_dynamics(x, still, f, positions=positions)
+
+
 COUNT = """
 import numpy as np
+from psdyn_ros.api.inputs import surroundings
 from psdyn_ros.kernels.loops import newton
 from test_loop_hints import closed, drawn, handles
 
@@ -209,16 +255,19 @@ def count(handle, x, hint=None):
 m = drawn(np.random.default_rng(5), 'slider_crank')
 (plain, hinted), x = handles(m), m.initial_position + 0.1234
 without = count(plain, x)
-print(without, count(hinted, x, plain.arrays.loops.work['q']), count(hinted, x + 1e-6), count(hinted, x, np.nan))
+q = plain.arrays.loops.work['q']
+print(without, count(hinted, x, q), count(hinted, x + 1e-6), count(hinted, x, np.nan))
+names, q, *_ = m.joint_state(x)
+print(count(surroundings(m, x, positions=dict(zip(names, q))).handle, x))
 """
 
 
 def test_an_exact_hint_leaves_one_linearisation():
-    """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all."""
+    """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all; positions that a user tells are such hints."""
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=Path(__file__).parent.parent)
-    without, exact, step, useless = map(int, done.stdout.split())
+    without, exact, step, useless, told = map(int, done.stdout.split())
     assert without == useless > 2, done
-    assert exact == 1
+    assert exact == told == 1
     assert step <= 2
