@@ -13,7 +13,6 @@ from support.machines import load
 import psdyn_ros
 from psdyn_ros import ShapeError, UnknownNameError, UnreachableStrokeError
 from psdyn_ros.api.analysis.equilibrium import EquilibriumError, equilibrium, moved
-from psdyn_ros.api.environment import BaseDrive
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 

@@ -16,7 +16,6 @@ import psdyn_ros
 from psdyn_ros import ShapeError, TogglePointError, UnknownNameError
 from psdyn_ros.api.analysis.equilibrium import moved
 from psdyn_ros.api.analysis.linearization import coordinate_names, linearize
-from psdyn_ros.api.environment import BaseDrive
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 

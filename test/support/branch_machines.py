@@ -1,6 +1,7 @@
 """Machines whose loops come to change points, branch points and dead points, as URDF text."""
 
 import numpy as np
+
 from . import urdf_text as urdf
 
 GRAVITY = (0.0, -9.81, 0.0)  # in the plane of the linkages
