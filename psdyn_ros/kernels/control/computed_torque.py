@@ -76,7 +76,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
     s = bind_law(law)
     if path.knots.shape[0] > 0:
         sample_path(path, step.times, s.motion)
-    measured, desired, ahead = s.measured, s.motion[0], s.motion[2]
+    measured, ahead = s.measured, s.motion[2]
     if max(finite(measured[0]), finite(measured[1])) != OK:
         return NON_FINITE
     for i in range(measured.shape[1]):
@@ -109,7 +109,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
 
 @kernel
 def feed_back(tree, loops, space, s):
-    """Set the errors, and in row 2 of `measured` the accelerations that the coordinates are to have; return a status."""
+    """Set the errors, and in row 2 of `measured` the accelerations that the coordinates are to have; a status."""
     desired, ahead, measured = s.motion[0], s.motion[2], s.measured
     if space is None:
         for i in range(measured.shape[1]):

@@ -12,7 +12,6 @@ import math
 from ..hydraulics.equations import bulk_modulus, cushion, edge_gain, metered, root, volumes
 from ..hydraulics.records import PA, PB
 from ..runtime.compiler import entry, kernel
-from ..runtime.status import NON_FINITE
 
 LEAST_DROP = 2e5        # Pa across an edge: below it more opening would be asked for than does any good
 LEAST_VOLUME = 1e-5     # m^3 of a chamber, where a stroke is measured beyond its end
