@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import psdyn_ros
 from bench import machines, mujoco_peer, ours, pinocchio_peer
 from bench.native import Unavailable
 from bench.timing import Case, each_state, interleave
@@ -83,7 +84,7 @@ def _rows(machine, s):
         return machine.project(tau, s.G)
 
     actuators, tree = (s.x, s.xd, s.f), (s.q, s.v, s.tau)
-    own = ours.Engine(machine)
+    own = ours.Engine(psdyn_ros.load(machine.xml))
     rows = [
         native('forward', OURS, own.native_forward, actuators),
         native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd)),

@@ -5,29 +5,27 @@
 
 import numpy as np
 
+import psdyn_ros
 from bench import machines, ours
 from bench.timing import Case, each_state, interleave
 from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
-from psdyn_ros.kernels.derivatives.body import BODY
-from psdyn_ros.kernels.derivatives.recursion import forward_derivatives, inverse_derivatives
-from psdyn_ros.kernels.runtime.compiler import kernel
+from psdyn_ros.kernels.derivatives.entry import forward_derivatives, inverse_derivatives
+from psdyn_ros.kernels.runtime.compiler import entry
 
 
-@kernel
-def forward_derivatives_loop(mods, work, bodies, env, x, xd, f, xdd, by_x, by_xd, by_f, scratch):
+@entry
+def forward_derivatives_loop(tree, loops, scratch, x, xd, f, D, by_f):
     failures = 0
     for k in range(x.shape[0]):
-        failures += forward_derivatives(
-            mods, work, bodies, env, x[k], xd[k], f[k], xdd[k], by_x[k], by_xd[k], by_f[k], scratch) != 0
+        failures += forward_derivatives(tree, loops, scratch, x[k], xd[k], f[k], D[k], by_f[k]) != 0
     return failures
 
 
-@kernel
-def inverse_derivatives_loop(mods, bodies, env, x, xd, xdd, f, by_x, by_xd, by_xdd):
+@entry
+def inverse_derivatives_loop(tree, loops, scratch, x, xd, xdd, f, D):
     failures = 0
     for k in range(x.shape[0]):
-        failures += inverse_derivatives(
-            mods, bodies, env, x[k], xd[k], xdd[k], f[k], by_x[k], by_xd[k], by_xdd[k]) != 0
+        failures += inverse_derivatives(tree, loops, scratch, x[k], xd[k], xdd[k], f[k], D[k]) != 0
     return failures
 
 
@@ -39,18 +37,15 @@ def derivatives(effort):
 
 def _compare(machine, effort):
     states = machines.random_states(machine, 256)
-    engine = ours.Engine(machine)
+    engine = ours.Engine(psdyn_ros.load(machine.xml))
     m, n = engine.manipulator, engine.manipulator.dof
-    mods, work, env = m.records
-    bodies, out, scratch = np.zeros(3 * n, BODY), np.empty_like(states.x), np.empty(n)
-    jacobians = np.empty((3, len(states.x), n, n))
+    out, D, by_f = np.empty_like(states.x), np.empty((len(states.x), 3, n, n)), np.empty((len(states.x), n, n))
 
     def forward():
-        assert forward_derivatives_loop(
-            mods, work, bodies, env, states.x, states.xd, states.f, out, *jacobians, scratch) == 0
+        ours.none_failed(forward_derivatives_loop(*m.derivative_buffers, states.x, states.xd, states.f, D, by_f))
 
     def inverse():
-        assert inverse_derivatives_loop(mods, bodies, env, states.x, states.xd, states.xdd, out, *jacobians) == 0
+        ours.none_failed(inverse_derivatives_loop(*m.derivative_buffers, states.x, states.xd, states.xdd, out, D))
 
     few = slice(0, 32)
     tasks = {

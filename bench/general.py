@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import psdyn_ros
 from bench import general_machines, machines, ours, pinocchio_peer
 from bench.comparison import OURS, Result, Row, measured, native, python, relative_error
 from bench.native import Unavailable
@@ -36,7 +37,7 @@ def _rows(machine, s):
     def of_coordinates(acceleration):
         return acceleration[:, machine.coordinates]
 
-    own, tree, coordinates = ours.GeneralEngine(machine.manipulator), (s.q, s.v, s.tau), (s.q, s.xd, s.xdd)
+    own, tree, coordinates = ours.Engine(machine.manipulator), (s.q, s.v, s.tau), (s.q, s.xd, s.xdd)
     pinocchio = pinocchio_peer.FromPython(machine)
     rows = [
         native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
@@ -97,13 +98,13 @@ def _chain(kind, count):
     if kind == TRIANGLE:
         machine = machines.chain(count)
         s = machines.random_states(machine, states)
-        own, columns = ours.Engine(machine), machine.actuated
+        own, columns = ours.Engine(psdyn_ros.load(machine.xml)), machine.actuated
         reference = pinocchio_peer.reference(machine, s)
     else:
         machine = general_machines.chain(
             general_machines.FOUR_BAR if kind == FOUR_BAR else general_machines.SIX_LINK, count)
         s = general_machines.random_states(machine, states)
-        own, columns = ours.GeneralEngine(machine.manipulator), machine.coordinates
+        own, columns = ours.Engine(machine.manipulator), machine.coordinates
         reference = _reference(machine, s, VERIFIED)
     rows = [native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
             native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd))]

@@ -10,12 +10,12 @@ from bench.machines import ROOT
 from bench.timing import Case, interleave
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
-from psdyn_ros.kernels.hydraulics import entry as coupled_entry
-from psdyn_ros.kernels.hydraulics import mechanism
+from psdyn_ros.kernels.hydraulics.entry import State, step, unpack
 from psdyn_ros.kernels.hydraulics.rosenbrock import rates
-from psdyn_ros.kernels.rigid_body.energy import mass_matrix
 from psdyn_ros.kernels.rigid_body.entry import forward_checked
-from psdyn_ros.kernels.runtime.compiler import kernel
+from psdyn_ros.kernels.rigid_body.mass_matrix import mass_matrix
+from psdyn_ros.kernels.rigid_body.mechanism import bind
+from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 PERIOD = 1e-3
@@ -28,49 +28,48 @@ CYCLE = ((0.2, (0.0, 0.0, 0.0)), (0.8, (0.35, 0.3, 0.5)), (0.4, (0.0, 0.0, 0.0))
 OURS = 'coupled step'
 
 
-@kernel
-def step_loop(mods, work, env, still, rows, s, start, x, xd, fluid, bristles, pressure, xdd, h, substeps, count):
-    coupled_entry.unpack(s, start, x, xd, fluid, bristles, pressure)
+@entry
+def step_loop(tree, loops, s, start, state, xdd, h, substeps, count):
+    unpack(s, start, state)
     failures = 0
     for _ in range(count):
-        failures += coupled_entry.step_coupled(
-            mods, work, env, still, rows, s, x, xd, fluid, bristles, pressure, xdd, h, substeps) != 0
+        failures += step(tree, loops, s, state, xdd, h, substeps) != 0
     return failures
 
 
-@kernel
-def rates_loop(mods, work, env, still, rows, s, n, U, F, count):
-    failures = 0
+@entry
+def rates_loop(tree, loops, s, n, U, F, count):
+    m, failures = bind(tree, loops), 0
     for _ in range(count):
-        failures += coupled_entry.rates_coupled(mods, work, env, still, rows, s, n, U, F) != 0
+        failures += rates(m, s, n, U, F) != 0
     return failures
 
 
-@kernel
-def forward_loop(mods, work, env, x, xd, f, xdd, count):
+@entry
+def forward_loop(tree, loops, x, xd, f, xdd, count):
     failures = 0
     for _ in range(count):
-        failures += forward_checked(mods, work, env, x, xd, f, xdd) != 0
+        failures += forward_checked(tree, loops, x, xd, f, xdd) != 0
     return failures
 
 
-@kernel
-def mass_loop(mods, work, still, rows, x, M, count):
-    failures = 0
+@entry
+def mass_loop(tree, loops, s, x, M, count):
+    m, failures = bind(tree, loops), 0
     for _ in range(count):
-        failures += mass_matrix(mods, work, still, x, rows[0], rows[1], rows[2], M) != 0
+        failures += mass_matrix(m, s.columns, x, M) != 0
     return failures
 
 
-@kernel
-def runge_kutta_loop(mods, work, env, still, rows, s, n, U, h, count, scratch):
+@entry
+def runge_kutta_loop(tree, loops, s, n, U, h, count, scratch):
     """Advance a state row by the classical explicit method on the rates of the coupled step."""
-    machine, stage, F, total, status = (mods, work, env, still, rows), scratch[0], scratch[1], scratch[2], 0
+    m, stage, F, total, failures = bind(tree, loops), scratch[0], scratch[1], scratch[2], 0
     for _ in range(count):
         for j in range(U.shape[0]):
             stage[j], total[j] = U[j], U[j]
         for part in range(4):
-            status += rates(mechanism.place, mechanism.accelerate, machine, s, n, stage, F) != 0
+            failures += rates(m, s, n, stage, F) != 0
             weight = h / 6.0 if part == 0 or part == 3 else h / 3.0
             ahead = h if part == 2 else 0.5 * h
             for j in range(U.shape[0]):
@@ -78,7 +77,7 @@ def runge_kutta_loop(mods, work, env, still, rows, s, n, U, h, count, scratch):
                 stage[j] = U[j] + ahead * F[j]
         for j in range(U.shape[0]):
             U[j] = total[j]
-    return status
+    return failures
 
 
 class Rig:
@@ -120,22 +119,22 @@ def cost(rounds, slot):
         h = PERIOD / substeps
 
         def native(rig=rig, start=start, h=h, substeps=substeps):
-            none_failed(step_loop(*rig.integrator.arguments, start, *rig.state, rig.xdd, h, substeps, STEPS))
+            none_failed(step_loop(*rig.integrator.arguments, start, State(*rig.state), rig.xdd, h, substeps, STEPS))
 
         def python(rig=rig, start=start):
-            coupled_entry.unpack(rig.integrator.coupled, start, *rig.state)
+            unpack(rig.integrator.coupled, start, rig.state)
             rig.advance(STEPS)
 
         cases += [Case(('native', substeps), native, STEPS), Case(('python', substeps), python, STEPS)]
     rig = rigs[2]
-    mods, work, env, still, rows, s = rig.integrator.arguments
+    arguments = tree, loops, _ = rig.integrator.arguments
     U, n, f = rig.row(), rig.manipulator.dof, np.zeros(rig.manipulator.dof)
     F, M = np.empty_like(U), np.empty((n, n))
     x, xd = U[:n].copy(), U[n:2 * n].copy()
     cases += [
-        Case('forward', lambda: none_failed(forward_loop(mods, work, env, x, xd, f, f.copy(), STEPS)), STEPS),
-        Case('mass', lambda: none_failed(mass_loop(mods, work, still, rows, x, M, STEPS)), STEPS),
-        Case('rates', lambda: none_failed(rates_loop(mods, work, env, still, rows, s, n, U, F, STEPS)), STEPS)]
+        Case('forward', lambda: none_failed(forward_loop(tree, loops, x, xd, f, f.copy(), STEPS)), STEPS),
+        Case('mass', lambda: none_failed(mass_loop(*arguments, x, M, STEPS)), STEPS),
+        Case('rates', lambda: none_failed(rates_loop(*arguments, n, U, F, STEPS)), STEPS)]
     times = interleave(cases, rounds, slot)
     records = [{'part': f'step of 1 ms, {substeps} sub-steps, {mode}', 'median_us': times[mode, substeps].median,
                 'best_us': times[mode, substeps].best, 'mode': mode, 'substeps': substeps}

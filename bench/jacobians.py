@@ -18,7 +18,6 @@ from bench.derivatives import forward_derivatives_loop
 from bench.native import Unavailable
 from bench.timing import Case, interleave
 from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives
-from psdyn_ros.kernels.derivatives.body import BODY
 
 STATES = 64
 # fourth-order central differences: steps in x [m, rad], xd [m/s, rad/s] and f [N, N m]
@@ -90,16 +89,15 @@ def _tree():
 
 
 def _ours(manipulator, state):
-    n, (mods, work, env) = manipulator.dof, manipulator.records
-    bodies, scratch, xdd = np.zeros(3 * len(mods), BODY), np.empty(n), np.empty((STATES, n))
-    jacobians = np.empty((3, STATES, n, n))
+    n = manipulator.dof
+    D, by_f = np.empty((STATES, 3, n, n)), np.empty((STATES, n, n))
 
     def run():
-        ours.none_failed(forward_derivatives_loop(mods, work, bodies, env, *state, xdd, *jacobians, scratch))
+        ours.none_failed(forward_derivatives_loop(*manipulator.derivative_buffers, *state, D, by_f))
 
     def answer():
         run()
-        return np.swapaxes(jacobians, 0, 1).copy()
+        return np.stack((D[:, 0], D[:, 1], by_f), axis=1)
 
     def call(x, xd, f):
         return forward_dynamics_derivatives(manipulator, x, xd, f)

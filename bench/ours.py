@@ -2,68 +2,50 @@
 
 import numpy as np
 
-import psdyn_ros
 from psdyn_ros.kernels.rigid_body.forward import forward
-from psdyn_ros.kernels.rigid_body.general import general_forward, general_inverse
 from psdyn_ros.kernels.rigid_body.inverse import inverse
-from psdyn_ros.kernels.runtime.compiler import kernel
+from psdyn_ros.kernels.rigid_body.mechanism import bind, make_handle
+from psdyn_ros.kernels.runtime.compiler import entry
 
 
-@kernel
-def forward_loop(mods, work, env, x, xd, f, xdd):
-    failures = 0
+@entry
+def forward_loop(tree, loops, x, xd, f, xdd):
+    m, failures = bind(tree, loops), 0
     for k in range(x.shape[0]):
-        failures += forward(mods, work, env, x[k], xd[k], f[k], xdd[k]) != 0
+        failures += forward(m, x[k], xd[k], f[k], xdd[k]) != 0
     return failures
 
 
-@kernel
-def inverse_loop(mods, work, env, x, xd, xdd, f):
-    failures = 0
+@entry
+def inverse_loop(tree, loops, x, xd, xdd, f):
+    m, failures = bind(tree, loops), 0
     for k in range(x.shape[0]):
-        failures += inverse(mods, work, env, x[k], xd[k], xdd[k], f[k]) != 0
-    return failures
-
-
-@kernel
-def general_forward_loop(mods, work, env, loops, base, passive, x, xd, f, xdd):
-    failures = 0
-    for k in range(x.shape[0]):
-        failures += general_forward(
-            mods, work, env, loops, base, x[k], xd[k], f[k], passive, 0.0, 0.0, xdd[k]) != 0
-    return failures
-
-
-@kernel
-def general_inverse_loop(mods, work, env, loops, x, xd, xdd, f_y):
-    failures = 0
-    for k in range(x.shape[0]):
-        failures += general_inverse(mods, work, env, loops, x[k], xd[k], xdd[k], f_y[k]) != 0
+        failures += inverse(m, x[k], xd[k], xdd[k], f[k]) != 0
     return failures
 
 
 class Engine:
-    def __init__(self, machine):
-        self.manipulator = psdyn_ros.load(machine.xml)
-        self.forward = self.manipulator.forward_dynamics
-        self.inverse = self.manipulator.inverse_dynamics
-        self.records = self.manipulator.records
+    """One machine; the inverse gives efforts on the actuators where these are the coordinates, else on those."""
+
+    def __init__(self, manipulator):
+        self.manipulator, self.handle = manipulator, manipulator.handle()
+        self.forward = manipulator.forward_dynamics
+        direct = manipulator.actuators == manipulator.coordinates
+        self.inverse = manipulator.inverse_dynamics if direct else manipulator.generalized_forces
 
     def lengthen(self, loops):
         """Repeat the records of a chain up to `loops` modules: longer than the reader takes from a URDF."""
-        mods = np.resize(self.records.mods, loops)
-        mods['parent'], mods['coordinate'] = np.arange(-1, loops - 1), np.arange(loops)
-        mods['chained'] = np.arange(loops) < loops - 1
-        self.records = self.records._replace(mods=mods, work=np.zeros(loops, self.records.work.dtype))
+        modules = np.resize(self.handle.modules, loops)
+        modules['parent'], modules['chained'] = np.arange(-1, loops - 1), np.arange(loops) < loops - 1
+        for row in ('position', 'coordinate', 'actuator'):
+            modules[row] = np.arange(loops)
+        self.handle = make_handle((loops, loops, loops), modules, self.handle.environment)
 
     def native_forward(self, x, xd, f, xdd):
-        self._run(forward_loop, x, xd, f, xdd)
+        none_failed(forward_loop(self.handle.tree, self.handle.loops, x, xd, f, xdd))
 
     def native_inverse(self, x, xd, xdd, f):
-        self._run(inverse_loop, x, xd, xdd, f)
-
-    def _run(self, loop, *arrays):
-        none_failed(loop(*self.records, *arrays))
+        none_failed(inverse_loop(self.handle.tree, self.handle.loops, x, xd, xdd, f))
 
     def tree_positions(self, x, tree):
         """Positions of all joints, in the order of Pinocchio's tree."""
@@ -73,22 +55,6 @@ class Engine:
             by_name = dict(zip(names, values))
             row[:] = [by_name[name] for name in tree.names[1:]]
         return positions
-
-
-class GeneralEngine:
-    """The same of a machine with any loops; the inverse gives the efforts on the coordinates."""
-
-    def __init__(self, manipulator):
-        self.forward = manipulator.forward_dynamics
-        self.inverse = manipulator.generalized_forces
-        self.records = (*manipulator.records, manipulator.loops)
-        self.at_rest = np.zeros((2, 6)), np.zeros(len(manipulator.records.mods))
-
-    def native_forward(self, x, xd, f, xdd):
-        none_failed(general_forward_loop(*self.records, *self.at_rest, x, xd, f, xdd))
-
-    def native_inverse(self, x, xd, xdd, f):
-        none_failed(general_inverse_loop(*self.records, x, xd, xdd, f))
 
 
 def none_failed(failures):

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+import psdyn_ros
 from bench import derivatives as own_derivatives
 from bench import general as general_loops
 from bench import hydraulics as hydraulic_crane
@@ -51,7 +52,7 @@ def batch(effort):
     """Batch of 20,000 states of the crane in one call, against one core's native loop."""
     machine = machines.crane()
     states = machines.random_states(machine, 20000)
-    engine = ours.Engine(machine)
+    engine = ours.Engine(psdyn_ros.load(machine.xml))
     answers = np.empty_like(states.x)
     tasks = {
         'forward': (engine.native_forward, engine.forward, (states.x, states.xd, states.f)),
@@ -75,7 +76,7 @@ def cost(effort):
     for loops in effort.our_loops:
         machine = machines.chain(min(loops, LONGEST))
         states = machines.random_states(machine, _states(loops))
-        engine = ours.Engine(machine)
+        engine = ours.Engine(psdyn_ros.load(machine.xml))
         engine.lengthen(loops)
         x, xd, xdd, f = (np.resize(column.T, (loops, len(states.x))).T.copy()
                          for column in (states.x, states.xd, states.xdd, states.f))
@@ -171,7 +172,7 @@ def closure(effort):
     tree = machine.tree
     low, high = (limit[machine.actuated] for limit in (tree.lowerPositionLimit, tree.upperPositionLimit))
     strokes = low + (high - low) * np.linspace(0, 1, effort.strokes)[:, None]
-    positions = ours.Engine(machine).tree_positions(strokes, tree)
+    positions = ours.Engine(psdyn_ros.load(machine.xml)).tree_positions(strokes, tree)
     return {'strokes': effort.strokes, 'largest_m': machines.closing_error(machine, positions)}
 
 

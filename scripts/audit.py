@@ -18,8 +18,6 @@ ARGUED = {
     ('B701', 'psdyn_ros/tools/papers/page.py'): 'writes Markdown from our own templates; nothing of it is HTML',
     ('B603', 'psdyn_ros/nodes/processes.py'): 'a list of arguments without a shell, of modules of this package',
     ('B404', 'psdyn_ros/nodes/processes.py'): 'as B603',
-    ('B110', 'psdyn_ros/api/manipulator.py'): 'the checked way that follows raises whatever there is to raise',
-    ('B110', 'psdyn_ros/api/general.py'): 'as in manipulator.py',
     ('B404', 'psdyn_ros/nodes/cyclictest.py'): 'as in processes.py',
     ('B603', 'psdyn_ros/nodes/cyclictest.py'): 'a list of arguments without a shell, numbers only',
     ('B405', 'psdyn_ros/campaign/tracking_runs.py'): 'reads a machine of the package',

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 from psdyn_ros import load
+from psdyn_ros.api.compilation import HYDRAULIC, HYDRAULIC_LOOPS, LOOPS, TREE
 from psdyn_ros.campaign.bench import LEVELS, Bench, make_machine
 from psdyn_ros.campaign.trials import prepare
 from psdyn_ros.control.fault_table import State
@@ -17,7 +18,7 @@ from psdyn_ros.kernels.runtime.compiler import cache_is_warm, compiled
 from psdyn_ros.model.locate import find_machine
 
 CRANE, GENERAL = 'hiab_xs031', 'excavator'
-GROUPS = 'closed_form', 'hydraulic', 'general', 'hydraulic_general'      # of `api.compilation`
+GROUPS = TREE, HYDRAULIC, LOOPS, HYDRAULIC_LOOPS
 
 
 def derive(name):

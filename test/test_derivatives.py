@@ -3,19 +3,18 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from psdyn_ros.api.general import BaseDrive
 from support.comparison import error
+from support.extended import (
+    derivative,
+    differences,
+    displaced,
+    forward_dynamics,
+    inverse_dynamics,
+    widened_mechanism,
+)
 from support.general_machines import KINDS, general_machine
 from support.machines import chain, hiab, load, loop_chain, near_start, random_state, random_wrenches, tree
 from support.one_loop import one_loop
-from support.variations import (
-    complex_step,
-    complex_step_of_base,
-    complex_step_on_base,
-    differences,
-    displaced,
-    general_forces_extended,
-)
 
 import psdyn_ros
 from psdyn_ros.api.analysis.derivatives import (
@@ -24,9 +23,9 @@ from psdyn_ros.api.analysis.derivatives import (
     generalized_forces_derivatives,
     inverse_dynamics_derivatives,
 )
-from psdyn_ros.kernels.derivatives.body import BODY
-from psdyn_ros.kernels.derivatives.recursion import derive_inverse, forward_derivatives, inverse_derivatives
-from psdyn_ros.kernels.rigid_body.records import MODULE
+from psdyn_ros.kernels.derivatives.entry import forward_derivatives, inverse_derivatives, make_scratch
+from psdyn_ros.kernels.rigid_body.records import PRISMATIC
+from psdyn_ros.kernels.runtime.status import OK
 from psdyn_ros.model.errors import (
     ActuationError,
     NonFiniteError,
@@ -47,46 +46,54 @@ CLOSED_FORM = {
 }
 
 
-def closed_form(kernel, manipulator, env, state):
-    """Return (result (dof,), its derivatives (3, dof, dof)) of a kernel of closed-form machines."""
-    m, n = manipulator, manipulator.dof
-    out, D, bodies = np.full(n, np.nan), np.full((3, n, n), np.nan), np.zeros(3 * n, BODY)
-    if kernel == 'inverse':
-        status = inverse_derivatives(m.records.mods, bodies, env, *state, out, *D)
-    else:
-        status = forward_derivatives(*m.records[:2], bodies, env, *state, out, *D, np.empty(n))
-    assert status == 0
-    return out, D
+def check_kernels(manipulator, handle, state, bound):
+    """Compare the derivatives of inverse and forward dynamics with those of the kernels' own text."""
+    m, (x, xd, xdd, f) = manipulator, state
+    n = m.dof
+    D, by_f, efforts = np.full((3, n, n), np.nan), np.full((n, len(m.actuators)), np.nan), np.full(n, np.nan)
+    buffers = handle.tree, handle.loops, make_scratch(handle)
+    assert inverse_derivatives(*buffers, x, xd, xdd, efforts, D) == OK
+    for argument in range(3):
+        assert error(D[argument], derivative(inverse_dynamics, handle, (x, xd, xdd), argument)) < bound, argument
+    reference = inverse_dynamics(widened_mechanism(handle), *map(np.longdouble, (x, xd, xdd)))
+    assert error(efforts, reference.astype(float)) < bound
+    assert forward_derivatives(*buffers, x, xd, f, D, by_f) == OK
+    for argument, value in enumerate((D[0], D[1], by_f)):
+        assert error(value, derivative(forward_dynamics, handle, (x, xd, f), argument)) < bound, argument
+
+
+def in_motion(manipulator, rng, loaded):
+    """Return a handle whose base moves, if it does not float, with wrenches on all bodies where `loaded`."""
+    handle = manipulator.handle()
+    if not manipulator.floating:
+        handle.environment['twist'] = rng.normal(size=6)
+        handle.environment['acceleration'] = 9 * rng.normal(size=6)
+    if loaded:
+        handle.environment['loaded'] = 1
+        handle.modules['external'] = 50 * rng.normal(size=handle.modules['external'].shape)
+        # `derivative` moves wrenches with bodies whose slide is a coordinate; one along its slide need not be moved
+        follows = (handle.modules['kind'] == PRISMATIC) & (handle.modules['coordinate'] < 0)
+        handle.modules['external'][follows, :, :2] = 0.0
+    return handle
 
 
 @pytest.mark.parametrize('name', CLOSED_FORM)
 def test_closed_form_against_complex_steps(name, rng):
     machine = CLOSED_FORM[name]()
     manipulator = load(machine)
-    x, xd, xdd, f = random_state(machine, rng)
-    moving = rng.normal(size=(2 + 3 * manipulator.dof, 6)) * np.r_[1, 9, np.full(3 * manipulator.dof, 50)][:, None]
-    for env in (manipulator.records.env, moving[:2], moving):
-        env = np.ascontiguousarray(env)
-        for kernel, state in (('inverse', (x, xd, xdd)), ('forward', (x, xd, f))):
-            _, D = closed_form(kernel, manipulator, env, state)
-            for argument in range(3):
-                ref = complex_step(kernel, manipulator.records.mods, env, state, argument)
-                assert error(D[argument], ref) < 1e-12, (kernel, argument)
+    state = random_state(machine, rng)
+    for handle in (manipulator.handle(), *(in_motion(manipulator, rng, loaded) for loaded in (False, True))):
+        check_kernels(manipulator, handle, state, 1e-12)
 
 
 def test_values_come_with_the_derivatives(rng):
     manipulator, machine = load(hiab()), hiab()
     x, xd, xdd, f = random_state(machine, rng)
-    env = manipulator.records.env
-    assert error(closed_form('inverse', manipulator, env, (x, xd, xdd))[0], manipulator.inverse_dynamics(x, xd, xdd)) \
-        < 1e-13
-    assert np.array_equal(closed_form('forward', manipulator, env, (x, xd, f))[0],
-                          manipulator.forward_dynamics(x, xd, f))
     D = inverse_dynamics_derivatives(manipulator, x, xd, xdd)
     M = manipulator.mass_matrix(x)
     assert error(D.df_dxdd, M) < 1e-13
     inverse = forward_dynamics_derivatives(manipulator, x, xd, f).dxdd_df
-    assert np.array_equal(inverse, inverse.T) and error(inverse @ M, np.eye(4)) < 1e-12
+    assert error(inverse, inverse.T) < 1e-15 and error(inverse @ M, np.eye(4)) < 1e-12
 
 
 @pytest.mark.parametrize('seed', range(6))
@@ -101,56 +108,25 @@ def test_velocity_terms_are_quadratic_and_gravity_has_a_potential(seed, rng):
     assert error(at_rest.df_dx, at_rest.df_dx.T) < 1e-12 and not at_rest.df_dxd.any()
 
 
-def floated(machine, manipulator):
-    """Return the records of a machine whose base floats as module 0, with a body of its own."""
-    n = manipulator.dof + 1
-    mods = np.zeros(n, MODULE)
-    mods[1:] = manipulator.records.mods
-    mods['parent'][1:] += 1
-    mods['coordinate'][1:] += 1
-    mods[0]['azimuth'] = mods[0]['twist'] = mods[0]['turn'] = 1.0, 0.0
-    mods[0]['parent'], mods[0]['link'] = -1, (5.0, 1.0, 2.0, 3.0, 9.0, 0.1, 0.2, 8.0, 0.3, 7.0)
-    return mods
-
-
-@pytest.mark.parametrize('seed', range(3))
-def test_floating_base_against_complex_steps(seed, rng):
-    machine = tree(seed, 5, cylinder_branches=True, friction=True)
-    mods = floated(machine, load(machine))
-    n = len(mods)
-    state = [np.concatenate(([0.0], array)) for array in random_state(machine, rng)[:3]]
-    lift = 9 * rng.normal(size=3)
-    env = rng.normal(size=(2 + 3 * n, 6)) * np.r_[1, 1, np.full(3 * n, 50)][:, None]
-    env[1, :3] += lift
-    f, D = np.full(6 + n, np.nan), np.zeros((3, 6 + n, 6 + n))
-    assert derive_inverse(mods, np.zeros(3 * n, BODY), env, 6, tuple(lift), *state, f, *D) == 0
-    by_base, kept = complex_step_of_base(mods, env, lift, state), np.r_[:6, 7:6 + n]
-    for argument in range(3):
-        assert error(D[argument][kept, :6], by_base[argument][kept]) < 1e-12
-        assert error(D[argument][:6, 7:], complex_step_on_base(mods, env, state, argument)[:, 1:]) < 1e-12
-        assert error(D[argument][7:, 7:], complex_step('inverse', mods, env, state, argument)[1:, 1:]) < 1e-12
-
-
 def state_near_start(manipulator, rng, spread=0.05):
     xd, xdd = rng.normal(size=(2, manipulator.dof)) * 0.5
     return near_start(manipulator, rng, spread), xd, xdd, rng.normal(size=len(manipulator.actuators)) * 50
+
+
+@pytest.mark.parametrize('kinds', [('turn', 'slide', 'spin', 'turn'), ('triangle', 'slide', 'triangle')])
+def test_floating_base_against_complex_steps(kinds, rng):
+    manipulator = load(general_machine(rng, kinds, floating=True, friction=True))
+    assert manipulator.handle().loops is None
+    for loaded in (False, True):
+        check_kernels(manipulator, in_motion(manipulator, rng, loaded), state_near_start(manipulator, rng), 1e-12)
 
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_loops_of_any_kind_against_80_bit_differences(kind, rng):
     machine = general_machine(rng, (kind,), friction=True, floating=bool(rng.integers(2)), own_coordinates=True)
     manipulator = load(machine)
-    if not manipulator.machine.general:
-        pytest.skip('has a closed form; the tests above have it')
-    x, xd, xdd, _ = (array.astype(np.longdouble) for array in state_near_start(manipulator, rng))
-    m, n = manipulator, manipulator.dof
-    step = np.longdouble(2e-6)
-    D = generalized_forces_derivatives(m, *(array.astype(float) for array in (x, xd, xdd)))
-    x, xd, xdd = (array.astype(float).astype(np.longdouble) for array in (x, xd, xdd))
-    for comp, force in zip(D, (lambda e: general_forces_extended(m, displaced(m, x, e), xd, xdd),
-                               lambda e: general_forces_extended(m, x, xd + e, xdd),
-                               lambda e: general_forces_extended(m, x, xd, xdd + e))):
-        assert error(comp, differences(force, n, step)) < 1e-10
+    for loaded in (False, True):
+        check_kernels(manipulator, in_motion(manipulator, rng, loaded), state_near_start(manipulator, rng), 1e-10)
 
 
 def springs(manipulator, rng):
@@ -180,7 +156,7 @@ def check_calls(manipulator, state, rng, base):
 
             def moved(change, call=call, state=state, argument=argument):
                 there = list(state)
-                there[argument] = there[argument] + change if argument else displaced(m, x, change)
+                there[argument] = there[argument] + change if argument else displaced(x, change, m.floating)
                 return call(*there, joint_efforts=efforts(*there[:2]), **outside)
 
             count = m.dof if argument == 0 else len(state[argument])
@@ -203,7 +179,7 @@ def test_calls_of_general_machines(kinds, options, rng):
     manipulator = load(general_machine(rng, kinds, **options))
     base = psdyn_ros.BaseMotion((0.1, 0.2, 0.3, 0.9), rng.normal(size=6), rng.normal(size=6))
     if manipulator.floating:
-        base = BaseDrive((1, 0, 0, 1, 0, 1), rng.normal(size=6))
+        base = psdyn_ros.BaseDrive((1, 0, 0, 1, 0, 1), rng.normal(size=6))
     check_calls(manipulator, state_near_start(manipulator, rng, 0.02), rng, base)
 
 

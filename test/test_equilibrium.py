@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from psdyn_ros.api.general import BaseDrive
 from scipy.optimize import minimize, minimize_scalar
 from support import urdf_text as urdf
 from support.general_machines import general_machine
@@ -161,15 +160,15 @@ def test_balloon_held_at_its_base():
     m = machine('balloon')
     forces = ExternalForces(m, ROOT / 'config' / 'balloon.yaml')
     x = m.initial_position
-    for settle, fixed, base in ((True, 'base', None), (True, (), BaseDrive()), (False, 'base', None)):
+    for settle, fixed, base in ((True, 'base', None), (True, (), psdyn_ros.BaseDrive()), (False, 'base', None)):
         rest = m.equilibrium(x, external=forces, fixed=fixed, base=base, settle=settle)
         assert np.array_equal(rest.x[:7], x[:7]) and rest.free == m.coordinates
         assert rest.stability == ('stable' if settle else 'unstable')
         np.testing.assert_allclose(np.sin(rest.x[7:]), 0.0, atol=1e-9)
         np.testing.assert_allclose(list(rest.held.values()), 0.0, atol=1e-9)     # buoyancy carries it, upright
     # accelerated sideways the pendulums hang askew by atan(a / g)
-    rest = m.equilibrium(x, external=forces, base=BaseDrive(acceleration=(4.0, 0, 0, 0, 0, 0)), fixed='slider',
-                         settle=True)
+    rest = m.equilibrium(x, external=forces, base=psdyn_ros.BaseDrive(acceleration=(4.0, 0, 0, 0, 0, 0)),
+                         fixed='slider', settle=True)
     turned = rest.x[8:].cumsum()
     np.testing.assert_allclose(np.tan(turned), -4.0 / 9.81, rtol=1e-9)
 
@@ -195,7 +194,7 @@ def test_eigenvalues_are_those_of_the_linear_system(floating, rng):
     made = general_machine(rng, ('five_bar', 'triangle'), floating=floating)
     m = load(made)
     stiff = springs(m, 40.0 * 9.81 * m.total_mass, 5.0 * m.total_mass)
-    base = {'fixed': 'base', 'base': BaseDrive()} if floating else {}
+    base = {'fixed': 'base', 'base': psdyn_ros.BaseDrive()} if floating else {}
     rest = m.equilibrium(m.initial_position, np.zeros(len(m.actuators)), external=stiff, **base)
     none = np.zeros(m.dof)
     s = m.linearize(rest.x, none, np.zeros(len(m.actuators)), base=base.get('base'),
@@ -237,7 +236,7 @@ def test_moved_is_the_displacement_in_body_axes(rng):
     x[:7] = rng.normal(size=7)
     x[3:7] /= np.linalg.norm(x[3:7])
     change, h = rng.normal(size=9), 1e-3
-    run = simulate(m, x, change, [0.0, 1.0], base=BaseDrive())     # the base keeps its twist
+    run = simulate(m, x, change, [0.0, 1.0], base=psdyn_ros.BaseDrive())     # the base keeps its twist
     np.testing.assert_allclose(moved(m, x, np.r_[0, 0, 0, change[3:6], 0, 0, 0])[3:7], run.x[-1, 3:7], atol=1e-10)
     rate = (moved(m, x, h * change) - moved(m, x, -h * change))[:3] / (2 * h)
     turn = m.machine.floating.rotation.T @ m.link_pose(x, 'balloon')[:3, :3]

@@ -83,7 +83,7 @@ def test_sizes_and_names(case):
     assert m.coordinates == machine.coordinates and m.actuators == machine.actuators
     assert (m.dof, m.nx) == (3 + 6 * m.floating, 3 + 7 * m.floating)
     assert set(m.joints) == set(oracle.joints) and set(oracle.links) <= set(m.links)
-    assert repr(m) == f"<GeneralManipulator 'machine': {m.dof} DoF, 4 actuators, 3 loops, {m.total_mass:.2f} kg>"
+    assert repr(m) == f"<Manipulator 'machine': {m.dof} DoF, 4 actuators, 3 loops, {m.total_mass:.2f} kg>"
     start = oracle.start_position()
     assert error(m.initial_position, start) < 1e-12
 

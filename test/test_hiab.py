@@ -7,8 +7,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from support.comparison import error
+from support.general_oracle import GeneralOracle
 from support.machines import hiab
-from support.oracle import Oracle
 
 # (L, L1) of the triangles; the pins of a cylinder are 0.83 m apart at stroke zero
 LIFT, TILT, OFFSET = (1.0071227324212, 0.37610632101293), (1.132185817991, 0.30901132665325), 0.83
@@ -135,7 +135,7 @@ def test_lift_machine_is_the_lift_loop_of_the_crane():
 
 def test_tool_centre_point(rng):
     ref, places = from_table()
-    oracle, x = Oracle(hiab().xml), [rng.uniform(*span) for span in hiab().span.values()]
+    oracle, x = GeneralOracle(hiab().xml), [rng.uniform(*span) for span in hiab().span.values()]
     data = ref.createData()
     pin.forwardKinematics(ref, data, arrange(ref, closed(*x)))
     joint, pose = places['D22']
@@ -147,7 +147,7 @@ def test_tool_centre_point(rng):
 @pytest.mark.parametrize('lift_only', [False, True])
 def test_loops_close_over_the_whole_stroke(lift_only):
     machine = hiab(lift_only)
-    oracle, loops = Oracle(machine.xml), ['lift', 'tilt'][:2 - lift_only]
+    oracle, loops = GeneralOracle(machine.xml), ['lift', 'tilt'][:2 - lift_only]
     for part in np.linspace(0, 1, 51):
         span = {name: low + part * (high - low) for name, (low, high) in hiab().span.items()}
         names, position, *_ = oracle.joint_state([span[name] for name in machine.actuators])

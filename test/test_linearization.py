@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from psdyn_ros.api.general import BaseDrive
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from support.comparison import error
@@ -198,7 +197,7 @@ def test_crane_on_springs_and_dampers_moves_as_its_linear_system():
 def test_base_that_is_driven_keeps_its_motion(rng):
     m = floating_crank()
     x, xd, f = state_near_start(m, rng)
-    drive = BaseDrive((1, 1, 0, 1, 1, 0), rng.normal(size=6))
+    drive = psdyn_ros.BaseDrive((1, 1, 0, 1, 1, 0), rng.normal(size=6))
     s = m.linearize(x, xd, f, base=drive)
     driven, n = [0, 1, 3, 4], m.dof
     assert not s.A[n:][driven].any() and not s.B[n:][driven].any()

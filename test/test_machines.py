@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from support.general_oracle import GeneralOracle
 from support.machines import chain, loop_chain, random_state, tree
-from support.oracle import Oracle
 
 SEEDS = range(12)
 
@@ -21,7 +21,7 @@ def sin_q(oracle, x, loop):
 @pytest.mark.parametrize('make', [chain, tree])
 def test_loops_close_and_stay_clear_of_toggle_points(make, seed, rng):
     machine = make(seed, 5)
-    oracle = Oracle(machine.xml, machine.gravity)
+    oracle = GeneralOracle(machine.xml, machine.gravity)
     assert oracle.closure([machine.initial[name] for name in machine.actuators]) < 5e-15
     loops = [name.removesuffix('_cylinder') for name in machine.actuators if name.endswith('_cylinder')]
     x = random_state(machine, rng).x
@@ -34,7 +34,7 @@ def test_loops_close_and_stay_clear_of_toggle_points(make, seed, rng):
 
 def test_both_assembly_modes_and_all_kinds_of_mounting_occur():
     machines = [chain(seed, 'L') for seed in SEEDS]
-    assert {sin_q(Oracle(m.xml), [m.initial['m1_cylinder']], 'm1') > 0 for m in machines} == {True, False}
+    assert {sin_q(GeneralOracle(m.xml), [m.initial['m1_cylinder']], 'm1') > 0 for m in machines} == {True, False}
     for bracket in ('m1_barrel_bracket', 'm1_boom_bracket'):
         assert {bracket in machine.xml for machine in machines} == {True, False}
 
@@ -67,7 +67,7 @@ def test_friction_is_on_every_joint_and_pin():
 @pytest.mark.parametrize('n', [1, 8, 32])
 def test_loop_chain(n, rng):
     machine = loop_chain(n)
-    oracle = Oracle(machine.xml)
+    oracle = GeneralOracle(machine.xml)
     s = random_state(machine, rng)
     assert oracle.closure([machine.initial[name] for name in machine.actuators]) < 5e-15
     forces = oracle.inverse_dynamics(*s[:3])

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from support.general_oracle import GeneralOracle
 from support.one_loop import edit, one_loop
-from support.oracle import Oracle
 
 import psdyn_ros
 from psdyn_ros import AssemblyModeError, LoopClosureError, LoopError, ModelError
@@ -138,7 +137,7 @@ def test_each_way_to_choose_the_assembly_mode(way, mode, e):
         initial = {key: value for key, value in initial.items() if way in (key, 'both')}
     manipulator = psdyn_ros.load(silent, initial=initial)
     assert manipulator.machine.modules[0].assembly.mode == mode
-    expected = Oracle(machine.xml).inverse_dynamics(*STATE)
+    expected = GeneralOracle(machine.xml).inverse_dynamics(*STATE)
     assert manipulator.inverse_dynamics(*STATE) == pytest.approx(expected, rel=1e-12)
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.comparison import error
+from support.general_oracle import GeneralOracle
 from support.machines import random_state
 from support.one_loop import edit, one_loop
-from support.oracle import Oracle
 
 import psdyn_ros
 
@@ -44,7 +44,7 @@ TRIANGLES = {
 def both(options):
     """Return machine, manipulator and oracle; the oracle reads the same joints in words that Pinocchio takes."""
     machine, plain = one_loop(**options), {**options, 'turning': 'revolute', 'pin': 'revolute'}
-    return machine, psdyn_ros.load(machine.xml), Oracle(one_loop(**plain).xml)
+    return machine, psdyn_ros.load(machine.xml), GeneralOracle(one_loop(**plain).xml)
 
 
 def check(options, rng):
@@ -128,4 +128,4 @@ def test_a_limit_on_one_side_only_chooses_the_side_of_the_barrel_pin():
                      (f'upper="{through.span["cylinder"][1]!r}"', 'upper="9.0"'))
     manipulator = psdyn_ros.load(unlimited)
     s = [-1.3], [0.2], [0.4]
-    assert error(manipulator.inverse_dynamics(*s), Oracle(through.xml).inverse_dynamics(*s)) < 1e-12
+    assert error(manipulator.inverse_dynamics(*s), GeneralOracle(through.xml).inverse_dynamics(*s)) < 1e-12

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from support.comparison import error
+from support.general_oracle import GeneralOracle
 from support.machines import load, paz_machine
-from support.oracle import Oracle
 from support.reference import reference
 
 PAZ = ['paz_one_loop_415kg', 'paz_four_dof_1063kg']
@@ -20,7 +20,7 @@ def joints_of(engine, *state):
 def make(request):
     """Return what turns a test machine into something that computes; both sides have the same methods."""
     if request.param == 'engine':
-        return lambda machine: Oracle(machine.xml, machine.gravity, machine.initial)
+        return lambda machine: GeneralOracle(machine.xml, machine.gravity, machine.initial)
     return load
 
 

@@ -110,8 +110,8 @@ def test_nothing_is_cached_and_nothing_of_numba_is_needed(tmp_path):
     cache = tmp_path / 'cache'
     script = ABSENT + '''
 import psdyn_ros
-from psdyn_ros.kernels import compiler
-assert compiler.numba is None and compiler.CACHE_FOLDER is None and not compiler.cache_is_warm("general")
+from psdyn_ros.kernels.runtime import compiler
+assert compiler.numba is None and compiler.CACHE_FOLDER is None and not compiler.cache_is_warm("loops")
 assert "numba" not in sys.modules
 '''
     run(script, [], PSDYN_CACHE_DIR=str(cache))

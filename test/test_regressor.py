@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psdyn_ros.api.general_rows import actuator_states
 from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.api.batch import actuator_states
 from psdyn_ros.model.errors import ActuationError, StateError, UnknownNameError
 from psdyn_ros.model.mechanism.description import IDENTITY, Inertial
 from psdyn_ros.model.mechanism.tree import rigid_parameters

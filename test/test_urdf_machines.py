@@ -9,8 +9,7 @@ import pytest
 import yaml
 from scipy.integrate import solve_ivp
 from support.comparison import error
-from support.general_oracle import GeneralOracle
-from support.oracle import read_control
+from support.general_oracle import GeneralOracle, read_control
 from support.reference import reference
 
 import psdyn_ros

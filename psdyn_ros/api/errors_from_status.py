@@ -1,5 +1,6 @@
 """Statuses of kernels to named errors: which loop, by how much, and what would be expected."""
 import math
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -7,6 +8,7 @@ from ..assembly.machine import smallest_singular_values
 from ..kernels.loops.closure import close_all
 from ..kernels.runtime.status import (
     AMBIGUOUS,
+    BRANCH,
     INFINITE,
     NO_LEVER,
     NON_FINITE,
@@ -31,6 +33,15 @@ def check(manipulator, status, **arrays):
     """Raise the error of a status that is not OK; arrays: inputs of the kernel by name."""
     if status != OK:
         raise status_error(manipulator, status, arrays)
+
+
+@contextmanager
+def in_row(row):
+    """Name the row of a batch in the errors that a state raises."""
+    try:
+        yield
+    except StateError as error:
+        raise type(error)(f'row {row}: {error}') from None
 
 
 def status_error(manipulator, status, arrays, row=None):
@@ -80,11 +91,25 @@ def _cluster_error(m, code, n, x, where):
                        if position >= 0)
     if code == OPEN:
         return UnreachableStrokeError(f"loop '{cluster.name}'{where}: does not close at {values}")
+    if code == BRANCH:
+        return TogglePointError(f"loop '{cluster.name}'{where}: {values} is at or beyond a point where two branches of "
+                                f'its closure meet{_branch_limits(m.machine.loops, n, cluster)}')
     handle = m.handle()
     close_all(handle.tree, handle.loops, x, np.zeros(m.dof))
     smallest, = smallest_singular_values(m.machine, n, [handle.arrays.loops.work['q'][part]])
     return TogglePointError(f"loop '{cluster.name}'{where}: is singular at {values}; the other joints do not follow "
                             f'from these (smallest singular value {smallest:.2g})')
+
+
+def _branch_limits(loops, n, cluster):
+    """Return the end of a message: between which branch points a cluster is followed; '' where that is no interval."""
+    record, texts = loops.clusters[n], []
+    for _, _, _, row, low, high in loops.lattice[n, :record['freedom']]:
+        start = loops.poses[record['pose'], int(row)]
+        ends = [f'{word} {start + end:.6g}' for word, end in (('above', low), ('below', high)) if math.isfinite(end)]
+        if ends:
+            texts.append(f'{cluster.joints[int(row)]} {" and ".join(ends)}')
+    return f'; it is followed for {", ".join(texts)}' if texts else ''
 
 
 def closure_error(machine, k, stroke, where=''):

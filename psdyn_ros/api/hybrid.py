@@ -4,10 +4,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.rigid_body.entry import hybrid_checked, hybrid_rows
-from ..model.errors import ActuationError, ShapeError, UnknownNameError, did_you_mean
+from ..model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
 from .arguments import numbers
 from .batch import run_chunks
-from .errors_from_status import check
+from .errors_from_status import check, in_row
 from .inputs import states, surroundings
 
 BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
@@ -42,26 +42,33 @@ def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, bas
     m = manipulator
     x, xd = states(m, batch=True, x=x, xd=xd)
     if m.floating and base is not None:
-        raise ShapeError(f"base={base!r:.80}: the base of '{m.name}' floats; what drives it goes into accelerations and "
-                         f'efforts ({", ".join(BASE)})')
+        raise ShapeError(f"base={base!r:.80}: the base of '{m.name}' floats; what drives it goes into accelerations "
+                         f'and efforts ({", ".join(BASE)})')
     driven, xdd, f = partition(m, x.shape[:-1], accelerations or {}, efforts or {})
+    given, free = (xdd.copy(), f.copy()), driven == 0.0
+    _solve(m, driven, (x, xd, xdd, f), base, wrenches, joint_efforts)
+    # what was given has come back through the recursion, rounded
+    return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f))
+
+
+def _solve(m, driven, arrays, base, wrenches, joint_efforts):
+    """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
+    x, xd, xdd, f = arrays
     if x.ndim == 1:
         handle = surroundings(m, x, base, wrenches, joint_efforts).handle
         handle.let_efforts_act_on_coordinates()
         check(m, hybrid_checked(handle.tree, handle.loops, driven, x, xd, f, xdd), x=x, xd=xd, f=f, xdd=xdd)
-        return HybridDynamics(xdd, f)
+        return
     if wrenches or joint_efforts:
         for row in range(len(x)):
-            handle = surroundings(m, x[row], base, wrenches, joint_efforts).handle
-            handle.let_efforts_act_on_coordinates()
-            check(m, hybrid_checked(handle.tree, handle.loops, driven, x[row], xd[row], f[row], xdd[row]), x=x[row])
-        return HybridDynamics(xdd, f)
+            with in_row(row):
+                _solve(m, driven, (x[row], xd[row], xdd[row], f[row]), base, wrenches, joint_efforts)
+        return
     handle = surroundings(m, None, base).handle
     handle.let_efforts_act_on_coordinates()
     motion = np.concatenate((x, xd), axis=1)
     run_chunks(m, handle, len(x), {'x': x, 'xd': xd, 'f': f, 'xdd': xdd}, lambda own, first, last: hybrid_rows(
         own.tree, own.loops, driven, motion, f, xdd, first, last))
-    return HybridDynamics(xdd, f)
 
 
 def partition(m, rows, accelerations, efforts):
@@ -107,4 +114,7 @@ def _values(what, value, rows, count, base):
     if array.shape not in shapes:
         of = ' of the base: rates of (v, w) [m/s^2, rad/s^2], or force and moment [N, N m]' if base else ''
         raise ShapeError(f'{what} has shape {array.shape}; expected {" or ".join(map(str, dict.fromkeys(shapes)))}{of}')
+    for index in np.argwhere(~np.isfinite(array)):
+        row = f' in row {index[0]}' if array.ndim > base else ''
+        raise NonFiniteError(f'{what}{row} is {array[tuple(index)]}; expected a finite number')
     return array if base else array[..., None]

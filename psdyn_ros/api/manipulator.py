@@ -23,7 +23,7 @@ from .analysis.linearization import linearize
 from .arguments import names as checked_names
 from .batch import inverse_efforts, run_batch
 from .environment import base_rows, find_link, wrench_rows
-from .errors_from_status import check
+from .errors_from_status import check, in_row
 from .hybrid import hybrid_dynamics
 from .inputs import plain, states, surroundings
 from .integrator import Integrator
@@ -333,5 +333,9 @@ class Manipulator:
 
 
 def _by_rows(width, arrays, call):
-    """Return `call` of every row of states, (N, width)."""
-    return np.array([call(*row) for row in zip(*arrays)]).reshape(len(arrays[0]), width)
+    """Return `call` of every row of states, (N, width); errors name the row."""
+    out = np.empty((len(arrays[0]), width))
+    for k, row in enumerate(zip(*arrays)):
+        with in_row(k):
+            out[k] = call(*row)
+    return out

@@ -7,6 +7,7 @@ from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..model.errors import LoopClosureError, LoopError
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
+from .parallelograms import parallel_sides
 
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
 RANK = 1e-7                         # of a singular value of K against the largest
@@ -19,7 +20,8 @@ IDLE = 1e-9                         # a row of K that is never larger, against t
 class Tangle:
     """The clusters of a machine while it is loaded: `Loops` without tables of poses, to close and differentiate."""
 
-    def __init__(self, machine):
+    def __init__(self, machine, loops=None):
+        """Make a draft of a machine; loops: those of the machine where it was closed before."""
         self.machine, self.warnings = machine, []
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
         tied, rows, losses, pins, records, senses = [np.zeros(0, TIED)], [], [], [], [], []
@@ -48,21 +50,48 @@ class Tangle:
         arrays = {name: np.array(each, kind) if each else np.zeros(0, kind) for name, each, kind in (
             ('clusters', records, CLUSTER), ('rows', rows, ROW), ('senses', senses, ROW), ('losses', losses, LOSS),
             ('pins', pins, PIN))}
-        self.handle = self._draft(tied=np.concatenate(tied), **arrays)
-        self.clusters, self.tied = self.draft.clusters, self.draft.tied
+        self._hold(tied=np.concatenate(tied), **arrays)
+        self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
+        if loops is not None:
+            self._add_parallel_sides([loops.poses[record['pose'], :record['joints']] for record in loops.clusters])
 
     draft = property(lambda self: self.handle.arrays.loops, doc='`Loops`, views of the buffers that kernels work on.')
 
-    def _draft(self, clusters, tied, **records):
+    def _hold(self, clusters, tied, **records):
+        """Put records into buffers for the kernels."""
         most, dof = int(clusters['joints'].max(initial=0)), len(self.machine.modules) + 6
         width, n = int(clusters['rows'].max(initial=0)) + most, len(clusters)
         loops = Loops(
             clusters=clusters, tied=tied, **records, dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
-            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 4)),
+            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 6)),
             cells=np.zeros((0, 2), INDEX), base=6 if self.machine.floating else 0, work=np.zeros(len(tied), TIED_WORK),
             A=np.zeros((width, most + 1)), G=np.zeros((len(tied), most)), H=np.zeros((len(tied), most)),
             alpha=np.zeros((n, most, most)), psi=np.zeros((n, most, 6)), drive=np.zeros((n, most)))
-        return make_handle((dof + 1, dof, 0), self.machine.records, np.zeros((), ENVIRONMENT), loops)
+        self.handle = make_handle((dof + 1, dof, 0), self.machine.records, np.zeros((), ENVIRONMENT), loops)
+        self.clusters, self.tied = self.draft.clusters, self.draft.tied
+
+    def keep_parallel(self, starts):
+        """Let the parallelograms of all clusters stay such; the closed `starts` are closed again where rounded."""
+        self._add_parallel_sides(starts)
+        for n, q in enumerate(starts):
+            if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > GAP:
+                starts[n], gap = self._settle(n, q, ROUGH)
+                self._count_gap(n, gap)
+
+    def _add_parallel_sides(self, starts):
+        found = [parallel_sides(self, n, q) for n, q in enumerate(starts)]
+        rows, pins, records = [np.zeros(0, ROW)], [np.zeros(0, PIN)], self.clusters
+        for n, (more_rows, more_pins, self.parallelograms[n]) in enumerate(found):
+            record = records[n]
+            own = self.draft.rows[record['row']:record['row'] + record['rows']]
+            own_pins = self.draft.pins[record['pin']:record['pin'] + record['pins']]
+            record['row'], record['pin'] = sum(map(len, rows)), sum(map(len, pins))
+            rows += [own, np.array(more_rows, ROW)]
+            pins += [own_pins, np.array(more_pins, PIN)]
+            record['rows'] += len(more_rows)
+            record['parallels'] = len(more_rows)
+        self._hold(self.clusters, self.tied, rows=np.concatenate(rows), pins=np.concatenate(pins),
+                   senses=self.draft.senses, losses=self.draft.losses)
 
     def slice(self, n):
         record = self.clusters[n]
@@ -92,6 +121,10 @@ class Tangle:
         m, joints = int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
         return -self.draft.A[:m, joints], self.draft.A[:m, :joints].copy()
 
+    def dependent_columns(self, n, q):
+        """Return K of the dependent joints of a cluster at q."""
+        return self.jacobian(n, q)[1][:, self.tied['independent'][self.slice(n)] < 0]
+
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
         cluster, q = self.machine.clusters[n], []
@@ -107,11 +140,16 @@ class Tangle:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
         self._orient(n)
-        if gap > GAP:
-            self.clusters[n]['gap'] = 50.0 * gap
-            self.warnings.append(f"loop '{cluster.name}': closes only to {gap:.2g} (m or 1), as rounded numbers do; it "
-                                 'is closed by least squares')
+        self._count_gap(n, gap)
         return q
+
+    def _count_gap(self, n, gap):
+        """Let a residual of rounded numbers count as closed, with a warning."""
+        if gap <= max(GAP, self.clusters[n]['gap'] / 50.0):
+            return
+        self.clusters[n]['gap'] = 50.0 * gap
+        self.warnings.append(f"loop '{self.machine.clusters[n].name}': closes only to {gap:.2g} (m or 1), as rounded "
+                             'numbers do; it is closed by least squares')
 
     def _settle(self, n, q, rank):
         """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""
@@ -212,7 +250,7 @@ class Tangle:
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
-        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 4))
+        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 6))
         row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
@@ -223,7 +261,7 @@ class Tangle:
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
             curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
             lattice[n, :own_freedom] = table.lattice
-            cells.append(np.where(table.cells < 0, -1, table.cells + row))
+            cells.append(np.where(table.cells < 0, table.cells, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
         return draft._replace(

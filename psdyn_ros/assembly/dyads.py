@@ -1,11 +1,11 @@
-"""Which planar clusters close in closed form: an order of pins in which each fixes two joints."""
+"""Which planar clusters close in closed form: an order of pins, each of which fixes two joints, and parallel sides."""
 import math
 
 import numpy as np
 
 from ..kernels.loops.dyads import carries
 from ..kernels.loops.planar import pin_of, place_planar
-from ..kernels.loops.records import ACROSS, ALONG, DYAD, SLIDING
+from ..kernels.loops.records import ACROSS, ALONG, DYAD, PARALLEL, SLIDING
 
 
 def find_dyads(tangle, n, start):
@@ -15,15 +15,18 @@ def find_dyads(tangle, n, start):
     if not cluster['planar']:
         return []
     known = {j for j in range(part.start, part.stop) if tied[j]['independent'] >= 0}
-    left, dyads = set(range(int(cluster['pin']), int(cluster['pin'] + cluster['pins']))), []
+    last = int(cluster['pin'] + cluster['pins'])
+    left, dyads = [*range(last, last + int(cluster['parallels'])), *range(int(cluster['pin']), last)], []
     while left:
-        found = next(filter(None, (_dyad(tied, pins[i], i, known) for i in sorted(left))), None)
+        found = next(filter(None, (_parallel(tied, pins[i], i, known) if i >= last else _dyad(tied, pins[i], i, known)
+                                   for i in left)), None)
         if found is None:
-            return []
+            break
         dyads.append(found)
         known |= {int(found['a']), int(found['b'])}
         left.remove(int(found['pin']))
-    if len(known) < part.stop - part.start:
+    # parallel sides make a pin redundant
+    if len(known) < part.stop - part.start or len(left) > cluster['parallels']:
         return []
     for found in dyads:
         found['mode'] = _mode(tangle, n, found, start)
@@ -55,8 +58,21 @@ def _dyad(tied, pin, row, known):
     return found
 
 
+def _parallel(tied, sides, row, known):
+    """Return the DYAD of parallel sides where just one joint between them is unknown, else None."""
+    between = set(_path(tied, sides['a'])) ^ set(_path(tied, sides['b']))
+    unknown = [j for j in between - known if not tied[j]['slides']]
+    if len(unknown) != 1:
+        return None
+    found = np.zeros((), DYAD)
+    found['pin'], found['a'], found['b'], found['kind'] = row, unknown[0], unknown[0], PARALLEL
+    return found
+
+
 def _mode(tangle, n, found, start):
     """Return the side of the triangle at the start, 0 where it is flat."""
+    if found['kind'] == PARALLEL:
+        return 1.0
     tied, work, pin = tangle.tied, tangle.draft.work, tangle.draft.pins[found['pin']]
     work['q'][tangle.slice(n)] = start
     place_planar(tangle.clusters[n], tied, work)

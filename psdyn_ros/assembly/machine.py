@@ -38,6 +38,7 @@ def assemble(draft, gravity, coordinates=None):
     _check_names(draft, coordinates)
     tangle = Tangle(draft)
     starts = [tangle.start(n) for n in range(len(draft.clusters))]
+    tangle.keep_parallel(starts)
     wanted = [*(coordinates or ()), *(name for name in draft.actuators if name not in (coordinates or ()))]
     names = tangle.choose(starts, wanted)
     if coordinates is not None and list(coordinates) != names:
@@ -129,6 +130,6 @@ def _check_actuators(machine):
 
 def smallest_singular_values(machine, n, positions):
     """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
-    tangle = Tangle(machine)
-    held = machine.loops.tied['independent'][tangle.slice(n)] >= 0
-    return np.array([np.linalg.svd(tangle.jacobian(n, q)[1][:, ~held], compute_uv=False)[-1] for q in positions])
+    tangle = Tangle(machine, machine.loops)
+    tangle.tied['independent'] = machine.loops.tied['independent']
+    return np.array([np.linalg.svd(tangle.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kernels.loops.records import BEYOND
 from ..kernels.runtime.compiler import compiled
 from .dyads import find_dyads
 
@@ -13,6 +14,9 @@ POSES = 350 if compiled else 60     # of a cluster, about
 MOST_CELLS = 129                    # along one independent joint
 MOST_MOVED = 0.3                    # in one step of the continuation [m, rad]
 SMALLEST = 1e-2                     # step, of a cell, before the loop counts as not to be followed
+NARROW = 1e-8                       # the same, next to a branch point
+MOST_STEPS = 1000                   # on the way to a node, before the loop counts as not to be followed
+CONSTANT = 1e-9                     # change of G up to which it counts as the same
 
 
 class PoseTable(NamedTuple):
@@ -21,49 +25,116 @@ class PoseTable(NamedTuple):
     q: np.ndarray           # (poses, joints), that of the initial position first
     G: np.ndarray           # (poses, joints, freedom)
     curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
-    lattice: np.ndarray     # (freedom, 4) first cell from the initial position, size, cells, joint
-    cells: np.ndarray       # (cells, 2) pose next to each cell, and one to try when that does not serve, -1: none
+    lattice: np.ndarray     # (freedom, 6), see `Loops`
+    cells: np.ndarray       # (cells, 2) pose to start from in each cell, and one to try after it; -1: none, BEYOND
     linear: bool            # G is the same everywhere
     dyads: list             # DYAD records that close it in closed form
 
 
 def pose_table(tangle, n, start):
-    """Return the `PoseTable` of cluster n by continuation from `start`; marks joints that turn without limits."""
+    """Return the `PoseTable` of cluster n by continuation from `start`; marks joints that turn without limits.
+
+    Poses are followed on straight ways from the start, others around what ends these.  The table ends at branch points,
+    where a loop may go on in two ways; those within limits become warnings of the tangle.
+    """
     cluster, tied = tangle.machine.clusters[n], tangle.tied[tangle.slice(n)]
     freedom = int(tangle.clusters[n]['freedom'])
     columns = [int(np.flatnonzero(tied['independent'] == a)[0]) for a in range(freedom)]
     cells = min(max(3, round(POSES ** (1 / freedom)) // 2 * 2 + 1), MOST_CELLS) if freedom < 6 else 1
     ranges = [_range(cluster.entries[cluster.joints[i]][0], tied[i:i + 1], start[i]) for i in columns]
     sizes = [max((high - low) / cells, 1e-9) for low, high in ranges]
-    _, q, G, _ = tangle.close(n, start)
-    # Where several ways lead to a pose, around a singular one, the straight one from the start counts.
-    found, straight_on, count = {}, [], itertools.count()
-    todo = [(0, next(count), (0,) * freedom, q, G)]
-    while todo and len(found) < 2 * POSES:
-        detours, _, node, q, G = heapq.heappop(todo)
-        if node in found:
-            continue
-        found[node] = q, G
-        straight_on.append(detours == 0)
-        for axis, sign in itertools.product(range(freedom), (1, -1)):
-            near = tuple(value + sign * (a == axis) for a, value in enumerate(node))
-            low, high = ranges[axis]
-            # half a cell beyond the range, so that its ends have poses on both sides
-            if near in found or not low - sizes[axis] <= near[axis] * sizes[axis] <= high + sizes[axis]:
-                continue
-            closed = _walk(tangle, n, q, G, axis, sign * sizes[axis])
-            if closed is not None:
-                straight = axis == int(np.argmax(np.abs(near))) and near[axis] * sign > 0
-                heapq.heappush(todo, (detours + (not straight), next(count), near, *closed))
+    found, straight_on, branch_points = _continue(tangle, n, start, ranges, np.array(sizes), True)
     q, G = (np.array(each) for each in zip(*found.values()))
-    linear = len(q) > 2 and bool(abs(G - G[0]).max() < 1e-9)
+    linear = len(q) > 2 and bool(abs(G - G[0]).max() < CONSTANT)
+    if not linear and np.isnan(branch_points).any():
+        found, straight_on, branch_points = _continue(tangle, n, start, ranges, np.array(sizes), False)
+        q, G = (np.array(each) for each in zip(*found.values()))
+    branch_points = [point for point in branch_points if np.isfinite(point).all()]
+    nodes = np.array(list(found))
+    dyads = [] if linear else find_dyads(tangle, n, start)
+    clear = None
     if linear:
-        q, G, found, straight_on = q[:1], G[:1], {(0,) * freedom: None}, [True]
-    lattice, cells = _lattice(np.array(list(found)), np.array(straight_on), sizes, columns)
+        q, G, nodes, straight_on = q[:1], G[:1], nodes[:1], [True]
+    elif freedom > 1 and not dyads:
+        clear = _clear(tangle, n, found, straight_on, ranges, np.array(sizes))
+    lattice, cells = _lattice(nodes, np.array(straight_on), clear, sizes, columns, branch_points)
+    tangle.warnings += _warnings(cluster, columns, start, ranges, branch_points)
     curves = np.zeros((*G.shape, freedom))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
-    return PoseTable(q, G, curves, lattice, cells, linear, [] if linear else find_dyads(tangle, n, start))
+    return PoseTable(q, G, curves, lattice, cells, linear, dyads)
+
+
+def _continue(tangle, n, start, ranges, sizes, through):
+    """Return ({node: (q, G)}, whether each is straight on from the start, branch points as offsets from the start).
+
+    through: pass branch points at which G stays the same; the offset is then NaN.
+    """
+    _, q, G, _ = tangle.close(n, start)
+    origin = (0,) * len(sizes)
+    found, branch_points, count = {origin: (q, G)}, [], itertools.count()
+
+    def follow(node, there):
+        way = (np.array(there) - node) * sizes
+        closed, passed = _walk(tangle, n, *found[node], way, through)
+        if passed is not None:
+            branch_points.append(np.array(node) * sizes + passed * way)
+        return closed
+
+    for node in itertools.islice(_nodes(ranges, sizes), 2 * POSES):
+        parts = math.gcd(*node)
+        # the node before on the same way
+        before = tuple(value // parts * (parts - 1) for value in node)
+        closed = follow(before, node) if before in found else None
+        if closed is not None:
+            found[node] = closed
+    straight = len(found)
+    todo = [(1, next(count), node) for node in found]
+    while todo and len(found) < 2 * POSES and len(sizes) > 1:
+        detours, _, node = heapq.heappop(todo)
+        for near in _neighbours(node, ranges, sizes):
+            closed = follow(node, near) if near not in found else None
+            if closed is not None:
+                found[near] = closed
+                heapq.heappush(todo, (detours + 1, next(count), near))
+    return found, [True] * straight + [False] * (len(found) - straight), branch_points
+
+
+def _nodes(ranges, sizes):
+    """Yield the nodes of the lattice but the start, those nearest to it first."""
+    if len(sizes) >= 6:
+        yield from _neighbours((0,) * len(sizes), ranges, sizes)
+        return
+    # half a cell beyond the range, so that its ends have poses on both sides
+    spans = [range(math.ceil(low / size - 1.0), math.floor(high / size + 1.0) + 1)
+             for (low, high), size in zip(ranges, sizes)]
+    yield from sorted(filter(any, itertools.product(*spans)), key=lambda node: sum(value * value for value in node))
+
+
+def _neighbours(node, ranges, sizes):
+    for axis, sign in itertools.product(range(len(sizes)), (1, -1)):
+        near = tuple(value + sign * (a == axis) for a, value in enumerate(node))
+        low, high = ranges[axis]
+        if low - sizes[axis] <= near[axis] * sizes[axis] <= high + sizes[axis]:
+            yield near
+
+
+def _clear(tangle, n, found, straight, ranges, sizes):
+    """Return whether each node is next to such only as the loop comes to on the straight way from it, too.
+
+    Elsewhere ways from the start pass a dead point on different sides, and the next pose may be on another branch.
+    """
+    straight, same = dict(zip(found, straight)), {}
+
+    def agree(node, near):
+        if not (straight[node] and straight.get(near)):
+            return False
+        if (near, node) not in same:
+            closed, _ = _walk(tangle, n, *found[node], (np.array(near) - node) * sizes, True)
+            same[node, near] = closed is not None and bool(abs(closed[0] - found[near][0]).max() < 1e-6)
+        return same.get((near, node), same.get((node, near)))
+
+    return [all(agree(node, near) for near in _neighbours(node, ranges, sizes)) for node in found]
 
 
 def _range(joint, tied, start):
@@ -75,26 +146,53 @@ def _range(joint, tied, start):
     return (joint.lower - start, joint.upper - start) if math.isfinite(width) else (-1.0, 1.0)
 
 
-def _walk(tangle, n, q, G, axis, step):
-    """Close one cell further along the tangent, in steps as small as it takes; None where the loop does not follow."""
-    part = 0.5 * step
-    left = step
-    while left != 0.0:
-        part = min(part, left, key=abs)
-        predicted = q + part * G[:, axis]
-        moved = abs(predicted - q).max()
+def _walk(tangle, n, q, G, way, through):
+    """Follow a loop from a closed pose by `way` (freedom,) of its independent joints, in steps as small as it takes.
+
+    Returns ((q, G), None); (None, None) where the loop does not follow; (None, share of the way to the branch point)
+    where it follows in two ways; ((q, G), NaN) where `through` lets it pass such a point.
+    """
+    left, part, passed, beyond = 1.0, 0.5, None, math.inf
+    K = tangle.dependent_columns(n, q)
+    for _ in range(MOST_STEPS):
+        if not left > 0.0:
+            return (q, G), passed
+        part = min(part, left)
+        step = part * (G @ way)
+        moved = abs(step).max()
         followed = False
         if moved < MOST_MOVED:
-            status, closed, slopes, _ = tangle.close(n, predicted)
+            status, closed, slopes, _ = tangle.close(n, q + step)
             # another assembly mode is far from the tangent
-            followed = status == 0 and abs(closed - predicted).max() < 0.3 * moved + 1e-9
+            followed = status == 0 and abs(closed - q - step).max() < 0.3 * moved + 1e-9
         if followed:
-            q, G, left, part = closed, slopes, left - part, 2.0 * part
-        elif abs(part) < SMALLEST * abs(step):
-            return None
+            K_there = tangle.dependent_columns(n, closed)
+            if _loses_rank_between(K, K_there):
+                if through and abs(slopes - G).max() < CONSTANT:
+                    passed = math.nan
+                else:
+                    # how far it is at most to the branch point
+                    followed, beyond = False, part
+        if followed:
+            beyond = beyond - part if beyond > part else math.inf
+            q, G, K, left, part = closed, slopes, K_there, left - part, 2.0 * part
+        elif part < (NARROW if beyond < SMALLEST else SMALLEST):
+            break
         else:
             part *= 0.5
-    return q, G
+    return None, 1.0 - left if beyond < SMALLEST else None
+
+
+def _loses_rank_between(K, K_there):
+    """Return whether a singular value of K goes through zero on the short way from one pose to another.
+
+    Its direction then comes back with the other sign, which the rest of K hardly does in a short step.
+    """
+    change = np.linalg.lstsq(K, K_there - K, rcond=None)[0]
+    if np.linalg.norm(change) < 1.0:
+        return False
+    values = 1.0 + np.linalg.eigvals(change)
+    return bool(((values.real < 0.0) & (abs(values.imag) < 1e-6 * abs(values.real))).any())
 
 
 def _curves(tangle, n, q, freedom):
@@ -110,24 +208,67 @@ def _curves(tangle, n, q, freedom):
     return curves
 
 
-def _lattice(nodes, straight, sizes, columns):
-    """Return (lattice, cells (cells, 2)) that find the pose next to given independent joints; gaps take the nearest.
+def _lattice(nodes, straight, clear, sizes, columns, branch_points):
+    """Return (lattice, cells (cells, 2)) that find the pose to start from for given independent joints.
 
-    A pose that only a detour reached comes second, after a straight one in a neighbouring cell.
+    It is that of the cell, and in gaps the nearest.  clear: whether each node is surrounded by its own branch; where
+    it is not, the way is from the initial position.  None: that is not asked.  Branch points that share the position of
+    a joint bound that joint; the cells about others, and those beyond, are closed.
     """
     low, high = nodes.min(axis=0), nodes.max(axis=0)
     shape = high - low + 1
+    bounds = np.tile((-np.inf, np.inf), (len(sizes), 1))
+    slanted = []
+    for point in branch_points:
+        shared = [_is_shared([other[a] for other in branch_points], point[a], 1e-4 * sizes[a])
+                  for a in range(len(sizes))]
+        for a in np.flatnonzero(shared):
+            side = int(point[a] > 0.0)
+            bounds[a, side] = min(bounds[a, side], point[a], key=abs)
+        if not any(shared):
+            slanted.append(point / sizes)
     own = np.full(shape, -1)
     own[tuple((nodes - low).T)] = np.arange(len(nodes))
     cells = np.empty((own.size, 2), dtype=np.int64)
     for row, cell in enumerate(np.ndindex(*shape)):
         pose = own[cell]
-        if pose >= 0 and straight[pose]:
-            cells[row] = pose, -1
+        node = low + cell
+        if slanted and node.any() and (pose < 0 or not straight[pose] or any(
+                abs(node - point).max() < 1.0 for point in slanted)):
+            cells[row] = BEYOND
             continue
-        away = abs(nodes - low - cell)
+        if pose >= 0 and straight[pose]:
+            cells[row] = (pose, -1) if clear is None else (pose, 0) if clear[pose] else (0, pose)
+            continue
+        away = abs(nodes - node)
         near = np.where(straight & (away.max(axis=1) <= 1), away.sum(axis=1), np.inf)
         first = int(near.argmin()) if np.isfinite(near.min()) else -1
         second = pose if pose >= 0 else int(away.sum(axis=1).argmin())
-        cells[row] = (second, -1) if first < 0 or first == second else (first, second)
-    return np.column_stack((low * sizes, sizes, shape, columns)), cells
+        if clear is not None:
+            cells[row] = 0, second
+        else:
+            cells[row] = (second, -1) if first < 0 or first == second else (first, second)
+    return np.column_stack((low * sizes, sizes, shape, columns, bounds)), cells
+
+
+def _is_shared(values, value, near):
+    """Return whether the branch points on one side of the start have one position of a joint, or a few."""
+    beside = np.array([other for other in values if other * value > 0.0])
+    same = np.sum(abs(beside - value) < near)
+    return len(beside) > 0 and (same == len(beside) or same > max(1, len(beside) / 3))
+
+
+def _warnings(cluster, columns, start, ranges, branch_points):
+    """Return a warning of the branch points within the limits of the independent joints: where the nearest is."""
+    within = [point for point in branch_points
+              if all(low <= value <= high for value, (low, high) in zip(point, ranges))]
+    sides = [within]
+    if len(columns) == 1:
+        sides = [[point for point in within if sign * point[0] > 0.0] for sign in (-1, 1)]
+    warnings = []
+    for points in filter(None, sides):
+        nearest = min(points, key=np.linalg.norm)
+        at = ', '.join(f'{cluster.joints[i]} = {start[i] + value:.6g}' for i, value in zip(columns, nearest))
+        warnings.append(f"loop '{cluster.name}': two branches of its closure meet at {at}, "
+                        f'{np.linalg.norm(nearest):.3g} from the initial position; positions from there on are refused')
+    return warnings

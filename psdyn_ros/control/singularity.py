@@ -101,7 +101,7 @@ class _Clusters:
         m = manipulator
         machine, loops = m.machine, m.machine.loops
         self._manipulator = proxy(m)        # which owns this
-        self._tangle = Tangle(machine)
+        self._tangle = Tangle(machine, loops)
         self._parts = []
         for n, (cluster, record) in enumerate(zip(machine.clusters, loops.clusters)):
             tied = loops.tied[record['first']:record['first'] + record['joints']]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..api.integrator import checked_settings
+from ..kernels.rigid_body.floating_base import position_rate
 from ..kernels.rigid_body.friction import stop_force
-from ..kernels.rigid_body.general_entry import position_rate
 
 
 class ForcedIntegrator:
@@ -13,7 +13,7 @@ class ForcedIntegrator:
     Springs and dampers held constant over a step would put energy into the machine; here they are part of its
     differential equation, at the price that steps are Python and not one compiled call.
 
-    manipulator         of any kind
+    manipulator         the machine
     external_forces     `ExternalForces`, or None
     step, substeps      s, and the parts that it is done in
     stiffness, damping  of the stops at the limits of actuators and coordinates, as those of `Manipulator.integrator`
@@ -59,10 +59,8 @@ class ForcedIntegrator:
         wrenches, efforts = self.applied(x, xd)
         self._stop(x, xd, efforts)
         xdd = m.forward_dynamics(x, xd, f, base=self._base, wrenches=wrenches or None, joint_efforts=efforts or None)
-        if not m.floating:
-            return xd.copy(), xdd
         rate = np.empty(m.nx)
-        position_rate(m.loops, x, xd, rate)
+        position_rate(x, xd, rate)
         return rate, xdd
 
     def applied(self, x, xd):

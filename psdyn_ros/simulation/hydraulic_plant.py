@@ -6,6 +6,7 @@ last one is older than `ttl`.  Force is never just taken away.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class HydraulicPlant:
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.period, self.substeps, self.ttl, self.seed = period, substeps, ttl, seed
         self.actuators = tuple(manipulator.actuators)
+        self._joint_rows = [manipulator.joints.index(name) for name in self.actuators]
         self.modes = self._checked_modes(modes)
         self.axes, self.cylinder_records, self.supply = hydraulic_records(manipulator, hydraulics)
         self.cylinders = tuple(self.actuators[axis] for axis in self.cylinder_records['axis'])
@@ -87,9 +89,7 @@ class HydraulicPlant:
 
     def carry(self, manipulator, inertia):
         """Go on with the mechanism of this manipulator, its masses and inertias multiplied by a factor."""
-        self._mechanism = frictionless(manipulator, self.hydraulics)
-        for body in ('link', 'barrel', 'rod'):
-            self._mechanism.records.mods[body] *= inertia
+        self._mechanism = _scaled(frictionless(manipulator, self.hydraulics), inertia)
         self._integrators = {}
         self._set_environment()
 
@@ -243,10 +243,8 @@ class HydraulicPlant:
 
     def actuator_motion(self):
         """Position, velocity and acceleration of the actuators, three arrays (actuators,)."""
-        if not self.manipulator.machine.general:
-            return self.x, self.xd, self.xdd
-        names, *rows = self.manipulator.joint_state(self.x, self.xd, self.xdd)
-        return tuple(np.array(rows)[:, [names.index(name) for name in self.actuators]])
+        _, *rows = self.manipulator.joint_state(self.x, self.xd, self.xdd)
+        return tuple(row[self._joint_rows] for row in rows)
 
     def _advance(self, periods, given):
         now = self._last = self._now(given)     # ages are judged at the beginning of a period
@@ -368,3 +366,15 @@ class HydraulicPlant:
             if age >= 0:
                 self._watchdog.feed(np.arange(self.safe.size) == axis, self._last - int(age))
         self._observe()
+
+
+def _scaled(manipulator, factor):
+    """Return a new Manipulator with all masses and inertias multiplied by a factor."""
+    description = manipulator.machine.description
+    links = dict(description.links)
+    for name, link in links.items():
+        if link.inertial is not None:
+            inertial = link.inertial
+            links[name] = replace(link, inertial=replace(inertial, mass=factor * inertial.mass,
+                                                         inertia=factor * inertial.inertia))
+    return manipulator.rebuilt(replace(description, links=links))

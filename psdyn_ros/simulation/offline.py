@@ -12,9 +12,12 @@ import numpy as np
 import scipy.integrate
 
 from ..api.arguments import vector
-from ..kernels.rigid_body.general_entry import position_rate
+from ..assembly.machine import smallest_singular_values
+from ..kernels.rigid_body.floating_base import position_rate
 from ..model.errors import PsdynError, ShapeError, StateError, UnknownNameError, did_you_mean
 
+STALL_STEPS = 500           # that together are shorter than STALL_SHARE of the longest step: the motion does not go on
+STALL_SHARE = 1e-6
 METHODS = ('DOP853', 'RK45', 'RK23', 'Radau')       # they shorten a step whose rates are not finite
 OUTSIDE = ('wrenches', 'joint_efforts')
 
@@ -54,7 +57,7 @@ class SimulationError(StateError):
 
 
 def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None, rtol=1e-11, atol=1e-12,
-             method='DOP853'):
+             method='DOP853', most_steps=200_000):
     """
     Return the `Motion` at the given times from x (nx,), xd (dof,) at the first of them.
 
@@ -63,7 +66,9 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
     both, as `forward_dynamics` takes them.
     base: `BaseMotion`, or `BaseDrive` where the base floats, constant or a function of t.  method: of scipy's
     integrators DOP853, RK45, RK23, Radau; rtol, atol: its tolerances of x and xd in one step.
-    Raises SimulationError where the motion comes to a pose at which a loop is singular or does not close, ShapeError,
+    most_steps: of the integrator; more are an error.
+    Raises SimulationError, which has the motion until then, where it comes to a pose at which a loop is singular or
+    does not close, where steps get so short that it stalls there, or most_steps do not suffice; ShapeError,
     NonFiniteError, StateError, and what `forward_dynamics` raises at the first state.
     """
     times = _checked_times(times)
@@ -77,28 +82,56 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
         with np.errstate(invalid='ignore'):
             solver = getattr(scipy.integrate, method)(equations.rates_or_nan, times[0], start, times[-1], rtol=rtol,
                                                       atol=atol)
-            failure = _advance(solver, times, states)
+            failure = _advance(solver, times, states, equations, most_steps)
     if failure is None:
         return equations.motion(times, states)
     reached = times[:len(states)]
     if solver.t > reached[-1]:
         reached, states = np.append(reached, solver.t), [*states, solver.y]
-    reason = equations.failure or f'{failure} and the rates are {equations.rates(solver.t, solver.y)}'
+    reason = equations.failure or f'{failure}{_nearly_singular(manipulator, equations.split(solver.y)[0])}'
     raise SimulationError(f"the motion of '{manipulator.name}' ends at t = {solver.t:.9g} s: {reason}",
                           equations.motion(reached, states)) from equations.failure
 
 
-def _advance(solver, times, states):
+def _advance(solver, times, states, equations, most_steps):
     """Run a solver to its end and append the states at all times but the first; return why it stopped, or None."""
+    longest, since, count = 0.0, solver.t, 0
     while solver.status == 'running':
-        message = solver.step()
+        if count == most_steps:
+            return f'{most_steps} steps of the integrator did not lead further'
+        if count % STALL_STEPS == 0:
+            if 0.0 < solver.t - since < STALL_SHARE * longest:
+                return f'it stalls: {STALL_STEPS} steps of the integrator lead on by {solver.t - since:.2g} s'
+            # a failure of long ago is not the reason
+            since, equations.failure = solver.t, None
+        try:
+            message = solver.step()
+        except ValueError as error:
+            # Radau's linear algebra refuses rates that are not finite
+            if equations.failure is None:
+                raise
+            return str(error)
         if solver.status == 'failed':
             return message
+        count, longest = count + 1, max(longest, solver.step_size)
         last = np.searchsorted(times, solver.t, side='right')
         if last > len(states):
             between = solver.dense_output()
             states.extend(solver.y if t == solver.t else between(t) for t in times[len(states):last])
     return None
+
+
+def _nearly_singular(manipulator, x):
+    """Return the end of a message: which cluster of loops is nearest to a singular pose; '' without clusters."""
+    clusters, names = manipulator.machine.clusters, manipulator.machine.coordinates
+    if not clusters:
+        return ''
+    position = dict(zip(*manipulator.joint_state(x)[:2]))
+    smallest = [smallest_singular_values(manipulator.machine, n, [[position[joint] for joint in cluster.joints]])[0]
+                for n, cluster in enumerate(clusters)]
+    worst = clusters[int(np.argmin(smallest))]
+    at = ', '.join(f'{name} = {position[name]:.6g}' for name in names if name in worst.joints)
+    return f"; loop '{worst.name}' is nearest to a singular pose, at {at} (smallest singular value {min(smallest):.2g})"
 
 
 def _checked_times(times):
@@ -140,10 +173,8 @@ class _Equations:
         x, xd = self.split(y)
         base = self._base(t) if callable(self._base) else self._base
         xdd = m.forward_dynamics(x, xd, self.effort(t, x, xd), base=base, **self._outside(x, xd))
-        if not m.floating:
-            return np.concatenate((xd, xdd))
         rate = np.empty(m.nx)
-        position_rate(m.loops, x, xd, rate)
+        position_rate(x, xd, rate)
         return np.concatenate((rate, xdd))
 
     def rates_or_nan(self, t, y):

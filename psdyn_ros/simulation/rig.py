@@ -26,8 +26,8 @@ BANDWIDTH = 300.0       # rad/s of the servo
 SWIFTEST = 0.5          # most of its bandwidth times period, with which its steps are well damped
 MACHINE = """<robot name="rig of {name}">
 <link name="frame"/>
-<link name="rod"><inertial><mass value="{mass}"/>
-<inertia ixx="{mass}" iyy="{mass}" izz="{mass}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="rod"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="{name}" type="prismatic"><parent link="frame"/><child link="rod"/><axis xyz="1 0 0"/>
 <limit lower="-1e3" upper="1e3" effort="1e12" velocity="1e3"/></joint>
 </robot>"""
@@ -60,7 +60,9 @@ class CylinderRig:
         self._axis, self._record = axes[axis:axis + 1].copy(), cylinders[axes['cylinder'][axis]:][:1].copy()
         self._axis['cylinder'], self._record['axis'] = 0, 0
         self._axis['drive'], self._axis['lower'], self._axis['upper'] = VALVE, -math.inf, math.inf
-        self._heavy = load(MACHINE.format(name=cylinder, mass=MASS), gravity=(0.0, 0.0, 0.0), actuated=[cylinder])
+        # no URDF may declare such a mass
+        light = load(MACHINE.format(name=cylinder), gravity=(0.0, 0.0, 0.0), actuated=[cylinder])
+        self._heavy = light.with_payload('rod', MASS, np.zeros(3), MASS * np.eye(3))
         self._integrator = HydraulicIntegrator(self._heavy, self._axis, self._record, self._supply, period, substeps)
         self._environment = np.zeros((2, 6))
         self._x, self._xd, self._xdd = np.zeros((3, 1))

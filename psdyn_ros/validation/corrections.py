@@ -168,12 +168,12 @@ def outermost(manipulator):
 
 def measured_by(manipulator, joints):
     """{coordinate, by number: measured joint that it follows from}, of those of which one joint says it alone."""
-    found = {}
+    found, machine = {}, manipulator.machine
     for k, name in enumerate(manipulator.coordinates):
         if name in joints:
             found[k] = name
-        elif not manipulator.machine.general:
-            triangle = manipulator.machine.modules[k].triangle
+        else:
+            triangle = machine.modules[machine.module_of(name)].triangle
             others = (triangle.boom.name, triangle.barrel.name) if triangle else ()
             # the order in which `JointMap` asks them
             found.update((k, other) for other in reversed(others) if other in joints)

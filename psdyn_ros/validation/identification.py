@@ -155,7 +155,7 @@ def _friction(evidence, number, unknown, estimate, floor):
     scale = unknown.scale[columns]
     covariance = estimate.covariance[np.ix_(columns, columns)] * np.outer(scale, scale)
     level, slope = estimate.values[columns]
-    least = float(floor.max() if evidence.regressor.manipulator.machine.general else floor[number])
+    least = float(floor[number] if evidence.regressor.direct else floor.max())
     forces = []
     for speed in SPEEDS:
         row = np.array([np.tanh(speed / evidence.slip[number]), speed])

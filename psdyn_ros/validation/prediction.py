@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..api.general_rows import actuator_states
+from ..api.batch import actuator_states
 from ..api.hydraulics.statics import frictionless, hydraulic_records
 from ..model.errors import StateError
 from .filters import SavitzkyGolay, through_gaps
@@ -83,7 +83,6 @@ class Predictor:
         self.filter, self.bounds = filter, bounds or Bounds()
         self.mechanism = frictionless(manipulator, hydraulics)
         self._axes = hydraulic_records(manipulator, hydraulics)[0] if hydraulics else None
-        self._general = manipulator.machine.general
         self._lower, self._upper = manipulator.limits.lower, manipulator.limits.upper
         self.skipped = 0        # rows of blocks too short for the filter, or that the model cannot follow
 
@@ -135,7 +134,7 @@ class Predictor:
 
     def _actuator_motion(self, x, xd):
         """(v, positions) (N, actuators)."""
-        if not self._general or self.manipulator.actuators == self.manipulator.coordinates:
+        if self.manipulator.actuators == self.manipulator.coordinates:
             return xd, x
         positions, v, _ = actuator_states(self.manipulator, x, xd)
         return v, positions

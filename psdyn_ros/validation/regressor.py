@@ -8,8 +8,10 @@ dynamics of the same machine, of which one body has one unit of one parameter an
 """
 import numpy as np
 
-from ..api.general_rows import actuator_states
+from ..api.batch import actuator_states, run_batch
 from ..api.hydraulics.statics import frictionless
+from ..api.inputs import states
+from ..kernels.rigid_body.entry import inverse_rows
 from ..kernels.rigid_body.records import BARREL, LINK
 from ..model.errors import ActuationError, UnknownNameError, did_you_mean
 
@@ -57,11 +59,12 @@ class Regressor:
                 raise UnknownNameError(f"link '{name}' of '{manipulator.name}' does not move, so no effort tells what "
                                        f'it weighs; links that move: {", ".join(moving)}')
         self.links = tuple(links)
-        self._direct = not manipulator.machine.general or manipulator.actuators == manipulator.coordinates
+        # efforts on the actuators are those on the coordinates
+        self.direct = manipulator.actuators == manipulator.coordinates
         self._believed = frictionless(manipulator)
-        self._empty = frictionless(manipulator)
+        self._empty = self._believed.handle()
         for body in ('link', 'barrel', 'rod'):
-            self._empty.records.mods[body] = 0.0
+            self._empty.modules[body] = 0.0
         bodies = {}
         for name in self.links:
             place = places[name]
@@ -84,10 +87,10 @@ class Regressor:
 
         Raises UnreachableStrokeError or TogglePointError where a loop does not close.
         """
-        x, xd, xdd = (np.ascontiguousarray(rows, dtype=float) for rows in (x, xd, xdd))
+        x, xd, xdd = states(self._believed, batch=True, x=x, xd=xd, xdd=xdd)
         Y = np.empty((len(x), self.manipulator.dof, COUNT * len(self.links)))
-        nothing = self._empty.generalized_forces(x, xd, xdd)    # friction of pins, if any
-        records = self._empty.records.mods
+        nothing = self._required(x, xd, xdd)    # friction of pins, if any
+        records = self._empty.modules
         for (module, body), carried in self._bodies.items():
             row = records[{LINK: 'link', BARREL: 'barrel'}.get(body, 'rod')][module]
             columns = np.empty((*nothing.shape, COUNT))
@@ -95,7 +98,7 @@ class Regressor:
                 row[:] = 0.0
                 row[parameter] = 1.0
                 try:
-                    columns[..., parameter] = self._empty.generalized_forces(x, xd, xdd) - nothing
+                    columns[..., parameter] = self._required(x, xd, xdd) - nothing
                 finally:
                     row[:] = 0.0
             for name, moved in carried:
@@ -103,19 +106,23 @@ class Regressor:
                 Y[..., first:first + COUNT] = columns @ moved
         return Y
 
+    def _required(self, x, xd, xdd):
+        """Return the forces (N, dof) on the coordinates of the machine of which `_empty` holds the bodies."""
+        return run_batch(self._believed, inverse_rows, self._empty, {'x': x, 'xd': xd, 'xdd': xdd})
+
     def believed(self, x, xd, xdd):
         """Return A' f (N, dof) of the machine as declared, without friction of the joints that it drives."""
         return self._believed.generalized_forces(*(np.ascontiguousarray(rows, dtype=float) for rows in (x, xd, xdd)))
 
     def maps(self, x):
         """Return A (N, actuators, dof), or (1, actuators, dof) where it is the identity; NaN where a loop is open."""
-        if self._direct:
+        if self.direct:
             return np.eye(self.manipulator.dof)[None]
         return actuator_states(self.manipulator, x, np.zeros_like(x))[2]
 
     def rates(self, x, xd):
         """Return the rates (N, actuators) of the actuated joints; NaN where a loop does not close."""
-        if self._direct:
+        if self.direct:
             return np.array(xd)
         return actuator_states(self.manipulator, x, xd)[1]
 

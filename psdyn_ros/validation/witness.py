@@ -106,9 +106,7 @@ def _note_motion(result, m, mechanism, posture, sample):
 
 def _note_dynamics(result, m, witnesses, posture, sample):
     _, x, xd, xdd, f, wrenches = sample
-    # general machines have forces on the coordinates beside those of the actuators
-    needed = getattr(m, 'generalized_forces', m.inverse_dynamics)
-    ref = {'inverse': needed(x, xd, xdd, wrenches=wrenches),
+    ref = {'inverse': m.generalized_forces(x, xd, xdd, wrenches=wrenches),
            'forward': m.forward_dynamics(x, xd, f, wrenches=wrenches), 'mass_matrix': m.mass_matrix(x)}
     inputs = {'inverse': (xd, xdd, wrenches), 'forward': (xd, f, wrenches), 'mass_matrix': ()}
     for witness in witnesses:

@@ -1,13 +1,16 @@
 """
-The independent engine for any closed loops: a second slow, obvious twin that never imports the package.
+The independent engine: the slow, obvious twin of the package, which it never imports.
 
-As in `oracle`, Pinocchio carries the spanning tree and the loops are closed by Newton's method. Here the closures are
-revolute, spherical, universal, prismatic or fixed; the independent coordinates y may be any joints; actuators may be
-more or fewer than the degrees of freedom; and the base may float. Forces on the coordinates are f_y = G' tau,
-actuators act through A with (actuator rates) = A yd, hence f_y = A' f.
+Pinocchio carries the spanning tree on a free base. Loops are closed by Newton's method on the frames of the closures,
+which are revolute, spherical, universal, prismatic or fixed. The dynamics of the tree is projected to the independent
+coordinates y, which may be any joints, with G, taken numerically from the constraint Jacobian: K qd = 0, qd = G yd,
+qdd = G ydd + g. Planar pins are redundant, hence least squares throughout. Forces on the coordinates are f_y = G' tau;
+actuators may be more or fewer than the degrees of freedom and act through A with (actuator rates) = A yd, f_y = A' f.
 
-A floating base is a link under a root link without inertia, by a joint of type `floating`. Then x is (position,
-quaternion x y z w, joints), xd (twist of the base in its own axes, joint rates), xdd the rate of xd.
+Twist (v, w) and wrench (f, m) have the linear part first; a wrench acts on a link at its origin, in its axes.
+`base` is (orientation x y z w, twist, classical acceleration) of the base link in its own axes. A floating base is a
+link under a root link without inertia, by a joint of type `floating`. Then x is (position, quaternion x y z w, joints),
+xd (twist of the base in its own axes, joint rates), xdd the rate of xd.
 """
 
 from typing import NamedTuple
@@ -16,18 +19,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from .oracle import (
-    AT_REST,
-    SPEED,
-    read_control,
-    read_joint_losses,
-    read_losses,
-    read_vector,
-    require_depth_first,
-    solve,
-    stack,
-)
-
+RANK = 1e-7  # singular values below this fraction of the largest belong to the redundancy of planar pins
+SPEED = 5e-3  # of the regularised Coulomb friction, m/s or rad/s
+AT_REST = ((0.0, 0.0, 0.0, 1.0), np.zeros(6), np.zeros(6))
 STEP = 0.05  # of the continuation from the start pose, m or rad
 LOST = 0.3  # a correction of a dependent joint that only another branch explains, m or rad
 OBLIQUE = ('prismatic', 'fixed')  # closures that compare all three axes of their frames
@@ -367,3 +361,51 @@ def _take_floating_base(root):
             root.remove(root.find(f"link[@name='{parent}']"))
             return True, pin.SE3(pin.rpy.rpyToMatrix(read_vector(origin, 'rpy')), read_vector(origin, 'xyz'))
     return False, pin.SE3.Identity()
+
+
+def solve(matrix, right):
+    """Solve by least squares, leaving the redundant directions alone."""
+    if not matrix.size:
+        return np.zeros((matrix.shape[1],) + right.shape[1:])
+    return np.linalg.lstsq(matrix, right, rcond=RANK)[0]
+
+
+def stack(*parts):
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def require_depth_first(model):
+    """Pinocchio's mass matrix is silently wrong where the joints of a subtree are not consecutive."""
+    for subtree in model.subtrees:
+        joints = list(subtree)
+        if joints != list(range(joints[0], joints[0] + len(joints))):
+            raise ValueError('joints of the tree are not in depth-first order')
+
+
+def read_control(root):
+    """Return the joints with a command interface, and the initial positions of all joints."""
+    actuators, initial = [], {}
+    for joint in root.findall('ros2_control/joint'):
+        if joint.find('command_interface') is not None:
+            actuators.append(joint.get('name'))
+        value = joint.find('state_interface[@name="position"]/param[@name="initial_value"]')
+        if value is not None:
+            initial[joint.get('name')] = float(value.text)
+    return actuators, initial
+
+
+def read_joint_losses(root, joints):
+    losses = {joint.get('name'): read_losses(joint) for joint in root.findall('joint')}
+    return [losses[name] for name in joints]
+
+
+def read_losses(element):
+    dynamics = element.find('dynamics')
+    if dynamics is None:
+        return (0.0, 0.0)
+    return float(dynamics.get('damping', 0)), float(dynamics.get('friction', 0))
+
+
+def read_vector(element, key):
+    text = None if element is None else element.get(key)
+    return np.array([float(number) for number in (text or '0 0 0').split()])

@@ -1,12 +1,11 @@
 """The crane as hydraulic records, filled by hand from its data sheet, and states to start from."""
-import copy
 from math import pi, sqrt
 
 import numpy as np
 
 import psdyn_ros
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
-from psdyn_ros.api.hydraulics.statics import hydraulic_records
+from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
 from psdyn_ros.kernels.hydraulics.records import AXIS, CYLINDER, FLUID, FORCE, QUANTITIES, SUPPLY, VALVE
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -19,15 +18,6 @@ CRANE = {'lift_cylinder': (0.080, 0.045, 0.59, 3e-3, 100.0, (0.0, 0.50)),
          'telescope': (0.050, 0.030, 1.10, 5e-3, 40.0, (0.0, 1.10))}
 START = (0.0, 0.20, 0.20, 0.20)
 CONFIG = URDF.parent / 'config'
-
-
-def frictionless(manipulator):
-    """Take the friction of the actuated joints out of a machine's records; that of its pins stays."""
-    m = copy.copy(manipulator)
-    m._mods = m._mods.copy()
-    m._mods['damping'][:, 0] = 0.0
-    m._mods['friction'][:, 0] = 0.0
-    return m
 
 
 def plain_axes(count):

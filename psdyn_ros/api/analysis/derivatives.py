@@ -72,6 +72,8 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
         return ForwardDerivatives(D[0], D[1], by_f)
     xdd = m.forward_dynamics(x, xd, f, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     check(m, inverse_derivatives(*buffers, x, xd, xdd, np.empty(m.dof), D), x=x, xd=xd, f=f)
+    D[0, m.dof - len(m.coordinates):] -= np.einsum(
+        'ijx,i->jx', _curvature(m, around.handle, arrays_of(scratch, around.handle.loops)), f)
     free = np.flatnonzero(around.driven == 0.0)
     M, A = D[2][np.ix_(free, free)], m.actuator_map(x)
     out = np.zeros((2, m.dof, m.dof)), np.zeros_like(by_f)

@@ -3,7 +3,8 @@ import math
 
 import numpy as np
 
-from ...assembly.clusters import Tangle, smallest_singular_values
+from ...assembly.clusters import Tangle
+from ...assembly.machine import smallest_singular_values
 from ...model.errors import PsdynError
 
 
@@ -96,13 +97,14 @@ def _actuators(manipulator):
 
 
 def _cluster(manipulator, n):
-    machine, tangle = manipulator.machine, Tangle(manipulator.machine)
-    cluster, record, loops = machine.clusters[n], manipulator.loops.clusters[n], manipulator.loops
+    machine, tangle = manipulator.machine, Tangle(manipulator.machine, manipulator.machine.loops)
+    cluster, record, loops = machine.clusters[n], machine.loops.clusters[n], machine.loops
     q = loops.poses[record['pose']:record['pose'] + record['poses'], :record['joints']]
     phi, K = tangle.jacobian(n, q[0])
     values = np.linalg.svd(K, compute_uv=False)
     tangle.clusters[n]['gap'] = record['gap']
-    redundant = len(K) - tangle.rank(n, values)
+    rows = len(K) - int(record['parallels'])
+    redundant = rows - tangle.rank(n, values)
     lines = ', '.join(str(closure.line) for closure in cluster.closures)
     column = loops.tied['independent'][tangle.slice(n)]
     free = [int(np.flatnonzero(column == a)[0]) for a in range(record['freedom'])]
@@ -113,12 +115,14 @@ def _cluster(manipulator, n):
         f"Loop '{cluster.name}' (line{'s' * (len(cluster.closures) > 1)} {lines}): {' - '.join(cluster.joints)}",
         f"  independent: {', '.join(cluster.joints[i] for i in free)}; moves in "
         f"{'one plane' if record['planar'] else 'space'}",
-        f'  constraints: {len(K)} equations for {len(cluster.joints)} joints, '
+        f'  constraints: {rows} equations for {len(cluster.joints)} joints, '
         + (f'{redundant} of them redundant (overconstrained, and consistent)' if redundant else 'none redundant'),
         f'  smallest singular value: {smallest[0]:.4g} at the initial position; over {len(q)} closed poses of its '
         f'range at least {smallest[worst]:.4g}, at {at}' if len(q) > 1 else
         f'  smallest singular value: {smallest[0]:.4g} at the initial position',
-        f'  closure residual at the initial position: {abs(phi).max():.2g} m or 1']
+        f'  closure residual at the initial position: {abs(phi).max():.2g} m or 1',
+        *(f'  parallelogram: pins {pins}; it remains one where its sides are in line'
+          for pins in tangle.parallelograms[n])]
 
 
 def _loop(manipulator, module):

@@ -73,7 +73,7 @@ def _reach(manipulator, name, cylinder):
                             'its position grows as the cylinder retracts; expected the opposite axis')
         return module.assembly.reach
     row = next((row for row, cluster in enumerate(machine.clusters) if name in cluster.joints), None)
-    if row is None or manipulator.loops.clusters['freedom'][row] != 1:
+    if row is None or machine.loops.clusters['freedom'][row] != 1:
         return None         # how far it closes is up to other joints
     return _reach_by_closing(manipulator, name, cylinder, machine.clusters[row].joints)
 

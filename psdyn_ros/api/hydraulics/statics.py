@@ -195,8 +195,6 @@ def _closing_pressure(cylinder, force, low):
 
 def actuator_positions(manipulator, x):
     """Return the positions (actuators,) of the actuators [m, rad]."""
-    if not manipulator.machine.general:
-        return np.array(x, dtype=float)
     names, position = manipulator.joint_state(x)[:2]
     return position[[names.index(name) for name in manipulator.actuators]]
 

@@ -329,6 +329,22 @@ def add_curvature(loops, slopes, n, f_x):
 
 
 @kernel
+def take_off_actuators(m, slopes, f, f_x):
+    """Take (dA/dx)' f of the actuators in clusters off df/dx; slopes: None of a machine without clusters."""
+    if slopes is None:
+        return
+    for j in range(m.loops.tied.shape[0]):
+        b = m.modules[m.loops.tied[j]['module']]
+        if b['actuator'] < 0:
+            continue
+        c, effort = m.loops.clusters[b['cluster']], f[b['actuator']]
+        for a in range(c['freedom']):
+            column = coordinate_of(m.loops.tied, c, a)
+            for d in range(c['freedom']):
+                f_x[coordinate_of(m.loops.tied, c, d), column] -= slopes.curve[j, a, d] * effort
+
+
+@kernel
 def clear(A):
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):

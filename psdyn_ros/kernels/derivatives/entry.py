@@ -5,7 +5,7 @@ import numpy as np
 
 from ..algebra.linear import factorise_symmetric, solve_negative
 from ..rigid_body.entry import check, check_efforts, finite
-from ..rigid_body.forward import forward, place
+from ..rigid_body.forward import forward_dynamics, place_machine
 from ..rigid_body.joints import set_accelerations
 from ..rigid_body.mass_matrix import actuator_map
 from ..rigid_body.mechanism import bind
@@ -13,7 +13,7 @@ from ..runtime.buffer import FLOAT, matrix, pack, records, views
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .body import BODY
-from .clusters import SLOPES, Slopes, bind_slopes, slope_arrays, take_through_loops
+from .clusters import SLOPES, Slopes, bind_slopes, slope_arrays, take_off_actuators, take_through_loops
 from .recursion import derive_efforts
 
 
@@ -72,7 +72,7 @@ def inverse_derivatives(tree, loops, scratch, x, xd, xdd, f, D):
     m, s = bind(tree, loops), bind_scratch(scratch, loops)
     status = check(m, x, xd, xdd)
     if status == OK:
-        status = place(m, x, xd)
+        status = place_machine(tree, loops, x, xd)
     if status == OK:
         status = derive(m, s, xd, xdd, f, D)
     return status if status != OK else finite(f)
@@ -82,17 +82,18 @@ def inverse_derivatives(tree, loops, scratch, x, xd, xdd, f, D):
 def forward_derivatives(tree, loops, scratch, x, xd, f, D, by_f):
     """Write D[0] dxdd/dx, D[1] dxdd/dxd (dof, dof) and by_f dxdd/df (dof, actuators); return a status.
 
-    At xdd = FD(x, xd, f):  dxdd/dx = -M^-1 df/dx,  dxdd/dxd = -M^-1 df/dxd,  dxdd/df = M^-1 A'.
+    At xdd = FD(x, xd, f):  dxdd/dx = -M^-1 (df_y/dx - (dA/dx)' f),  dxdd/dxd = -M^-1 df_y/dxd,  dxdd/df = M^-1 A'.
     """
     m, s = bind(tree, loops), bind_scratch(scratch, loops)
     xdd, efforts = s.accelerations[0], s.efforts[0]
     status = max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
-        status = forward(m, x, xd, f, xdd)
+        status = forward_dynamics(tree, loops, x, xd, f, xdd)
     if status == OK:
         status = derive(m, s, xd, xdd, efforts, D)
     if status != OK:
         return status
+    take_off_actuators(m, s.slopes, f, D[0])
     put_actuators(m, by_f)
     factorise_symmetric(D[2])
     solve_negative(D[2], D[0])

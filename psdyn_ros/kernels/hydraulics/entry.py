@@ -3,7 +3,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rigid_body.mechanism import bind
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .equations import chamber_flows
@@ -86,9 +85,9 @@ def observe_state(s, n, U, force, telemetry):
 @entry
 def step(tree, loops, s, state, xdd, h, substeps):
     """Advance a `State` in place by `substeps` of h [s]; xdd: mean acceleration of the last one.  Returns a status."""
-    m, n = bind(tree, loops), xdd.shape[0]
+    n = xdd.shape[0]
     pack(state, s.states[0])
-    status, done = advance(m, s, n, h, substeps)
+    status, done = advance(tree, loops, s, n, h, substeps)
     if done > 0:
         unpack(s, s.states[0], state)
     if status == OK:
@@ -99,7 +98,7 @@ def step(tree, loops, s, state, xdd, h, substeps):
 @entry
 def rates_of(tree, loops, s, n, U, F):
     """Write the rates of a state row U into F; return a status."""
-    return rates(bind(tree, loops), s, n, U, F)
+    return rates(tree, loops, s, n, U, F)
 
 
 @entry
@@ -107,7 +106,7 @@ def observe(tree, loops, s, state, xdd, force, telemetry):
     """Write accelerations, net forces of the actuators and telemetry of a `State`; return a status."""
     n, U, F = xdd.shape[0], s.states[0], s.states[1]
     pack(state, U)
-    status = rates(bind(tree, loops), s, n, U, F)
+    status = rates(tree, loops, s, n, U, F)
     if status == OK:
         observe_state(s, n, U, force, telemetry)
         for i in range(n):

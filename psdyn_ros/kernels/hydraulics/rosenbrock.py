@@ -20,8 +20,9 @@ import numpy as np
 
 from ..algebra.linear import cholesky, solve_lower, solve_upper
 from ..rigid_body.entry import finite
-from ..rigid_body.forward import accelerations, place
+from ..rigid_body.forward import place_machine, solve_machine
 from ..rigid_body.mass_matrix import actuator_map, mass_matrix
+from ..rigid_body.mechanism import bind
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import EMPTY, NON_FINITE, OK, failure
 from .elimination import (
@@ -56,7 +57,6 @@ class Coupled(NamedTuple):
     actuators: np.ndarray       # (7, actuators) position, rate, force, and scratch
     dofs: np.ndarray            # (2, dof)
     inertia: np.ndarray         # (2, dof, dof) M, Cholesky factor of the stages
-    columns: np.ndarray         # (3, dof) scratch of the mass matrix
     A: np.ndarray               # (actuators, dof) rates of the actuators for those of the coordinates
 
 
@@ -114,14 +114,14 @@ def drive_force(b, cylinders, fluid):
 
 
 @inner
-def rates(m, s, n, U, F):
+def rates(tree, loops, s, n, U, F):
     """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
     q, qd, force = s.actuators[0], s.actuators[1], s.actuators[2]
     x, xd = U[:n], U[n:2 * n]
-    status = place(m, x, xd)
+    status = place_machine(tree, loops, x, xd)
     if status != OK:
         return status
-    put_actuator_states(m, q, qd)
+    put_actuator_states(bind(tree, loops), q, qd)
     last = 2 * n + FLUID * s.cylinders.shape[0]
     fluid, fluid_rate, bristles = U[2 * n:last], F[2 * n:last], U[last:]
     supply, line, taken = s.supply[0], line_pressure(s, U), 0.0
@@ -145,7 +145,7 @@ def rates(m, s, n, U, F):
     F[F.shape[0] - 1] = (pump_flow(supply, line) - taken) / supply['capacity'] if supply['limited'] else 0.0
     for i in range(n):
         F[i] = xd[i]
-    status = accelerations(m, None, force, F[n:2 * n])
+    status = solve_machine(tree, loops, None, force, F[n:2 * n])
     return status if status != OK else finite(F[n:2 * n])
 
 
@@ -296,7 +296,7 @@ def solve_stage(s, n, gh, border, R, K):
 
 
 @kernel
-def advance(m, s, n, h, substeps):
+def advance(tree, loops, s, n, h, substeps):
     """Advance states[0] by `substeps` of h [s]; return (status, sub-steps done), the last good state kept."""
     U, F, K1, K2, stage = s.states[0], s.states[1], s.states[2], s.states[3], s.states[4]
     count = U.shape[0]
@@ -305,12 +305,12 @@ def advance(m, s, n, h, substeps):
         for j in range(count):
             stage[j] = U[j]
         for part in range(2):
-            status = rates(m, s, n, stage, F)
+            status = rates(tree, loops, s, n, stage, F)
             if status != OK:
                 return status, done
             if part == 0:
-                actuator_map(m, s.A)
-                status = mass_matrix(m, s.columns, U[:n], s.inertia[0])
+                actuator_map(bind(tree, loops), s.A)
+                status = mass_matrix(tree, loops, U[:n], s.inertia[0])
                 if status != OK:
                     return status, done
                 prepare(s, n, h, U, F)

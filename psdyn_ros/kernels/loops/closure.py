@@ -12,17 +12,27 @@ import math
 from ..algebra.linear import factorise, solve_factorised
 from ..algebra.spatial import dot
 from ..runtime.compiler import entry, kernel
-from ..runtime.status import OK, OPEN, SINGULAR, failure
+from ..runtime.status import BRANCH, OK, OPEN, SINGULAR, failure
 from .constraints import bias_motion, bias_of_row, direction_of, linearise, place_joints
 from .dyads import close_dyads
 from .planar import bias_of_pin, bias_planar, linearise_planar, place_planar
-from .records import bind_loops
+from .records import BEYOND, bind_loops
 
 RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
 STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
 ROUNDING = 1e-16                # expected next step that is none [m, rad]
-JUMP = 0.1                      # between predicted and closed position: farther may be another branch [m, rad]
-WALK = 32                       # steps in which a doubtful position is approached from a tabulated pose
+JUMP = 0.02                     # between predicted and closed position: farther may be another branch [m, rad]
+STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
+WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
+SHORTEST = 1e-12                # of these steps, against the whole way
+STRAIGHT = 0.95                 # cosine between the tangents at both ends of one of these steps, at least
+ABOUT = 0.7                     # the same without steps
+AT_END = 1e-9                   # what is left of the way where it ends in the singular pose itself
+
+
+@kernel
+def rows_in_plane(cluster):
+    return 2 * cluster['pins'] + cluster['parallels']
 
 
 @kernel
@@ -30,7 +40,7 @@ def residuals(cluster, loops):
     """Place the bodies and write K of the dependent joints, -K of the others, -phi into A; return (max |phi|, rows)."""
     if cluster['planar']:
         place_planar(cluster, loops.tied, loops.work)
-        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), 2 * cluster['pins']
+        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), rows_in_plane(cluster)
     place_joints(cluster, loops.tied, loops.work)
     return linearise(cluster, loops.tied, loops.rows, loops.work, loops.A), cluster['rows']
 
@@ -66,7 +76,7 @@ def cell_of(cluster, loops, x, n):
     """Return the cell of the table of closed poses for the coordinates x; -1 where they are no numbers."""
     first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
     for a in range(freedom):
-        low, size, cells, row = loops.lattice[n, a]
+        low, size, cells, row, _, _ = loops.lattice[n, a]
         t = loops.tied[first + int(row)]
         position = x[t['coordinate'] + shift]
         if not abs(position) < 1e9:
@@ -75,6 +85,18 @@ def cell_of(cluster, loops, x, n):
         i = math.floor((step - low) / size + 0.5)
         cell = cell * int(cells) + int(min(max(i, 0.0), cells - 1.0))
     return cluster['cell'] + cell
+
+
+@kernel
+def is_beyond(cluster, loops, x, n):
+    """Return whether the coordinates x lie beyond a branch point of an independent joint."""
+    for a in range(cluster['freedom']):
+        row = int(loops.lattice[n, a, 3])
+        t = loops.tied[cluster['first'] + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[cluster['pose'], row])
+        if step <= loops.lattice[n, a, 4] or step >= loops.lattice[n, a, 5]:
+            return True
+    return False
 
 
 @kernel
@@ -133,46 +155,117 @@ def on_branch(cluster, loops, jump):
 
 @entry
 def walk(cluster, loops, x, n, pose):
-    """Close a cluster by small steps from a closed pose to the coordinates x; 0, SINGULAR or OPEN."""
-    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
-                                             loops.work, loops.A)
-    dependent, shift = joints - freedom, 1 if loops.base else 0
+    """Close a cluster along the straight way from a closed pose to the coordinates x; 0, SINGULAR or OPEN.
+
+    Steps along the tangent are halved until the tangent hardly turns in one.  So they get short as a dead point comes
+    near, where the joints go with the root of the distance, and do not lead to its far side, where the tangent has
+    turned round.
+    """
+    first, joints, work = cluster['first'], cluster['joints'], loops.work
+    left, part, grows = 1.0, 0.25, False
     take_pose(cluster, loops, pose)
-    for i in range(WALK):
-        _, rows = residuals(cluster, loops)
-        if not factorise(A, rows, dependent) > RANK:
-            return SINGULAR
-        for a in range(freedom):
-            solve_factorised(A, rows, dependent, dependent + a)
-            row = int(loops.lattice[n, a, 3])
-            t = tied[first + row]
-            step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row]) / WALK
-            work[first + row]['q'] += step
-            for j in range(first, first + joints):
-                if tied[j]['independent'] < 0:
-                    work[j]['q'] += A[tied[j]['column'], dependent + a] * step
-        if i == WALK - 1:
+    residuals(cluster, loops)
+    moved = set_tangent(cluster, loops, x, n, pose, True)
+    # `C` is the last closed position and `tau` the tangent there
+    for j in range(first, first + joints):
+        work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
+    for _ in range(WALK):
+        if not moved < math.inf or part < SHORTEST:
+            break
+        part = min(part, left)
+        for j in range(first, first + joints):
+            work[j]['q'] = work[j]['C'] + part * work[j]['tau']
+        if part == left:
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        status = close_positions(cluster, loops)
-        if status != 0:
-            return status
-        if not on_branch(cluster, loops, JUMP):
-            return OPEN
-    return 0
+        followed = (part * moved < STEP_MOVED and close_positions(cluster, loops) == 0
+                    and on_branch(cluster, loops, 0.3 * part * moved + 1e-9))
+        if followed:
+            residuals(cluster, loops)
+            largest = set_tangent(cluster, loops, x, n, pose, True)
+            along, before, after = 0.0, 0.0, 0.0
+            for j in range(first, first + joints):
+                along += work[j]['tau'] * work[j]['g']
+                before += work[j]['tau'] * work[j]['tau']
+                after += work[j]['g'] * work[j]['g']
+            followed = largest < math.inf and along > STRAIGHT * math.sqrt(before * after)
+        if followed:
+            if part == left:
+                return 0
+            left -= part
+            part *= 2.0 if grows else 1.0
+            grows, moved = True, largest
+            for j in range(first, first + joints):
+                work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
+        else:
+            part *= 0.5
+            grows = False
+    return SINGULAR if left < AT_END else OPEN
+
+
+@kernel
+def set_tangent(cluster, loops, x, n, pose, anew):
+    """Set g to the derivative of q along the straight way from a tabulated pose to x; return max |g|, or inf.
+
+    anew: factorise K first, else it is still that of the last step of Newton's method.  Infinite where rank is lost.
+    """
+    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
+                                             loops.work, loops.A)
+    dependent, rows = joints - freedom, rows_in_plane(cluster) if cluster['planar'] else cluster['rows']
+    if anew and not factorise(A, rows, dependent) > RANK:
+        return math.inf
+    for j in range(first, first + joints):
+        work[j]['g'] = 0.0
+    for a in range(freedom):
+        solve_factorised(A, rows, dependent, dependent + a)
+        row = int(loops.lattice[n, a, 3])
+        t = tied[first + row]
+        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        work[first + row]['g'] = step
+        for j in range(first, first + joints):
+            if tied[j]['independent'] < 0:
+                work[j]['g'] += A[tied[j]['column'], dependent + a] * step
+    largest = 0.0
+    for j in range(first, first + joints):
+        largest = max(largest, abs(work[j]['g']))
+    return largest
+
+
+@kernel
+def goes_on(cluster, loops, x, n, pose):
+    """Return whether a cluster, just closed at x, moves on in about the direction in which it left a tabulated pose.
+
+    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
+    """
+    set_tangent(cluster, loops, x, n, pose, False)
+    along, before, after = 0.0, 0.0, 0.0
+    for j in range(cluster['joints']):
+        slope = 0.0
+        for a in range(cluster['freedom']):
+            row = int(loops.lattice[n, a, 3])
+            t = loops.tied[cluster['first'] + row]
+            slope += loops.slopes[pose, j, a] * step_from(
+                t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        u = loops.work[cluster['first'] + j]
+        along += slope * u['g']
+        before += slope * slope
+        after += u['g'] * u['g']
+    return along >= ABOUT * math.sqrt(before * after)
 
 
 @kernel
 def close_cluster(cluster, loops, x, n):
-    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; 0, SINGULAR or OPEN."""
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; a status."""
+    if is_beyond(cluster, loops, x, n):
+        return BRANCH
     cell, status = cell_of(cluster, loops, x, n), OPEN
     if cell < 0:
         return OPEN
     for candidate in range(2):
         pose = loops.cells[cell, candidate]
         if pose < 0:
-            return status
+            return BRANCH if pose == BEYOND else status
         if cluster['dyads'] > 0:
             # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
             take_pose(cluster, loops, pose)
@@ -182,7 +275,7 @@ def close_cluster(cluster, loops, x, n):
         if cluster['linear']:
             return 0
         status = close_positions(cluster, loops)
-        if status == 0 and on_branch(cluster, loops, JUMP):
+        if status == 0 and on_branch(cluster, loops, JUMP) and goes_on(cluster, loops, x, n, pose):
             return 0
         status = walk(cluster, loops, x, n, pose)
         if status == 0:
@@ -243,7 +336,9 @@ def accelerations_at_rest(cluster, loops):
     joints, A, rows = cluster['joints'], loops.A, cluster['rows']
     dependent = joints - cluster['freedom']
     if cluster['planar']:
-        rows = 2 * cluster['pins']
+        rows = rows_in_plane(cluster)
+        for i in range(2 * cluster['pins'], rows):
+            A[i, joints] = 0.0
         for i in range(cluster['pins']):
             x, y = bias_of_pin(loops.pins[cluster['pin'] + i], loops.work)
             A[2 * i, joints], A[2 * i + 1, joints] = -x, -y
@@ -258,7 +353,7 @@ def accelerations_at_rest(cluster, loops):
 
 @kernel
 def close(loops, x, xd):
-    """Close every cluster at x (nx,), xd (dof,); return a status: OPEN or SINGULAR with the cluster."""
+    """Close every cluster at x (nx,), xd (dof,); return a status: OPEN, SINGULAR or BRANCH with the cluster."""
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)

@@ -1,12 +1,13 @@
 """Planar loops in closed form: a pin that fixes two joints is a triangle with two sides known and a known base.
 
 A four-bar is one such dyad, a five-bar one beyond two cranks, a cylinder that drives a rocker on a coupler two.
+Opposite sides of a parallelogram turn alike: they fix one joint each, without a root, also where all are in line.
 """
 import math
 
 from ..runtime.compiler import kernel
-from .planar import pin_of, place_planar
-from .records import ALONG, SLIDING
+from .planar import pin_of, place_planar, side_of
+from .records import ALONG, PARALLEL, SLIDING
 
 
 @kernel
@@ -22,6 +23,9 @@ def close_dyads(cluster, loops):
         near, beside = u['q'], v['q']
         u['q'], v['q'] = 0.0, 0.0
         place_planar(cluster, tied, work)
+        if d['kind'] == PARALLEL:
+            u['q'] = next_to(near, tied[d['a']]['sign'] * turn_parallel(d, loops.pins[d['pin']], tied, work))
+            continue
         turn, second = dyad(d, loops.pins[d['pin']], tied, work)
         if not abs(turn) < math.inf:
             return False
@@ -34,6 +38,14 @@ def close_dyads(cluster, loops):
 def next_to(near, angle):
     """Return the angle at the number of turns at which it is next to another."""
     return angle + 2.0 * math.pi * math.floor((near - angle) / (2.0 * math.pi) + 0.5)
+
+
+@kernel
+def turn_parallel(d, pin, tied, work):
+    """Return the turn of joint a, from its position zero, that makes two sides of a parallelogram parallel."""
+    ax, ay = side_of(work, pin['a'], pin['pa'])
+    bx, by = side_of(work, pin['b'], pin['pb'])
+    return angle_between(ax, ay, bx, by) if carries(tied, d['a'], pin['a']) else angle_between(bx, by, ax, ay)
 
 
 @kernel

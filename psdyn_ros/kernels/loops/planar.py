@@ -2,6 +2,8 @@
 
 A body has the angle and the origin of its joint in the plane of the cluster's base body; at joint position zero all
 bodies stand parallel.  The pin between A and B at a in A and b in B closes two rows, phi = p_B + R_B b - p_A - R_A a.
+Opposite sides a of A and b of B of a parallelogram add one, phi = (R_A a) x (R_B b): the pins alone lose rank where all
+sides are in line, and may leave from there as an antiparallelogram.
 """
 import math
 
@@ -38,8 +40,17 @@ def pin_of(work, j, p):
 
 
 @kernel
+def side_of(work, j, p):
+    """Return a direction of body j, -1: of the base body."""
+    if j < 0:
+        return p[0], p[1]
+    u = work[j]
+    return u['cos'] * p[0] - u['sin'] * p[1], u['sin'] * p[0] + u['cos'] * p[1]
+
+
+@kernel
 def linearise_planar(cluster, tied, pins, work, A):
-    """Write the system of `linearise` with two rows a pin into A; return max |phi|."""
+    """Write the system of `linearise` with two rows a pin and one a pair of sides into A; return max |phi|."""
     worst, joints = 0.0, cluster['joints']
     for i in range(cluster['pins']):
         r, row = pins[cluster['pin'] + i], 2 * i
@@ -64,6 +75,22 @@ def linearise_planar(cluster, tied, pins, work, A):
                 A[row + 1, t['column']] += k * ky
                 j = t['parent']
             j, sign, x, y = r['a'], -1.0, ax, ay
+    for i in range(cluster['parallels']):
+        r, row = pins[cluster['pin'] + cluster['pins'] + i], 2 * cluster['pins'] + i
+        for c in range(joints + 1):
+            A[row, c] = 0.0
+        ax, ay = side_of(work, r['a'], r['pa'])
+        bx, by = side_of(work, r['b'], r['pb'])
+        along, across = ax * bx + ay * by, ax * by - ay * bx
+        A[row, joints] = -across
+        worst = max(worst, abs(across)) if abs(across) < math.inf else math.inf
+        j = r['b']
+        for sign in (along, -along):
+            while j >= 0:
+                t = tied[j]
+                A[row, t['column']] += t['sign'] * (sign if t['independent'] < 0 else -sign)
+                j = t['parent']
+            j = r['a']
     return worst
 
 

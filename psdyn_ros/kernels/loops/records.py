@@ -8,8 +8,10 @@ from ..runtime.compiler import kernel
 
 INDEX = np.dtype('i8')
 POSITION, DIRECTION = 0, 1      # kind of a row
-# kind of a dyad: a and b turn on either side of the pin, one after the other on one side, or b slides and a turns it
-ACROSS, ALONG, SLIDING = 0, 1, 2
+# kind of a dyad: a and b turn on either side of the pin, one after the other on one side, b slides and a turns it, or a
+# alone turns a side of a parallelogram
+ACROSS, ALONG, SLIDING, PARALLEL = 0, 1, 2, 3
+BEYOND = -2                     # instead of a pose: the cell lies at or beyond a branch point
 CLUSTER = np.dtype([
     ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
     ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
@@ -18,6 +20,7 @@ CLUSTER = np.dtype([
     ('freedom', 'i8'),                          # number n_y of independent joints
     ('planar', 'i8'),                           # 1: all moves in one plane; its pins are rows of PIN
     ('pin', 'i8'), ('pins', 'i8'),
+    ('parallels', 'i8'),                        # opposite sides of parallelograms: last rows of its ROW, and of its PIN
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
     ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
@@ -46,12 +49,12 @@ ROW = np.dtype([
 
 PIN = np.dtype([
     ('a', 'i8'), ('b', 'i8'),                   # joints of a planar cluster that carry A and B, -1: the base body
-    ('pa', 'f8', 2), ('pb', 'f8', 2),
+    ('pa', 'f8', 2), ('pb', 'f8', 2),           # where the pin is in A and B; of parallel sides: their directions
 ], align=True)
 
 DYAD = np.dtype([
     ('pin', 'i8'), ('a', 'i8'), ('b', 'i8'),    # row of PIN; the two joints that it fixes
-    ('kind', 'i8'),                             # ACROSS, ALONG or SLIDING
+    ('kind', 'i8'),                             # ACROSS, ALONG, SLIDING or PARALLEL, which has no joint b
     ('mode', 'f8'),                             # side on which the triangle of the two lies
 ], align=True)
 
@@ -86,8 +89,9 @@ class Loops(NamedTuple):
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
     curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
-    lattice: np.ndarray         # (clusters, largest freedom, 4) of each independent joint: first cell, size, cells, joint
-    cells: np.ndarray           # (cells, 2) pose next to each cell, and another to try after it, -1: none
+    lattice: np.ndarray         # (clusters, largest freedom, 6) of each independent joint: first cell from the initial
+                                # position, size, cells, row among the joints, and branch points below and above
+    cells: np.ndarray           # (cells, 2) pose to start from in each cell, and another to try then; -1: none, BEYOND
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
     work: np.ndarray            # TIED_WORK
     A: np.ndarray               # (most rows, most joints + 1) scratch of the linear systems

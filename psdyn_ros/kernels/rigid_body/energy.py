@@ -1,20 +1,15 @@
 """Kinetic energy and first moment of mass."""
 from ..runtime.compiler import kernel
-from ..runtime.status import OK
-from .forward import place
 from .joints import kinetic_energy_of, moment_of
 from .tree import moment_at_parent
 
 
 @kernel
-def energy(m, x, xd, out):
+def energy(m, out):
     """Write kinetic energy [J] and first moment of mass about the base origin, base axes [kg m], into out (4,).
 
-    The base body is not in them where it does not float.
+    The machine is placed. The base body is not in them where it does not float.
     """
-    status = place(m, x, xd)
-    if status != OK:
-        return status
     out[0], out[1], out[2], out[3] = 0.0, 0.0, 0.0, 0.0
     for k in range(m.modules.shape[0]):
         out[0] += kinetic_energy_of(m, k)
@@ -33,4 +28,3 @@ def energy(m, x, xd, out):
         a[1] += h[1]
         a[2] += h[2]
         a[3] += mass
-    return OK

@@ -4,10 +4,10 @@ tree, loops: the buffers of a `Handle`.  x (nx,), xd and xdd (dof,), f (actuator
 """
 from ..runtime.compiler import batch_entry, entry, kernel
 from ..runtime.status import NON_FINITE, OK, SHAPE
-from .cluster_joint import close_loops, in_cluster
+from .cluster_joint import in_cluster
 from .energy import energy
-from .forward import forward, forward_where, hybrid, place
-from .inverse import base_reaction, inverse
+from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
+from .inverse import base_reaction, close_machine, inverse_dynamics
 from .joints import set_accelerations
 from .mass_matrix import actuator_map, mass_matrix
 from .measurement import joint_states
@@ -49,7 +49,7 @@ def forward_checked(tree, loops, x, xd, f, xdd):
     m = bind(tree, loops)
     status = SHAPE if xdd.shape[0] != m.environment[0]['dof'] else max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
-        status = forward(m, x, xd, f, xdd)
+        status = forward_dynamics(tree, loops, x, xd, f, xdd)
     return status if status != OK else finite(xdd)
 
 
@@ -59,7 +59,9 @@ def forward_driven(tree, loops, driven, x, xd, f, xdd):
     m = bind(tree, loops)
     status = max(check(m, x, xd, xdd), check_efforts(m, f))
     if status == OK:
-        status = forward_where(m, driven, x, xd, f, xdd)
+        status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        status = solve_machine(tree, loops, driven, f, xdd)
     return status if status != OK else finite(xdd)
 
 
@@ -69,7 +71,7 @@ def hybrid_checked(tree, loops, driven, x, xd, f, xdd):
     m = bind(tree, loops)
     status = max(check(m, x, xd, xdd), check(m, x, f, f))
     if status == OK:
-        status = hybrid(m, driven, x, xd, f, xdd)
+        status = hybrid_dynamics(tree, loops, driven, x, xd, f, xdd)
     return status if status != OK else max(finite(xdd), finite(f))
 
 
@@ -79,7 +81,7 @@ def inverse_checked(tree, loops, x, xd, xdd, f):
     m = bind(tree, loops)
     status = SHAPE if f.shape[0] != m.environment[0]['dof'] else check(m, x, xd, xdd)
     if status == OK:
-        status = inverse(m, x, xd, xdd, f)
+        status = inverse_dynamics(tree, loops, x, xd, xdd, f)
     return status if status != OK else finite(f)
 
 
@@ -89,7 +91,7 @@ def place_checked(tree, loops, x, xd, xdd):
     m = bind(tree, loops)
     status = check(m, x, xd, xdd)
     if status == OK:
-        status = place(m, x, xd)
+        status = place_machine(tree, loops, x, xd)
     if status == OK:
         set_accelerations(m, xdd)
     return status
@@ -100,7 +102,9 @@ def joint_states_checked(tree, loops, x, xd, xdd, out):
     """Write position, velocity and acceleration of every joint of the tree into out (3, joints); return a status."""
     m = bind(tree, loops)
     status = check(m, x, xd, xdd)
-    return status if status != OK else joint_states(m, x, xd, xdd, out)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
+    return status if status != OK else joint_states(m, xdd, out)
 
 
 @entry
@@ -109,8 +113,8 @@ def mass_matrix_checked(tree, loops, x, M):
     m, columns = bind(tree, loops), columns_of(tree)[0]
     status = check(m, x, columns[0], columns[0])
     if status == OK:
-        status = close_loops(m.loops, m, x, columns[0])
-    return status if status != OK else mass_matrix(m, columns, x, M)
+        status = close_machine(tree, loops, x, columns[0])
+    return status if status != OK else mass_matrix(tree, loops, x, M)
 
 
 @entry
@@ -119,7 +123,7 @@ def actuator_map_checked(tree, loops, x, A):
     m, rest = bind(tree, loops), columns_of(tree)[0][0]
     status = check(m, x, rest, rest)
     if status == OK:
-        status = close_loops(m.loops, m, x, rest)
+        status = close_machine(tree, loops, x, rest)
     if status == OK:
         actuator_map(m, A)
     return status
@@ -130,7 +134,11 @@ def energy_checked(tree, loops, x, xd, out):
     """Write kinetic energy and first moment of mass into out (4,), see `energy`; return a status."""
     m = bind(tree, loops)
     status = check(m, x, xd, xd)
-    return status if status != OK else energy(m, x, xd, out)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        energy(m, out)
+    return status
 
 
 @entry
@@ -144,15 +152,14 @@ def runge_kutta_checked(tree, loops, x, xd, f, step, substeps, scratch):
     """Advance x, xd in place, see `runge_kutta`; return a status."""
     m = bind(tree, loops)
     status = max(check(m, x, xd, xd), check_efforts(m, f))
-    return status if status != OK else runge_kutta(m, x, xd, f, step, substeps, scratch)
+    return status if status != OK else runge_kutta(tree, loops, x, xd, f, step, substeps, scratch)
 
 
 @batch_entry
 def forward_rows(tree, loops, x, xd, f, xdd, first, last):
     """Forward dynamics of the rows first..last of finite arrays (N, ...); return (status, row)."""
-    m = bind(tree, loops)
     for row in range(first, last):
-        status = forward(m, x[row], xd[row], f[row], xdd[row])
+        status = forward_dynamics(tree, loops, x[row], xd[row], f[row], xdd[row])
         if status == OK:
             status = finite(xdd[row])
         if status != OK:
@@ -163,9 +170,8 @@ def forward_rows(tree, loops, x, xd, f, xdd, first, last):
 @batch_entry
 def inverse_rows(tree, loops, x, xd, xdd, f, first, last):
     """Inverse dynamics of the rows first..last of finite arrays (N, ...), f (N, dof); return (status, row)."""
-    m = bind(tree, loops)
     for row in range(first, last):
-        status = inverse(m, x[row], xd[row], xdd[row], f[row])
+        status = inverse_dynamics(tree, loops, x[row], xd[row], xdd[row], f[row])
         if status == OK:
             status = finite(f[row])
         if status != OK:
@@ -176,10 +182,9 @@ def inverse_rows(tree, loops, x, xd, xdd, f, first, last):
 @batch_entry
 def hybrid_rows(tree, loops, driven, motion, f, xdd, first, last):
     """Hybrid dynamics of the rows first..last of finite arrays: motion (N, nx + dof) x and xd; return (status, row)."""
-    m = bind(tree, loops)
-    nx = m.environment[0]['nx']
+    nx = bind(tree, loops).environment[0]['nx']
     for row in range(first, last):
-        status = hybrid(m, driven, motion[row, :nx], motion[row, nx:], f[row], xdd[row])
+        status = hybrid_dynamics(tree, loops, driven, motion[row, :nx], motion[row, nx:], f[row], xdd[row])
         if status == OK:
             status = max(finite(xdd[row]), finite(f[row]))
         if status != OK:
@@ -192,7 +197,7 @@ def actuator_rows(tree, loops, x, xd, position, rate, maps):
     """Write positions and rates (N, actuators) and maps A (N, actuators, dof) of rows of states that loops close."""
     m = bind(tree, loops)
     for row in range(x.shape[0]):
-        if max(finite(x[row]), finite(xd[row])) != OK or close_loops(m.loops, m, x[row], xd[row]) != OK:
+        if max(finite(x[row]), finite(xd[row])) != OK or close_machine(tree, loops, x[row], xd[row]) != OK:
             continue
         actuator_map(m, maps[row])
         for k in range(m.modules.shape[0]):

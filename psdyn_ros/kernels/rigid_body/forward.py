@@ -10,11 +10,12 @@ A coordinate whose acceleration is given hands M^A = sum X_i' M_i X_i and p^A = 
 (R. Featherstone, Rigid Body Dynamics Algorithms, 2008, section 9.2); what drives it follows from the wrenches at last.
 """
 from ..algebra.spatial import zero_articulated
-from ..runtime.compiler import kernel
+from ..runtime.compiler import inner, kernel
 from ..runtime.status import INFINITE, OK, TOGGLE, failure
 from .cluster_joint import close_loops, prepare_clusters
 from .inverse import carry_wrenches, put_efforts
 from .joints import absorb, gather, move, release, set_wrenches, settle_cylinder
+from .mechanism import bind
 
 
 @kernel
@@ -23,12 +24,6 @@ def place(m, x, xd):
     status = close_loops(m.loops, m, x, xd)
     if status != OK:
         return status
-    return move_all(m, x, xd)
-
-
-@kernel
-def move_all(m, x, xd):
-    """Do `place` of a machine whose clusters are closed."""
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):
             return failure(TOGGLE, k)
@@ -36,23 +31,11 @@ def move_all(m, x, xd):
 
 
 @kernel
-def forward(m, x, xd, f, xdd):
-    """Write the accelerations xdd (dof,) of the coordinates for efforts f (actuators,); return a status."""
-    return forward_where(m, None, x, xd, f, xdd)
+def solve(m, driven, f, xdd):
+    """Write the accelerations xdd (dof,) of the coordinates that are not `driven` (dof,); return a status.
 
-
-@kernel
-def forward_where(m, driven, x, xd, f, xdd):
-    """Write the accelerations xdd (dof,) of the coordinates that are not `driven` (dof,); None: none is."""
-    status = place(m, x, xd)
-    if status == OK:
-        status = accelerations(m, driven, f, xdd)
-    return status
-
-
-@kernel
-def accelerations(m, driven, f, xdd):
-    """Do `forward_where` of a machine that `place` has placed."""
+    The modules are placed.  driven None: no acceleration is given.
+    """
     prepare_clusters(m.loops, m, f)
     M, F, T = zero_articulated(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(m.modules.shape[0] - 1, -1, -1):
@@ -67,17 +50,53 @@ def accelerations(m, driven, f, xdd):
 
 
 @kernel
-def hybrid(m, driven, x, xd, f, xdd):
-    """Complete xdd (dof,) where coordinates are free and f (dof,) where they are driven; return a status.
+def forward(m, x, xd, f, xdd):
+    """Write the accelerations xdd (dof,) of the coordinates for efforts f (actuators,); return a status."""
+    status = place(m, x, xd)
+    return status if status != OK else solve(m, None, f, xdd)
 
-    driven (dof,): not 0 where xdd is given, else f is. The modules' `actuator` is their coordinate.
-    """
-    status = forward_where(m, driven, x, xd, f, xdd)
-    if status != OK:
-        return status
+
+@kernel
+def efforts_of_motion(m, f):
+    """Write the efforts f (dof,) on the coordinates of a machine that `solve` has set in motion."""
     for k in range(m.modules.shape[0]):
         settle_cylinder(m, k)
         set_wrenches(m, k)
     carry_wrenches(m)
     put_efforts(m, f)
-    return OK
+
+
+# Each sweep compiled once, for callers that would take minutes to compile with all of them inlined.
+
+
+@inner
+def place_machine(tree, loops, x, xd):
+    """Do `place` with the buffers of a machine."""
+    return place(bind(tree, loops), x, xd)
+
+
+@inner
+def solve_machine(tree, loops, driven, f, xdd):
+    """Do `solve` with the buffers of a machine."""
+    return solve(bind(tree, loops), driven, f, xdd)
+
+
+@kernel
+def forward_dynamics(tree, loops, x, xd, f, xdd):
+    """Do `forward` with the buffers of a machine."""
+    status = place_machine(tree, loops, x, xd)
+    return status if status != OK else solve_machine(tree, loops, None, f, xdd)
+
+
+@kernel
+def hybrid_dynamics(tree, loops, driven, x, xd, f, xdd):
+    """Complete xdd (dof,) where coordinates are free and f (dof,) where they are driven; return a status.
+
+    driven (dof,): not 0 where xdd is given, else f is. The modules' `actuator` is their coordinate.
+    """
+    status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        status = solve_machine(tree, loops, driven, f, xdd)
+    if status == OK:
+        efforts_of_motion(bind(tree, loops), f)
+    return status

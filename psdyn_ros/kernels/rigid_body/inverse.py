@@ -5,10 +5,11 @@
 The joints of a cluster carry the efforts tau of its tree, of which f_y = G' tau are those on its coordinates.
 """
 from ..algebra.spatial import accumulate, body_wrench, pair, rigid, store
-from ..runtime.compiler import kernel
+from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK, TOGGLE, failure
 from .cluster_joint import accelerate_clusters, close_loops, put_cluster_efforts
 from .joints import accelerate_joint, carry_wrench, move, put_effort, set_wrenches
+from .mechanism import at_rest, bind
 from .tree import wrench_at_parent
 
 
@@ -52,6 +53,31 @@ def put_efforts(m, f):
     for k in range(m.modules.shape[0]):
         put_effort(m, k, f)
     put_cluster_efforts(m.loops, m, f)
+
+
+@inner
+def wrenches_of_machine(tree, loops, still, x, xd, xdd):
+    """Do `wrenches` with the buffers of a machine; still: at rest without gravity and external wrenches."""
+    m = bind(tree, loops)
+    return wrenches(at_rest(m) if still else m, x, xd, xdd)
+
+
+@inner
+def close_machine(tree, loops, x, xd):
+    """Close all clusters of a machine, given its buffers; return a status."""
+    m = bind(tree, loops)
+    return close_loops(m.loops, m, x, xd)
+
+
+@kernel
+def inverse_dynamics(tree, loops, x, xd, xdd, f):
+    """Do `inverse` with the buffers of a machine."""
+    status = close_machine(tree, loops, x, xd) if loops is not None else OK
+    if status == OK:
+        status = wrenches_of_machine(tree, loops, False, x, xd, xdd)
+    if status == OK:
+        put_efforts(bind(tree, loops), f)
+    return status
 
 
 @kernel

@@ -1,24 +1,25 @@
 """Mass matrix, and the map from rates of the coordinates to those of the actuators."""
-from ..runtime.compiler import kernel
+from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK
 from .cluster_joint import in_cluster, map_actuators, project_efforts, rest
-from .inverse import wrenches
+from .inverse import wrenches_of_machine
 from .joints import put_bare_effort
-from .mechanism import at_rest
+from .mechanism import bind, columns_of
 
 
-@kernel
-def mass_matrix(m, columns, x, M):
+@inner
+def mass_matrix(tree, loops, x, M):
     """Write M (dof, dof) of a machine whose clusters are closed at x; return a status.
 
-    Column j is the effort for unit acceleration of coordinate j at rest without gravity.  columns: see `columns_of`.
+    Column j is the effort for unit acceleration of coordinate j at rest without gravity.
     """
-    still, n = at_rest(m), M.shape[0]
+    m, n = bind(tree, loops), M.shape[0]
+    columns = columns_of(tree)[0]
     zero, unit, column = columns[0], columns[1], columns[2]
     rest(m.loops, m)
     for j in range(n):
         unit[j] = 1.0
-        status = wrenches(still, x, zero, unit)
+        status = wrenches_of_machine(tree, loops, True, x, zero, unit)
         unit[j] = 0.0
         if status != OK:
             return status

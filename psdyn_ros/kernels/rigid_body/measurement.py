@@ -3,20 +3,16 @@ import math
 
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NO_LEVER, OK, TOGGLE, UNREACHABLE, failure
-from .forward import place
 from .joints import put_joint_states, set_accelerations
 from .triangle import cylinder_angle, stroke_from_barrel, stroke_from_boom, triangle
 
 
 @kernel
-def joint_states(m, x, xd, xdd, out):
+def joint_states(m, xdd, out):
     """Write position, velocity and acceleration of every joint of the tree into out (3, joints); return a status.
 
-    q = gamma(x), qd = G xd, qdd = G xdd + g.
+    q = gamma(x), qd = G xd, qdd = G xdd + g, of a machine that is placed.
     """
-    status = place(m, x, xd)
-    if status != OK:
-        return status
     set_accelerations(m, xdd)
     for k in range(m.modules.shape[0]):
         if not put_joint_states(m, k, out[0], out[1], out[2]):

@@ -1,14 +1,14 @@
 """Time integration of the mechanism at constant actuator effort, for the force-level simulator."""
 import math
 
-from ..runtime.compiler import kernel
+from ..runtime.compiler import inner, kernel
 from ..runtime.status import NON_FINITE, OK
 from .floating_base import position_rate
-from .forward import forward
+from .forward import forward_dynamics
 
 
 @kernel
-def runge_kutta(m, x, xd, f, step, substeps, scratch):
+def runge_kutta(tree, loops, x, xd, f, step, substeps, scratch):
     """Advance x (nx,), xd (dof,) in place by `step` [s] in `substeps` classical Runge-Kutta steps; return a status.
 
     f (actuators,) is held.  scratch (7, nx).  On failure x, xd keep the last good sub-step.
@@ -16,7 +16,7 @@ def runge_kutta(m, x, xd, f, step, substeps, scratch):
     h, n, dof = step / substeps, x.shape[0], xd.shape[0]
     x_new, v_new = scratch[4], scratch[5]
     for _ in range(substeps):
-        status = advance(m, x, xd, f, h, scratch)
+        status = advance(tree, loops, x, xd, f, h, scratch)
         if status != OK:
             return status
         for i in range(n):
@@ -26,8 +26,8 @@ def runge_kutta(m, x, xd, f, step, substeps, scratch):
     return OK
 
 
-@kernel
-def advance(m, x, xd, f, h, scratch):
+@inner
+def advance(tree, loops, x, xd, f, h, scratch):
     """Write the state after one Runge-Kutta step of h [s] into scratch[4] and scratch[5]; return a status."""
     n, dof = x.shape[0], xd.shape[0]
     xs, vs, a, rate, x_new, v_new = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
@@ -36,7 +36,7 @@ def advance(m, x, xd, f, h, scratch):
     for i in range(dof):
         vs[i], v_new[i] = xd[i], xd[i]
     for stage in range(4):
-        status = forward(m, xs, vs[:dof], f, a[:dof])
+        status = forward_dynamics(tree, loops, xs, vs[:dof], f, a[:dof])
         if status != OK:
             return status
         weight = h / 6.0 if stage == 0 or stage == 3 else h / 3.0

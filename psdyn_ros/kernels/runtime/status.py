@@ -12,7 +12,8 @@ TOGGLE = 3                      # index: module whose triangle does not close at
 OPEN, SINGULAR = 4, 5           # index: cluster that no position closes; whose joints do not follow from the others
 INFINITE = 6                    # index: module whose acceleration is not finite
 UNREACHABLE, OTHER_BRANCH, NO_LEVER, AMBIGUOUS = 7, 8, 9, 10    # index: why measured joints do not fix a module
-EMPTY = 11                      # index: cylinder of which a chamber has no volume left
+BRANCH = 11                     # index: cluster at or beyond a point where two branches of its closure meet
+EMPTY = 12                      # index: cylinder of which a chamber has no volume left
 UNMET = 12                      # the actuators do not give the efforts that the coordinates need
 
 CODES = 16

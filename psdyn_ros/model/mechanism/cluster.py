@@ -213,6 +213,28 @@ def sense_records(cluster, first):
     return senses
 
 
+def closed_pins(cluster, first):
+    """Yield (name, a, b, point, axis) of each closure about a point: joints that move its bodies, place in body A.
+
+    axis is None where the closure leaves more turns free than one.
+    """
+    row, axes = {id(body): first + i for i, body in enumerate(cluster.bodies)}, _body_axes(cluster)
+    for closure in cluster.closures:
+        if closure.type in ('revolute', 'spherical', 'universal'):
+            a, b = cluster.owner[closure.parent], cluster.owner[closure.child]
+            frame = a.links[closure.parent] @ closure.parent_origin
+            to_body = axes[id(a)].T
+            axis = to_body @ frame.rotation @ closure.parent_axis if closure.type == 'revolute' else None
+            yield closure.name, row.get(id(a), -1), row.get(id(b), -1), to_body @ frame.position, axis
+
+
+def plane_across(normal):
+    """Return two unit vectors (2, 3) that make a right-handed frame with a normal."""
+    x = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    x /= np.linalg.norm(x)
+    return np.array([x, np.cross(normal, x)])
+
+
 def planar_records(cluster, tied, first, losses):
     """Return (normal, [PIN]) of a cluster in which all moves in one plane, and complete its TIED and LOSS; or None."""
     if any(closure.type not in ('revolute', 'spherical') for closure in cluster.closures):
@@ -227,9 +249,7 @@ def planar_records(cluster, tied, first, losses):
     if normal is None or any(abs(abs(axis @ normal) - turns) > 1e-9 or
                              (turns and np.linalg.norm(np.cross(axis, normal)) > 1e-9) for turns, axis in axes):
         return None
-    x = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    x /= np.linalg.norm(x)
-    plane = np.array([x, np.cross(normal, x)])
+    plane = plane_across(normal)
     for record, body, (turns, axis) in zip(tied, cluster.bodies, axes):
         record['d'] = plane @ (rest[id(body)].position - rest[id(body.parent)].position)
         record['sign'], record['s'] = (np.sign(axis @ normal), (0.0, 0.0)) if turns else (0.0, plane @ axis)
