@@ -1,4 +1,4 @@
-"""Compile the kernels of control cycles when a machine is loaded; those of batches and derivatives at their first call."""
+"""Compile kernels of single calls when a machine is loaded; those of batches and derivatives at their first call."""
 import sys
 import time
 

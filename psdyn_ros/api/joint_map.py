@@ -183,8 +183,8 @@ class JointMap:
             return MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
                                     'branch of the initial one')
         if code == BRANCH:
-            return TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two branches of "
-                                    'its closure meet')
+            return TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two branches "
+                                    'of its closure meet')
         return TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
                                 'it here')
 
