@@ -9,13 +9,14 @@ from bench.native import Unavailable
 from bench.timing import Case, interleave
 
 BATCH = 'psdyn_ros, one call for all states'
+HINTED = 'psdyn_ros, told where its loops are closed'
 DYNAMICS = 'Pinocchio constraintDynamics'
 LCABA = 'Pinocchio lcaba'
 RATES = 'Pinocchio rates by K + RNEA'
 STATES = 256
 VERIFIED = 1  # states of a chain: with 320 joints dense numpy takes seconds for each
 TRIANGLE, FOUR_BAR, SIX_LINK = 'cylinder triangles', 'four-bars', 'six-links'  # the kinds of chains
-NAMES = 'five_bar', 'pkm_2pur2rpu', 'excavator'
+NAMES = 'five_bar', 'pkm_2pur2rpu', 'excavator', 'delta_robot', 'stewart_platform'
 
 
 def compare(name, rounds, slot):
@@ -39,8 +40,11 @@ def _rows(machine, s):
 
     own, tree, coordinates = ours.Engine(machine.manipulator), (s.q, s.v, s.tau), (s.q, s.xd, s.xdd)
     pinocchio = pinocchio_peer.FromPython(machine)
+    hinted = ours.HintedEngine(machine.manipulator)
+    from_hints = s.x, s.xd, s.f, hinted.closed(s.x)
     rows = [
         native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
+        native('forward', HINTED, hinted.native_forward, from_hints),
         native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd)),
         python('forward', OURS, own.forward, (s.x, s.xd, s.f)),
         _batch('forward', own.forward, (s.x, s.xd, s.f)),

@@ -1,4 +1,4 @@
-"""Machines with loops of any kind: three of urdf/, and chains in which one loop module carries the next.
+"""Machines with loops of any kind: three of urdf/, two parallel robots, and chains of one loop module on another.
 
 The competitors get the spanning tree (Pinocchio's parser) and one CONTACT_3D for each closure. For a revolute or a
 universal closure that leaves the axes out; on these machines they follow from the pins, as the accelerations, which
@@ -21,7 +21,9 @@ FOUR_BAR = 'four_bar', ('crank', 'coupler', 'rocker'), 'base_link', 'coupler_lin
 SIX_LINK = ('excavator', ('bucket', 'bucket_barrel', 'bucket_cylinder', 'rocker', 'coupler'), 'arm_link',
             'bucket_link')
 # states lie so far from the initial position [m, rad], and move that fast [m/s, rad/s]
-REACH = {'five_bar': (0.4, 0.5), 'pkm_2pur2rpu': (0.01, 0.05), 'excavator': (0.3, 0.2), 'four_bar': (0.5, 0.5)}
+REACH = {'five_bar': (0.4, 0.5), 'pkm_2pur2rpu': (0.01, 0.05), 'excavator': (0.3, 0.2), 'four_bar': (0.5, 0.5),
+         'delta_robot': (0.35, 0.5), 'stewart_platform': (0.12, 0.3)}
+GENERATED = 'delta_robot', 'stewart_platform'      # by functions of these names of the tests
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,11 @@ class States:
 
 
 def read(name):
-    return _read(name, (machines.ROOT / 'urdf' / f'{name}.urdf').read_text(), REACH[name])
+    if name in GENERATED:
+        xml = getattr(machines.test_helper('parallel_robots'), name)().xml
+    else:
+        xml = (machines.ROOT / 'urdf' / f'{name}.urdf').read_text()
+    return _read(name, xml, REACH[name])
 
 
 def chain(module, count):

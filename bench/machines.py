@@ -91,15 +91,15 @@ def crane():
 
 
 def chain(loops):
-    return read(f'chain{loops}', _test_machines().loop_chain(loops).xml)
+    return read(f'chain{loops}', test_helper('machines').loop_chain(loops).xml)
 
 
-def _test_machines():
-    """The generators of the tests, which are no part of the package."""
+def test_helper(name):
+    """A module of generators of the tests, which are no part of the package."""
     folder = str(ROOT / 'test')
     if folder not in sys.path:
         sys.path.append(folder)
-    return importlib.import_module('support.machines')
+    return importlib.import_module(f'support.{name}')
 
 
 def read(name, xml):

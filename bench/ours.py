@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from psdyn_ros.kernels.loops.closure import close_all
 from psdyn_ros.kernels.rigid_body.forward import forward
 from psdyn_ros.kernels.rigid_body.inverse import inverse
 from psdyn_ros.kernels.rigid_body.mechanism import bind, make_handle
@@ -12,6 +13,16 @@ from psdyn_ros.kernels.runtime.compiler import entry
 def forward_loop(tree, loops, x, xd, f, xdd):
     m, failures = bind(tree, loops), 0
     for k in range(x.shape[0]):
+        failures += forward(m, x[k], xd[k], f[k], xdd[k]) != 0
+    return failures
+
+
+@entry
+def hinted_forward_loop(tree, loops, x, xd, f, hints, xdd):
+    m, failures = bind(tree, loops), 0
+    for k in range(x.shape[0]):
+        for j in range(hints.shape[1]):
+            m.loops.hint[0, j] = hints[k, j]
         failures += forward(m, x[k], xd[k], f[k], xdd[k]) != 0
     return failures
 
@@ -55,6 +66,27 @@ class Engine:
             by_name = dict(zip(names, values))
             row[:] = [by_name[name] for name in tree.names[1:]]
         return positions
+
+
+class HintedEngine(Engine):
+    """The same, told where the loops are closed, as Pinocchio is."""
+
+    def __init__(self, manipulator):
+        super().__init__(manipulator)
+        self.handle.arrays.loops.hinted[0] = 1
+
+    def closed(self, x):
+        """Positions of the joints of all loops at x (N, dof), to be hints."""
+        handle = self.manipulator.handle()
+        loops = handle.arrays.loops
+        rows = np.empty((len(x), len(loops.tied)))
+        for row, position in zip(rows, x):
+            none_failed(close_all(handle.tree, handle.loops, position, np.zeros_like(position)) != 0)
+            row[:] = loops.work['q']
+        return rows
+
+    def native_forward(self, x, xd, f, hints, xdd):
+        none_failed(hinted_forward_loop(self.handle.tree, self.handle.loops, x, xd, f, hints, xdd))
 
 
 def none_failed(failures):

@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pytest
 from support.branch_machines import ALIGNED, GRAVITY, linkage, spherical_platform, with_arm
+from support.machines import draft_of
 from test_general_closing import planar
 
 import psdyn_ros
 from psdyn_ros import PsdynError, TogglePointError, UnreachableStrokeError
 from psdyn_ros.api.analysis.derivatives import generalized_forces_derivatives
 from psdyn_ros.api.analysis.report import check_report
-from psdyn_ros.assembly.clusters import Tangle
 from psdyn_ros.simulation.offline import SimulationError, simulate
 
 PARALLELOGRAM = (0.5, 1.0, 0.5, 1.0)
@@ -175,11 +175,8 @@ def test_simulation_has_a_bound_of_steps():
 
 def straight_way(m, direction, end):
     """Return [(share, q)] of closed poses on the straight way from the initial position, by an own continuation."""
-    tangle, loops = Tangle(m.machine), m.machine.loops
+    tangle, loops = draft_of(m), m.machine.loops
     cluster = loops.clusters[0]
-    tangle.clusters['freedom'] = cluster['freedom']
-    for field in ('independent', 'column', 'coordinate'):
-        tangle.tied[field] = loops.tied[field]
     columns = [int(np.flatnonzero(loops.tied['independent'] == a)[0]) for a in range(cluster['freedom'])]
     way = direction[loops.tied['coordinate'][columns]]
     _, q, G, _ = tangle.close(0, loops.poses[0, :cluster['joints']])

@@ -67,14 +67,14 @@ def actuator_states(m, x, xd):
     return positions, rates, maps
 
 
-def inverse_efforts(m, allocation, motion, base, wrenches, joint_efforts):
+def inverse_efforts(m, allocation, motion, **around):
     """Return the actuator efforts that `allocation` chooses for a motion (x, xd, xdd), one state or rows.
 
-    Raises as `Manipulator.inverse_dynamics`.
+    around: arguments of `Manipulator.inverse_dynamics` by name.  Raises as that does.
     """
     motion = states(m, batch=True, **dict(zip(('x', 'xd', 'xdd'), motion)))
     first = m.dof - len(m.coordinates)
-    needed = m.generalized_forces(*motion, base=base, wrenches=wrenches, joint_efforts=joint_efforts)[..., first:]
+    needed = m.generalized_forces(*motion, **around)[..., first:]
     if motion[0].ndim == 1:
         return share_efforts(m, allocation, m.actuator_map(motion[0])[:, first:], needed)
     maps = actuator_states(m, *motion[:2])[2][:, :, first:]

@@ -28,14 +28,14 @@ def coordinate_names(manipulator):
 
 
 def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,
-                    joint_efforts=None):
+                    joint_efforts=None, positions=None):
     """Return the `HybridDynamics` at x (nx,), xd (dof,), or at rows of states (N, ...).
 
     accelerations, efforts: {coordinate: value}; every coordinate is in one of them: driven at an acceleration
     [m/s^2, rad/s^2], or free under an effort [N, N m].  Of a floating base base_x, base_y, base_z are the rate of v
     and the force, base_rx, base_ry, base_rz the rate of w and the moment, in its axes; 'base' is all six of them.
     A value may be one number for all rows, or (N,); of 'base' (6,) or (N, 6).
-    base: `BaseMotion` of a base that does not float.  wrenches, joint_efforts: as in `forward_dynamics`.
+    base: `BaseMotion` of a base that does not float.  wrenches, joint_efforts, positions: as in `forward_dynamics`.
     Raises UnknownNameError for what is no coordinate, ActuationError for one that is in both or in neither, ShapeError,
     NonFiniteError, UnreachableStrokeError, TogglePointError.
     """
@@ -46,25 +46,25 @@ def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, bas
                          f'and efforts ({", ".join(BASE)})')
     driven, xdd, f = partition(m, x.shape[:-1], accelerations or {}, efforts or {})
     given, free = (xdd.copy(), f.copy()), driven == 0.0
-    _solve(m, driven, (x, xd, xdd, f), base, wrenches, joint_efforts)
+    _solve(m, driven, (x, xd, xdd, f), base, wrenches, joint_efforts, positions)
     # what was given has come back through the recursion, rounded
     return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f))
 
 
-def _solve(m, driven, arrays, base, wrenches, joint_efforts):
+def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
     """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
     x, xd, xdd, f = arrays
     if x.ndim == 1:
-        handle = surroundings(m, x, base, wrenches, joint_efforts).handle
+        handle = surroundings(m, x, base, wrenches, joint_efforts, positions).handle
         handle.let_efforts_act_on_coordinates()
         check(m, hybrid_checked(handle.tree, handle.loops, driven, x, xd, f, xdd), x=x, xd=xd, f=f, xdd=xdd)
         return
     if wrenches or joint_efforts:
         for row in range(len(x)):
             with in_row(row):
-                _solve(m, driven, (x[row], xd[row], xdd[row], f[row]), base, wrenches, joint_efforts)
+                _solve(m, driven, (x[row], xd[row], xdd[row], f[row]), base, wrenches, joint_efforts, positions)
         return
-    handle = surroundings(m, None, base).handle
+    handle = surroundings(m, None, base, positions=positions).handle
     handle.let_efforts_act_on_coordinates()
     motion = np.concatenate((x, xd), axis=1)
     run_chunks(m, handle, len(x), {'x': x, 'xd': xd, 'f': f, 'xdd': xdd}, lambda own, first, last: hybrid_rows(

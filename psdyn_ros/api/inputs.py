@@ -62,10 +62,10 @@ class Surroundings(NamedTuple):
     on_base: np.ndarray             # (6,) external wrench on a base that does not float
 
 
-def surroundings(m, x, base=None, wrenches=None, joint_efforts=None):
+def surroundings(m, x, base=None, wrenches=None, joint_efforts=None, positions=None):
     """Return the `Surroundings` at x (nx,), with arguments as in `Manipulator.forward_dynamics`.
 
-    Raises ShapeError, StateError, UnknownNameError.
+    Raises ShapeError, StateError, UnknownNameError, NonFiniteError.
     """
     handle, driven, acceleration, on_base = m.handle(), None, np.zeros(6), np.zeros(6)
     if m.floating and base is not None:
@@ -82,6 +82,8 @@ def surroundings(m, x, base=None, wrenches=None, joint_efforts=None):
         handle.environment['loaded'] = 1
     if joint_efforts:
         apply_efforts(m, handle, x, joint_efforts)
+    if positions is not None:
+        close_from(m, handle, positions)
     return Surroundings(handle, driven, acceleration, on_base)
 
 
@@ -99,14 +101,35 @@ def base_drive(m, base):
 
 
 def named_efforts(m, efforts):
-    """Yield (joint, effort) of {joint: effort}; raise ShapeError, UnknownNameError."""
-    if not isinstance(efforts, dict):
-        raise ShapeError(f'joint_efforts={efforts!r:.80}: expected {{joint: effort}}')
-    for joint, effort in efforts.items():
+    """Yield (joint, effort) of {joint: effort}; raise ShapeError, NonFiniteError, UnknownNameError."""
+    return _named_numbers(m, efforts, 'joint_efforts', 'effort on')
+
+
+def _named_numbers(m, values, argument, label):
+    if not isinstance(values, dict):
+        raise ShapeError(f'{argument}={values!r:.80}: expected {{joint: {label.split()[0]}}}')
+    for joint, value in values.items():
         if joint not in m.joints:
             raise UnknownNameError(f"joint '{joint}': no movable joint of '{m.name}'"
                                    f'{did_you_mean(str(joint), m.joints)}')
-        yield joint, float(vector(f"effort on '{joint}'", [effort], 1)[0])
+        yield joint, float(vector(f"{label} '{joint}'", [value], 1)[0])
+
+
+def close_from(m, handle, positions):
+    """Let the clusters of a handle be closed from {joint: position}, which has all joints of a cluster or none.
+
+    Raises ShapeError, NonFiniteError, UnknownNameError.
+    """
+    given, loops = dict(_named_numbers(m, positions, 'positions', 'position of')), handle.arrays.loops
+    for n, cluster in enumerate(m.machine.clusters):
+        missing = [name for name in cluster.joints if name not in given]
+        if not missing:
+            first = loops.clusters[n]['first']
+            loops.hint[0, first:first + len(cluster.joints)] = [given[name] for name in cluster.joints]
+        elif len(missing) < len(cluster.joints):
+            raise ShapeError(f"positions of loop '{cluster.name}' without {', '.join(missing)}; expected all of its "
+                             'joints, or none')
+    handle.start_from_last()
 
 
 def apply_efforts(m, handle, x, efforts):

@@ -37,6 +37,7 @@ class Integrator:
     def __init__(self, manipulator, step, substeps, stiffness, damping):
         self._manipulator, self._handle = manipulator, manipulator.handle()
         self.step_size, self._substeps, stiffness, damping = checked_settings(step, substeps, stiffness, damping)
+        self._handle.start_from_last()
         modules = self._handle.modules
         stopped = (modules['coordinate'] >= 0) | (modules['actuator'] >= 0)
         modules['stop_stiffness'], modules['stop_damping'] = stiffness, damping

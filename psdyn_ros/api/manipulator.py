@@ -92,27 +92,28 @@ class Manipulator:
         """Return a `Handle` of its own: model, scratch and a base at rest, for calls of kernels."""
         return self._machine.handle.copy()
 
-    def forward_dynamics(self, x, xd, f, *, base=None, wrenches=None, joint_efforts=None):
+    def forward_dynamics(self, x, xd, f, *, base=None, wrenches=None, joint_efforts=None, positions=None):
         """Return the accelerations xdd (dof,) for efforts f (Paz & Mattila, Algorithm 1), (N, dof) for rows of states.
 
         base: `BaseMotion`, or `BaseDrive` where the base floats.  wrenches: {link: (force, moment)} applied by the
         environment on the link, at its origin in its axes.  joint_efforts: {joint: effort} that springs and the like
-        apply on any joint, positive along its axis.
-        Raises ShapeError, NonFiniteError, UnreachableStrokeError, TogglePointError.
+        apply on any joint, positive along its axis.  positions: {joint: position} of all joints of a loop, closed near
+        x: finding the loop closed takes less time from there, and the answer is the same.
+        Raises ShapeError, NonFiniteError, UnknownNameError, UnreachableStrokeError, TogglePointError.
         """
-        undisturbed = base is None and wrenches is None and joint_efforts is None
+        undisturbed = base is None and wrenches is None and joint_efforts is None and positions is None
         if undisturbed and compiled and plain(x, xd, f):
             xdd = np.empty(self.dof)
             if entry.forward_checked(self._tree, self._loops, x, xd, f, xdd) == OK:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
-            if undisturbed or (base is not None and not self.floating and not (wrenches or joint_efforts)):
-                around = surroundings(self, None, base)
+            if not (wrenches or joint_efforts) and (base is None or not self.floating):
+                around = surroundings(self, None, base, positions=positions)
                 return run_batch(self, entry.forward_rows, around.handle, dict(zip(('x', 'xd', 'f'), arrays)))
             return _by_rows(self.dof, arrays, lambda *row: self.forward_dynamics(
-                *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts))
-        around, xdd = surroundings(self, arrays[0], base, wrenches, joint_efforts), np.zeros(self.dof)
+                *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions))
+        around, xdd = surroundings(self, arrays[0], base, wrenches, joint_efforts, positions), np.zeros(self.dof)
         buffers = around.handle.tree, around.handle.loops
         if around.driven is None:
             status = entry.forward_checked(*buffers, *arrays, xdd)
@@ -122,25 +123,25 @@ class Manipulator:
         check(self, status, x=arrays[0], xd=arrays[1], f=arrays[2])
         return xdd
 
-    def generalized_forces(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None):
+    def generalized_forces(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None, positions=None):
         """Return M xdd + bias (dof,): efforts on the coordinates, after the wrench on a floating base in its axes.
 
         Arguments and errors as `forward_dynamics`; coordinates of a floating base that a `BaseDrive` frees accelerate
         as they then do.
         """
-        undisturbed = base is None and wrenches is None and joint_efforts is None
+        undisturbed = base is None and wrenches is None and joint_efforts is None and positions is None
         if undisturbed and compiled and plain(x, xd, xdd):
             f = np.empty(self.dof)
             if entry.inverse_checked(self._tree, self._loops, x, xd, xdd, f) == OK:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
-            if undisturbed or (base is not None and not self.floating and not (wrenches or joint_efforts)):
-                around = surroundings(self, None, base)
+            if not (wrenches or joint_efforts) and (base is None or not self.floating):
+                around = surroundings(self, None, base, positions=positions)
                 return run_batch(self, entry.inverse_rows, around.handle, dict(zip(('x', 'xd', 'xdd'), arrays)))
             return _by_rows(self.dof, arrays, lambda *row: self.generalized_forces(
-                *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts))
-        return self._required(*arrays, surroundings(self, arrays[0], base, wrenches, joint_efforts))
+                *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions))
+        return self._required(*arrays, surroundings(self, arrays[0], base, wrenches, joint_efforts, positions))
 
     def _required(self, x, xd, xdd, around):
         """Return `generalized_forces` of one checked state in `Surroundings`."""
@@ -155,7 +156,7 @@ class Manipulator:
         check(self, status, x=x, xd=xd, xdd=xdd)
         return f
 
-    def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None):
+    def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None, positions=None):
         """Return the actuator efforts f for accelerations xdd, of least weighted norm where there are many such.
 
         The base of a floating machine is driven as xdd says (`base_wrench` tells by what), unless a `BaseDrive` frees
@@ -164,9 +165,11 @@ class Manipulator:
         """
         allocation = self.allocation
         if self._direct and not allocation.limited:
-            f = self.generalized_forces(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
+            f = self.generalized_forces(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts,
+                                        positions=positions)
             return f[..., 6:] if self.floating else f
-        return inverse_efforts(self, allocation, (x, xd, xdd), base, wrenches, joint_efforts)
+        return inverse_efforts(self, allocation, (x, xd, xdd), base=base, wrenches=wrenches,
+                               joint_efforts=joint_efforts, positions=positions)
 
     hybrid_dynamics = hybrid_dynamics
 

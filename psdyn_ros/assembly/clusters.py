@@ -2,12 +2,14 @@
 import numpy as np
 
 from ..kernels.loops import closure as kernels
-from ..kernels.loops.records import CLUSTER, DYAD, INDEX, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
+from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, INDEX, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..model.errors import LoopClosureError, LoopError
 from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
+from .elimination import eliminate, relate
 from .parallelograms import parallel_sides
+from .trust import trusted_distances
 
 WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
 RANK = 1e-7                         # of a singular value of K against the largest
@@ -47,10 +49,12 @@ class Tangle:
             record['rows'], record['gap'] = len(more), GAP
             record['head'] = tied[-1]['module'].min()
             records.append(record)
+        tied = np.concatenate(tied)
+        relate(rows, tied)
         arrays = {name: np.array(each, kind) if each else np.zeros(0, kind) for name, each, kind in (
             ('clusters', records, CLUSTER), ('rows', rows, ROW), ('senses', senses, ROW), ('losses', losses, LOSS),
-            ('pins', pins, PIN))}
-        self._hold(tied=np.concatenate(tied), **arrays)
+            ('pins', pins, PIN), ('columns', (), COLUMN), ('column_rows', (), INDEX))}
+        self._hold(tied=tied, **arrays)
         self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
         if loops is not None:
             self._add_parallel_sides([loops.poses[record['pose'], :record['joints']] for record in loops.clusters])
@@ -63,12 +67,16 @@ class Tangle:
         width, n = int(clusters['rows'].max(initial=0)) + most, len(clusters)
         loops = Loops(
             clusters=clusters, tied=tied, **records, dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
-            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), lattice=np.zeros((0, most, 6)),
-            cells=np.zeros((0, 2), INDEX), base=6 if self.machine.floating else 0, work=np.zeros(len(tied), TIED_WORK),
-            A=np.zeros((width, most + 1)), G=np.zeros((len(tied), most)), H=np.zeros((len(tied), most)),
-            alpha=np.zeros((n, most, most)), psi=np.zeros((n, most, 6)), drive=np.zeros((n, most)))
+            slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), trust=np.zeros(0),
+            lattice=np.zeros((0, most, 6)), cells=np.zeros((0, 2), INDEX), base=6 if self.machine.floating else 0,
+            A=np.zeros((width, most + 1)), **_scratch(n, len(tied), most, most))
         self.handle = make_handle((dof + 1, dof, 0), self.machine.records, np.zeros((), ENVIRONMENT), loops)
         self.clusters, self.tied = self.draft.clusters, self.draft.tied
+
+    def _replace(self, **records):
+        """Put other records into the buffers."""
+        names = ('clusters', 'tied', 'rows', 'senses', 'losses', 'pins', 'columns', 'column_rows')
+        self._hold(**{name: getattr(self.draft, name) for name in names} | records)
 
     def keep_parallel(self, starts):
         """Let the parallelograms of all clusters stay such; the closed `starts` are closed again where rounded."""
@@ -90,8 +98,9 @@ class Tangle:
             pins += [own_pins, np.array(more_pins, PIN)]
             record['rows'] += len(more_rows)
             record['parallels'] = len(more_rows)
-        self._hold(self.clusters, self.tied, rows=np.concatenate(rows), pins=np.concatenate(pins),
-                   senses=self.draft.senses, losses=self.draft.losses)
+        rows = np.concatenate(rows)
+        relate(rows, self.tied)
+        self._replace(rows=rows, pins=np.concatenate(pins))
 
     def slice(self, n):
         record = self.clusters[n]
@@ -111,15 +120,25 @@ class Tangle:
 
     def jacobian(self, n, q):
         """Return (phi, K) of all joints of a cluster at q, in space."""
-        part = self.slice(n)
+        system, = self._systems(n, [q])
+        return -system[:, -1], system[:, :-1]
+
+    def jacobians(self, n, positions):
+        """Return K (positions, rows, joints) of all joints of a cluster at joint positions (positions, joints)."""
+        return self._systems(n, positions)[..., :-1]
+
+    def _systems(self, n, positions):
+        part, m, joints = self.slice(n), int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
         kept, freedom = self.tied[part].copy(), int(self.clusters[n]['freedom'])
         self.tied['independent'][part], self.clusters[n]['freedom'] = -1, 0
-        self.tied['column'][part] = range(part.stop - part.start)
-        self.draft.work['q'][part] = q
-        kernels.linearise_at(self.handle.tree, self.handle.loops, n)
+        self.tied['column'][part] = range(joints)
+        systems = np.empty((len(positions), m, joints + 1))
+        for system, q in zip(systems, positions):
+            self.draft.work['q'][part] = q
+            kernels.linearise_at(self.handle.tree, self.handle.loops, n)
+            system[:] = self.draft.A[:m, :joints + 1]
         self.tied[part], self.clusters[n]['freedom'] = kept, freedom
-        m, joints = int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
-        return -self.draft.A[:m, joints], self.draft.A[:m, :joints].copy()
+        return systems
 
     def dependent_columns(self, n, q):
         """Return K of the dependent joints of a cluster at q."""
@@ -188,6 +207,8 @@ class Tangle:
         for n, start in enumerate(starts):
             names += self._choose(n, start, wanted)
         names = [*(name for name in wanted if name in names), *(name for name in names if name not in wanted)]
+        columns, column_rows = eliminate(self.clusters, self.tied, self.draft.rows)
+        self._replace(columns=columns, column_rows=column_rows)
         base = 6 if self.machine.floating else 0
         for record, cluster in zip(self.clusters, self.machine.clusters):
             for i, joint in enumerate(cluster.joints):
@@ -223,9 +244,9 @@ class Tangle:
         tied, dependent = self.tied[self.slice(n)], [i for i in range(len(joints)) if i not in chosen]
         tied['independent'] = -1
         for column, i in enumerate(dependent):
-            tied['column'][i] = column
+            tied['column'][i] = tied['pivot'][i] = column
         for column, i in enumerate(chosen):
-            tied['independent'][i], tied['column'][i] = column, len(dependent) + column
+            tied['independent'][i], tied['column'][i] = column, len(dependent) + 1 + column
         return [joints[i] for i in chosen]
 
     @staticmethod
@@ -250,7 +271,8 @@ class Tangle:
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
-        curves, lattice = np.zeros((count, most, freedom * freedom)), np.zeros((len(records), freedom, 6))
+        curves = np.zeros((count, freedom * (freedom + 1) // 2, most))
+        lattice = np.zeros((len(records), freedom, 6))
         row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
         for n, table in enumerate(tables):
             records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
@@ -259,18 +281,19 @@ class Tangle:
             dyads += table.dyads
             part, joints, own_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
             poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
-            curves[part, :joints, :own_freedom ** 2] = table.curves.reshape(len(table.q), joints, -1)
+            curves[part, :own_freedom * (own_freedom + 1) // 2, :joints] = table.curves
             lattice[n, :own_freedom] = table.lattice
             cells.append(np.where(table.cells < 0, table.cells, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
+        columns, column_rows = eliminate(records, tied, rows)
+        trust = np.concatenate([np.zeros(0), *(
+            trusted_distances(self, n, table, tied) for n, table in enumerate(tables))])
         return draft._replace(
             clusters=records, tied=tied, rows=rows,
-            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), poses=poses, slopes=slopes,
-            curves=curves, lattice=lattice, cells=np.concatenate(cells), work=np.zeros(len(tied), TIED_WORK),
-            A=draft.A.copy(), G=np.zeros((len(tied), freedom)), H=np.zeros((len(tied), most)),
-            alpha=np.zeros((len(records), freedom, freedom)), psi=np.zeros((len(records), freedom, 6)),
-            drive=np.zeros((len(records), freedom)))
+            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
+            poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice, cells=np.concatenate(cells),
+            A=draft.A.copy(), **_scratch(len(records), len(tied), most, freedom))
 
     def _without_idle_rows(self, records, tables):
         """Return the constraint rows without those that hold at every pose: a planar loop has such."""
@@ -280,4 +303,13 @@ class Tangle:
             rows = self.draft.rows[record['row']:record['row'] + record['rows']][sizes > IDLE * sizes.max()]
             record['row'], record['rows'] = sum(map(len, kept)), len(rows)
             kept.append(rows)
-        return np.concatenate(kept)
+        rows = np.concatenate(kept)
+        relate(rows, self.tied)
+        return rows
+
+
+def _scratch(clusters, tied, most, freedom):
+    """Return the fields of `Loops` that the kernels write, but for A: of joints at most, and freedom, of a cluster."""
+    return {'work': np.zeros(tied, TIED_WORK), 'G': np.zeros((tied, freedom)), 'H': np.zeros((tied, most)),
+            'alpha': np.zeros((clusters, freedom, freedom)), 'psi': np.zeros((clusters, freedom, 6)),
+            'drive': np.zeros((clusters, freedom)), 'hint': np.full((2, tied), np.nan), 'hinted': np.zeros(1, INDEX)}

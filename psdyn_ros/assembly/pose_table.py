@@ -13,6 +13,7 @@ from .dyads import find_dyads
 POSES = 350 if compiled else 60     # of a cluster, about
 MOST_CELLS = 129                    # along one independent joint
 MOST_MOVED = 0.3                    # in one step of the continuation [m, rad]
+MOST_BENT = 0.1                     # second-order term at the end of a cell of a pose that serves it first [m, rad]
 SMALLEST = 1e-2                     # step, of a cell, before the loop counts as not to be followed
 NARROW = 1e-8                       # the same, next to a branch point
 MOST_STEPS = 1000                   # on the way to a node, before the loop counts as not to be followed
@@ -24,7 +25,7 @@ class PoseTable(NamedTuple):
 
     q: np.ndarray           # (poses, joints), that of the initial position first
     G: np.ndarray           # (poses, joints, freedom)
-    curves: np.ndarray      # (poses, joints, freedom, freedom) second derivatives, halved
+    curves: np.ndarray      # (poses, pairs a >= b of the freedom, joints) q by y_a y_b, to second order
     lattice: np.ndarray     # (freedom, 6), see `Loops`
     cells: np.ndarray       # (cells, 2) pose to start from in each cell, and one to try after it; -1: none, BEYOND
     linear: bool            # G is the same everywhere
@@ -57,11 +58,13 @@ def pose_table(tangle, n, start):
         q, G, nodes, straight_on = q[:1], G[:1], nodes[:1], [True]
     elif freedom > 1 and not dyads:
         clear = _clear(tangle, n, found, straight_on, ranges, np.array(sizes))
-    lattice, cells = _lattice(nodes, np.array(straight_on), clear, sizes, columns, branch_points)
-    tangle.warnings += _warnings(cluster, columns, start, ranges, branch_points)
-    curves = np.zeros((*G.shape, freedom))
+    curves = np.zeros((len(q), freedom * (freedom + 1) // 2, q.shape[1]))
     if compiled and not linear:
         curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
+    pairs = [sizes[a] * sizes[b] / 4 for a in range(freedom) for b in range(a + 1)]
+    smooth = np.einsum('p,npj->nj', pairs, abs(curves)).max(axis=1) < MOST_BENT
+    lattice, cells = _lattice(nodes, np.array(straight_on), clear, smooth, sizes, columns, branch_points)
+    tangle.warnings += _warnings(cluster, columns, start, ranges, branch_points)
     return PoseTable(q, G, curves, lattice, cells, linear, dyads)
 
 
@@ -196,24 +199,24 @@ def _loses_rank_between(K, K_there):
 
 
 def _curves(tangle, n, q, freedom):
-    """Return half the second derivatives (joints, freedom, freedom) of q by y: g is their quadratic form in yd."""
+    """Return the coefficients of y_a y_b, b <= a, in q to second order (pairs, joints): g is twice their form in yd."""
     unit = np.eye(freedom)
     square = [tangle.close(n, q, rate)[3] for rate in unit]
-    curves = np.empty((len(q), freedom, freedom))
+    curves = []
     for a in range(freedom):
-        curves[:, a, a] = 0.5 * square[a]
         for b in range(a):
-            both = tangle.close(n, q, unit[a] + unit[b])[3]
-            curves[:, a, b] = curves[:, b, a] = 0.25 * (both - square[a] - square[b])
+            curves.append(0.5 * (tangle.close(n, q, unit[a] + unit[b])[3] - square[a] - square[b]))
+        curves.append(0.5 * square[a])
     return curves
 
 
-def _lattice(nodes, straight, clear, sizes, columns, branch_points):
+def _lattice(nodes, straight, clear, smooth, sizes, columns, branch_points):
     """Return (lattice, cells (cells, 2)) that find the pose to start from for given independent joints.
 
     It is that of the cell, and in gaps the nearest.  clear: whether each node is surrounded by its own branch; where
-    it is not, the way is from the initial position.  None: that is not asked.  Branch points that share the position of
-    a joint bound that joint; the cells about others, and those beyond, are closed.
+    it is not, the way is from the initial position.  None: that is not asked.  smooth: whether predictions from a node
+    serve its cell; where they do not, a neighbour comes first.  Branch points that share the position of a joint bound
+    that joint; the cells about others, and those beyond, are closed.
     """
     low, high = nodes.min(axis=0), nodes.max(axis=0)
     shape = high - low + 1
@@ -239,6 +242,10 @@ def _lattice(nodes, straight, clear, sizes, columns, branch_points):
             continue
         if pose >= 0 and straight[pose]:
             cells[row] = (pose, -1) if clear is None else (pose, 0) if clear[pose] else (0, pose)
+            if clear is not None and clear[pose] and not smooth[pose]:
+                away = np.where(straight & clear & smooth, abs(nodes - node).max(axis=1), np.inf)
+                if away.min() <= 1:
+                    cells[row] = int(away.argmin()), pose
             continue
         away = abs(nodes - node)
         near = np.where(straight & (away.max(axis=1) <= 1), away.sum(axis=1), np.inf)

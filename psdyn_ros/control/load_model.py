@@ -32,6 +32,7 @@ class LoadModel:
     def __init__(self, manipulator, hydraulics=None):
         self.mechanism = frictionless(manipulator, hydraulics)
         self.handle = self.mechanism.handle()
+        self.handle.start_from_last()
         self._empty = np.stack([self.handle.modules[body] for body in BODIES])      # (3, modules, 10)
         self._payloads = {}         # link -> (body, module, 10 parameters)
         self._from = self._to = np.zeros_like(self._empty)

@@ -171,6 +171,7 @@ class _Sensors:
     def __init__(self, manipulator, joints, freeze_ns):
         m, count = manipulator, len(joints)
         self._joints, self._manipulator, self._freeze, self._handle = joints, m, freeze_ns, m.handle()
+        self._handle.start_from_last()
         records = np.zeros(2 * count, kernels.SENSOR)
         records['module'] = np.tile(np.arange(count), 2)
         self._sensors = kernels.Sensors(

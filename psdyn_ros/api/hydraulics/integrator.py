@@ -44,6 +44,7 @@ class HydraulicIntegrator:
             axes, cylinders, supply, np.zeros(m, OPPOSING), np.zeros(c, SLOPES), np.zeros((5, self.state_size)),
             np.zeros((7, m)), np.zeros((2, n)), np.zeros((2, n, n)), np.zeros((m, n)))
         self._handle = manipulator.handle()
+        self._handle.start_from_last()
         self.arguments = self._handle.tree, self._handle.loops, self.coupled
         compilation = Compilation(HYDRAULIC if self._handle.loops is None else HYDRAULIC_LOOPS)
         compilation.finish(self)

@@ -1,4 +1,8 @@
-"""Small linear systems, in place: symmetric ones by Cholesky, least squares by Householder."""
+"""Small linear systems, in place: symmetric ones by Cholesky, least squares by Householder.
+
+The `sparse` ones eliminate each column j only from the rows that it, or fill, has reached: row `rows` of A takes the
+diagonal of R, row `rows` + 1 is scratch.  `columns` from `first` on: COLUMN of `loops.records`, see there.
+"""
 import math
 
 from ..runtime.compiler import kernel
@@ -121,6 +125,78 @@ def solve_factorised(A, rows, unknowns, c):
     for j in range(unknowns):
         reflect(A, rows, j, c)
     substitute_back(A, unknowns, c)
+
+
+@kernel
+def factorise_sparse(A, rows, columns, column_rows, first, unknowns, end):
+    """Factorise the first `unknowns` columns of A by Householder reflections, and apply these to those before `end`.
+
+    Returns min |R_jj| / max |R_jj|.
+    """
+    small, large, products = math.inf, 0.0, A[rows + 1]
+    for j in range(unknowns):
+        column = columns[first + j]
+        near, far, start, stop = column['near'], column['far'], column['row'], column['row'] + column['rows']
+        norm = 0.0
+        for i in range(start, stop):
+            norm += A[column_rows[i], j] * A[column_rows[i], j]
+        norm = math.sqrt(norm)
+        small, large = min(small, norm), max(large, norm)
+        if norm == 0.0:
+            return 0.0
+        pivot = A[column_rows[start]]
+        head = pivot[j] + norm if pivot[j] > 0.0 else pivot[j] - norm
+        scale = 1.0 / (norm * abs(head))
+        pivot[j] = head
+        A[rows, j] = -norm if head > 0.0 else norm
+        for c in range(j + 1, near):
+            products[c] = 0.0
+        for c in range(far, end):
+            products[c] = 0.0
+        for i in range(start, stop):
+            row = A[column_rows[i]]
+            factor = scale * row[j]
+            for c in range(j + 1, near):
+                products[c] += factor * row[c]
+            for c in range(far, end):
+                products[c] += factor * row[c]
+        for i in range(start, stop):
+            row = A[column_rows[i]]
+            factor = row[j]
+            for c in range(j + 1, near):
+                row[c] -= factor * products[c]
+            for c in range(far, end):
+                row[c] -= factor * products[c]
+    return small / large if unknowns > 0 else 1.0
+
+
+@kernel
+def reflect_sparse(A, rows, columns, column_rows, first, unknowns, c):
+    """Apply the reflections of `factorise_sparse` to column c."""
+    for j in range(unknowns):
+        start, stop = columns[first + j]['row'], columns[first + j]['row'] + columns[first + j]['rows']
+        total = 0.0
+        for i in range(start, stop):
+            total += A[column_rows[i], j] * A[column_rows[i], c]
+        total /= abs(A[column_rows[start], j] * A[rows, j])
+        for i in range(start, stop):
+            A[column_rows[i], c] -= total * A[column_rows[i], j]
+
+
+@kernel
+def substitute_back_sparse(A, rows, columns, column_rows, first, unknowns, start, end):
+    """Replace columns start ... end - 1 by the solutions of R x = c, each unknown in its pivot row."""
+    for j in range(unknowns - 1, -1, -1):
+        column = columns[first + j]
+        row = A[column_rows[column['row']]]
+        for i in range(j + 1, unknowns):
+            if i < column['near'] or i >= column['far']:
+                known, factor = A[column_rows[columns[first + i]['row']]], row[i]
+                for c in range(start, end):
+                    row[c] -= factor * known[c]
+        scale = 1.0 / A[rows, j]
+        for c in range(start, end):
+            row[c] *= scale
 
 
 @kernel

@@ -4,71 +4,29 @@ A *cluster* is a set of joints that closed loops couple, phi(q) = 0, K qd = 0, K
 qdd = G ydd + g for its independent joints y.  Rows may be redundant: the dependent joints follow by least squares
 through Householder reflections, never through the normal equations.  A cluster in which all moves in one plane has
 rows of its own kind, two a pin, and positions in closed form where dyads close it.  Kernels keep no state: elsewhere
-Newton's method starts from a table of closed poses, made by
-continuation when the machine was loaded, which holds the assembly mode.
+Newton's method starts from a table of closed poses, made by continuation when the machine was loaded, which holds the
+assembly mode.  A caller's hint of where a cluster is closed replaces that start, never the answer: see `certain`.
 """
 import math
 
-from ..algebra.linear import factorise, solve_factorised
+from ..algebra.linear import reflect_sparse
 from ..algebra.spatial import dot
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import BRANCH, OK, OPEN, SINGULAR, failure
-from .constraints import bias_motion, bias_of_row, direction_of, linearise, place_joints
+from .constraints import bias_motion, bias_of_rows, direction_of, linearise, place_joints
 from .dyads import close_dyads
-from .planar import bias_of_pin, bias_planar, linearise_planar, place_planar
+from .newton import close_positions, rows_in_plane, solve, solve_slopes
+from .planar import bias_of_pin, bias_planar
 from .records import BEYOND, bind_loops
 
-RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
-STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
-ROUNDING = 1e-16                # expected next step that is none [m, rad]
 JUMP = 0.02                     # between predicted and closed position: farther may be another branch [m, rad]
+CERTAIN_JUMP = 0.1              # the same, where Newton's method provably leads from the one to the other
 STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
 WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
 SHORTEST = 1e-12                # of these steps, against the whole way
 STRAIGHT = 0.95                 # cosine between the tangents at both ends of one of these steps, at least
 ABOUT = 0.7                     # the same without steps
 AT_END = 1e-9                   # what is left of the way where it ends in the singular pose itself
-
-
-@kernel
-def rows_in_plane(cluster):
-    return 2 * cluster['pins'] + cluster['parallels']
-
-
-@kernel
-def residuals(cluster, loops):
-    """Place the bodies and write K of the dependent joints, -K of the others, -phi into A; return (max |phi|, rows)."""
-    if cluster['planar']:
-        place_planar(cluster, loops.tied, loops.work)
-        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), rows_in_plane(cluster)
-    place_joints(cluster, loops.tied, loops.work)
-    return linearise(cluster, loops.tied, loops.rows, loops.work, loops.A), cluster['rows']
-
-
-@kernel
-def close_positions(cluster, loops):
-    """Newton's method on phi(q) = 0 from the q in work, the independent ones held; 0, SINGULAR or OPEN."""
-    first, joints, tied, work, A = cluster['first'], cluster['joints'], loops.tied, loops.work, loops.A
-    dependent, before = joints - cluster['freedom'], 1e-9
-    for _ in range(40):
-        worst, rows = residuals(cluster, loops)
-        if not worst < math.inf:
-            return OPEN
-        if not factorise(A, rows, dependent) > RANK:
-            return SINGULAR if worst < 1e-6 else OPEN
-        solve_factorised(A, rows, dependent, joints)
-        largest = 0.0
-        for d in range(dependent):
-            largest = max(largest, abs(A[d, joints]))
-        damping = 1.0 if largest < 0.5 else 0.5 / largest
-        for j in range(first, first + joints):
-            if tied[j]['independent'] < 0:
-                work[j]['q'] += damping * A[tied[j]['column'], joints]
-        # steps shrink quadratically: the next one would be about c largest^2 with c = largest / before^2
-        if largest < STEP or largest * largest * max(1.0, largest / (before * before)) < ROUNDING:
-            return 0
-        before = largest
-    return OPEN
 
 
 @kernel
@@ -116,36 +74,71 @@ def set_independent(cluster, loops, x, n):
 
 @kernel
 def predict(cluster, loops, x, n, pose):
-    """Set q of a cluster for the coordinates x to second order from a closed pose."""
+    """Set q of a cluster for the coordinates x to second order from a closed pose, and `near` to the same."""
     first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
-    shift = 1 if loops.base else 0
-    take_pose(cluster, loops, pose)
+    steps, q, shift, pair_of = loops.drive[n], loops.A[0], 1 if loops.base else 0, 0
+    for j in range(joints):
+        q[j] = loops.poses[pose, j]
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
         t = loops.tied[first + row]
-        step = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row])
+        steps[a] = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row])
         for j in range(joints):
-            work[first + j]['q'] += loops.slopes[pose, j, a] * step
+            q[j] += loops.slopes[pose, j, a] * steps[a]
         if not cluster['linear']:
-            for b in range(freedom):
-                other = int(loops.lattice[n, b, 3])
-                t = loops.tied[first + other]
-                square = step * step_from(t, x[t['coordinate'] + shift], loops.poses[pose, other])
+            for b in range(a + 1):
+                square, curve = steps[a] * steps[b], loops.curves[pose, pair_of]
+                pair_of += 1
                 for j in range(joints):
-                    work[first + j]['q'] += loops.curves[pose, j, a * freedom + b] * square
+                    q[j] += square * curve[j]
+    for j in range(joints):
+        work[first + j]['q'] = q[j]
     set_independent(cluster, loops, x, n)
     for j in range(first, first + joints):
         work[j]['near'] = work[j]['q']
 
 
 @kernel
+def take_hint(cluster, loops, x, n):
+    """Set q of a cluster for the coordinates x to first order from the hint; return whether that is near `near`."""
+    first, joints, hint, own = cluster['first'], cluster['joints'], loops.hint, True
+    for j in range(first, first + joints):
+        loops.work[j]['q'] = hint[0, j]
+        own = own and hint[0, j] == hint[1, j]
+    if own:
+        for a in range(cluster['freedom']):
+            i = first + int(loops.lattice[n, a, 3])
+            t = loops.tied[i]
+            step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], hint[0, i])
+            for j in range(first, first + joints):
+                loops.work[j]['q'] += loops.G[j, a] * step
+    set_independent(cluster, loops, x, n)
+    for j in range(first, first + joints):
+        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < CERTAIN_JUMP:
+            return False
+    return True
+
+
+@kernel
+def certain(cluster, loops, pose, rank):
+    """Return whether Newton's method from `near`, predicted from a tabulated pose, provably finds the q in work too.
+
+    It does from within 2 / (3 w) of a solution, w a Lipschitz constant of K there times the norm of the inverse of K.
+    `trust` is 1 / (4 w) at the pose over the rank test there: w grows as the rank test at q falls.
+    """
+    square = 0.0
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        away = loops.work[j]['q'] - loops.work[j]['near']
+        square += away * away
+    return math.sqrt(square) < loops.trust[pose] * rank
+
+
+@kernel
 def on_branch(cluster, loops, jump):
-    """Return whether a closed position is in the assembly mode, and next to what was predicted."""
+    """Return whether a closed position, its bodies placed, is in the assembly mode and next to what was predicted."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         if not abs(loops.work[j]['q'] - loops.work[j]['near']) < jump:
             return False
-    if cluster['senses'] > 0:
-        place_joints(cluster, loops.tied, loops.work)
     for i in range(cluster['sense'], cluster['sense'] + cluster['senses']):
         r = loops.senses[i]
         if not dot(direction_of(loops.work, r['a'], r['u']), direction_of(loops.work, r['b'], r['w'])) > 0.0:
@@ -164,13 +157,12 @@ def walk(cluster, loops, x, n, pose):
     first, joints, work = cluster['first'], cluster['joints'], loops.work
     left, part, grows = 1.0, 0.25, False
     take_pose(cluster, loops, pose)
-    residuals(cluster, loops)
     moved = set_tangent(cluster, loops, x, n, pose, True)
     # `C` is the last closed position and `tau` the tangent there
     for j in range(first, first + joints):
         work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
     for _ in range(WALK):
-        if not moved < math.inf or part < SHORTEST:
+        if part < SHORTEST:
             break
         part = min(part, left)
         for j in range(first, first + joints):
@@ -179,17 +171,18 @@ def walk(cluster, loops, x, n, pose):
             set_independent(cluster, loops, x, n)
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
-        followed = (part * moved < STEP_MOVED and close_positions(cluster, loops) == 0
-                    and on_branch(cluster, loops, 0.3 * part * moved + 1e-9))
+        followed = False
+        if part * moved < STEP_MOVED:
+            status, _ = close_positions(cluster, loops)
+            followed = status == OK and on_branch(cluster, loops, 0.3 * part * moved + 1e-9)
         if followed:
-            residuals(cluster, loops)
-            largest = set_tangent(cluster, loops, x, n, pose, True)
+            largest = set_tangent(cluster, loops, x, n, pose, False)
             along, before, after = 0.0, 0.0, 0.0
             for j in range(first, first + joints):
                 along += work[j]['tau'] * work[j]['g']
                 before += work[j]['tau'] * work[j]['tau']
                 after += work[j]['g'] * work[j]['g']
-            followed = largest < math.inf and along > STRAIGHT * math.sqrt(before * after)
+            followed = along > STRAIGHT * math.sqrt(before * after)
         if followed:
             if part == left:
                 return 0
@@ -205,27 +198,25 @@ def walk(cluster, loops, x, n, pose):
 
 
 @kernel
-def set_tangent(cluster, loops, x, n, pose, anew):
-    """Set g to the derivative of q along the straight way from a tabulated pose to x; return max |g|, or inf.
+def set_tangent(cluster, loops, x, n, pose, at_pose):
+    """Set g to the derivative of q along the straight way from a tabulated pose to x; return max |g|.
 
-    anew: factorise K first, else it is still that of the last step of Newton's method.  Infinite where rank is lost.
+    at_pose: q is that pose, else it has just been closed and G is solved in A.
     """
-    first, joints, freedom, tied, work, A = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
-                                             loops.work, loops.A)
-    dependent, rows = joints - freedom, rows_in_plane(cluster) if cluster['planar'] else cluster['rows']
-    if anew and not factorise(A, rows, dependent) > RANK:
-        return math.inf
+    first, joints, freedom, tied, work = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
+                                          loops.work)
+    slope = joints - freedom + 1
     for j in range(first, first + joints):
         work[j]['g'] = 0.0
     for a in range(freedom):
-        solve_factorised(A, rows, dependent, dependent + a)
         row = int(loops.lattice[n, a, 3])
         t = tied[first + row]
         step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
         work[first + row]['g'] = step
         for j in range(first, first + joints):
             if tied[j]['independent'] < 0:
-                work[j]['g'] += A[tied[j]['column'], dependent + a] * step
+                work[j]['g'] += step * (loops.slopes[pose, j - first, a] if at_pose
+                                        else loops.A[tied[j]['pivot'], slope + a])
     largest = 0.0
     for j in range(first, first + joints):
         largest = max(largest, abs(work[j]['g']))
@@ -256,7 +247,10 @@ def goes_on(cluster, loops, x, n, pose):
 
 @kernel
 def close_cluster(cluster, loops, x, n):
-    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses; a status."""
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses.
+
+    Where it iterates it leaves G solved in A.  Returns 0, SINGULAR, OPEN or BRANCH.
+    """
     if is_beyond(cluster, loops, x, n):
         return BRANCH
     cell, status = cell_of(cluster, loops, x, n), OPEN
@@ -274,9 +268,19 @@ def close_cluster(cluster, loops, x, n):
         predict(cluster, loops, x, n, pose)
         if cluster['linear']:
             return 0
-        status = close_positions(cluster, loops)
-        if status == 0 and on_branch(cluster, loops, JUMP) and goes_on(cluster, loops, x, n, pose):
-            return 0
+        for hinted in (True, False):
+            if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
+                               and take_hint(cluster, loops, x, n)):
+                continue
+            if not hinted:
+                for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+                    loops.work[j]['q'] = loops.work[j]['near']
+            status, rank = close_positions(cluster, loops)
+            # a hint counts where the prediction would lead to the same position
+            if status == 0 and goes_on(cluster, loops, x, n, pose) and (
+                    not hinted and on_branch(cluster, loops, JUMP)
+                    or certain(cluster, loops, pose, rank) and on_branch(cluster, loops, CERTAIN_JUMP)):
+                return 0
         status = walk(cluster, loops, x, n, pose)
         if status == 0:
             return 0
@@ -294,18 +298,10 @@ def step_from(t, position, pose):
 
 @kernel
 def differentiate(cluster, loops, xd):
-    """Set G, g and qd of a cluster whose q are set; return 0, SINGULAR, or OPEN where they do not close it."""
+    """Set G, g and qd of a cluster that is closed, its G solved in A."""
     first, joints, freedom = cluster['first'], cluster['joints'], cluster['freedom']
     tied, work, A, G = loops.tied, loops.work, loops.A, loops.G
-    dependent = joints - freedom
-    worst, rows = residuals(cluster, loops)
-    if not worst < cluster['gap']:
-        return OPEN
-    if not cluster['linear']:
-        if not factorise(A, rows, dependent) > RANK:
-            return SINGULAR
-        for a in range(freedom):
-            solve_factorised(A, rows, dependent, dependent + a)
+    slope = joints - freedom + 1
     for j in range(first, first + joints):
         t, u = tied[j], work[j]
         u['qd'], u['g'] = 0.0, 0.0
@@ -315,7 +311,7 @@ def differentiate(cluster, loops, xd):
             elif cluster['linear']:
                 G[j, a] = loops.slopes[cluster['pose'], j - first, a]
             else:
-                G[j, a] = A[t['column'], dependent + a]
+                G[j, a] = A[t['pivot'], slope + a]
     for i in range(first, first + joints):
         if tied[i]['independent'] >= 0:
             rate = xd[tied[i]['coordinate']]
@@ -327,28 +323,33 @@ def differentiate(cluster, loops, xd):
         bias_motion(cluster, tied, work)
     if not cluster['linear']:
         accelerations_at_rest(cluster, loops)
-    return 0
 
 
 @kernel
 def accelerations_at_rest(cluster, loops):
-    """Set g, the accelerations of the joints at ydd = 0; the system of `differentiate` is factorised."""
-    joints, A, rows = cluster['joints'], loops.A, cluster['rows']
-    dependent = joints - cluster['freedom']
+    """Set g, the accelerations of the joints at ydd = 0, of a cluster whose system is decomposed in A."""
+    A, dependent = loops.A, cluster['joints'] - cluster['freedom']
     if cluster['planar']:
         rows = rows_in_plane(cluster)
         for i in range(2 * cluster['pins'], rows):
-            A[i, joints] = 0.0
+            A[i, dependent] = 0.0
         for i in range(cluster['pins']):
             x, y = bias_of_pin(loops.pins[cluster['pin'] + i], loops.work)
-            A[2 * i, joints], A[2 * i + 1, joints] = -x, -y
+            A[2 * i, dependent], A[2 * i + 1, dependent] = -x, -y
+        solve(cluster, loops, rows, dependent, dependent + 1)
     else:
-        for i in range(rows):
-            A[i, joints] = -bias_of_row(loops.rows[cluster['row'] + i], loops.work)
-    solve_factorised(A, rows, dependent, joints)
-    for j in range(cluster['first'], cluster['first'] + joints):
+        bias_of_rows(cluster, loops.rows, loops.work, A, dependent)
+        reflect_sparse(A, cluster['rows'], loops.columns, loops.column_rows, cluster['column'], dependent, dependent)
+        solve(cluster, loops, cluster['rows'], dependent, dependent + 1)
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         if loops.tied[j]['independent'] < 0:
-            loops.work[j]['g'] = A[loops.tied[j]['column'], joints]
+            loops.work[j]['g'] = A[loops.tied[j]['pivot'], dependent]
+
+
+@kernel
+def keep_hint(cluster, loops):
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        loops.hint[0, j], loops.hint[1, j] = loops.work[j]['q'], loops.work[j]['q']
 
 
 @kernel
@@ -357,10 +358,13 @@ def close(loops, x, xd):
     for k in range(loops.clusters.shape[0]):
         cluster = loops.clusters[k]
         status = close_cluster(cluster, loops, x, k)
-        if status == 0:
-            status = differentiate(cluster, loops, xd)
+        if status == 0 and (cluster['dyads'] > 0 or cluster['linear']):
+            status = solve_slopes(cluster, loops)
         if status != 0:
             return failure(status, k)
+        differentiate(cluster, loops, xd)
+        if loops.hinted[0]:
+            keep_hint(cluster, loops)
     return OK
 
 
@@ -377,10 +381,12 @@ def close_from(tree, loops, k, xd):
     cluster = loops.clusters[k]
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         loops.work[j]['near'] = loops.work[j]['q']
-    status = close_positions(cluster, loops)
+    status, _ = close_positions(cluster, loops)
     if status == 0 and not on_branch(cluster, loops, math.inf):
         status = OPEN
-    return differentiate(cluster, loops, xd) if status == 0 else status
+    if status == 0:
+        differentiate(cluster, loops, xd)
+    return status
 
 
 @entry

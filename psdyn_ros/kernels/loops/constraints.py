@@ -61,36 +61,32 @@ def direction_of(work, j, a):
 
 
 @kernel
-def constraint_row(r, work):
-    """Return (phi, f, m): the residual of a row, and K as the wrench that B feels when the row is loaded."""
-    u = direction_of(work, r['a'], r['u'])
-    if r['kind'] == POSITION:
-        pb = at_body(work, r['b'], r['pb'])
-        return dot(u, sub(pb, at_body(work, r['a'], r['pa']))), u, cross(pb, u)
-    w = direction_of(work, r['b'], r['w'])
-    return dot(u, w), (0.0, 0.0, 0.0), cross(w, u)
-
-
-@kernel
 def linearise(cluster, tied, rows, work, A):
-    """Write K of the dependent joints, then -K of the independent ones, then -phi, into A; return max |phi|."""
-    worst = 0.0
+    """Write K of the dependent joints, then -phi, then -K of the independent joints, into A; return max |phi|."""
+    worst, joints, residual = 0.0, cluster['joints'], cluster['joints'] - cluster['freedom']
+    pb, gap = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for i in range(cluster['rows']):
-        r = rows[cluster['row'] + i]
-        phi, f, m = constraint_row(r, work)
-        for c in range(cluster['joints'] + 1):
-            A[i, c] = 0.0
-        A[i, cluster['joints']] = -phi
+        r, row = rows[cluster['row'] + i], A[i]
+        for c in range(joints + 1):
+            row[c] = 0.0
+        # (f, m): the wrench that B feels when the row is loaded
+        u = direction_of(work, r['a'], r['u'])
+        if r['kind'] == POSITION:
+            if not r['repeats']:
+                pb = at_body(work, r['b'], r['pb'])
+                gap = sub(pb, at_body(work, r['a'], r['pa']))
+            phi, f, m = dot(u, gap), u, cross(pb, u)
+        else:
+            w = direction_of(work, r['b'], r['w'])
+            phi, f, m = dot(u, w), (0.0, 0.0, 0.0), cross(w, u)
+        row[residual] = -phi
         worst = max(worst, abs(phi)) if abs(phi) < math.inf else math.inf
         for sign in (1.0, -1.0):
             j = r['b'] if sign > 0.0 else r['a']
-            while j >= 0:
+            while j != r['meet']:
                 v, w = pair(work[j]['screw'])
                 k = sign * (dot(f, v) + dot(m, w))
-                if tied[j]['independent'] < 0:
-                    A[i, tied[j]['column']] += k
-                else:
-                    A[i, tied[j]['column']] -= k
+                row[tied[j]['column']] = k if tied[j]['independent'] < 0 else -k
                 j = tied[j]['parent']
     return worst
 
@@ -135,16 +131,22 @@ def moving_direction(work, j, a):
 
 
 @kernel
-def bias_of_row(r, work):
-    """Return the second rate of phi at qdd = 0."""
-    a, b = r['a'], r['b']
-    u = direction_of(work, a, r['u'])
-    du, ddu = moving_direction(work, a, u)
-    if r['kind'] == POSITION:
-        pa, pb = at_body(work, a, r['pa']), at_body(work, b, r['pb'])
-        va, aa = moving_point(work, a, pa)
-        vb, ab = moving_point(work, b, pb)
-        return dot(ddu, sub(pb, pa)) + 2.0 * dot(du, sub(vb, va)) + dot(u, sub(ab, aa))
-    w = direction_of(work, b, r['w'])
-    dw, ddw = moving_direction(work, b, w)
-    return dot(ddu, w) + 2.0 * dot(du, dw) + dot(u, ddw)
+def bias_of_rows(cluster, rows, work, A, column):
+    """Write minus the second rate of phi at qdd = 0 of every row into a column of A."""
+    gap, rate, acceleration = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    for i in range(cluster['rows']):
+        r = rows[cluster['row'] + i]
+        a, b = r['a'], r['b']
+        u = direction_of(work, a, r['u'])
+        du, ddu = moving_direction(work, a, u)
+        if r['kind'] == POSITION:
+            if not r['repeats']:
+                pa, pb = at_body(work, a, r['pa']), at_body(work, b, r['pb'])
+                va, aa = moving_point(work, a, pa)
+                vb, ab = moving_point(work, b, pb)
+                gap, rate, acceleration = sub(pb, pa), sub(vb, va), sub(ab, aa)
+            A[i, column] = -(dot(ddu, gap) + 2.0 * dot(du, rate) + dot(u, acceleration))
+        else:
+            w = direction_of(work, b, r['w'])
+            dw, ddw = moving_direction(work, b, w)
+            A[i, column] = -(dot(ddu, w) + 2.0 * dot(du, dw) + dot(u, ddw))

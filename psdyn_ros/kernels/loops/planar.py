@@ -51,7 +51,7 @@ def side_of(work, j, p):
 @kernel
 def linearise_planar(cluster, tied, pins, work, A):
     """Write the system of `linearise` with two rows a pin and one a pair of sides into A; return max |phi|."""
-    worst, joints = 0.0, cluster['joints']
+    worst, joints, residual = 0.0, cluster['joints'], cluster['joints'] - cluster['freedom']
     for i in range(cluster['pins']):
         r, row = pins[cluster['pin'] + i], 2 * i
         for c in range(joints + 1):
@@ -59,7 +59,7 @@ def linearise_planar(cluster, tied, pins, work, A):
             A[row + 1, c] = 0.0
         ax, ay = pin_of(work, r['a'], r['pa'])
         bx, by = pin_of(work, r['b'], r['pb'])
-        A[row, joints], A[row + 1, joints] = ax - bx, ay - by
+        A[row, residual], A[row + 1, residual] = ax - bx, ay - by
         gap = abs(ax - bx) + abs(ay - by)
         worst = max(worst, gap) if gap < math.inf else math.inf
         j, sign, x, y = r['b'], 1.0, bx, by
@@ -82,7 +82,7 @@ def linearise_planar(cluster, tied, pins, work, A):
         ax, ay = side_of(work, r['a'], r['pa'])
         bx, by = side_of(work, r['b'], r['pb'])
         along, across = ax * bx + ay * by, ax * by - ay * bx
-        A[row, joints] = -across
+        A[row, residual] = -across
         worst = max(worst, abs(across)) if abs(across) < math.inf else math.inf
         j = r['b']
         for sign in (along, -along):

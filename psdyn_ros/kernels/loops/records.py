@@ -23,6 +23,7 @@ CLUSTER = np.dtype([
     ('parallels', 'i8'),                        # opposite sides of parallelograms: last rows of its ROW, and of its PIN
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
+    ('column', 'i8'),                           # in space: rows of COLUMN, one for each dependent joint
     ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
     ('gap', 'f8'),                              # residual up to which it counts as closed [m, 1]
     ('normal', 'f8', 3),                        # of a planar one
@@ -37,7 +38,8 @@ TIED = np.dtype([
     ('independent', 'i8'),                      # column of G, -1: dependent
     ('coordinate', 'i8'),                       # row of xd when independent
     ('rotation', 'f8', 9), ('position', 'f8', 3),   # joint frame, z along its axis, in that of its parent
-    ('column', 'i8'),                           # of the linear systems: dependent joints first
+    ('column', 'i8'),                           # of the linear systems: dependent joints, -phi, independent joints
+    ('pivot', 'i8'),                            # row of the linear systems in which a dependent joint is solved
     ('sign', 'f8'),                             # planar: of the turn about the normal, 0 for a slide
     ('d', 'f8', 2), ('s', 'f8', 2),             # planar: joint in its parent body, direction of a slide
 ], align=True)
@@ -45,6 +47,13 @@ TIED = np.dtype([
 ROW = np.dtype([
     ('kind', 'i8'), ('a', 'i8'), ('b', 'i8'),   # joints of the cluster that carry A and B, -1: the base body
     ('pa', 'f8', 3), ('pb', 'f8', 3), ('u', 'f8', 3), ('w', 'f8', 3),
+    ('meet', 'i8'),                             # last joint that carries both A and B, -1: none
+    ('repeats', 'i8'),                          # 1: a position row of the same points as the row before it
+], align=True)
+
+COLUMN = np.dtype([
+    ('row', 'i8'), ('rows', 'i8'),              # entries of `column_rows`: rows to eliminate it from, its pivot first
+    ('near', 'i8'), ('far', 'i8'),              # its elimination changes columns j + 1 ... near - 1 and those from far
 ], align=True)
 
 PIN = np.dtype([
@@ -86,9 +95,12 @@ class Loops(NamedTuple):
     losses: np.ndarray          # LOSS
     pins: np.ndarray            # PIN
     dyads: np.ndarray           # DYAD
+    columns: np.ndarray         # COLUMN, in the order of elimination
+    column_rows: np.ndarray     # rows of A
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
-    curves: np.ndarray          # (poses, most joints, largest freedom ** 2) second derivatives likewise, halved
+    curves: np.ndarray          # (poses, pairs a >= b of freedom, most joints) q by y_a y_b to second order
+    trust: np.ndarray           # (poses,) see `closure.certain` [m, rad]
     lattice: np.ndarray         # (clusters, largest freedom, 6) of each independent joint: first cell from the initial
                                 # position, size, cells, row among the joints, and branch points below and above
     cells: np.ndarray           # (cells, 2) pose to start from in each cell, and another to try then; -1: none, BEYOND
@@ -100,11 +112,13 @@ class Loops(NamedTuple):
     alpha: np.ndarray           # (clusters, largest freedom, largest freedom)
     psi: np.ndarray             # (clusters, largest freedom, 6)
     drive: np.ndarray           # (clusters, largest freedom)
+    hint: np.ndarray            # (2, tied) q from which closing starts, and the q of which the G is that is stored
+    hinted: np.ndarray          # (1,) 1: `hint` holds, and takes every closed q; 0: closing starts from the table
 
 
 # types of the fields of `Loops`: constants in the buffer of loops, scratch in that of a tree from array FIRST on
-CONSTANTS = (CLUSTER, TIED, ROW, ROW, LOSS, PIN, DYAD, FLOAT, FLOAT, FLOAT, FLOAT, INDEX, INDEX)
-SCRATCH = (TIED_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT)
+CONSTANTS = (CLUSTER, TIED, ROW, ROW, LOSS, PIN, DYAD, COLUMN, INDEX, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX, INDEX)
+SCRATCH = (TIED_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX)
 FIRST = 4
 
 
@@ -116,10 +130,12 @@ def bind_loops(tree, loops):
     return Loops(
         records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
         records(loops, 3, ROW)[0], records(loops, 4, LOSS)[0], records(loops, 5, PIN)[0], records(loops, 6, DYAD)[0],
-        matrix(loops, 7)[0], stack(loops, 8)[0], stack(loops, 9)[0], stack(loops, 10)[0], indices(loops, 11)[0],
-        records(loops, 12, INDEX)[0][0],
+        records(loops, 7, COLUMN)[0], records(loops, 8, INDEX)[0], matrix(loops, 9)[0], stack(loops, 10)[0],
+        stack(loops, 11)[0], records(loops, 12, FLOAT)[0], stack(loops, 13)[0], indices(loops, 14)[0],
+        records(loops, 15, INDEX)[0][0],
         records(tree, FIRST, TIED_WORK)[0], matrix(tree, FIRST + 1)[0], matrix(tree, FIRST + 2)[0],
-        matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0], matrix(tree, FIRST + 6)[0])
+        matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0], matrix(tree, FIRST + 6)[0],
+        matrix(tree, FIRST + 7)[0], records(tree, FIRST + 8, INDEX)[0])
 
 
 def loop_arrays(loops):
