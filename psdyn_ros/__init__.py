@@ -29,7 +29,7 @@ from .model.errors import (
     XmlError,
 )
 
-__all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'DuplicateNameError',
-           'HybridDynamics', 'InertiaError', 'Limits', 'LoopClosureError', 'LoopError', 'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError',
-           'PsdynError', 'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError',
-           'UnreachableStrokeError', 'XmlError', 'compiled', 'load']
+__all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'compiled', 'DuplicateNameError',
+           'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError', 'Manipulator',
+           'MeasurementError', 'ModelError', 'NonFiniteError', 'PsdynError', 'ShapeError', 'StateError',
+           'TogglePointError', 'TreeError', 'UnknownNameError', 'UnreachableStrokeError', 'XmlError']

@@ -61,7 +61,7 @@ def test_slopes_of_the_flows_are_their_differences(case, x, line):
     c, fluid = case
     w = np.zeros(1, SLOPES)[0]
     tank = 10 * BAR
-    elimination.set_slopes(c, w, 0.0, x, fluid, np.zeros(6), line, 0.0, tank)
+    elimination.set_slopes(c, w, 0.0, x, fluid, np.zeros(6), (line, 0.0, tank))
 
     def flows(index, step):
         state, pressure = fluid.copy(), line

@@ -14,7 +14,7 @@ from psdyn_ros.control.path_time import PathTime
 from psdyn_ros.control.trajectory import Waypoints, quintic_curve
 from psdyn_ros.control.valve_control import ValveControl
 from psdyn_ros.control.valve_pid import ValvePid
-from psdyn_ros.kernels.control.actuation import clamp
+from psdyn_ros.kernels.control.actuation import clamp, make_actuation
 from psdyn_ros.kernels.control.path import polynomials
 from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.locate import find_config
@@ -202,3 +202,22 @@ def test_a_law_that_samples_its_path_by_itself_gives_the_commands_of_one_that_is
         assert commands[0] == pytest.approx(commands[1], rel=1e-12, abs=1e-12)
         assert here.desired == pytest.approx(given.desired, abs=1e-15)
     assert all(path is not None for path in taken) and len(taken) == 300
+
+
+@pytest.mark.parametrize('name', ['computed_torque', 'pd_gravity', 'valve_computed_torque', 'valve_pid'])
+def test_coordinates_as_actuators_by_their_map_get_the_same_commands(name, crane, rng):
+    oil = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
+    direct, mapped = (make_law(name, crane, oil, None, 0.002) for _ in range(2))
+    assert direct._actuation is None
+    mapped._actuation = make_actuation(Allocation(crane.actuators), 4, 4)
+    away = crane.initial_position + np.array([0.1, -0.01, 0.01, 0.03])
+    for law in (direct, mapped):
+        law.hold(crane.initial_position)
+        law.reference.follow(Waypoints(crane.coordinates, [0.5, 1.0], [away, crane.initial_position]), 0.0)
+    for k in range(20):
+        t = 0.06 * k
+        x, xd = direct.reference.ahead(t)[0] + 1e-3 * rng.normal(size=4), 1e-3 * rng.normal(size=4)
+        pressures = 60e5 + 1e5 * rng.normal(size=(3, 2))
+        commands = [law.update(t, x, xd, pressures) for law in (direct, mapped)]
+        assert commands[1] == pytest.approx(commands[0], rel=1e-9, abs=1e-9)
+        assert mapped.predicted_efforts == pytest.approx(direct.predicted_efforts, rel=1e-9, abs=1e-6)

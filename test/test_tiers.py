@@ -172,10 +172,10 @@ def test_laws_are_made_by_name_and_say_what_they_lack():
 @pytest.mark.parametrize('bad', [np.full(4, -1.0), np.full(4, np.nan), np.ones(3)])
 def test_gains_of_wrong_sign_or_size_are_refused(bad):
     law = make_law('computed_torque', crane())
-    before = law._kp.copy()
+    before = law._law.gains.copy()
     with pytest.raises(psdyn_ros.ModelError, match='gains damping = .*expected 4 finite numbers'):
         law.set_gains(np.ones(4), bad)
-    assert (law._kp == before).all()
+    assert (law._law.gains == before).all()
 
 
 @pytest.mark.parametrize('name, gain', [('valve_computed_torque', 'force_gain'), ('valve_pid', 'proportional')])

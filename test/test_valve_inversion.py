@@ -222,7 +222,7 @@ def test_what_is_not_finite_is_refused(lift, place, bad):
     state = [SUPPLY, 80e5, 60e5, 0.2, 0.0, 1e5]
     state[place] = bad
     assert math.isnan(command_of(*lift, *state))
-    assert math.isnan(pressure_command(*lift, *state, 60.0))
+    assert math.isnan(pressure_command(*lift, state[0], tuple(state[1:3]), *state[3:], 60.0))
 
 
 @settings(max_examples=200)
@@ -237,7 +237,7 @@ def test_a_command_is_within_its_bounds_whatever_comes_in(crane, hydraulics, sta
 
 
 def test_the_pressure_loop_asks_for_the_force_that_is_lacking(lift):
-    c, state = lift[0][0], (80e5, 60e5, 0.2, 0.1)
+    c, state = lift[0][0], ((80e5, 60e5), 0.2, 0.1)
     force = c['area_a'] * 80e5 - c['area_b'] * 60e5
     wanted = force + 2e3
     expected = inverted(lift, 60.0 * 2e3, rate=0.1)

@@ -1,4 +1,4 @@
-"""Compile the kernels of control cycles when a machine is loaded; those of batches and derivatives at their first call."""
+"""Compile kernels of single calls when a machine is loaded; those of batches and derivatives at their first call."""
 import sys
 import time
 
@@ -16,9 +16,10 @@ TREE, LOOPS, HYDRAULIC, HYDRAULIC_LOOPS = 'tree', 'loops', 'hydraulic', 'hydraul
 
 _RECURSIONS = (
     entry.forward_checked, entry.inverse_checked, entry.place_checked, entry.joint_states_checked,
-    entry.mass_matrix_checked, entry.energy_checked, entry.base_reaction_checked, entry.runge_kutta_checked,
+    entry.mass_matrix_checked, entry.actuator_map_checked, entry.energy_checked, entry.base_reaction_checked,
+    entry.runge_kutta_checked,
     measurement.own_coordinates, floating_base.position_rate, triangle.triangle)
-_CLOSING = (entry.actuator_map_checked, closure.close_all, closure.close_from, closure.linearise_at, allocation.allocate)
+_CLOSING = (closure.close_all, closure.close_from, closure.linearise_at, allocation.allocate)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
 _ready = set()
@@ -66,6 +67,7 @@ def _call_recursions(m):
     entry.place_checked(*buffers, x, zero, zero)
     entry.joint_states_checked(*buffers, x, zero, zero, np.zeros((3, len(m.joints))))
     entry.mass_matrix_checked(*buffers, x, np.zeros((m.dof, m.dof)))
+    entry.actuator_map_checked(*buffers, x, np.zeros((len(f), m.dof)))
     entry.energy_checked(*buffers, x, zero, np.zeros(4))
     entry.base_reaction_checked(*buffers, np.zeros(6))
     entry.runge_kutta_checked(*buffers, x, zero.copy(), f, 1e-6, 1, np.zeros((7, m.nx)))
@@ -75,7 +77,6 @@ def _call_recursions(m):
     if handle.loops is not None:
         one, bound = np.ones(2), np.full(2, np.inf)
         allocation.allocate(np.ones((2, 1)), one, 0.0 * one, -bound, bound, np.ones(1), allocation.scratch(2, 1), one)
-        entry.actuator_map_checked(*buffers, x, np.zeros((len(f), m.dof)))
         closure.close_all(*buffers, x, zero)
         closure.linearise_at(*buffers, 0)
         closure.close_from(*buffers, 0, zero)

@@ -5,7 +5,7 @@ import numpy as np
 
 from ..model.errors import ShapeError, StateError, UnknownNameError, did_you_mean
 from .arguments import vector
-from .kinematics import displacement, module_positions
+from .kinematics import displacement, placed
 from .orientation import rotation
 
 
@@ -50,7 +50,7 @@ class BaseDrive(NamedTuple):
 
 def wrench_rows(m, x, wrenches):
     """Return ((3 n, 6) wrenches on link, barrel and rod of each module in their kernel frames, (6,) on the base)."""
-    machine, positions = m.machine, None
+    machine, work = m.machine, None
     rows, on_base = np.zeros((len(machine.modules), 3, 6)), np.zeros(6)
     if not isinstance(wrenches, dict):
         raise ShapeError(f'wrenches={wrenches!r:.80}: expected {{link: (force, moment)}}')
@@ -62,8 +62,9 @@ def wrench_rows(m, x, wrenches):
             raise ShapeError(f"wrench on '{link}': expected a pair (force, moment)") from None
         force = place.pose.rotation @ vector(f"force on '{link}'", force, 3)
         moment = place.pose.rotation @ vector(f"moment on '{link}'", moment, 3)
-        positions = module_positions(m, x) if positions is None else positions
-        origin = place.pose.position + displacement(machine.records, place, positions)
+        if work is None:
+            work = placed(m, x, np.zeros(m.dof), np.zeros(m.dof)).work
+        origin = place.pose.position + displacement(work, place)
         row = on_base if place.module < 0 else rows[place.module, place.body]
         row[:3] += force
         row[3:] += moment + np.cross(origin, force)

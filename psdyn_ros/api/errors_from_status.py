@@ -45,7 +45,7 @@ def in_row(row):
 
 
 def status_error(manipulator, status, arrays, row=None):
-    """Return the error for a status of a kernel; {name: array} of its inputs, row: of a batch, of which x is then one."""
+    """Return the error for a status of a kernel; arrays: {name: array} of its inputs, row: of a batch."""
     m, (code, k) = manipulator, decode(status)
     if code == SHAPE:
         return _shape_error(m, arrays)

@@ -99,18 +99,22 @@ class JointMap:
     def states(self, position, velocity=None):
         """Return (x (N, nx), xd (N, dof), residual (N,)) of N rows of positions and velocities (N, m), as `state` does.
 
-        Rows that fix nothing, being not finite or of a loop that does not close, come out as NaN; xd is None without
-        velocities.  A floating base is at rest at the origin.
+        Rows that fix nothing, being not finite or of a loop that does not close, come out as NaN, and so does xd where
+        velocities are not finite; xd is None without velocities.  A floating base is at rest at the origin.
         """
         q, qd = checked_batch(self.names, position, velocity)
         m, handle = self._manipulator, self._handle and self._handle.copy()
         x, xd, residual = np.full((len(q), m.nx), np.nan), np.full((len(q), m.dof), np.nan), np.full(len(q), np.nan)
         measured = np.zeros((3, len(self.names)))
         for row in np.flatnonzero(np.isfinite(q).all(axis=1)).tolist():
-            measured[0], measured[1] = q[row], qd[row]
+            # kernels that close loops take finite rates only
+            known = handle is None or np.isfinite(qd[row]).all()
+            measured[0], measured[1] = q[row], qd[row] if known else 0.0
             status, z, gaps = self._solve(measured, handle)
             if status == OK:
-                x[row], xd[row], _ = self._read(z)
+                x[row], rates, _ = self._read(z)
+                if known:
+                    xd[row] = rates
                 residual[row] = max(gaps.max(initial=0.0), *(self._disagreements(measured, z) or (0.0,)))
         return x, None if velocity is None else xd, residual
 
@@ -179,8 +183,8 @@ class JointMap:
             return MeasurementError(f"loop '{cluster.name}' with {values}: no position closes it on the assembly "
                                     'branch of the initial one')
         if code == BRANCH:
-            return TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two branches of "
-                                    'its closure meet')
+            return TogglePointError(f"loop '{cluster.name}' with {values}: is at or beyond a point where two branches "
+                                    'of its closure meet')
         return TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
                                 'it here')
 

@@ -2,7 +2,7 @@
 import numpy as np
 
 from ..kernels.rigid_body.entry import place_checked
-from ..kernels.rigid_body.records import BARREL, LINK, PRISMATIC, ROD
+from ..kernels.rigid_body.records import BARREL, LINK, ROD
 from ..kernels.rigid_body.triangle import triangle
 from .errors_from_status import check, closure_error
 
@@ -36,19 +36,17 @@ def transmission(m, k, joint, position):
     return (k1, k4) if joint == module.triangle.boom.name else (sign * k2, sign * k5)
 
 
-def displacement(modules, place, positions):
+def displacement(work, place):
     """Return by how much a link's body is displaced (3,) in its kernel frame: a slide along z, a stroke along x."""
-    if place.module >= 0 and place.body == ROD:
-        return np.array([positions[place.module], 0.0, 0.0])
-    if place.module >= 0 and place.body == LINK and modules[place.module]['kind'] == PRISMATIC:
-        return np.array([0.0, 0.0, positions[place.module]])
-    return np.zeros(3)
+    if place.module < 0:
+        return np.zeros(3)
+    return _slide(work[place.module], place.body)
 
 
 def pose_in_base(handle, place):
     """Return (rotation, position) of a link in the base frame."""
     modules, work = handle.modules, handle.work
-    rotation, position = place.pose.rotation, place.pose.position + displacement(modules, place, work['q'])
+    rotation, position = place.pose.rotation, place.pose.position + displacement(work, place)
     k, body = place.module, place.body
     while k >= 0:
         b, u = modules[k], work[k]
@@ -83,7 +81,7 @@ def twist_of_link(handle, place):
         v, w = twist[:3].copy(), twist[3:]
         if place.body == ROD:
             v[0] += u['qd']
-    origin = place.pose.position + displacement(handle.modules, place, handle.work['q'])
+    origin = place.pose.position + displacement(handle.work, place)
     return np.concatenate((place.pose.rotation.T @ (v + np.cross(w, origin)), place.pose.rotation.T @ w))
 
 

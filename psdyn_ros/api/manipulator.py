@@ -74,7 +74,7 @@ class Manipulator:
     total_mass = property(lambda self: self._machine.total_mass, doc='Mass of all links [kg].')
     machine = property(lambda self: self._machine, doc='The model: modules, loops, warnings.')
     gravity = property(lambda self: self._gravity.copy(), doc='Gravity (3,) in inertial axes [m/s^2].')
-    initial_position = property(lambda self: self._machine.start.copy(), doc='x (nx,) of the declared initial position.')
+    initial_position = property(lambda self: self._machine.start.copy(), doc='x (nx,) as declared.')
     limits = property(lambda self: self._limits(self.actuators), doc='`Limits` of the actuators.')
     coordinate_limits = property(lambda self: self._limits(self.coordinates), doc='`Limits` of the coordinates.')
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from ..assembly.clusters import Tangle
 from ..kernels.control import plausibility as kernels
-from ..kernels.rigid_body.records import LOOP
 from ..model.errors import StateError
 
 SAMPLES = 200               # of a stroke, to find the longest lever
@@ -48,7 +47,7 @@ class ToggleGauge:
         triangles, self._names = [], []
         for k, module in enumerate(machine.modules):
             b = records[k]
-            if b['kind'] != LOOP:
+            if module.triangle is None:
                 continue
             numbers = tuple(float(b[name]) for name in ('x0', 'e', 'L', 'L1'))
             lower, upper = _strokes(module)

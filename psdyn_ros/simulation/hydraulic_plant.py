@@ -299,9 +299,9 @@ class HydraulicPlant:
                 motion = self.actuator_motion()
             cylinder = self.cylinder_records[row:row + 1]
             if mode == 'pressure':
-                u = pressure_command(cylinder, self.supply, self.supply_pressure[0], self.fluid[row, PRESSURE_A],
-                                     self.fluid[row, PRESSURE_B], motion[0][axis], motion[1][axis], value,
-                                     PRESSURE_BANDWIDTH)
+                u = pressure_command(cylinder, self.supply, self.supply_pressure[0],
+                                     (self.fluid[row, PRESSURE_A], self.fluid[row, PRESSURE_B]), motion[0][axis],
+                                     motion[1][axis], value, PRESSURE_BANDWIDTH)
             else:
                 u = velocity_command(cylinder, value)
             self.cylinder_records['command'][row] = u

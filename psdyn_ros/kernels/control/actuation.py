@@ -1,7 +1,7 @@
-"""From the coordinates to the actuators and back: positions, rates, and the efforts that act as others on the coordinates.
+"""From the coordinates to the actuators and back: positions, rates, and efforts that do the same to the coordinates.
 
-The actuators turn at A xd, so that efforts f on them act as A' f on the coordinates.  With actuation None, as of a machine
-whose actuators are the coordinates, Numba leaves out the bodies of these functions.
+The actuators turn at A xd, so that efforts f on them act as A' f on the coordinates.  With actuation None, as of a
+machine whose actuators are the coordinates, Numba leaves out the bodies of these functions.
 """
 from typing import NamedTuple
 

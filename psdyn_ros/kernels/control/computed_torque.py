@@ -109,7 +109,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
 
 @kernel
 def feed_back(tree, loops, space, s):
-    """Set the errors, and in row 2 of `measured` the accelerations that the coordinates are to have; return a status."""
+    """Set the errors, and in row 2 of `measured` the accelerations that the coordinates are to have; a status."""
     desired, ahead, measured = s.motion[0], s.motion[2], s.measured
     if space is None:
         for i in range(measured.shape[1]):

@@ -182,7 +182,7 @@ def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
 
 @entry
 def compare_with_state(tree, loops, sensors, x, positions, stamp, freeze_time, travel):
-    """Do `compare_sensors` of measured positions (m,) with the joints at x (dof,); (UNCLOSED, 0, 0) where that has none.
+    """Do `compare_sensors` of measured positions (m,) with the joints at x (dof,); (UNCLOSED, 0, 0) where it has none.
 
     tree, loops: buffers of the machine.
     """

@@ -289,7 +289,8 @@ def torque_command(s, c, a, supply, stroke, velocity, model_rate):
         rate += a['force_gain'] * (a['wanted'] - a['force'])
     v = flow_reference(a, velocity)
     if a['tier'] == VALVE:
-        return command_for(c, opening_for(c, supply, s.supply[0]['return_pressure'], pa, pb, stroke, v, rate), a['blend'])
+        opening = opening_for(c, supply, s.supply[0]['return_pressure'], pa, pb, stroke, v, rate)
+        return command_for(c, opening, a['blend'])
     # the compensator gives the flow that is asked for to the chamber that is fed; the other one drains as it can
     ka, kb = force_gains(c, pa, pb, stroke)
     return v + rate / (ka * c['area_a'] if v > 0.0 else kb * c['area_b'])

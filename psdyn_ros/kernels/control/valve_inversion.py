@@ -102,15 +102,14 @@ def limited(u):
 
 
 @entry
-def pressure_command(cylinders, supply, supply_pressure, pressure_a, pressure_b, stroke, rate, load_pressure,
-                     bandwidth):
+def pressure_command(cylinders, supply, supply_pressure, pressures, stroke, rate, load_pressure, bandwidth):
     """Return the command of a valve whose electronics control the load pressure p_L = F / A_a, F the piston's force.
 
-    cylinders (1,), supply (1,) records; pressures [Pa] gauge, measured by the valve; stroke [m] and rate [m/s] of the
-    rod.  The force follows as F' = bandwidth (load_pressure A_a - F), bandwidth in rad/s, while the flow that the
-    moving rod displaces is fed forward.  Within -1 to 1; NaN where an input is not finite.
+    cylinders (1,), supply (1,) records; supply_pressure, pressures (A, B) [Pa] gauge, measured by the valve; stroke
+    [m] and rate [m/s] of the rod.  The force follows as F' = bandwidth (load_pressure A_a - F), bandwidth in rad/s,
+    while the flow that the moving rod displaces is fed forward.  Within -1 to 1; NaN where an input is not finite.
     """
-    c = cylinders[0]
+    c, (pressure_a, pressure_b) = cylinders[0], pressures
     lacking = (load_pressure - pressure_a) * c['area_a'] + pressure_b * c['area_b']
     o = opening_for(c, supply_pressure, supply[0]['return_pressure'], pressure_a, pressure_b, stroke, rate,
                     bandwidth * lacking)

@@ -1,4 +1,4 @@
-"""What the derivative recursion asks of a joint, for every kind of module: `rigid_body.joints`, one derivative further."""
+"""What the derivative recursion asks of a joint, of every kind: `rigid_body.joints`, one derivative further."""
 import math
 
 from ..algebra.spatial import add, cross, in_axes, line, pair, scale, store, sub, times, turned, vector

@@ -1,4 +1,4 @@
-"""Exact derivatives of the efforts that a motion needs, by positions, rates and accelerations, in two sweeps over bodies.
+"""Exact derivatives of efforts by positions, rates and accelerations, in two sweeps over the bodies.
 
 With I, B, F the sums of `derivatives_body` over a body and all it carries, and J, r, a of each body of a module:
 

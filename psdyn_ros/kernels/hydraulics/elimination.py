@@ -83,8 +83,12 @@ def holding_slopes(c, w, port, h, o, tank, fluid, rate):
 
 
 @entry
-def set_slopes(c, w, h, x, fluid, rate, line, line_rate, tank):
-    """Set the slopes of a cylinder at x, fluid (6,) on the way to fluid + h rate."""
+def set_slopes(c, w, h, x, fluid, rate, supply):
+    """Set the slopes of a cylinder at x, fluid (6,) on the way to fluid + h rate.
+
+    supply: pressure of the line, its rate, pressure of the tank.
+    """
+    line, line_rate, tank = supply
     s, r = fluid[SPOOL], fluid[SPOOL_RATE]
     reach = 2.0 * c['zeta'] * c['slew'] / c['omega']
     lag = spool_target(c) - s

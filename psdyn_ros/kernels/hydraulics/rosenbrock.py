@@ -212,7 +212,7 @@ def prepare(s, n, h, U, F):
         if s.axes[i]['drive'] != VALVE:
             continue
         fluid, rate = U[first:first + FLUID], F[first:first + FLUID]
-        set_slopes(c, w, h, q[i], fluid, rate, line, line_rate, supply['return_pressure'])
+        set_slopes(c, w, h, q[i], fluid, rate, (line, line_rate, supply['return_pressure']))
         added[i] += eliminate_chambers(c, w, h, gh, fluid, rate, supply['return_pressure'])
         border[i] += gh * (c['area_a'] * w['P2'][0] - c['area_b'] * w['P2'][1])
     copy_inertia(s, n)
@@ -242,7 +242,7 @@ def prepare_supply(s, n, h, line, line_rate):
 
 @inner
 def solve_stage(s, n, gh, border, R, K):
-    """Write the increments K of a stage for its right-hand side R; border: (scale, Schur complement), 0 without supply."""
+    """Write the increments K of a stage for its right-hand side R; border: what `prepare_supply` returns, or zeros."""
     scale, schur = border
     q_part, force, rhs = s.actuators[3], s.actuators[4], s.dofs[0]
     last = 2 * n + FLUID * s.cylinders.shape[0]

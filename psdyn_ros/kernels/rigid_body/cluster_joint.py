@@ -1,4 +1,4 @@
-"""The joints of a cluster: every one is a module of the recursion, and all of them together are one joint of n_y coordinates.
+"""The joints of a cluster: each is a module of the recursion, all together are one joint of n_y coordinates.
 
     H, C  joint-space inertia and bias of the cluster's tree, with the articulated inertias of what stands on it
     psi = F G,  alpha = G' H G,  delta = G' (C + H g)        F: wrench on the base body for unit qdd
@@ -48,7 +48,7 @@ def close_loops(loops, m, x, xd):
 
 @kernel
 def rest(loops, m):
-    """Set rates, bias accelerations and passive forces of the joints of all clusters to zero, the loops being closed."""
+    """Set rates, bias accelerations and passive forces of the joints of closed clusters to zero."""
     if loops is not None:
         for j in range(loops.tied.shape[0]):
             m.work[loops.tied[j]['module']]['qd'] = 0.0

@@ -28,7 +28,8 @@ def finite(a):
 @kernel
 def check(m, x, a, b):
     """Return OK where x is a position, a and b have one entry a coordinate, and all are finite."""
-    if x.shape[0] != m.environment[0]['nx'] or a.shape[0] != m.environment[0]['dof'] or b.shape[0] != m.environment[0]['dof']:
+    e = m.environment[0]
+    if x.shape[0] != e['nx'] or a.shape[0] != e['dof'] or b.shape[0] != e['dof']:
         return SHAPE
     if x.shape[0] > a.shape[0]:
         # the quaternion of a floating base
@@ -87,7 +88,7 @@ def inverse_checked(tree, loops, x, xd, xdd, f):
 
 @entry
 def place_checked(tree, loops, x, xd, xdd):
-    """Set positions, rates and accelerations of all joints, and the velocities of bodies, in `work`; return a status."""
+    """Set positions, rates and accelerations of all joints, and velocities of bodies, in `work`; return a status."""
     m = bind(tree, loops)
     status = check(m, x, xd, xdd)
     if status == OK:

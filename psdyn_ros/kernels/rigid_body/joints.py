@@ -1,4 +1,4 @@
-"""What the recursions ask of a joint, for every kind of module; nothing outside this file and those it imports knows kinds.
+"""What the recursions ask of a joint, of every kind; nothing outside this file and those it imports knows kinds.
 
 A module is a screw about and along z with the motion subspace S = (0, 0, sigma; 0, 0, kappa): revolute (0, 1),
 prismatic (1, 0), cylinder triangle (0, k1), which has a cylinder beside it. A joint of a cluster moves as such a screw
@@ -334,7 +334,7 @@ def moment_of(m, k):
 
 @kernel
 def put_joint_states(m, k, q, qd, qdd):
-    """Write position, velocity and acceleration of the joints of module k; return False where its loop does not close."""
+    """Write position, velocity and acceleration of the joints of module k; return False where it does not close."""
     b, u = m.modules[k], m.work[k]
     row = b['joint']
     if row[0] < 0:

@@ -1,4 +1,4 @@
-"""Joints of the tree from coordinates, and the way back from measured joints of cylinder triangles and serial joints."""
+"""Joints of the tree from coordinates, and the way back from measured joints of triangles and serial joints."""
 import math
 
 from ..runtime.compiler import entry, kernel
@@ -24,8 +24,8 @@ def joint_states(m, xdd, out):
 def own_coordinates(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.
 
-    rows (n, 3): where in measured (3, m) the actuated joint, the boom and the barrel of each module stand, -1 where they
-    are not measured.  out (4, n): the last row is by how far redundant joints of a loop disagree at the rod eye [m].
+    rows (n, 3): where in measured (3, m) the actuated joint, the boom and the barrel of each module stand, -1 where
+    they are not measured.  out (4, n): the last row is by how far redundant joints disagree at the rod eye [m].
     Returns a status: why module k is not fixed.
     """
     for k in range(modules.shape[0]):

@@ -1,7 +1,7 @@
 """The cylinder triangle: a boom that a cylinder turns, as a revolute joint with a ratio and a cylinder beside it.
 
-Source: P. Paz and J. Mattila, analytic O(n) forward dynamics of linearly actuated parallel-serial manipulators (equation
-numbers of the printed version); closed forms of k4, k5 and the offset e are ours.
+Source: P. Paz and J. Mattila, analytic O(n) forward dynamics of linearly actuated parallel-serial manipulators (
+equation numbers of the printed version); closed forms of k4, k5 and the offset e are ours.
 """
 import math
 
@@ -88,7 +88,7 @@ def move_triangle(b, u, v, w):
 
 @kernel
 def with_cylinder(m, k, M, F, T, P, Q):
-    """Add barrel and rod to inertia, bias wrench and momentum P, Q of a boom; return also alpha and delta of them all."""
+    """Add barrel and rod to inertia, bias wrench and momentum P, Q of a boom; return also alpha and delta of all."""
     b, u = m.modules[k], m.work[k]
     alpha, delta = u['kappa'] * Q[2], u['kappa'] * T[2]
     if b['laden'] or m.environment[0]['loaded']:

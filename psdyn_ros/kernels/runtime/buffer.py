@@ -1,8 +1,8 @@
 """Many arrays in one flat buffer, so that Numba has one argument to unpack at a call from Python.
 
-A buffer is an int64 array. It starts with a table of six numbers an array: first word, last word, three extents, and the
-number of dimensions. The arrays follow, each at a multiple of eight words. Kernels read them as views: Numba lets a function return
-a view in a tuple only, so each of the functions below returns a tuple of one.
+A buffer is an int64 array. It starts with a table of six numbers an array: first word, last word, three extents, and
+the number of dimensions. The arrays follow, each at a multiple of eight words. Kernels read them as views: Numba lets a
+function return a view in a tuple only, so each of the functions below returns a tuple of one.
 """
 import numpy as np
 

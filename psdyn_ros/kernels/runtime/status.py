@@ -14,7 +14,7 @@ INFINITE = 6                    # index: module whose acceleration is not finite
 UNREACHABLE, OTHER_BRANCH, NO_LEVER, AMBIGUOUS = 7, 8, 9, 10    # index: why measured joints do not fix a module
 BRANCH = 11                     # index: cluster at or beyond a point where two branches of its closure meet
 EMPTY = 12                      # index: cylinder of which a chamber has no volume left
-UNMET = 12                      # the actuators do not give the efforts that the coordinates need
+UNMET = 13                      # the actuators do not give the efforts that the coordinates need
 
 CODES = 16
 
