@@ -40,7 +40,8 @@ KINDS = {'REVOLUTE', 'PRISMATIC', 'LOOP', 'FREE'}
 KNOW_KINDS = ('kernels/rigid_body/joints.py', 'kernels/rigid_body/records.py', 'kernels/derivatives/joints.py',
               'model/mechanism/')
 # files whose `kind` is that of a constraint or of a dyad, not of a module
-OTHER_KINDS = ('kernels/loops/', 'kernels/derivatives/clusters.py', 'assembly/dyads.py', 'assembly/parallelograms.py')
+OTHER_KINDS = ('kernels/loops/', 'kernels/derivatives/clusters.py', 'assembly/dyads.py', 'assembly/elimination.py',
+               'assembly/parallelograms.py')
 KERNELS = {'kernel', 'inner', 'entry', 'batch_entry'}
 EVERYTHING = {'nodes', 'cli', '__init__'}
 ROS = re.compile(r'(rclpy|rcl_interfaces|builtin_interfaces|launch\w*|ament_\w+|tf2_\w+|rosidl\w*|ros2\w+|rpyutils|'
