@@ -11,7 +11,7 @@ import math
 
 from ..algebra.linear import reflect_sparse
 from ..algebra.spatial import dot
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry, inner, kernel
 from ..runtime.status import BRANCH, OK, OPEN, SINGULAR, failure
 from .constraints import bias_motion, bias_of_rows, direction_of, linearise, place_joints
 from .dyads import close_dyads
@@ -368,10 +368,21 @@ def close(loops, x, xd):
     return OK
 
 
+@inner
+def close_machine(tree, loops, x, xd):
+    """Close every cluster of a machine, given its buffers; return a status.
+
+    Compiled once for all callers: inlined into each of them it would take minutes to compile.
+    """
+    if loops is None:
+        return OK
+    return close(bind_loops(tree, loops), x, xd)
+
+
 @entry
 def close_all(tree, loops, x, xd):
-    """`close` for calls from Python, with the buffers of a `Handle`."""
-    return close(bind_loops(tree, loops), x, xd)
+    """Do `close_machine` for calls from Python."""
+    return close_machine(tree, loops, x, xd)
 
 
 @entry

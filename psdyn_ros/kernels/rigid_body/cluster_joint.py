@@ -21,6 +21,7 @@ from ..algebra.spatial import (
 )
 from ..loops.closure import close
 from ..runtime.compiler import kernel
+from ..runtime.status import OK
 from .friction import add_pin_friction, passive_force
 from .tree import accelerate, hand_to_parent, motion_at_base, parent_acceleration, parent_slide, wrench_at_parent
 
@@ -37,13 +38,20 @@ def in_cluster(loops, b):
 def close_loops(loops, m, x, xd):
     """Close all clusters at x, xd; set positions and rates of their joints; return a status."""
     if loops is None:
-        return 0
+        return OK
     status = close(loops, x, xd)
-    if status == 0:
+    if status == OK:
+        take_joints(loops, m)
+    return status
+
+
+@kernel
+def take_joints(loops, m):
+    """Set positions and rates of the joints of all clusters, which are closed."""
+    if loops is not None:
         for j in range(loops.tied.shape[0]):
             u = m.work[loops.tied[j]['module']]
             u['q'], u['qd'] = loops.work[j]['q'], loops.work[j]['qd']
-    return status
 
 
 @kernel

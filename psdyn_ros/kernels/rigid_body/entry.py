@@ -2,12 +2,13 @@
 
 tree, loops: the buffers of a `Handle`.  x (nx,), xd and xdd (dof,), f (actuators,) unless said.
 """
+from ..loops.closure import close_machine
 from ..runtime.compiler import batch_entry, entry, kernel
 from ..runtime.status import NON_FINITE, OK, SHAPE
-from .cluster_joint import in_cluster
+from .cluster_joint import in_cluster, take_joints
 from .energy import energy
 from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
-from .inverse import base_reaction, close_machine, inverse_dynamics
+from .inverse import base_reaction, inverse_dynamics
 from .joints import set_accelerations
 from .mass_matrix import actuator_map, mass_matrix
 from .measurement import joint_states
@@ -200,6 +201,7 @@ def actuator_rows(tree, loops, x, xd, position, rate, maps):
     for row in range(x.shape[0]):
         if max(finite(x[row]), finite(xd[row])) != OK or close_machine(tree, loops, x[row], xd[row]) != OK:
             continue
+        take_joints(m.loops, m)
         actuator_map(m, maps[row])
         for k in range(m.modules.shape[0]):
             b = m.modules[k]

@@ -10,9 +10,10 @@ A coordinate whose acceleration is given hands M^A = sum X_i' M_i X_i and p^A = 
 (R. Featherstone, Rigid Body Dynamics Algorithms, 2008, section 9.2); what drives it follows from the wrenches at last.
 """
 from ..algebra.spatial import zero_articulated
+from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import INFINITE, OK, TOGGLE, failure
-from .cluster_joint import close_loops, prepare_clusters
+from .cluster_joint import close_loops, prepare_clusters, take_joints
 from .inverse import carry_wrenches, put_efforts
 from .joints import absorb, gather, move, release, set_wrenches, settle_cylinder
 from .mechanism import bind
@@ -22,8 +23,12 @@ from .mechanism import bind
 def place(m, x, xd):
     """Set joint numbers, bias accelerations and twists of all modules, base to tips; return a status."""
     status = close_loops(m.loops, m, x, xd)
-    if status != OK:
-        return status
+    return status if status != OK else move_all(m, x, xd)
+
+
+@kernel
+def move_all(m, x, xd):
+    """Do `place` of a machine whose clusters are closed."""
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):
             return failure(TOGGLE, k)
@@ -72,7 +77,11 @@ def efforts_of_motion(m, f):
 @inner
 def place_machine(tree, loops, x, xd):
     """Do `place` with the buffers of a machine."""
-    return place(bind(tree, loops), x, xd)
+    status, m = close_machine(tree, loops, x, xd), bind(tree, loops)
+    if status != OK:
+        return status
+    take_joints(m.loops, m)
+    return move_all(m, x, xd)
 
 
 @inner

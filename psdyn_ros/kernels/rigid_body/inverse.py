@@ -5,9 +5,10 @@
 The joints of a cluster carry the efforts tau of its tree, of which f_y = G' tau are those on its coordinates.
 """
 from ..algebra.spatial import accumulate, body_wrench, pair, rigid, store
+from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK, TOGGLE, failure
-from .cluster_joint import accelerate_clusters, close_loops, put_cluster_efforts
+from .cluster_joint import accelerate_clusters, close_loops, put_cluster_efforts, rest, take_joints
 from .joints import accelerate_joint, carry_wrench, move, put_effort, set_wrenches
 from .mechanism import at_rest, bind
 from .tree import wrench_at_parent
@@ -59,20 +60,17 @@ def put_efforts(m, f):
 def wrenches_of_machine(tree, loops, still, x, xd, xdd):
     """Do `wrenches` with the buffers of a machine; still: at rest without gravity and external wrenches."""
     m = bind(tree, loops)
-    return wrenches(at_rest(m) if still else m, x, xd, xdd)
-
-
-@inner
-def close_machine(tree, loops, x, xd):
-    """Close all clusters of a machine, given its buffers; return a status."""
-    m = bind(tree, loops)
-    return close_loops(m.loops, m, x, xd)
+    take_joints(m.loops, m)
+    if still:
+        rest(m.loops, m)
+        m = at_rest(m)
+    return wrenches(m, x, xd, xdd)
 
 
 @kernel
 def inverse_dynamics(tree, loops, x, xd, xdd, f):
     """Do `inverse` with the buffers of a machine."""
-    status = close_machine(tree, loops, x, xd) if loops is not None else OK
+    status = close_machine(tree, loops, x, xd)
     if status == OK:
         status = wrenches_of_machine(tree, loops, False, x, xd, xdd)
     if status == OK:

@@ -1,7 +1,7 @@
 """Mass matrix, and the map from rates of the coordinates to those of the actuators."""
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK
-from .cluster_joint import in_cluster, map_actuators, project_efforts, rest
+from .cluster_joint import in_cluster, map_actuators, project_efforts
 from .inverse import wrenches_of_machine
 from .joints import put_bare_effort
 from .mechanism import bind, columns_of
@@ -16,7 +16,6 @@ def mass_matrix(tree, loops, x, M):
     m, n = bind(tree, loops), M.shape[0]
     columns = columns_of(tree)[0]
     zero, unit, column = columns[0], columns[1], columns[2]
-    rest(m.loops, m)
     for j in range(n):
         unit[j] = 1.0
         status = wrenches_of_machine(tree, loops, True, x, zero, unit)
