@@ -263,7 +263,10 @@ print(count(surroundings(m, x, positions=dict(zip(names, q))).handle, x))
 
 
 def test_an_exact_hint_leaves_one_linearisation():
-    """Counted in plain Python: a hint of a step before leaves two, one that is no number all; `positions` are hints."""
+    """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
+
+    Positions that a user gives are such hints.
+    """
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=Path(__file__).parent.parent)
