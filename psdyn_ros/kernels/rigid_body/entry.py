@@ -8,7 +8,7 @@ from ..runtime.status import NON_FINITE, OK, SHAPE
 from .cluster_joint import in_cluster, take_joints
 from .energy import energy
 from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
-from .inverse import base_reaction, inverse_dynamics
+from .inverse import base_reaction, inverse_dynamics, put_efforts, wrenches_of_machine
 from .joints import set_accelerations
 from .mass_matrix import actuator_map, mass_matrix
 from .measurement import joint_states
@@ -51,7 +51,9 @@ def forward_checked(tree, loops, x, xd, f, xdd):
     m = bind(tree, loops)
     status = SHAPE if xdd.shape[0] != m.environment[0]['dof'] else max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
-        status = forward_dynamics(tree, loops, x, xd, f, xdd)
+        status = place_machine(tree, loops, x, xd)
+    if status == OK:
+        status = solve_machine(tree, loops, None, f, xdd)
     return status if status != OK else finite(xdd)
 
 
@@ -83,7 +85,11 @@ def inverse_checked(tree, loops, x, xd, xdd, f):
     m = bind(tree, loops)
     status = SHAPE if f.shape[0] != m.environment[0]['dof'] else check(m, x, xd, xdd)
     if status == OK:
-        status = inverse_dynamics(tree, loops, x, xd, xdd, f)
+        status = close_machine(tree, loops, x, xd)
+    if status == OK:
+        status = wrenches_of_machine(tree, loops, False, x, xd, xdd)
+    if status == OK:
+        put_efforts(m, f)
     return status if status != OK else finite(f)
 
 
