@@ -267,7 +267,7 @@ def test_everything_outside_nodes_imports_without_ros():
 
 @pytest.mark.parametrize('path', TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_are_short_and_named_for_what_they_hold(path):
-    assert len(path.read_text().splitlines()) <= 420
+    assert len(path.read_text().splitlines()) <= 500
     assert path.name not in ('utils.py', 'common.py', 'helpers.py', 'misc.py')
 
 
