@@ -192,7 +192,7 @@ def test_bad_arrays_are_refused_before_anything_is_written(bad):
         if which == 2 and isinstance(bad, np.ndarray) and not bad.flags.writeable:
             continue            # efforts are only read, but the compiled signature may well refuse them too
         arrays[which] = bad
-        with pytest.raises(ShapeError, match=r'writeable, contiguous float64 arrays of shapes \(\(4,\), \(4,\), \(4,\)\)'):
+        with pytest.raises(ShapeError, match=r'contiguous float64 arrays of shapes \(\(4,\), \(4,\), \(4,\)\)'):
             integrator.step(*arrays)
     assert (good[0] == CRANE.initial_position).all() and not good[1].any()
 

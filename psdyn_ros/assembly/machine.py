@@ -51,11 +51,10 @@ def assemble(draft, gravity, coordinates=None):
     shift = 1 if draft.floating else 0
     dof = len(names) + 6 * shift
     handle = make_handle((dof + shift, dof, len(draft.actuators)), records, _environment(draft, gravity), loops)
-    machine = Machine(**{field.name: getattr(draft, field.name) for field in fields(Draft)} | {
-        'records': records, 'warnings': (*draft.warnings, *tangle.warnings)}, coordinates=tuple(names),
-        start=_start(draft, records, loops, starts, dof + shift), handle=handle)
-    _check_actuators(machine)
-    return machine
+    start = _start(draft, records, loops, starts, dof + shift)
+    warnings = (*draft.warnings, *tangle.warnings, *_doubled_actuators(draft, names, handle, start))
+    return Machine(**{field.name: getattr(draft, field.name) for field in fields(Draft)} | {
+        'records': records, 'warnings': warnings}, coordinates=tuple(names), start=start, handle=handle)
 
 
 def _check_names(draft, coordinates):
@@ -107,25 +106,28 @@ def _start(draft, records, loops, starts, size):
     return start
 
 
-def _check_actuators(machine):
-    """Refuse actuators of which some follow from the others while a degree of freedom has none."""
-    if set(machine.actuators) <= set(machine.coordinates):
-        return
-    handle = machine.handle
-    A = np.empty((len(machine.actuators), machine.base_dof + len(machine.coordinates)))
-    if actuator_map_checked(handle.tree, handle.loops, machine.start, A) != OK:
-        raise LoopClosureError(f"'{machine.name}': its loops do not close at the initial position")
-    A = A[:, machine.base_dof:]
+def _doubled_actuators(draft, names, handle, start):
+    """Return a warning where some actuators follow from the others while a degree of freedom has none.
+
+    Raises ActuationError where an actuator moves nothing.
+    """
+    if set(draft.actuators) <= set(names):
+        return []
+    A = np.empty((len(draft.actuators), int(handle.environment['dof'])))
+    if actuator_map_checked(handle.tree, handle.loops, start, A) != OK:
+        raise LoopClosureError(f"'{draft.name}': its loops do not close at the initial position")
+    A = A[:, A.shape[1] - len(names):]
     rank = np.linalg.matrix_rank(A, tol=1e-9) if A.size else 0
-    if rank < min(A.shape):
-        idle = [name for name, row in zip(machine.actuators, A) if abs(row).max() <= 1e-9]
-        double = [name for row, name in enumerate(machine.actuators) if name not in idle
-                  and np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
-        reasons = [f'{", ".join(idle)} moves nothing there'] * bool(idle)
-        reasons += [f'{", ".join(double)} double one another'] * bool(double)
-        raise ActuationError(
-            f"the {len(machine.actuators)} actuators of '{machine.name}' move only {rank} of its {A.shape[1]} degrees "
-            f'of freedom at the initial position; {"; ".join(reasons)}')
+    if rank == min(A.shape):
+        return []
+    idle = [name for name, row in zip(draft.actuators, A) if abs(row).max() <= 1e-9]
+    double = [name for row, name in enumerate(draft.actuators) if name not in idle
+              and np.linalg.matrix_rank(np.delete(A, row, axis=0), tol=1e-9) == rank]
+    text = (f"the {len(draft.actuators)} actuators of '{draft.name}' move only {rank} of its {A.shape[1]} degrees of "
+            'freedom at the initial position; ')
+    if idle:
+        raise ActuationError(f'{text}{", ".join(idle)} moves nothing there')
+    return [f'{text}{", ".join(double)} double one another']
 
 
 def smallest_singular_values(machine, n, positions):
