@@ -173,7 +173,7 @@ def test_what_has_no_inverse_dynamics_is_refused(machines):
 def test_what_the_actuators_do_not_reach_is_named():
     m = psdyn_ros.load(URDF / 'excavator.urdf')
     m.allocation.set_limits({'bucket_cylinder': 1.0})
-    with pytest.raises(psdyn_ros.ActuationError, match="do not reach the effort on 'bucket_cylinder': [0-9]"):
+    with pytest.raises(psdyn_ros.ActuationError, match="on 'bucket_cylinder' within the limits of bucket_cylinder"):
         Feedforward(m).at(m.initial_position, np.zeros(4))
 
 

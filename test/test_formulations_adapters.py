@@ -209,5 +209,5 @@ def test_formulations_reach_no_kernel_by_any_import():
                 found = [target.with_suffix('.py'), target / '__init__.py',
                          *((target / alias.name).with_suffix('.py') for alias in node.names)]
                 todo += [one for one in found if one.is_file()]
-    assert package / 'model' / 'tree.py' in seen
+    assert package / 'model' / 'mechanism' / 'tree.py' in seen
     assert {path.relative_to(package).parts[0] for path in seen} == {'formulations', 'model'}
