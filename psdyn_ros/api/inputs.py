@@ -15,12 +15,10 @@ from .kinematics import module_positions, transmission
 FLOAT = np.dtype(float)
 
 
-def plain(*arrays):
-    """Return True for the vectors that kernels are compiled for: contiguous, writeable, of float64."""
-    for array in arrays:
-        if type(array) is not np.ndarray or array.dtype is not FLOAT or array.ndim != 1 or not array.flags.carray:
-            return False
-    return True
+def plain(a, b, c):
+    """Return True for three vectors that kernels are compiled for: contiguous, writeable, of float64."""
+    return (type(a) is type(b) is type(c) is np.ndarray and a.dtype is b.dtype is c.dtype is FLOAT
+            and a.ndim == b.ndim == c.ndim == 1 and a.flags.carray and b.flags.carray and c.flags.carray)
 
 
 def contiguous(label, value):
