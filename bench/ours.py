@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from psdyn_ros.kernels.loops.closure import close_all
+from psdyn_ros.kernels.loops.closure import close_machine
+from psdyn_ros.kernels.loops.records import bind_loops
 from psdyn_ros.kernels.rigid_body.forward import forward
 from psdyn_ros.kernels.rigid_body.inverse import inverse
 from psdyn_ros.kernels.rigid_body.mechanism import bind, make_handle
@@ -13,17 +14,17 @@ from psdyn_ros.kernels.runtime.compiler import entry
 def forward_loop(tree, loops, x, xd, f, xdd):
     m, failures = bind(tree, loops), 0
     for k in range(x.shape[0]):
-        failures += forward(m, x[k], xd[k], f[k], xdd[k]) != 0
+        failures += max(close_machine(tree, loops, x[k], xd[k]), forward(m, x[k], xd[k], f[k], xdd[k])) != 0
     return failures
 
 
 @entry
 def hinted_forward_loop(tree, loops, x, xd, f, hints, xdd):
-    m, failures = bind(tree, loops), 0
+    m, hint, failures = bind(tree, loops), bind_loops(tree, loops).hint, 0
     for k in range(x.shape[0]):
         for j in range(hints.shape[1]):
-            m.loops.hint[0, j] = hints[k, j]
-        failures += forward(m, x[k], xd[k], f[k], xdd[k]) != 0
+            hint[0, j] = hints[k, j]
+        failures += max(close_machine(tree, loops, x[k], xd[k]), forward(m, x[k], xd[k], f[k], xdd[k])) != 0
     return failures
 
 
@@ -31,7 +32,7 @@ def hinted_forward_loop(tree, loops, x, xd, f, hints, xdd):
 def inverse_loop(tree, loops, x, xd, xdd, f):
     m, failures = bind(tree, loops), 0
     for k in range(x.shape[0]):
-        failures += inverse(m, x[k], xd[k], xdd[k], f[k]) != 0
+        failures += max(close_machine(tree, loops, x[k], xd[k]), inverse(m, x[k], xd[k], xdd[k], f[k])) != 0
     return failures
 
 
@@ -81,7 +82,7 @@ class HintedEngine(Engine):
         loops = handle.arrays.loops
         rows = np.empty((len(x), len(loops.tied)))
         for row, position in zip(rows, x):
-            none_failed(close_all(handle.tree, handle.loops, position, np.zeros_like(position)) != 0)
+            none_failed(close_machine(handle.tree, handle.loops, position, np.zeros_like(position)) != 0)
             row[:] = loops.work['q']
         return rows
 

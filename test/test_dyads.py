@@ -5,7 +5,7 @@ import pytest
 from support.general_machines import general_machine
 
 from psdyn_ros import load
-from psdyn_ros.kernels.loops.closure import close_all
+from psdyn_ros.kernels.loops.closure import close_machine
 from psdyn_ros.kernels.rigid_body.mechanism import Handle
 
 CLOSED_FORM = ('four_bar', 'four_bar_spherical', 'five_bar', 'driven_boom', 'twin_cylinders', 'six_link', 'knuckle')
@@ -35,8 +35,8 @@ def test_closed_form_agrees_with_iteration(rng, kind):
         assert loops.clusters['dyads'].tolist() == loops.clusters['pins'].tolist()
         for _ in range(20):
             x, xd = m.initial_position + rng.uniform(-0.2, 0.2, m.nx), rng.normal(size=m.dof)
-            status = close_all(handle.tree, handle.loops, x, xd)
-            assert close_all(plain.tree, plain.loops, x, xd) == status
+            status = close_machine(handle.tree, handle.loops, x, xd)
+            assert close_machine(plain.tree, plain.loops, x, xd) == status
             if status == 0:
                 compared += 1
                 for name in ('q', 'qd', 'g'):
@@ -64,7 +64,7 @@ def test_same_statuses_over_the_range_of_the_crank(rng):
     handle, plain, statuses = m.handle(), iterated(m), set()
     for angle in np.linspace(-0.9, 0.9, 60):
         x = m.initial_position + angle
-        status = close_all(handle.tree, handle.loops, x, np.zeros(1))
+        status = close_machine(handle.tree, handle.loops, x, np.zeros(1))
         statuses.add(status)
-        assert (status == 0) == (close_all(plain.tree, plain.loops, x, np.zeros(1)) == 0)
+        assert (status == 0) == (close_machine(plain.tree, plain.loops, x, np.zeros(1)) == 0)
     assert 0 in statuses

@@ -16,7 +16,7 @@ from support.machines import draft_of, load
 from support.parallel_robots import delta_robot, stewart_platform
 
 from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
-from psdyn_ros.kernels.loops.closure import close_all
+from psdyn_ros.kernels.loops.closure import close_machine
 from psdyn_ros.kernels.runtime.compiler import compiled
 
 CLUSTERED = [kind for kind in KINDS if kind not in ('turn', 'slide', 'spin', 'triangle')]
@@ -36,7 +36,7 @@ def closed(handle, x, xd, hint=None):
     loops = handle.arrays.loops
     if hint is not None:
         loops.hint[:] = hint
-    status = close_all(handle.tree, handle.loops, x, xd)
+    status = close_machine(handle.tree, handle.loops, x, xd)
     return status, {'q': loops.work['q'].copy(), 'qd': loops.work['qd'].copy(), 'g': loops.work['g'].copy(),
                     'G': loops.G.copy()}
 

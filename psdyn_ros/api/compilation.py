@@ -1,10 +1,10 @@
-"""Compile kernels of single calls when a machine is loaded; those of batches and derivatives at their first call."""
+"""Compile kernels of single calls when a machine is loaded; those of batches, derivatives and redundant actuation at
+their first call."""
 import sys
 import time
 
 import numpy as np
 
-from ..kernels.control import allocation
 from ..kernels.hydraulics import entry as hydraulics
 from ..kernels.hydraulics.records import FLUID, QUANTITIES
 from ..kernels.loops import closure
@@ -15,11 +15,10 @@ from ..kernels.runtime import compiler
 TREE, LOOPS, HYDRAULIC, HYDRAULIC_LOOPS = 'tree', 'loops', 'hydraulic', 'hydraulic_loops'
 
 _RECURSIONS = (
-    entry.forward_checked, entry.inverse_checked, entry.place_checked, entry.joint_states_checked,
-    entry.mass_matrix_checked, entry.actuator_map_checked, entry.energy_checked, entry.base_reaction_checked,
-    entry.runge_kutta_checked,
+    entry.forward_checked, entry.inverse_checked, entry.place_checked, entry.read_joint_states,
+    entry.read_mass_matrix, entry.read_actuator_map, entry.read_energy, entry.read_base_reaction,
     measurement.own_coordinates, floating_base.position_rate, triangle.triangle)
-_CLOSING = (closure.close_all, closure.close_from, closure.linearise_at, allocation.allocate)
+_CLOSING = (closure.close_machine, closure.close_from, closure.linearise_at)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
 _ready = set()
@@ -65,19 +64,16 @@ def _call_recursions(m):
     entry.forward_checked(*buffers, x, zero, f, zero.copy())
     entry.inverse_checked(*buffers, x, zero, zero, zero.copy())
     entry.place_checked(*buffers, x, zero, zero)
-    entry.joint_states_checked(*buffers, x, zero, zero, np.zeros((3, len(m.joints))))
-    entry.mass_matrix_checked(*buffers, x, np.zeros((m.dof, m.dof)))
-    entry.actuator_map_checked(*buffers, x, np.zeros((len(f), m.dof)))
-    entry.energy_checked(*buffers, x, zero, np.zeros(4))
-    entry.base_reaction_checked(*buffers, np.zeros(6))
-    entry.runge_kutta_checked(*buffers, x, zero.copy(), f, 1e-6, 1, np.zeros((7, m.nx)))
+    entry.read_joint_states(*buffers, np.zeros((3, len(m.joints))))
+    entry.read_mass_matrix(*buffers, x, np.zeros((m.dof, m.dof)))
+    entry.read_actuator_map(*buffers, np.zeros((len(f), m.dof)))
+    entry.read_energy(*buffers, np.zeros(4))
+    entry.read_base_reaction(*buffers, np.zeros(6))
     measurement.own_coordinates(m.machine.records[:0], np.zeros((0, 3), np.int64), np.zeros((3, 1)), np.zeros((4, n)))
     floating_base.position_rate(x, zero, x.copy())
     triangle.triangle(m.machine.records[0], 0.0, 1.0)
     if handle.loops is not None:
-        one, bound = np.ones(2), np.full(2, np.inf)
-        allocation.allocate(np.ones((2, 1)), one, 0.0 * one, -bound, bound, np.ones(1), allocation.scratch(2, 1), one)
-        closure.close_all(*buffers, x, zero)
+        closure.close_machine(*buffers, x, zero)
         closure.linearise_at(*buffers, 0)
         closure.close_from(*buffers, 0, zero)
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ..assembly.machine import smallest_singular_values
-from ..kernels.loops.closure import close_all
+from ..kernels.loops.closure import close_machine
 from ..kernels.runtime.status import (
     AMBIGUOUS,
     BRANCH,
@@ -95,7 +95,7 @@ def _cluster_error(m, code, n, x, where):
         return TogglePointError(f"loop '{cluster.name}'{where}: {values} is at or beyond a point where two branches of "
                                 f'its closure meet{_branch_limits(m.machine.loops, n, cluster)}')
     handle = m.handle()
-    close_all(handle.tree, handle.loops, x, np.zeros(m.dof))
+    close_machine(handle.tree, handle.loops, x, np.zeros(m.dof))
     smallest, = smallest_singular_values(m.machine, n, [handle.arrays.loops.work['q'][part]])
     return TogglePointError(f"loop '{cluster.name}'{where}: is singular at {values}; the other joints do not follow "
                             f'from these (smallest singular value {smallest:.2g})')

@@ -44,6 +44,8 @@ class Integrator:
         modules['passive'] |= np.where(stopped & (modules['joint'][:, 0] >= 0) & (stiffness > 0.0), STOPS, 0)
         self._scratch = np.zeros((7, manipulator.nx))
         self._shapes = (manipulator.nx,), (manipulator.dof,), (len(manipulator.actuators),)
+        # compiles where nobody waits for a step
+        self.step(manipulator.initial_position, *map(np.zeros, self._shapes[1:]))
 
     def set_environment(self, env):
         """Set the base motion and external wrenches of all further steps, constant over each.

@@ -4,7 +4,6 @@ import numpy as np
 from ..assembly.clusters import Tangle
 from ..assembly.machine import complete_records
 from ..assembly.pose_table import pose_table
-from ..kernels.rigid_body.entry import place_checked
 from ..kernels.rigid_body.measurement import own_coordinates
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
@@ -19,6 +18,7 @@ from ..model.errors import (
 )
 from .arguments import numbers
 from .errors_from_status import measurement_error
+from .kinematics import place
 
 
 class JointMap:
@@ -148,7 +148,7 @@ class JointMap:
         z[:, self._own] = own[:3]
         if handle is not None:
             z[:, self._measured[0]] = measured[:, self._measured[1]]
-            status = place_checked(handle.tree, handle.loops, *self._as_state(z, handle.modules))
+            status = place(handle, *self._as_state(z, handle.modules))
             z = np.array([handle.work[what] for what in ('q', 'qd', 'qdd')])
         return status, z, own[3]
 

@@ -1,16 +1,23 @@
 """Where links are and how fast they move, from the scratch of a handle in which the machine was placed."""
 import numpy as np
 
+from ..kernels.loops.closure import close_machine
 from ..kernels.rigid_body.entry import place_checked
 from ..kernels.rigid_body.records import BARREL, LINK, ROD
 from ..kernels.rigid_body.triangle import triangle
 from .errors_from_status import check, closure_error
 
 
+def place(handle, x, xd, xdd):
+    """Give all modules of a handle the positions, rates and accelerations of a state; return a status."""
+    return (close_machine(handle.tree, handle.loops, x, xd)
+            or place_checked(handle.tree, handle.loops, x, xd, xdd))
+
+
 def placed(m, x, xd, xdd):
-    """Return a handle of its own in which all modules have the positions, rates and accelerations of a state."""
+    """Return a handle of its own, after `place`; raise the error of a status."""
     handle = m.handle()
-    check(m, place_checked(handle.tree, handle.loops, x, xd, xdd), x=x, xd=xd, xdd=xdd)
+    check(m, place(handle, x, xd, xdd), x=x, xd=xd, xdd=xdd)
     return handle
 
 

@@ -28,7 +28,7 @@ from .hybrid import hybrid_dynamics
 from .inputs import plain, states, surroundings
 from .integrator import Integrator
 from .joint_map import JointMap
-from .kinematics import placed, pose_in_base, twist_of_link
+from .kinematics import place, placed, pose_in_base, twist_of_link
 from .orientation import rotation
 from .payload import checked_payload, combine
 
@@ -210,15 +210,21 @@ class Manipulator:
         """Return A (actuators, dof) with the rates A xd of the actuators; f on them act as A' f."""
         x, = states(self, x=x)
         A = np.empty((len(self.actuators), self.dof))
-        check(self, entry.actuator_map_checked(self._tree, self._loops, x, A), x=x)
+        self._place(x, np.zeros(self.dof))
+        entry.read_actuator_map(self._tree, self._loops, A)
         return A
 
     def mass_matrix(self, x):
         """Return M (dof, dof) with generalized_forces = M xdd + bias; symmetric positive definite."""
         x, = states(self, x=x)
         M = np.empty((self.dof, self.dof))
-        check(self, entry.mass_matrix_checked(self._tree, self._loops, x, M), x=x)
+        self._place(x, np.zeros(self.dof))
+        check(self, entry.read_mass_matrix(self._tree, self._loops, x, M), x=x)
         return M
+
+    def _place(self, x, xd, xdd=None):
+        """Place all modules of the machine's own handle at a checked state."""
+        check(self, place(self._handle, x, xd, xd if xdd is None else xdd), x=x, xd=xd)
 
     def bias_forces(self, x, xd):
         """Return `generalized_forces` at xdd = 0: velocity, gravity and friction terms."""
@@ -231,8 +237,8 @@ class Manipulator:
     def energy(self, x, xd):
         """Return (kinetic, potential) energy [J]; a base that does not float rests at the inertial origin."""
         x, xd = states(self, x=x, xd=xd)
-        out, handle = np.empty(4), self.handle()
-        check(self, entry.energy_checked(handle.tree, handle.loops, x, xd, out), x=x, xd=xd)
+        out, handle = np.empty(4), placed(self, x, xd, xd)
+        entry.read_energy(handle.tree, handle.loops, out)
         moment = out[1:] + self._machine.base_inertia[1:4]
         turn, position = self._base_pose(x)
         return float(out[0]), float(-self._gravity @ (turn @ moment + self.total_mass * position))
@@ -252,7 +258,8 @@ class Manipulator:
         zero = np.zeros(self.dof)
         state = states(self, x=x, xd=zero if xd is None else xd, xdd=zero if xdd is None else xdd)
         out = np.empty((3, len(self.joints)))
-        check(self, entry.joint_states_checked(self._tree, self._loops, *state, out), **dict(zip(('x', 'xd'), state)))
+        self._place(*state)
+        check(self, entry.read_joint_states(self._tree, self._loops, out), x=state[0])
         return (self.joints, out[0], None if xd is None else out[1],
                 None if xd is None or xdd is None else out[2])
 
@@ -296,7 +303,7 @@ class Manipulator:
         f, reaction = self._required(x, xd, xdd, around), np.empty(6)
         if self.floating:
             return f[:6]
-        entry.base_reaction_checked(around.handle.tree, around.handle.loops, reaction)
+        entry.read_base_reaction(around.handle.tree, around.handle.loops, reaction)
         return reaction - around.on_base
 
     forward_dynamics_derivatives = forward_dynamics_derivatives

@@ -3,7 +3,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ..kernels.rigid_body.entry import actuator_map_checked
+from ..kernels.loops.closure import close_machine
+from ..kernels.rigid_body.entry import read_actuator_map
 from ..kernels.rigid_body.mechanism import Handle, make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..kernels.runtime.status import OK
@@ -114,8 +115,10 @@ def _doubled_actuators(draft, names, handle, start):
     if set(draft.actuators) <= set(names):
         return []
     A = np.empty((len(draft.actuators), int(handle.environment['dof'])))
-    if actuator_map_checked(handle.tree, handle.loops, start, A) != OK:
+    rest = np.zeros(A.shape[1])
+    if close_machine(handle.tree, handle.loops, start, rest) != OK:
         raise LoopClosureError(f"'{draft.name}': its loops do not close at the initial position")
+    read_actuator_map(handle.tree, handle.loops, A)
     A = A[:, A.shape[1] - len(names):]
     rank = np.linalg.matrix_rank(A, tol=1e-9) if A.size else 0
     if rank == min(A.shape):

@@ -14,6 +14,7 @@ import sys
 
 import numpy as np
 
+from psdyn_ros.kernels.loops import closure
 from psdyn_ros.kernels.rigid_body import forward, inverse
 from psdyn_ros.kernels.rigid_body.mechanism import Mechanism
 from psdyn_ros.kernels.rigid_body.records import LINK, LOOP, PRISMATIC, ROD
@@ -57,7 +58,7 @@ def interpreted(module):
 
 
 _SPACES = {}
-_FORWARD, _INVERSE = interpreted(forward), interpreted(inverse)
+_CLOSURE, _FORWARD, _INVERSE = map(interpreted, (closure, forward, inverse))
 
 
 def widened(dtype, number):
@@ -86,9 +87,17 @@ def widened_mechanism(handle, number=WIDE):
     return Mechanism(*(cast(array, number) for array in arrays), loops)
 
 
+def close(loops, x, xd):
+    """Close the clusters of a mechanism."""
+    for k, cluster in enumerate(() if loops is None else loops.clusters):
+        assert _CLOSURE['close_cluster'](cluster, loops, x, k) == 0
+        assert _CLOSURE['differentiate'](cluster, loops, xd) == 0
+
+
 def forward_dynamics(mechanism, x, xd, f):
     """Return the accelerations (dof,) for arguments of the type of the mechanism."""
     xdd = np.zeros_like(xd)
+    close(mechanism.loops, x, xd)
     assert _FORWARD['forward'](mechanism, x, xd, f, xdd) == 0
     return xdd
 
@@ -96,6 +105,7 @@ def forward_dynamics(mechanism, x, xd, f):
 def inverse_dynamics(mechanism, x, xd, xdd):
     """Return the efforts (dof,) on the coordinates."""
     f = np.zeros_like(xd)
+    close(mechanism.loops, x, xd)
     assert _INVERSE['inverse'](mechanism, x, xd, xdd, f) == 0
     return f
 
@@ -103,6 +113,7 @@ def inverse_dynamics(mechanism, x, xd, xdd):
 def hybrid_dynamics(driven, mechanism, x, xd, given):
     """Return accelerations and efforts (2 dof,); given (dof,): accelerations of `driven` (dof,), efforts elsewhere."""
     xdd, f = np.where(driven, given, 0), np.where(driven, 0, given)
+    close(mechanism.loops, x, xd)
     assert _FORWARD['place'](mechanism, x, xd) == 0
     assert _FORWARD['solve'](mechanism, driven.astype(float), f, xdd) == 0
     _FORWARD['efforts_of_motion'](mechanism, f)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rigid_body.entry import actuator_map_checked, place_checked
+from ..rigid_body.entry import close_and_place, read_actuator_map
 from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, pack, records
 from ..runtime.compiler import kernel
@@ -59,7 +59,7 @@ def actuator_motion(tree, loops, actuation, x, xd, position, rate):
         for i in range(position.shape[0]):
             position[i], rate[i] = x[i], xd[i]
         return OK
-    status = place_checked(tree, loops, x, xd, xd)
+    status = close_and_place(tree, loops, x, xd, xd)
     if status == OK:
         m = bind(tree, loops)
         for k in range(m.modules.shape[0]):
@@ -70,17 +70,20 @@ def actuator_motion(tree, loops, actuation, x, xd, position, rate):
 
 
 @kernel
-def share(tree, loops, actuation, x, needed, f):
-    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates at x (dof,); return a status."""
+def share(tree, loops, actuation, needed, f):
+    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates; return a status.
+
+    Comes after `inverse_checked`, where that has closed the clusters.
+    """
     if actuation is None:
         for i in range(f.shape[0]):
             f[i] = needed[i]
         return OK
     a = bind_actuation(actuation)
-    status = actuator_map_checked(tree, loops, x, a.A)
-    if status == OK and allocate(a.A, a.weights, a.preload, a.lower, a.upper, needed, a.scratch, f) != 0:
-        status = UNMET
-    return status
+    read_actuator_map(tree, loops, a.A)
+    if allocate(a.A, a.weights, a.preload, a.lower, a.upper, needed, a.scratch, f) != 0:
+        return UNMET
+    return OK
 
 
 @kernel

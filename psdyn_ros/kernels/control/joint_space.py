@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.linear import least_squares
-from ..rigid_body.entry import joint_states_checked
+from ..rigid_body.entry import close_and_place, read_joint_states
 from ..runtime.buffer import FLOAT, matrix, pack, records
 from ..runtime.compiler import kernel
 from ..runtime.status import OK, SINGULAR
@@ -42,7 +42,9 @@ def bind_joint_space(buffer):
 @kernel
 def joint_motion(tree, loops, s, x, xd, xdd, out):
     """Write position, rate and acceleration of the joints into out (3, n); return a status."""
-    status = joint_states_checked(tree, loops, x, xd, xdd, s.joints)
+    status = close_and_place(tree, loops, x, xd, xdd)
+    if status == OK:
+        status = read_joint_states(tree, loops, s.joints)
     for i in range(s.columns.shape[0]):
         for row in range(3):
             out[row, i] = s.joints[row, s.columns[i]]
@@ -55,7 +57,9 @@ def solve_rates(tree, loops, s, x, rates, xd):
     n = s.columns.shape[0]
     for j in range(n):
         s.unit[j] = 1.0
-        status = joint_states_checked(tree, loops, x, s.unit, s.zero, s.joints)
+        status = close_and_place(tree, loops, x, s.unit, s.zero)
+        if status == OK:
+            status = read_joint_states(tree, loops, s.joints)
         s.unit[j] = 0.0
         if status != OK:
             return status

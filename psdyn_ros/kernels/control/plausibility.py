@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..rigid_body.entry import joint_states_checked
+from ..rigid_body.entry import close_and_place, read_joint_states
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 
@@ -186,7 +186,10 @@ def compare_with_state(tree, loops, sensors, x, positions, stamp, freeze_time, t
 
     tree, loops: buffers of the machine.
     """
-    if joint_states_checked(tree, loops, x, sensors.still, sensors.still, sensors.joints) != OK:
+    status = close_and_place(tree, loops, x, sensors.still, sensors.still)
+    if status == OK:
+        status = read_joint_states(tree, loops, sensors.joints)
+    if status != OK:
         return UNCLOSED, 0, 0.0
     for i in range(positions.shape[0]):
         sensors.values[i] = positions[i]

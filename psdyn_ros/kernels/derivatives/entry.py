@@ -4,6 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.linear import factorise_symmetric, solve_negative
+from ..loops.closure import close_machine
 from ..rigid_body.entry import check, check_efforts, finite
 from ..rigid_body.forward import forward_dynamics, place_machine
 from ..rigid_body.joints import set_accelerations
@@ -71,6 +72,8 @@ def inverse_derivatives(tree, loops, scratch, x, xd, xdd, f, D):
     """Write f (dof,) and D (3, dof, dof): df/dx, df/dxd and df/dxdd = M; return a status."""
     m, s = bind(tree, loops), bind_scratch(scratch, loops)
     status = check(m, x, xd, xdd)
+    if status == OK:
+        status = close_machine(tree, loops, x, xd)
     if status == OK:
         status = place_machine(tree, loops, x, xd)
     if status == OK:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.linear import cholesky, solve_lower, solve_upper
+from ..loops.closure import close_machine
 from ..rigid_body.entry import finite
 from ..rigid_body.forward import place_machine, solve_machine
 from ..rigid_body.mass_matrix import actuator_map, mass_matrix
@@ -118,7 +119,9 @@ def rates(tree, loops, s, n, U, F):
     """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
     q, qd, force = s.actuators[0], s.actuators[1], s.actuators[2]
     x, xd = U[:n], U[n:2 * n]
-    status = place_machine(tree, loops, x, xd)
+    status = close_machine(tree, loops, x, xd)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
     if status != OK:
         return status
     put_actuator_states(bind(tree, loops), q, qd)

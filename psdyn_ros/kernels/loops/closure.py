@@ -11,7 +11,7 @@ import math
 
 from ..algebra.linear import reflect_sparse
 from ..algebra.spatial import dot
-from ..runtime.compiler import entry, inner, kernel
+from ..runtime.compiler import entry, kernel
 from ..runtime.status import BRANCH, OK, OPEN, SINGULAR, failure
 from .constraints import bias_motion, bias_of_rows, direction_of, linearise, place_joints
 from .dyads import close_dyads
@@ -298,7 +298,11 @@ def step_from(t, position, pose):
 
 @kernel
 def differentiate(cluster, loops, xd):
-    """Set G, g and qd of a cluster that is closed, its G solved in A."""
+    """Set G, g and qd of a cluster that `close_cluster` has closed; keep its q as a hint; return a code."""
+    if cluster['dyads'] > 0 or cluster['linear']:
+        status = solve_slopes(cluster, loops)
+        if status != OK:
+            return status
     first, joints, freedom = cluster['first'], cluster['joints'], cluster['freedom']
     tied, work, A, G = loops.tied, loops.work, loops.A, loops.G
     slope = joints - freedom + 1
@@ -323,6 +327,10 @@ def differentiate(cluster, loops, xd):
         bias_motion(cluster, tied, work)
     if not cluster['linear']:
         accelerations_at_rest(cluster, loops)
+    if loops.hinted[0]:
+        for j in range(first, first + joints):
+            loops.hint[0, j], loops.hint[1, j] = work[j]['q'], work[j]['q']
+    return OK
 
 
 @kernel
@@ -346,43 +354,22 @@ def accelerations_at_rest(cluster, loops):
             loops.work[j]['g'] = A[loops.tied[j]['pivot'], dependent]
 
 
-@kernel
-def keep_hint(cluster, loops):
-    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-        loops.hint[0, j], loops.hint[1, j] = loops.work[j]['q'], loops.work[j]['q']
-
-
-@kernel
-def close(loops, x, xd):
-    """Close every cluster at x (nx,), xd (dof,); return a status: OPEN, SINGULAR or BRANCH with the cluster."""
-    for k in range(loops.clusters.shape[0]):
-        cluster = loops.clusters[k]
-        status = close_cluster(cluster, loops, x, k)
-        if status == 0 and (cluster['dyads'] > 0 or cluster['linear']):
-            status = solve_slopes(cluster, loops)
-        if status != 0:
-            return failure(status, k)
-        differentiate(cluster, loops, xd)
-        if loops.hinted[0]:
-            keep_hint(cluster, loops)
-    return OK
-
-
-@inner
+@entry
 def close_machine(tree, loops, x, xd):
-    """Close every cluster of a machine, given its buffers; return a status.
+    """Close every cluster at x (nx,), xd (dof,); return a status: OPEN, SINGULAR or BRANCH with the cluster.
 
-    Compiled once for all callers: inlined into each of them it would take minutes to compile.
+    tree, loops: the buffers of a machine.
     """
     if loops is None:
         return OK
-    return close(bind_loops(tree, loops), x, xd)
-
-
-@entry
-def close_all(tree, loops, x, xd):
-    """Do `close_machine` for calls from Python."""
-    return close_machine(tree, loops, x, xd)
+    m = bind_loops(tree, loops)
+    for k in range(m.clusters.shape[0]):
+        status = close_cluster(m.clusters[k], m, x, k)
+        if status == OK:
+            status = differentiate(m.clusters[k], m, xd)
+        if status != OK:
+            return failure(status, k)
+    return OK
 
 
 @entry
@@ -395,9 +382,7 @@ def close_from(tree, loops, k, xd):
     status, _ = close_positions(cluster, loops)
     if status == 0 and not on_branch(cluster, loops, math.inf):
         status = OPEN
-    if status == 0:
-        differentiate(cluster, loops, xd)
-    return status
+    return differentiate(cluster, loops, xd) if status == 0 else status
 
 
 @entry

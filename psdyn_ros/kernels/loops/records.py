@@ -116,6 +116,22 @@ class Loops(NamedTuple):
     hinted: np.ndarray          # (1,) 1: `hint` holds, and takes every closed q; 0: closing starts from the table
 
 
+class ClusterJoints(NamedTuple):
+    """Those fields of `Loops` that the recursions use; a function compiles faster the fewer arrays it is given."""
+
+    clusters: np.ndarray
+    tied: np.ndarray
+    rows: np.ndarray
+    losses: np.ndarray
+    base: int
+    work: np.ndarray
+    G: np.ndarray
+    H: np.ndarray
+    alpha: np.ndarray
+    psi: np.ndarray
+    drive: np.ndarray
+
+
 # types of the fields of `Loops`: constants in the buffer of loops, scratch in that of a tree from array FIRST on
 CONSTANTS = (CLUSTER, TIED, ROW, ROW, LOSS, PIN, DYAD, COLUMN, INDEX, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX, INDEX)
 SCRATCH = (TIED_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX)
@@ -124,9 +140,7 @@ FIRST = 4
 
 @kernel
 def bind_loops(tree, loops):
-    """Return the `Loops` of two buffers, see `Mechanism`; None of a machine without clusters."""
-    if loops is None:
-        return None
+    """Return the `Loops` of two buffers, see `Mechanism`."""
     return Loops(
         records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
         records(loops, 3, ROW)[0], records(loops, 4, LOSS)[0], records(loops, 5, PIN)[0], records(loops, 6, DYAD)[0],
@@ -136,6 +150,18 @@ def bind_loops(tree, loops):
         records(tree, FIRST, TIED_WORK)[0], matrix(tree, FIRST + 1)[0], matrix(tree, FIRST + 2)[0],
         matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0], matrix(tree, FIRST + 6)[0],
         matrix(tree, FIRST + 7)[0], records(tree, FIRST + 8, INDEX)[0])
+
+
+@kernel
+def bind_cluster_joints(tree, loops):
+    """Return the `ClusterJoints` of two buffers; None of a machine without clusters."""
+    if loops is None:
+        return None
+    return ClusterJoints(
+        records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
+        records(loops, 4, LOSS)[0], records(loops, 15, INDEX)[0][0], records(tree, FIRST, TIED_WORK)[0],
+        matrix(tree, FIRST + 2)[0], matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0],
+        matrix(tree, FIRST + 6)[0])
 
 
 def loop_arrays(loops):

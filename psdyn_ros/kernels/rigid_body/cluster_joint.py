@@ -19,9 +19,7 @@ from ..algebra.spatial import (
     store,
     turn_z,
 )
-from ..loops.closure import close
 from ..runtime.compiler import kernel
-from ..runtime.status import OK
 from .friction import add_pin_friction, passive_force
 from .tree import accelerate, hand_to_parent, motion_at_base, parent_acceleration, parent_slide, wrench_at_parent
 
@@ -32,17 +30,6 @@ def in_cluster(loops, b):
     if loops is None:
         return False
     return b['cluster'] >= 0
-
-
-@kernel
-def close_loops(loops, m, x, xd):
-    """Close all clusters at x, xd; set positions and rates of their joints; return a status."""
-    if loops is None:
-        return OK
-    status = close(loops, x, xd)
-    if status == OK:
-        take_joints(loops, m)
-    return status
 
 
 @kernel

@@ -12,7 +12,7 @@ from .inverse import base_reaction, inverse_dynamics, put_efforts, wrenches_of_m
 from .joints import set_accelerations
 from .mass_matrix import actuator_map, mass_matrix
 from .measurement import joint_states
-from .mechanism import bind, columns_of
+from .mechanism import bind
 from .time_step import runge_kutta
 
 
@@ -51,6 +51,8 @@ def forward_checked(tree, loops, x, xd, f, xdd):
     m = bind(tree, loops)
     status = SHAPE if xdd.shape[0] != m.environment[0]['dof'] else max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
+        status = close_machine(tree, loops, x, xd)
+    if status == OK:
         status = place_machine(tree, loops, x, xd)
     if status == OK:
         status = solve_machine(tree, loops, None, f, xdd)
@@ -62,6 +64,8 @@ def forward_driven(tree, loops, driven, x, xd, f, xdd):
     """Do `forward_checked` where the accelerations of the coordinates `driven` (dof,) are given in xdd."""
     m = bind(tree, loops)
     status = max(check(m, x, xd, xdd), check_efforts(m, f))
+    if status == OK:
+        status = close_machine(tree, loops, x, xd)
     if status == OK:
         status = place_machine(tree, loops, x, xd)
     if status == OK:
@@ -95,7 +99,10 @@ def inverse_checked(tree, loops, x, xd, xdd, f):
 
 @entry
 def place_checked(tree, loops, x, xd, xdd):
-    """Set positions, rates and accelerations of all joints, and velocities of bodies, in `work`; return a status."""
+    """After `close_machine`: set positions, rates and accelerations of all joints, and velocities of bodies, in `work`.
+
+    Returns a status.
+    """
     m = bind(tree, loops)
     status = check(m, x, xd, xdd)
     if status == OK:
@@ -106,51 +113,34 @@ def place_checked(tree, loops, x, xd, xdd):
 
 
 @entry
-def joint_states_checked(tree, loops, x, xd, xdd, out):
-    """Write position, velocity and acceleration of every joint of the tree into out (3, joints); return a status."""
-    m = bind(tree, loops)
-    status = check(m, x, xd, xdd)
-    if status == OK:
-        status = place_machine(tree, loops, x, xd)
-    return status if status != OK else joint_states(m, xdd, out)
+def read_joint_states(tree, loops, out):
+    """After `place_checked`: write position, velocity and acceleration of every joint of the tree into out (3, joints).
+
+    Returns a status.
+    """
+    return joint_states(bind(tree, loops), out)
 
 
 @entry
-def mass_matrix_checked(tree, loops, x, M):
-    """Write M (dof, dof); return a status."""
-    m, columns = bind(tree, loops), columns_of(tree)[0]
-    status = check(m, x, columns[0], columns[0])
-    if status == OK:
-        status = close_machine(tree, loops, x, columns[0])
-    return status if status != OK else mass_matrix(tree, loops, x, M)
+def read_mass_matrix(tree, loops, x, M):
+    """After `place_checked` at x: write M (dof, dof); return a status."""
+    return mass_matrix(tree, loops, x, M)
 
 
 @entry
-def actuator_map_checked(tree, loops, x, A):
-    """Write A (actuators, dof) with the rates A xd of the actuators; return a status."""
-    m, rest = bind(tree, loops), columns_of(tree)[0][0]
-    status = check(m, x, rest, rest)
-    if status == OK:
-        status = close_machine(tree, loops, x, rest)
-    if status == OK:
-        actuator_map(m, A)
-    return status
+def read_actuator_map(tree, loops, A):
+    """After `place_checked`: write A (actuators, dof) with the rates A xd of the actuators."""
+    actuator_map(bind(tree, loops), A)
 
 
 @entry
-def energy_checked(tree, loops, x, xd, out):
-    """Write kinetic energy and first moment of mass into out (4,), see `energy`; return a status."""
-    m = bind(tree, loops)
-    status = check(m, x, xd, xd)
-    if status == OK:
-        status = place_machine(tree, loops, x, xd)
-    if status == OK:
-        energy(m, out)
-    return status
+def read_energy(tree, loops, out):
+    """After `place_checked`: write kinetic energy and first moment of mass into out (4,), see `energy`."""
+    energy(bind(tree, loops), out)
 
 
 @entry
-def base_reaction_checked(tree, loops, reaction):
+def read_base_reaction(tree, loops, reaction):
     """After `inverse_checked`: write the wrench (6,) that a fixed base must receive."""
     base_reaction(bind(tree, loops), reaction)
 
@@ -161,6 +151,13 @@ def runge_kutta_checked(tree, loops, x, xd, f, step, substeps, scratch):
     m = bind(tree, loops)
     status = max(check(m, x, xd, xd), check_efforts(m, f))
     return status if status != OK else runge_kutta(tree, loops, x, xd, f, step, substeps, scratch)
+
+
+@kernel
+def close_and_place(tree, loops, x, xd, xdd):
+    """Do `close_machine` and `place_checked`; return a status."""
+    status = close_machine(tree, loops, x, xd)
+    return status if status != OK else place_checked(tree, loops, x, xd, xdd)
 
 
 @batch_entry

@@ -13,7 +13,7 @@ from ..algebra.spatial import zero_articulated
 from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import INFINITE, OK, TOGGLE, failure
-from .cluster_joint import close_loops, prepare_clusters, take_joints
+from .cluster_joint import prepare_clusters, take_joints
 from .inverse import carry_wrenches, put_efforts
 from .joints import absorb, gather, move, release, set_wrenches, settle_cylinder
 from .mechanism import bind
@@ -21,14 +21,11 @@ from .mechanism import bind
 
 @kernel
 def place(m, x, xd):
-    """Set joint numbers, bias accelerations and twists of all modules, base to tips; return a status."""
-    status = close_loops(m.loops, m, x, xd)
-    return status if status != OK else move_all(m, x, xd)
+    """Set joint numbers, bias accelerations and twists of all modules, base to tips; return a status.
 
-
-@kernel
-def move_all(m, x, xd):
-    """Do `place` of a machine whose clusters are closed."""
+    The clusters are closed.
+    """
+    take_joints(m.loops, m)
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):
             return failure(TOGGLE, k)
@@ -56,7 +53,10 @@ def solve(m, driven, f, xdd):
 
 @kernel
 def forward(m, x, xd, f, xdd):
-    """Write the accelerations xdd (dof,) of the coordinates for efforts f (actuators,); return a status."""
+    """Write the accelerations xdd (dof,) of the coordinates for efforts f (actuators,); return a status.
+
+    The clusters are closed.
+    """
     status = place(m, x, xd)
     return status if status != OK else solve(m, None, f, xdd)
 
@@ -77,11 +77,7 @@ def efforts_of_motion(m, f):
 @inner
 def place_machine(tree, loops, x, xd):
     """Do `place` with the buffers of a machine."""
-    status, m = close_machine(tree, loops, x, xd), bind(tree, loops)
-    if status != OK:
-        return status
-    take_joints(m.loops, m)
-    return move_all(m, x, xd)
+    return place(bind(tree, loops), x, xd)
 
 
 @inner
@@ -92,8 +88,10 @@ def solve_machine(tree, loops, driven, f, xdd):
 
 @kernel
 def forward_dynamics(tree, loops, x, xd, f, xdd):
-    """Do `forward` with the buffers of a machine."""
-    status = place_machine(tree, loops, x, xd)
+    """Close the clusters and do `forward`, with the buffers of a machine."""
+    status = close_machine(tree, loops, x, xd)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
     return status if status != OK else solve_machine(tree, loops, None, f, xdd)
 
 
@@ -103,7 +101,9 @@ def hybrid_dynamics(tree, loops, driven, x, xd, f, xdd):
 
     driven (dof,): not 0 where xdd is given, else f is. The modules' `actuator` is their coordinate.
     """
-    status = place_machine(tree, loops, x, xd)
+    status = close_machine(tree, loops, x, xd)
+    if status == OK:
+        status = place_machine(tree, loops, x, xd)
     if status == OK:
         status = solve_machine(tree, loops, driven, f, xdd)
     if status == OK:

@@ -8,7 +8,7 @@ from ..algebra.spatial import accumulate, body_wrench, pair, rigid, store
 from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK, TOGGLE, failure
-from .cluster_joint import accelerate_clusters, close_loops, put_cluster_efforts, rest, take_joints
+from .cluster_joint import accelerate_clusters, put_cluster_efforts, rest, take_joints
 from .joints import accelerate_joint, carry_wrench, move, put_effort, set_wrenches
 from .mechanism import at_rest, bind
 from .tree import wrench_at_parent
@@ -18,11 +18,10 @@ from .tree import wrench_at_parent
 def inverse(m, x, xd, xdd, f):
     """Write the efforts f (dof,) on the coordinates for accelerations xdd; return a status.
 
-    f: what actuators on the coordinates would need; first the wrench on a floating base.
+    f: what actuators on the coordinates would need; first the wrench on a floating base. The clusters are closed.
     """
-    status = close_loops(m.loops, m, x, xd)
-    if status == OK:
-        status = wrenches(m, x, xd, xdd)
+    take_joints(m.loops, m)
+    status = wrenches(m, x, xd, xdd)
     if status == OK:
         put_efforts(m, f)
     return status

@@ -3,17 +3,16 @@ import math
 
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NO_LEVER, OK, TOGGLE, UNREACHABLE, failure
-from .joints import put_joint_states, set_accelerations
+from .joints import put_joint_states
 from .triangle import cylinder_angle, stroke_from_barrel, stroke_from_boom, triangle
 
 
 @kernel
-def joint_states(m, xdd, out):
+def joint_states(m, out):
     """Write position, velocity and acceleration of every joint of the tree into out (3, joints); return a status.
 
-    q = gamma(x), qd = G xd, qdd = G xdd + g, of a machine that is placed.
+    q = gamma(x), qd = G xd, qdd = G xdd + g, of a machine that is placed, its accelerations set.
     """
-    set_accelerations(m, xdd)
     for k in range(m.modules.shape[0]):
         if not put_joint_states(m, k, out[0], out[1], out[2]):
             return failure(TOGGLE, k)

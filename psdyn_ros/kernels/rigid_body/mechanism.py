@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..loops.records import FIRST, SCRATCH, Loops, bind_loops, loop_arrays, loops_of
+from ..loops.records import FIRST, SCRATCH, ClusterJoints, bind_cluster_joints, loop_arrays, loops_of
 from ..runtime.buffer import FLOAT, matrix, pack, records, views
 from ..runtime.compiler import kernel
 from .records import ENVIRONMENT, MODULE, WORK
@@ -19,14 +19,14 @@ class Mechanism(NamedTuple):
     modules: np.ndarray         # (n,) MODULE
     work: np.ndarray            # (n,) WORK
     environment: np.ndarray     # (2,) ENVIRONMENT: what acts on the machine; nothing, at rest
-    loops: Loops | None
+    loops: ClusterJoints | None
 
 
 @kernel
 def bind(tree, loops):
     """Return the `Mechanism` of two buffers."""
     return Mechanism(records(tree, 0, MODULE)[0], records(tree, 1, WORK)[0], records(tree, 2, ENVIRONMENT)[0],
-                     bind_loops(tree, loops))
+                     bind_cluster_joints(tree, loops))
 
 
 @kernel

@@ -4,7 +4,7 @@ import math
 from ..runtime.compiler import kernel
 from ..runtime.status import NON_FINITE, OK
 from .floating_base import position_rate
-from .forward import place_machine, solve_machine
+from .forward import forward_dynamics
 
 
 @kernel
@@ -18,9 +18,7 @@ def runge_kutta(tree, loops, x, xd, f, step, substeps, scratch):
     for _ in range(substeps):
         begin(x, xd, scratch)
         for stage in range(4):
-            status = place_machine(tree, loops, xs, vs)
-            if status == OK:
-                status = solve_machine(tree, loops, None, f, a)
+            status = forward_dynamics(tree, loops, xs, vs, f, a)
             if status != OK:
                 return status
             position_rate(xs, vs, rate)
