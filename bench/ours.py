@@ -79,7 +79,7 @@ class HintedEngine(Engine):
         """Positions of the joints of all loops at x (N, dof), to be hints."""
         handle = self.manipulator.handle()
         loops = handle.arrays.loops
-        rows = np.empty((len(x), len(loops.tied)))
+        rows = np.empty((len(x), len(loops.cluster_joints)))
         for row, position in zip(rows, x):
             none_failed(close_all(handle.tree, handle.loops, position, np.zeros_like(position)) != 0)
             row[:] = loops.work['q']

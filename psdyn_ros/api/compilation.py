@@ -18,7 +18,7 @@ _RECURSIONS = (
     entry.forward_checked, entry.inverse_checked, entry.place_checked, entry.joint_states_checked,
     entry.mass_matrix_checked, entry.actuator_map_checked, entry.energy_checked, entry.base_reaction_checked,
     entry.runge_kutta_checked,
-    measurement.own_coordinates, floating_base.position_rate, triangle.triangle)
+    measurement.coordinates_of_modules, floating_base.position_rate, triangle.triangle)
 _CLOSING = (closure.close_all, closure.close_from, closure.linearise_at, allocation.allocate)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
@@ -71,7 +71,8 @@ def _call_recursions(m):
     entry.energy_checked(*buffers, x, zero, np.zeros(4))
     entry.base_reaction_checked(*buffers, np.zeros(6))
     entry.runge_kutta_checked(*buffers, x, zero.copy(), f, 1e-6, 1, np.zeros((7, m.nx)))
-    measurement.own_coordinates(m.machine.records[:0], np.zeros((0, 3), np.int64), np.zeros((3, 1)), np.zeros((4, n)))
+    measurement.coordinates_of_modules(m.machine.records[:0], np.zeros((0, 3), np.int64), np.zeros((3, 1)),
+                                       np.zeros((4, n)))
     floating_base.position_rate(x, zero, x.copy())
     triangle.triangle(m.machine.records[0], 0.0, 1.0)
     if handle.loops is not None:

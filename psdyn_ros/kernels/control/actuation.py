@@ -84,7 +84,7 @@ def share(tree, loops, actuation, x, needed, f):
 
 
 @kernel
-def keep_within(actuation, limit, clipped, saturations, f):
+def limit_efforts(actuation, limit, clipped, saturations, f):
     """Replace efforts f (actuators,) beyond +-limit by what within comes nearest to doing the same to the coordinates.
 
     clipped (dof,): sign of the force on each coordinate that an effort beyond its limit has a part in, else 0.

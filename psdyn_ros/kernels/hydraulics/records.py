@@ -1,4 +1,4 @@
-"""The flat records of a machine driven by cylinders: `AXIS`, `CYLINDER`, `SUPPLY`, and what `TELEMETRY` says of them.
+"""The flat records of a machine driven by cylinders: `AXIS`, `CYLINDER`, `SUPPLY`, and their telemetry, `QUANTITIES`.
 
 Pressures are gauge [Pa], the return line near zero.  Chamber A is the piston side, which extends the cylinder.  Edges
 of a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and B-T open.

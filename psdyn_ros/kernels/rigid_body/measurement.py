@@ -21,7 +21,7 @@ def joint_states(m, xdd, out):
 
 
 @entry
-def own_coordinates(modules, rows, measured, out):
+def coordinates_of_modules(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.
 
     rows (n, 3): where in measured (3, m) the actuated joint, the boom and the barrel of each module stand, -1 where
@@ -29,14 +29,14 @@ def own_coordinates(modules, rows, measured, out):
     Returns a status: why module k is not fixed.
     """
     for k in range(modules.shape[0]):
-        status = own_coordinate(modules[k], rows[k], measured, out[:, k])
+        status = coordinate_of_module(modules[k], rows[k], measured, out[:, k])
         if status != OK:
             return failure(status, k)
     return OK
 
 
 @kernel
-def own_coordinate(b, row, measured, out):
+def coordinate_of_module(b, row, measured, out):
     """Do `own_coordinates` for one module; return a code."""
     q, qd, qdd = measured[0], measured[1], measured[2]
     j, boom, barrel = row[0], row[1], row[2]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..loops.records import FIRST, SCRATCH, Loops, bind_loops, loop_arrays, loops_of
+from ..loops.records import FIRST_SCRATCH, SCRATCH, Loops, bind_loops, loop_arrays, loops_of
 from ..runtime.buffer import FLOAT, matrix, pack, records, views
 from ..runtime.compiler import kernel
 from .records import ENVIRONMENT, MODULE, WORK
@@ -49,9 +49,9 @@ class Handle:
 
     def __init__(self, tree, loops):
         self.tree, self.loops = tree, loops
-        own = (MODULE, WORK, ENVIRONMENT, FLOAT)
-        arrays = views(tree, own if loops is None else own + SCRATCH)
-        self.arrays = Mechanism(*arrays[:FIRST - 1], loops_of(loops, arrays[FIRST:]))
+        dtypes = (MODULE, WORK, ENVIRONMENT, FLOAT)
+        arrays = views(tree, dtypes if loops is None else dtypes + SCRATCH)
+        self.arrays = Mechanism(*arrays[:FIRST_SCRATCH - 1], loops_of(loops, arrays[FIRST_SCRATCH:]))
 
     modules = property(lambda self: self.arrays.modules, doc='(n,) MODULE')
     work = property(lambda self: self.arrays.work, doc='(n,) WORK')
@@ -83,5 +83,5 @@ def make_handle(sizes, modules, environment, loops=None):
         row['nx'], row['dof'], row['actuators'] = sizes
     scratch, constants = loop_arrays(loops)
     arrays = [modules, np.zeros(len(modules), WORK), environments, np.zeros((3, sizes[1]))]
-    assert len(arrays) == FIRST
+    assert len(arrays) == FIRST_SCRATCH
     return Handle(pack([*arrays, *scratch]), None if loops is None else pack(constants))
