@@ -32,9 +32,9 @@ class JointMap:
         self.names = tuple(names)
         self._manipulator, self._machine = manipulator, manipulator.machine
         records = self._machine.records
-        self._modules_alone = np.flatnonzero((records['cluster'] < 0) & (records['joint'][:, 0] >= 0))
-        self._rows = measured_rows(self._machine, self.names, self._modules_alone)
-        self._records = np.ascontiguousarray(records[self._modules_alone])
+        self._outside_clusters = np.flatnonzero((records['cluster'] < 0) & (records['joint'][:, 0] >= 0))
+        self._rows = measured_rows(self._machine, self.names, self._outside_clusters)
+        self._records = np.ascontiguousarray(records[self._outside_clusters])
         coordinates = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
         self._coordinates = coordinates, records['position'][coordinates], records['coordinate'][coordinates]
         self._handle, self._redundant = None, []
@@ -128,7 +128,7 @@ class JointMap:
         status, z, gaps = self._solve(measured, self._handle and self._handle.copy())
         if status != OK:
             raise self._error(status, measured)
-        named = {machine.modules[k].triangle.name: float(gap) for k, gap in zip(self._modules_alone, gaps)
+        named = {machine.modules[k].triangle.name: float(gap) for k, gap in zip(self._outside_clusters, gaps)
                  if machine.modules[k].triangle}
         for (_, k), gap in zip(self._redundant, self._disagreements(measured, z)):
             name = machine.clusters[machine.records['cluster'][k]].name
@@ -140,12 +140,12 @@ class JointMap:
 
     def _solve(self, measured, handle):
         """Return (status, positions, rates and accelerations (3, modules) of all modules, gaps of triangles)."""
-        z, found = np.zeros((3, len(self._machine.modules))), np.empty((4, len(self._modules_alone)))
+        z, found = np.zeros((3, len(self._machine.modules))), np.empty((4, len(self._outside_clusters)))
         status = coordinates_of_modules(self._records, self._rows, measured, found)
         if status != OK:
             code, k = decode(status)
-            return failure(code, int(self._modules_alone[k])), z, found[3]
-        z[:, self._modules_alone] = found[:3]
+            return failure(code, int(self._outside_clusters[k])), z, found[3]
+        z[:, self._outside_clusters] = found[:3]
         if handle is not None:
             z[:, self._measured[0]] = measured[:, self._measured[1]]
             status = place_checked(handle.tree, handle.loops, *self._as_state(z, handle.modules))
@@ -174,7 +174,7 @@ class JointMap:
         code, k = decode(status)
         if code not in (BRANCH, OPEN, SINGULAR):
             rows = np.full((len(self._machine.modules), 3), -1)
-            rows[self._modules_alone] = self._rows
+            rows[self._outside_clusters] = self._rows
             return measurement_error(self._machine, status, self.names, rows, measured[0])
         cluster = self._machine.clusters[k]
         values = ', '.join(f'{name} = {measured[0, row]:.6g}' for row, name in enumerate(self.names)

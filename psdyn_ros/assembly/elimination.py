@@ -44,17 +44,17 @@ def elimination_order(pattern):
         c = min(rest, key=lambda c: depends[c].sum() * pattern[depends[c]].any(axis=0)[rest].sum())
         fill = pattern[depends[c]].any(axis=0)
         pattern[depends[c]] |= fill
-        cluster_rows = np.flatnonzero(depends[c])
-        steps.append((len(rows), cluster_rows, fill))
-        rows += cluster_rows.tolist()
-        left[cluster_rows[0]] = False
+        rows_of_column = np.flatnonzero(depends[c])
+        steps.append((len(rows), rows_of_column, fill))
+        rows += rows_of_column.tolist()
+        left[rows_of_column[0]] = False
         rest.remove(c)
         order.append(c)
     columns = np.zeros(len(order), COLUMN)
-    for j, (column, (start, cluster_rows, fill)) in enumerate(zip(columns, steps)):
+    for j, (column, (start, rows_of_column, fill)) in enumerate(zip(columns, steps)):
         changed = [j, *(k for k in range(j + 1, len(order)) if fill[order[k]]), len(order)]
         gap = int(np.argmax(np.diff(changed)))
-        column['row'], column['rows'] = start, len(cluster_rows)
+        column['row'], column['rows'] = start, len(rows_of_column)
         column['near'], column['far'] = changed[gap] + 1, changed[gap + 1]
     return order, columns, rows
 

@@ -1,8 +1,7 @@
 """Efforts of redundant actuators: least weighted norm, within limits, about a preload.
 
 The actuators turn at A yd, so that efforts f are forces A' f on the coordinates.  Among the efforts with A' f = forces,
-these are the ones of least sum w (f - preload)^2: what the preload has in the null space of A' is kept, the rest of
-it is not.
+these are the ones of least sum w (f - preload)^2: only the part of the preload in the null space of A' remains.
 
 Without limits: Wang, Belzile, Angeles, Li: dynamics of a redundantly actuated 2PUR-2RPU parallel machine by the
 natural orthogonal complement, equations (35)-(36), a Householder QR of W^-1/2 A, here with column pivoting to see its
@@ -32,7 +31,7 @@ NORM_WEIGHT = 1e-5                  # of the norm beside the residual where both
 
 
 class Scratch(NamedTuple):
-    """What `allocate` writes beside its result; m actuators, n coordinates."""
+    """Scratch of `allocate`; m actuators, n coordinates."""
 
     B: np.ndarray           # (m, n) W^-1/2 A, then the reflections and R of its QR
     diagonal: np.ndarray    # (n,) of R

@@ -15,7 +15,7 @@ from .path import sample_path
 
 
 class ForceLaw(NamedTuple):
-    """What a law at force level has between its cycles, and its scratch."""
+    """State of a law at force level between cycles, and its scratch."""
 
     axes: np.ndarray            # (actuators,) AXIS with the friction that is compensated
     constant: np.ndarray        # (1,) 1: gravity and inertia are those of `start`, as of PD

@@ -1,4 +1,4 @@
-"""Motions in joints that the loops move, as many as coordinates, in their place: q = gamma(x), qd = G xd."""
+"""Motion of n joints in place of that of the n coordinates: q = gamma(x), qd = G xd."""
 from typing import NamedTuple
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Laws of machines on valves, per actuator: force loop, flow reference, and the inverse of what its command does.
+"""Laws of machines on valves, per actuator: force loop, flow reference, and the inverse of the valve.
 
     F* = F_m + friction(v_r) + m (kp e + kd e') + m ki int e + bias
     v_c = v_r + kf e + ks int e - kv e'
@@ -65,7 +65,7 @@ PID, BIAS_SAMPLES, KNOWN = range(3)     # options
 
 
 class ValveLaw(NamedTuple):
-    """What a law on valves has between its cycles, and its scratch."""
+    """State of a law on valves between cycles, and its scratch."""
 
     axes: np.ndarray            # (actuators,) AXIS
     cylinders: np.ndarray       # (cylinders,) CYLINDER
@@ -78,7 +78,7 @@ class ValveLaw(NamedTuple):
                                 # after the time aimed at; and measured, with room for xdd
     needed: np.ndarray          # (dof,) scratch: efforts on the coordinates
     position: np.ndarray        # (2, actuators) scratch: measured, of the reference
-    velocity: np.ndarray        # (3, actuators) scratch: of the reference, before and after; of no interest
+    velocity: np.ndarray        # (3, actuators) scratch: of the reference, before and after; unused
     force: np.ndarray           # (3, actuators) scratch: of the model, at the measured state, then of the reference
     pressures: np.ndarray       # (cylinders, 2) measured [Pa gauge]
     saturations: np.ndarray     # (actuators,) count of commands that were clipped
@@ -231,7 +231,7 @@ def aim(s, step):
 def model_forces(tree, loops, actuation, s):
     """Set the forces and rates of the actuators by the model, at the measured state and on the reference; a status."""
     for k in range(3):
-        # one place in the code, which is long, and has to come into the caches after a sleep
+        # called at one place only: the code is long, and caches are cold after a sleep
         sample = s.motion[3 if k == 0 else k]
         status = inverse_checked(tree, loops, sample[0], sample[1], sample[2], s.needed)
         if status == OK:

@@ -1,11 +1,11 @@
-"""The flow of a valve-controlled cylinder turned round: which command gives the rate of force that is wanted.
+"""Inverse flow model of a valve-controlled cylinder: the command for a given rate of force.
 
 With Q_a the flow into chamber A, Q_b that out of chamber B, x the stroke and F = p_a A_a - p_b A_b the piston's force
 
     F' = k_a Q_a + k_b Q_b - (k_a A_a + k_b A_b) x' - (k_a + k_b) leak (p_a - p_b),    k_a = K_a A_a / V_a, k_b likewise
 
 A positive opening o feeds A through P-A and empties B through B-T, a negative one feeds B through P-B and empties A
-through A-T.  Load-holding valves count as open, relief and suction as closed; what they do is left to the feedback.
+through A-T.  Load-holding valves count as open, relief and suction as closed; the feedback corrects their effect.
 """
 import math
 

@@ -1,4 +1,4 @@
-"""What Python calls for derivatives of inverse and forward dynamics."""
+"""Entries for derivatives of inverse and forward dynamics."""
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from .recursion import derive_efforts
 
 
 class Scratch(NamedTuple):
-    """What the derivatives need besides a `Mechanism`."""
+    """Scratch of the derivatives, besides that of a `Mechanism`."""
 
     bodies: np.ndarray          # (3 n,) BODY
     acting: np.ndarray          # (2, n) derivatives by position and rate of efforts that act on the joints: an input

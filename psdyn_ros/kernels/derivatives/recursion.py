@@ -1,6 +1,6 @@
 """Exact derivatives of efforts by positions, rates and accelerations, in two sweeps over the bodies.
 
-With I, B, F the sums of `derivatives_body` over a body and all it carries, and J, r, a of each body of a module:
+With I, B, F the sums of `body` over a body and all it carries, and J, r, a of each body of a module:
 
     f_k        = sum J' F                                       over the bodies of module k
     p, q       = sum I J, sum (2 B)' J                          momentum for unit rate
@@ -111,7 +111,7 @@ def inward(m, bodies, f, D):
 
 @kernel
 def couple_ancestors(m, bodies, k, carried, D):
-    """Write what row and column of module k have with those of the modules it stands on, given the sums of `inward`."""
+    """Write the entries of row and column of module k with those of its ancestors, given the sums of `inward`."""
     (p, q, phi, psi), i = carried, row_of(m.loops, m, k)
     row, parent_body = m.modules[k]['parent'], m.modules[k]['parent_body']
     while row >= 0 and not is_base(m.modules[row]):
@@ -127,7 +127,7 @@ def couple_ancestors(m, bodies, k, carried, D):
 
 @kernel
 def couple_base(m, i, carried, D):
-    """Write what row i and its column have with a floating base, given the sums of `inward`."""
+    """Write the entries of row and column i with those of a floating base, given the sums of `inward`."""
     (p, q, phi, psi), V = carried, pair(m.work[0]['velocity'])
     lift, _ = pair(m.work[0]['bias'])
     turn = cross(p[0], lift)

@@ -1,4 +1,4 @@
-"""A cylinder in the implicit step: its spool, holding valves and chambers are eliminated, what is left is
+"""A cylinder in the implicit step: its spool, holding valves and chambers are eliminated, which leaves
 
     k_p = P0 + P1 k_v + P2 k_s      k_v, k_s: increments per second of its axis' velocity and of the supply pressure
 
@@ -54,7 +54,7 @@ def edge_slopes(c, port, o, o_slope, dp, dp_ahead, y, resistance):
 
 @kernel
 def guard_slope(c, p, ahead, tank):
-    """Return the slope of anti-cavitation and relief valves by what the pressure falls."""
+    """Return the slope of anti-cavitation and relief valves by the fall of the pressure."""
     slope, z = 0.0, tank - min(p, ahead)
     if z > 0.0:
         slope = c['suction'] * z * (z + 2.0 * SUCTION_SCALE_PA) / ((z + SUCTION_SCALE_PA) * (z + SUCTION_SCALE_PA))

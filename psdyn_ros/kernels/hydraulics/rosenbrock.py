@@ -40,7 +40,7 @@ from .records import FLUID, FORCE, MEASURED_FORCE, PRESSURE_A, PRESSURE_B, VALVE
 
 GAMMA = 1.0 - math.sqrt(0.5)
 MIN_FRICTION_CHANGE_SHARE = 0.01    # of its Coulomb level, in a predictor step: smaller changes are neglected
-OPPOSING = np.dtype([               # what opposes the motion of an axis, see `friction_slopes` and `holding_slopes`
+OPPOSING = np.dtype([               # resistance to the motion of an axis, see `friction_slopes` and `holding_slopes`
     ('k', 'f8'), ('d', 'f8'), ('rho', 'f8'), ('theta', 'f8'), ('sigma', 'f8'),
 ], align=True)
 
@@ -105,7 +105,7 @@ def line_pressure(s, U):
 
 @kernel
 def drive_force(b, cylinders, fluid):
-    """Return what drives an axis, friction not taken off."""
+    """Return the force of the drive of an axis, friction not subtracted."""
     if b['drive'] == FORCE or b['drive'] == MEASURED_FORCE:
         return b['effort']
     k = b['cylinder']

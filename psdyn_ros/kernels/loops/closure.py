@@ -123,8 +123,8 @@ def predict_from_hint(cluster, loops, x, n):
 def provably_found(cluster, loops, pose, rank):
     """Return whether Newton's method from `near`, predicted from a tabulated pose, provably finds the q in work too.
 
-    It does from within 2 / (3 w) of a solution, w a Lipschitz constant of K there times the norm of the inverse of K.
-    `trust` is 1 / (4 w) at the pose over the rank test there: w grows as the rank test at q falls.
+    It converges from within 2 / (3 w) of a solution, w a Lipschitz constant of K there times the norm of the inverse of
+    K.  `trust` is 1 / (4 w) at the pose over the rank test there: w grows as the rank test at q falls.
     """
     square = 0.0
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):

@@ -25,8 +25,8 @@ def coordinates_of_modules(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.
 
     rows (n, 3): where in measured (3, m) the actuated joint, the boom and the barrel of each module stand, -1 where
-    they are not measured.  out (4, n): the last row is by how far redundant joints disagree at the rod eye [m].
-    Returns a status: why module k is not fixed.
+    they are not measured.  out (4, n): the last row is the disagreement of redundant joints at the rod eye [m].
+    Returns a status: the reason why module k is not determined.
     """
     for k in range(modules.shape[0]):
         status = coordinate_of_module(modules[k], rows[k], measured, out[:, k])

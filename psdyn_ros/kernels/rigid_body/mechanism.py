@@ -1,4 +1,4 @@
-"""`Mechanism`: all that the kernels of a machine read and write, as views of two flat buffers.
+"""`Mechanism`: the data that the kernels of a machine read and write, as views of two flat buffers.
 
 `tree` holds the modules and all scratch, so that a copy of it is a machine for another thread; `loops` holds what is
 constant of clusters, and is None where a machine has none: Numba then leaves out what only clusters need.
@@ -63,7 +63,7 @@ class Handle:
         self.environment['actuators'] = self.environment['dof']
 
     def start_from_last(self):
-        """Let clusters be closed from where they were closed last: it saves time, and changes nothing but rounding."""
+        """Close clusters from their last closed positions; this changes only time and rounding."""
         if self.loops is not None:
             self.arrays.loops.hinted[0] = 1
 

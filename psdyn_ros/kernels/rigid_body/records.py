@@ -9,8 +9,7 @@ link is described in its unmoved frame, displaced by `slide`.  The *cylinder fra
 the barrel pin, x along the stroke, z along the pins; the rod is described in it, displaced by the stroke.
 
 All constant rotations are planar: parent body -> base frame is `placement`, then a turn about z by `azimuth`
-(the identity unless `turned`), then a turn about x by `dh_alpha`, as in the parameters
-of Denavit and Hartenberg.
+(the identity unless `turned`), then a turn about x by `dh_alpha` (Denavit-Hartenberg).
 """
 import numpy as np
 
