@@ -47,7 +47,7 @@ class Engine:
     def lengthen(self, loops):
         """Repeat the records of a chain up to `loops` modules: longer than the reader takes from a URDF."""
         modules = np.resize(self.handle.modules, loops)
-        modules['parent'], modules['chained'] = np.arange(-1, loops - 1), np.arange(loops) < loops - 1
+        modules['parent'], modules['child_by_value'] = np.arange(-1, loops - 1), np.arange(loops) < loops - 1
         for row in ('position', 'coordinate', 'actuator'):
             modules[row] = np.arange(loops)
         self.handle = make_handle((loops, loops, loops), modules, self.handle.environment)

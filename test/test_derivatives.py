@@ -123,7 +123,7 @@ def test_floating_base_against_complex_steps(kinds, rng):
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_loops_of_any_kind_against_80_bit_differences(kind, rng):
-    machine = general_machine(rng, (kind,), friction=True, floating=bool(rng.integers(2)), coordinates_of_modules=True)
+    machine = general_machine(rng, (kind,), friction=True, floating=bool(rng.integers(2)), own_coordinates=True)
     manipulator = load(machine)
     for loaded in (False, True):
         check_kernels(manipulator, in_motion(manipulator, rng, loaded), state_near_start(manipulator, rng), 1e-10)

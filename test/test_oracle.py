@@ -102,7 +102,7 @@ def test_power_is_the_rate_of_energy(case):
 @pytest.mark.parametrize('kinds', [['knuckle', 'spatial_prismatic'], ['slider_crank', 'rsur', 'spin'], ['parallel']])
 def test_equations_of_lagrange(kinds, rng):
     """f_y = d/dt dL/dyd - dL/dy, by differences of the energies; neither g nor the recursion of forces is in them."""
-    machine = general_machine(rng, kinds, coordinates_of_modules=True)
+    machine = general_machine(rng, kinds, own_coordinates=True)
     oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
     s, h = general_state(machine, oracle, rng), 1e-4
 

@@ -100,7 +100,7 @@ class _Clusters:
         m = manipulator
         machine, loops = m.machine, m.machine.loops
         self._manipulator = proxy(m)        # which owns this
-        self._tangle = ClusterBuilder(machine, loops)
+        self._builder = ClusterBuilder(machine, loops)
         self._parts = []
         for n, (cluster, record) in enumerate(zip(machine.clusters, loops.clusters)):
             cluster_joints = loops.cluster_joints[record['first']:record['first'] + record['joints']]
@@ -124,4 +124,4 @@ class _Clusters:
         return min(found, default=(1.0, ''))
 
     def _smallest(self, n, dependent, q):
-        return np.linalg.svd(self._tangle.jacobian(n, q)[1][:, dependent], compute_uv=False)[-1]
+        return np.linalg.svd(self._builder.jacobian(n, q)[1][:, dependent], compute_uv=False)[-1]

@@ -45,7 +45,7 @@ class GeneralState(NamedTuple):
 
 
 def general_machine(rng, kinds=2, friction=False, floating=False, redundant=False, under_actuated=False,
-                    coordinates_of_modules=False):
+                    own_coordinates=False):
     """
     Return a GeneralMachine of the kinds of modules named (see loop_kinds), or of a number of random ones.
 
@@ -55,7 +55,7 @@ def general_machine(rng, kinds=2, friction=False, floating=False, redundant=Fals
     """
     if not isinstance(kinds, (tuple, list)):
         kinds = [str(kind) for kind in rng.choice(list(KINDS), kinds)]
-    builder = _Builder(rng, friction, coordinates_of_modules)
+    builder = _Builder(rng, friction, own_coordinates)
     for kind in kinds:
         builder.add(kind)
     return builder.machine(kinds, floating, redundant, under_actuated)
@@ -107,8 +107,8 @@ class _Joint(NamedTuple):
 class _Builder:
     """Draws modules one after another; points, axes and poses are in the base frame unless said otherwise."""
 
-    def __init__(self, rng, friction, coordinates_of_modules):
-        self.rng, self.friction, self.own = rng, friction, coordinates_of_modules
+    def __init__(self, rng, friction, own_coordinates):
+        self.rng, self.friction, self.own = rng, friction, own_coordinates
         self.numbers = count(1)
         self.pose = {'base_link': np.eye(4)}
         self.joints, self.closures, self.rows = [], [], []  # rows: (parent, child, point, directions, turns)
