@@ -48,7 +48,7 @@ class Engine:
     def lengthen(self, loops):
         """Repeat the records of a chain up to `loops` modules: longer than the reader takes from a URDF."""
         modules = np.resize(self.handle.modules, loops)
-        modules['parent'], modules['chained'] = np.arange(-1, loops - 1), np.arange(loops) < loops - 1
+        modules['parent'], modules['child_by_value'] = np.arange(-1, loops - 1), np.arange(loops) < loops - 1
         for row in ('position', 'coordinate', 'actuator'):
             modules[row] = np.arange(loops)
         self.handle = make_handle((loops, loops, loops), modules, self.handle.environment)
@@ -80,7 +80,7 @@ class HintedEngine(Engine):
         """Positions of the joints of all loops at x (N, dof), to be hints."""
         handle = self.manipulator.handle()
         loops = handle.arrays.loops
-        rows = np.empty((len(x), len(loops.tied)))
+        rows = np.empty((len(x), len(loops.cluster_joints)))
         for row, position in zip(rows, x):
             none_failed(close_machine(handle.tree, handle.loops, position, np.zeros_like(position)) != 0)
             row[:] = loops.work['q']

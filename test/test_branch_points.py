@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from support.branch_machines import ALIGNED, GRAVITY, linkage, spherical_platform, with_arm
-from support.machines import draft_of
+from support.machines import builder_of
 from test_general_closing import planar
 
 import psdyn_ros
@@ -175,14 +175,14 @@ def test_simulation_has_a_bound_of_steps():
 
 def straight_way(m, direction, end):
     """Return [(share, q)] of closed poses on the straight way from the initial position, by an own continuation."""
-    tangle, loops = draft_of(m), m.machine.loops
+    builder, loops = builder_of(m), m.machine.loops
     cluster = loops.clusters[0]
-    columns = [int(np.flatnonzero(loops.tied['independent'] == a)[0]) for a in range(cluster['freedom'])]
-    way = direction[loops.tied['coordinate'][columns]]
-    _, q, G, _ = tangle.close(0, loops.poses[0, :cluster['joints']])
+    columns = [int(np.flatnonzero(loops.cluster_joints['independent'] == a)[0]) for a in range(cluster['freedom'])]
+    way = direction[loops.cluster_joints['coordinate'][columns]]
+    _, q, G, _ = builder.close(0, loops.poses[0, :cluster['joints']])
     share, step, poses = 0.0, 0.01, [(0.0, q)]
     while share < end and step > 1e-13:
-        status, closed, slopes, _ = tangle.close(0, q + step * G @ way)
+        status, closed, slopes, _ = builder.close(0, q + step * G @ way)
         moved = step * abs(G @ way).max()
         if status == 0 and abs(closed - q - step * G @ way).max() < 0.1 * moved + 1e-12:
             share, q, G = share + step, closed, slopes

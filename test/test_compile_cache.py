@@ -25,7 +25,7 @@ import numpy as np
 from psdyn_ros.kernels.rigid_body.tree import wrench_at_parent
 from psdyn_ros.kernels.rigid_body.records import MODULE
 module = np.zeros(1, MODULE)
-module["twist"], module["azimuth"], module["placement"] = (1, 0), (1, 0), (0.5, 0, 0)
+module["dh_alpha"], module["azimuth"], module["placement"] = (1, 0), (1, 0), (0.5, 0, 0)
 print(wrench_at_parent(module[0], 0.25, (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)))
 '''
 WHOLE = '''

@@ -12,7 +12,7 @@ from support.machines import load
 
 import psdyn_ros
 from psdyn_ros import ShapeError, UnknownNameError, UnreachableStrokeError
-from psdyn_ros.api.analysis.equilibrium import EquilibriumError, equilibrium, moved
+from psdyn_ros.api.analysis.equilibrium import EquilibriumError, displaced_position, equilibrium
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
 
@@ -237,11 +237,12 @@ def test_moved_is_the_displacement_in_body_axes(rng):
     x[3:7] /= np.linalg.norm(x[3:7])
     change, h = rng.normal(size=9), 1e-3
     run = simulate(m, x, change, [0.0, 1.0], base=psdyn_ros.BaseDrive())     # the base keeps its twist
-    np.testing.assert_allclose(moved(m, x, np.r_[0, 0, 0, change[3:6], 0, 0, 0])[3:7], run.x[-1, 3:7], atol=1e-10)
-    rate = (moved(m, x, h * change) - moved(m, x, -h * change))[:3] / (2 * h)
+    turned = displaced_position(m, x, np.r_[0, 0, 0, change[3:6], 0, 0, 0])
+    np.testing.assert_allclose(turned[3:7], run.x[-1, 3:7], atol=1e-10)
+    rate = (displaced_position(m, x, h * change) - displaced_position(m, x, -h * change))[:3] / (2 * h)
     turn = m.machine.floating.rotation.T @ m.link_pose(x, 'balloon')[:3, :3]
     np.testing.assert_allclose(rate, turn @ change[:3], atol=1e-9)
-    np.testing.assert_allclose(moved(m, x, np.zeros(9)), x, rtol=1e-14)
+    np.testing.assert_allclose(displaced_position(m, x, np.zeros(9)), x, rtol=1e-14)
 
 
 def test_limits_are_kept():

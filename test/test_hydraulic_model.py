@@ -301,11 +301,11 @@ def test_files_that_cannot_be_read(tmp_path):
         read_hydraulics(tmp_path / 'nowhere.yaml', ACTUATORS)
     with pytest.raises(ModelError, match='hydraulics 5: expected a YAML file or YAML text'):
         read_hydraulics(5, ACTUATORS)
-    large = SOUND + '# ' + 'x' * model.MOST_TEXT
-    with pytest.raises(ModelError, match=f'characters; at most {model.MOST_TEXT} are read'):
+    large = SOUND + '# ' + 'x' * model.MAX_TEXT_CHARACTERS
+    with pytest.raises(ModelError, match=f'characters; at most {model.MAX_TEXT_CHARACTERS} are read'):
         read_hydraulics(large, ACTUATORS)
     (tmp_path / 'large.yaml').write_text(large)
-    with pytest.raises(ModelError, match=f'at most {model.MOST_TEXT} are read'):
+    with pytest.raises(ModelError, match=f'at most {model.MAX_TEXT_CHARACTERS} are read'):
         read_hydraulics(tmp_path / 'large.yaml', ACTUATORS)
 
 

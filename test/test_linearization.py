@@ -14,7 +14,7 @@ from test_external_forces import conservative, dissipative
 
 import psdyn_ros
 from psdyn_ros import ShapeError, TogglePointError, UnknownNameError
-from psdyn_ros.api.analysis.equilibrium import moved
+from psdyn_ros.api.analysis.equilibrium import displaced_position
 from psdyn_ros.api.analysis.linearization import coordinate_names, linearize
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.offline import simulate
@@ -71,11 +71,11 @@ def test_states_and_outputs_against_differences(name, rng):
                 'joint_efforts': {name: float(numbers[name] @ row) for name, *row in zip(joints, q, qd)}}
 
     def accelerations(dx, dxd, df):
-        x_, xd_ = moved(m, x, dx), xd + dxd
+        x_, xd_ = displaced_position(m, x, dx), xd + dxd
         return m.forward_dynamics(x_, xd_, f + df, **outside(x_, xd_))
 
     def measured(dx, dxd, df):
-        x_, xd_ = moved(m, x, dx), xd + dxd
+        x_, xd_ = displaced_position(m, x, dx), xd + dxd
         return np.concatenate(m.joint_state(x_, xd_, accelerations(dx, dxd, df))[1:])
 
     turned = passive_of_triangles(m)
@@ -116,7 +116,7 @@ def test_external_forces_tell_exact_slopes(name, rng):
         x, xd, f = state_near_start(m, rng)
 
         def accelerations(dx, dxd, forces=forces, x=x, xd=xd, f=f):
-            there = moved(m, x, dx), xd + dxd
+            there = displaced_position(m, x, dx), xd + dxd
             return m.forward_dynamics(*there, f, **forces(*there)._asdict())
 
         s = linearize(m, x, xd, f, **forces.slopes(x, xd)._asdict())
@@ -158,7 +158,7 @@ def test_small_deviations_from_a_motion(name, rng):
     s = m.linearize(x, xd, f)
 
     def after(change):
-        run = simulate(m, moved(m, x, change[:n]), xd + change[n:], [0.0, h, 2 * h], effort=f)
+        run = simulate(m, displaced_position(m, x, change[:n]), xd + change[n:], [0.0, h, 2 * h], effort=f)
         return run.x[1:], run.xd[1:]
 
     plain = after(np.zeros(2 * n))
@@ -208,7 +208,7 @@ def test_base_that_is_driven_keeps_its_motion(rng):
 
     def accelerations(d):
         w = slopes[link][0] @ d
-        return m.forward_dynamics(moved(m, x, d), xd, f, base=drive, wrenches={link: (w[:3], w[3:])})
+        return m.forward_dynamics(displaced_position(m, x, d), xd, f, base=drive, wrenches={link: (w[:3], w[3:])})
 
     s = m.linearize(x, xd, f, base=drive, wrenches=wrenches, wrench_slopes=slopes)
     assert error(s.A[n:, :n], difference(accelerations, n)) < 1e-8

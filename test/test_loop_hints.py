@@ -12,7 +12,7 @@ from conftest import seeded_generator
 from support.comparison import error
 from support.general_machines import GeneralState, general_machine
 from support.loop_kinds import KINDS
-from support.machines import draft_of, load
+from support.machines import builder_of, load
 from support.parallel_robots import delta_robot, stewart_platform
 
 from psdyn_ros import NonFiniteError, ShapeError, UnknownNameError
@@ -63,12 +63,12 @@ def check_same(plain, hinted, x, xd, hint=None):
 
 def other_modes(m, x, q, rng):
     """Return closed positions of cluster 0 at x in other assembly modes, as Newton's method finds them."""
-    tangle, found = draft_of(m), []
-    tangle.clusters['senses'], part = 0, tangle.slice(0)
-    dependent = tangle.tied['independent'][part] < 0
+    builder, found = builder_of(m), []
+    builder.clusters['senses'], part = 0, builder.slice(0)
+    dependent = builder.cluster_joints['independent'][part] < 0
     for _ in range(4 * STATES):
         start = q[part] + np.where(dependent, rng.uniform(-2.0, 2.0, part.stop - part.start), 0.0)
-        status, other, *_ = tangle.close(0, start)
+        status, other, *_ = builder.close(0, start)
         if status == 0 and abs(other - q[part]).max() > 1e-6:
             found.append(np.concatenate((other, q[part.stop:])))
     return found
@@ -131,20 +131,20 @@ def test_hints_of_parallel_robots_change_nothing(robot, rng):
 
 @pytest.mark.parametrize('kind', SPATIAL)
 def test_newton_finds_the_root_from_trusted_distances(kind, rng):
-    """From anywhere within the distance at which a hint is believed, at tabulated poses."""
+    """From anywhere within the distance at which a hint is used, at tabulated poses."""
     m = drawn(rng, kind)
-    tangle, loops = draft_of(m), m.machine.loops
-    c, tied = loops.clusters[0], loops.tied
-    order = sorted(np.flatnonzero(tied['independent'] < 0), key=lambda j: tied['column'][j])
+    builder, loops = builder_of(m), m.machine.loops
+    c, cluster_joints = loops.clusters[0], loops.cluster_joints
+    order = sorted(np.flatnonzero(cluster_joints['independent'] < 0), key=lambda j: cluster_joints['column'][j])
     for pose in range(0, int(c['poses']), max(1, int(c['poses']) // STATES)):
         q = loops.poses[pose]
-        diagonal = abs(np.diag(np.linalg.qr(tangle.jacobian(0, q)[1][:, order], 'r')))
+        diagonal = abs(np.diag(np.linalg.qr(builder.jacobian(0, q)[1][:, order], 'r')))
         trusted = loops.trust[pose] * diagonal.min() / diagonal.max()
         assert 0.0 < trusted < 1.0
         away = rng.normal(size=len(order))
         start = q.copy()
         start[order] += 0.999 * trusted * away / np.linalg.norm(away)
-        status, found, *_ = tangle.close(0, start)
+        status, found, *_ = builder.close(0, start)
         assert status == 0
         assert abs(found - q).max() < 1e-9
 
@@ -161,7 +161,7 @@ def test_hints_on_the_other_branch_next_to_singular_poses(rng):
 
 def check_next_to_dead_point(m, direction):
     """Hint at the second solution of cluster 0 on the way to where none is left; return how often there was one."""
-    (plain, hinted), tangle, still, others = handles(m), draft_of(m), np.zeros(m.dof), 0
+    (plain, hinted), builder, still, others = handles(m), builder_of(m), np.zeros(m.dof), 0
     inside, outside = m.initial_position, m.initial_position + 4.0 * direction / np.linalg.norm(direction)
     if closed(plain, outside, still)[0] == 0:
         return 0
@@ -174,8 +174,8 @@ def check_next_to_dead_point(m, direction):
         status, expected = closed(plain, x, still)
         _, end = closed(plain, inside, still)
         # as far beyond the dead point as the solution is before it
-        mirrored = np.where(tangle.tied['independent'] < 0, 2.0 * end['q'] - expected['q'], expected['q'])
-        second, other, *_ = tangle.close(0, mirrored)
+        mirrored = np.where(builder.cluster_joints['independent'] < 0, 2.0 * end['q'] - expected['q'], expected['q'])
+        second, other, *_ = builder.close(0, mirrored)
         if status == second == 0 and 1e-6 < abs(other - expected['q']).max() < 0.2:
             others += 1
             found, values = closed(hinted, x, still, other)
@@ -238,7 +238,7 @@ def test_positions_are_checked(rng):
 
 COUNT = """
 import numpy as np
-from psdyn_ros.api.inputs import surroundings
+from psdyn_ros.api.inputs import environment_at
 from psdyn_ros.kernels.loops import newton
 from test_loop_hints import closed, drawn, handles
 
@@ -258,7 +258,7 @@ without = count(plain, x)
 q = plain.arrays.loops.work['q']
 print(without, count(hinted, x, q), count(hinted, x + 1e-6), count(hinted, x, np.nan))
 names, q, *_ = m.joint_state(x)
-print(count(surroundings(m, x, positions=dict(zip(names, q))).handle, x))
+print(count(environment_at(m, x, positions=dict(zip(names, q))).handle, x))
 """
 
 
@@ -270,7 +270,7 @@ def test_an_exact_hint_leaves_one_linearisation():
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=Path(__file__).parent.parent)
-    without, exact, step, useless, told = map(int, done.stdout.split())
+    without, exact, step, useless, repeated = map(int, done.stdout.split())
     assert without == useless > 2, done
-    assert exact == told == 1
+    assert exact == repeated == 1
     assert step <= 2

@@ -211,7 +211,8 @@ def test_tiers_that_cannot_be(tiers, error, words):
 
 def test_files_that_cannot_be_read(tmp_path):
     for source, words in ((tmp_path / 'nowhere.yaml', 'nowhere.yaml'), (5, 'safety 5: expected a YAML file'),
-                          (SOUND + '# ' + 'x' * model.MOST_TEXT, f'characters; at most {model.MOST_TEXT} are read')):
+                          (SOUND + '# ' + 'x' * model.MAX_TEXT_CHARACTERS,
+                           f'characters; at most {model.MAX_TEXT_CHARACTERS} are read')):
         with pytest.raises(ModelError, match=words):
             read_safety(source, ACTUATORS, TIERS, LIMITS, SUPPLY)
 

@@ -12,7 +12,7 @@ import psdyn_ros
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
 from psdyn_ros.kernels.control.valve_inversion import (
-    LEAST_DROP,
+    MIN_PRESSURE_DROP_PA,
     command_for,
     limited,
     opening_for,
@@ -89,8 +89,8 @@ def command_of(cylinders, supply, supply_pressure, pressure_a, pressure_b, strok
 
 
 cases = given(options=st.sets(st.sampled_from(OPTIONS)), opening=st.floats(-1.0, 1.0).filter(lambda o: abs(o) > 1e-3),
-              pressure_a=st.floats(TANK + LEAST_DROP, SUPPLY - LEAST_DROP),
-              pressure_b=st.floats(TANK + LEAST_DROP, SUPPLY - LEAST_DROP),
+              pressure_a=st.floats(TANK + MIN_PRESSURE_DROP_PA, SUPPLY - MIN_PRESSURE_DROP_PA),
+              pressure_b=st.floats(TANK + MIN_PRESSURE_DROP_PA, SUPPLY - MIN_PRESSURE_DROP_PA),
               stroke=st.floats(0.01, 0.5), rate=st.floats(-0.3, 0.3))
 
 
@@ -199,9 +199,10 @@ def test_commands_are_clipped(lift):
 
 
 def test_a_pressure_drop_counts_as_two_bar_at_least(lift):
-    assert (inverted(lift, 1e4, pressure_a=SUPPLY + 30e5) == inverted(lift, 1e4, pressure_a=SUPPLY - LEAST_DROP)
+    assert (inverted(lift, 1e4, pressure_a=SUPPLY + 30e5)
+            == inverted(lift, 1e4, pressure_a=SUPPLY - MIN_PRESSURE_DROP_PA)
             == inverted(lift, 1e4, pressure_a=SUPPLY))
-    assert inverted(lift, 1e4, pressure_a=SUPPLY - 2.0 * LEAST_DROP) < inverted(lift, 1e4, pressure_a=SUPPLY)
+    assert inverted(lift, 1e4, pressure_a=SUPPLY - 2.0 * MIN_PRESSURE_DROP_PA) < inverted(lift, 1e4, pressure_a=SUPPLY)
 
 
 def test_the_step_over_the_dead_band_is_spread_over_the_blend(lift):

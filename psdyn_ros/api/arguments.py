@@ -1,4 +1,4 @@
-"""What users pass, checked: arrays of numbers and lists of names; the errors say which argument and what it was."""
+"""Checks of arguments: arrays of numbers and lists of names; errors name the argument and its value."""
 import numpy as np
 
 from ..model.errors import ModelError, NonFiniteError, ShapeError

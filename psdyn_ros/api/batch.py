@@ -12,7 +12,7 @@ from ..model.errors import ActuationError
 from .errors_from_status import status_error
 from .inputs import states
 
-SMALLEST_CHUNK = 256        # below this a thread costs more than it saves
+MIN_CHUNK_ROWS = 256        # below this a thread costs more than it saves
 
 
 def cores():
@@ -31,8 +31,8 @@ def run_batch(m, kernel, handle, arrays):
     handle: model and environment; every chunk of rows gets a copy.  Raises the error of the first row that fails.
     """
     out = np.empty((len(arrays['x']), m.dof))
-    run_chunks(m, handle, len(out), arrays, lambda own, first, last: kernel(
-        own.tree, own.loops, *arrays.values(), out, first, last))
+    run_chunks(m, handle, len(out), arrays, lambda copied, first, last: kernel(
+        copied.tree, copied.loops, *arrays.values(), out, first, last))
     return out
 
 
@@ -41,7 +41,7 @@ def run_chunks(m, handle, rows, arrays, run):
 
     arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
     """
-    chunks = max(1, min(4 * cores(), rows // SMALLEST_CHUNK)) if compiled else 1
+    chunks = max(1, min(4 * cores(), rows // MIN_CHUNK_ROWS)) if compiled else 1
     if chunks == 1:
         results = [run(handle.copy(), 0, rows)]
     else:

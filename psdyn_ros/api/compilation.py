@@ -17,7 +17,7 @@ TREE, LOOPS, HYDRAULIC, HYDRAULIC_LOOPS = 'tree', 'loops', 'hydraulic', 'hydraul
 _RECURSIONS = (
     entry.forward_checked, entry.inverse_checked, entry.place_checked, entry.read_joint_states,
     entry.read_mass_matrix, entry.read_actuator_map, entry.read_energy, entry.read_base_reaction,
-    measurement.own_coordinates, floating_base.position_rate, triangle.triangle)
+    measurement.coordinates_of_modules, floating_base.position_rate, triangle.triangle)
 _CLOSING = (closure.close_machine, closure.close_from, closure.linearise_at)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
@@ -69,7 +69,8 @@ def _call_recursions(m):
     entry.read_actuator_map(*buffers, np.zeros((len(f), m.dof)))
     entry.read_energy(*buffers, np.zeros(4))
     entry.read_base_reaction(*buffers, np.zeros(6))
-    measurement.own_coordinates(m.machine.records[:0], np.zeros((0, 3), np.int64), np.zeros((3, 1)), np.zeros((4, n)))
+    measurement.coordinates_of_modules(m.machine.records[:0], np.zeros((0, 3), np.int64), np.zeros((3, 1)),
+                                       np.zeros((4, n)))
     floating_base.position_rate(x, zero, x.copy())
     triangle.triangle(m.machine.records[0], 0.0, 1.0)
     if handle.loops is not None:

@@ -1,4 +1,4 @@
-"""What acts on a machine from outside: prescribed base motion, gravity, external wrenches; as kernel rows."""
+"""External actions on a machine as kernel rows: prescribed base motion, gravity, external wrenches."""
 from typing import NamedTuple
 
 import numpy as np

@@ -86,7 +86,7 @@ def _cluster_error(m, code, n, x, where):
     """Return why cluster n has no answer at x."""
     cluster, record = m.machine.clusters[n], m.machine.loops.clusters[n]
     part = slice(record['first'], record['first'] + record['joints'])
-    positions = m.machine.records['position'][m.machine.loops.tied['module'][part]]
+    positions = m.machine.records['position'][m.machine.loops.cluster_joints['module'][part]]
     values = ', '.join(f'{name} = {x[position]:.6g}' for name, position in zip(cluster.joints, positions)
                        if position >= 0)
     if code == OPEN:

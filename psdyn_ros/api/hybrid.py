@@ -8,7 +8,7 @@ from ..model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNa
 from .arguments import numbers
 from .batch import run_chunks
 from .errors_from_status import check, in_row
-from .inputs import states, surroundings
+from .inputs import environment_at, states
 
 BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
 
@@ -55,7 +55,7 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
     """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
     x, xd, xdd, f = arrays
     if x.ndim == 1:
-        handle = surroundings(m, x, base, wrenches, joint_efforts, positions).handle
+        handle = environment_at(m, x, base, wrenches, joint_efforts, positions).handle
         handle.let_efforts_act_on_coordinates()
         check(m, hybrid_checked(handle.tree, handle.loops, driven, x, xd, f, xdd), x=x, xd=xd, f=f, xdd=xdd)
         return
@@ -64,11 +64,11 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
             with in_row(row):
                 _solve(m, driven, (x[row], xd[row], xdd[row], f[row]), base, wrenches, joint_efforts, positions)
         return
-    handle = surroundings(m, None, base, positions=positions).handle
+    handle = environment_at(m, None, base, positions=positions).handle
     handle.let_efforts_act_on_coordinates()
     motion = np.concatenate((x, xd), axis=1)
-    run_chunks(m, handle, len(x), {'x': x, 'xd': xd, 'f': f, 'xdd': xdd}, lambda own, first, last: hybrid_rows(
-        own.tree, own.loops, driven, motion, f, xdd, first, last))
+    run_chunks(m, handle, len(x), {'x': x, 'xd': xd, 'f': f, 'xdd': xdd}, lambda copied, first, last: hybrid_rows(
+        copied.tree, copied.loops, driven, motion, f, xdd, first, last))
 
 
 def partition(m, rows, accelerations, efforts):

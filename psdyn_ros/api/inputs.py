@@ -51,8 +51,8 @@ def one_state(m, **values):
     return states(m, **values)
 
 
-class Surroundings(NamedTuple):
-    """What acts on a machine, in a handle of its own."""
+class Environment(NamedTuple):
+    """External actions on a machine, in a handle of its own."""
 
     handle: Handle
     driven: np.ndarray | None       # (dof,) 1: coordinates of a floating base whose acceleration is given
@@ -60,8 +60,8 @@ class Surroundings(NamedTuple):
     on_base: np.ndarray             # (6,) external wrench on a base that does not float
 
 
-def surroundings(m, x, base=None, wrenches=None, joint_efforts=None, positions=None):
-    """Return the `Surroundings` at x (nx,), with arguments as in `Manipulator.forward_dynamics`.
+def environment_at(m, x, base=None, wrenches=None, joint_efforts=None, positions=None):
+    """Return the `Environment` at x (nx,), with arguments as in `Manipulator.forward_dynamics`.
 
     Raises ShapeError, StateError, UnknownNameError, NonFiniteError.
     """
@@ -82,7 +82,7 @@ def surroundings(m, x, base=None, wrenches=None, joint_efforts=None, positions=N
         apply_efforts(m, handle, x, joint_efforts)
     if positions is not None:
         close_from(m, handle, positions)
-    return Surroundings(handle, driven, acceleration, on_base)
+    return Environment(handle, driven, acceleration, on_base)
 
 
 def base_drive(m, base):

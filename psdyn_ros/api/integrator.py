@@ -13,14 +13,14 @@ from .inputs import plain
 
 def checked_settings(step, substeps, stiffness, damping):
     """Return (step, substeps, stiffness, damping) as numbers; raise StateError where one makes no sense."""
-    step_size, hard, loss = (float(vector(what, [value], 1)[0]) for what, value in (
+    step_size, hard, damping_factor = (float(vector(what, [value], 1)[0]) for what, value in (
         ('step', step), ('stiffness', stiffness), ('damping', damping)))
-    if step_size <= 0.0 or hard < 0.0 or loss < 0.0:
+    if step_size <= 0.0 or hard < 0.0 or damping_factor < 0.0:
         raise StateError(f'step = {step} must be positive, stiffness = {stiffness} and damping = {damping} '
                          'must not be negative')
     if substeps != int(vector('substeps', [substeps], 1)[0]) or substeps < 1:
         raise StateError(f'substeps = {substeps}: expected a whole number from 1 on')
-    return step_size, int(substeps), hard, loss
+    return step_size, int(substeps), hard, damping_factor
 
 
 def checked_environment(env, modules):

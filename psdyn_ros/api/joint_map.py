@@ -1,10 +1,10 @@
 """From any sufficient set of measured or commanded joints to the coordinates of the machine."""
 import numpy as np
 
-from ..assembly.clusters import Tangle
+from ..assembly.clusters import ClusterBuilder
 from ..assembly.machine import complete_records
 from ..assembly.pose_table import pose_table
-from ..kernels.rigid_body.measurement import own_coordinates
+from ..kernels.rigid_body.measurement import coordinates_of_modules
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
 from ..model.errors import (
@@ -24,17 +24,17 @@ from .kinematics import place
 class JointMap:
     """A fixed tuple of joint names and how all others follow: a triangle from its stroke, else boom, else barrel.
 
-    Positions of a cluster follow from as many of its measured joints as it has coordinates; further ones only tell how
-    far the measurement contradicts itself.  The state of a floating base is not in joints: it comes out as given.
+    Positions of a cluster follow from as many of its measured joints as it has coordinates; further ones only show by
+    how much the measurement contradicts itself.  The state of a floating base is not in joints: it comes out as given.
     """
 
     def __init__(self, manipulator, names):
         self.names = tuple(names)
         self._manipulator, self._machine = manipulator, manipulator.machine
         records = self._machine.records
-        self._own = np.flatnonzero((records['cluster'] < 0) & (records['joint'][:, 0] >= 0))
-        self._rows = measured_rows(self._machine, self.names, self._own)
-        self._records = np.ascontiguousarray(records[self._own])
+        self._outside_clusters = np.flatnonzero((records['cluster'] < 0) & (records['joint'][:, 0] >= 0))
+        self._rows = measured_rows(self._machine, self.names, self._outside_clusters)
+        self._records = np.ascontiguousarray(records[self._outside_clusters])
         coordinates = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
         self._coordinates = coordinates, records['position'][coordinates], records['coordinate'][coordinates]
         self._handle, self._redundant = None, []
@@ -60,13 +60,13 @@ class JointMap:
     def _close_by_measured_joints(self):
         """Close the clusters once more, their independent joints among the measured ones."""
         machine, loops = self._machine, self._machine.loops
-        tangle = Tangle(machine, loops)
-        for record, cluster in zip(tangle.clusters, loops.clusters):
+        builder = ClusterBuilder(machine, loops)
+        for record, cluster in zip(builder.clusters, loops.clusters):
             record['gap'] = cluster['gap']
-        tangle.draft.senses[:] = loops.senses
+        builder.loops.senses[:] = loops.senses
         starts = [loops.poses[record['pose'], :record['joints']] for record in loops.clusters]
         try:
-            chosen = tangle.choose(starts, self._preferred())
+            chosen = builder.choose(starts, self._preferred())
         except LoopError as error:
             raise MeasurementError(f'the joints {list(self.names)} do not fix the loops: {error}') from None
         for cluster in machine.clusters:
@@ -74,7 +74,7 @@ class JointMap:
             if free:
                 raise MeasurementError(f"the joints {list(self.names)} do not fix loop '{cluster.name}'; measure "
                                        f'{free} too, or others of {cluster.joints}')
-        loops = tangle.finish([pose_table(tangle, n, start) for n, start in enumerate(starts)])
+        loops = builder.finish([pose_table(builder, n, start) for n, start in enumerate(starts)])
         records, sizes = complete_records(machine, chosen, loops), (self._manipulator.nx, self._manipulator.dof, 0)
         self._handle = make_handle(sizes, records, machine.handle.environment, loops)
         rows = {module.name: k for k, module in enumerate(machine.modules)}
@@ -128,7 +128,7 @@ class JointMap:
         status, z, gaps = self._solve(measured, self._handle and self._handle.copy())
         if status != OK:
             raise self._error(status, measured)
-        named = {machine.modules[k].triangle.name: float(gap) for k, gap in zip(self._own, gaps)
+        named = {machine.modules[k].triangle.name: float(gap) for k, gap in zip(self._outside_clusters, gaps)
                  if machine.modules[k].triangle}
         for (_, k), gap in zip(self._redundant, self._disagreements(measured, z)):
             name = machine.clusters[machine.records['cluster'][k]].name
@@ -140,17 +140,17 @@ class JointMap:
 
     def _solve(self, measured, handle):
         """Return (status, positions, rates and accelerations (3, modules) of all modules, gaps of triangles)."""
-        z, own = np.zeros((3, len(self._machine.modules))), np.empty((4, len(self._own)))
-        status = own_coordinates(self._records, self._rows, measured, own)
+        z, found = np.zeros((3, len(self._machine.modules))), np.empty((4, len(self._outside_clusters)))
+        status = coordinates_of_modules(self._records, self._rows, measured, found)
         if status != OK:
             code, k = decode(status)
-            return failure(code, int(self._own[k])), z, own[3]
-        z[:, self._own] = own[:3]
+            return failure(code, int(self._outside_clusters[k])), z, found[3]
+        z[:, self._outside_clusters] = found[:3]
         if handle is not None:
             z[:, self._measured[0]] = measured[:, self._measured[1]]
             status = place(handle, *self._as_state(z, handle.modules))
             z = np.array([handle.work[what] for what in ('q', 'qd', 'qdd')])
-        return status, z, own[3]
+        return status, z, found[3]
 
     def _as_state(self, z, records):
         """Return (x, xd, xdd) of modules at z, in the coordinates of `records`; a floating base rests at the origin."""
@@ -174,7 +174,7 @@ class JointMap:
         code, k = decode(status)
         if code not in (BRANCH, OPEN, SINGULAR):
             rows = np.full((len(self._machine.modules), 3), -1)
-            rows[self._own] = self._rows
+            rows[self._outside_clusters] = self._rows
             return measurement_error(self._machine, status, self.names, rows, measured[0])
         cluster = self._machine.clusters[k]
         values = ', '.join(f'{name} = {measured[0, row]:.6g}' for row, name in enumerate(self.names)

@@ -61,12 +61,12 @@ def pose_in_base(handle, place):
             turn, origin = _about_z(u['c'], u['s']), np.zeros(3)
         else:
             turn, origin = _about_z(u['c1'], u['s1']), b['pin']
-        standing = _about_x(*b['twist'])
+        standing = _about_x(*b['dh_alpha'])
         if b['turned']:
             standing = _about_z(*b['azimuth']) @ standing
         rotation = standing @ turn @ rotation
         position = standing @ (turn @ position + origin) + b['placement']
-        body, k = int(b['on']), int(b['parent'])
+        body, k = int(b['parent_body']), int(b['parent'])
         if k >= 0:
             position = position + _slide(work[k], body)
     return rotation, position

@@ -25,7 +25,7 @@ from .batch import inverse_efforts, run_batch
 from .environment import base_rows, find_link, wrench_rows
 from .errors_from_status import check, in_row
 from .hybrid import hybrid_dynamics
-from .inputs import plain, states, surroundings
+from .inputs import environment_at, plain, states
 from .integrator import Integrator
 from .joint_map import JointMap
 from .kinematics import place, placed, pose_in_base, twist_of_link
@@ -109,11 +109,11 @@ class Manipulator:
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
             if not (wrenches or joint_efforts) and (base is None or not self.floating):
-                around = surroundings(self, None, base, positions=positions)
+                around = environment_at(self, None, base, positions=positions)
                 return run_batch(self, entry.forward_rows, around.handle, dict(zip(('x', 'xd', 'f'), arrays)))
             return _by_rows(self.dof, arrays, lambda *row: self.forward_dynamics(
                 *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions))
-        around, xdd = surroundings(self, arrays[0], base, wrenches, joint_efforts, positions), np.zeros(self.dof)
+        around, xdd = environment_at(self, arrays[0], base, wrenches, joint_efforts, positions), np.zeros(self.dof)
         buffers = around.handle.tree, around.handle.loops
         if around.driven is None:
             status = entry.forward_checked(*buffers, *arrays, xdd)
@@ -137,14 +137,14 @@ class Manipulator:
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
             if not (wrenches or joint_efforts) and (base is None or not self.floating):
-                around = surroundings(self, None, base, positions=positions)
+                around = environment_at(self, None, base, positions=positions)
                 return run_batch(self, entry.inverse_rows, around.handle, dict(zip(('x', 'xd', 'xdd'), arrays)))
             return _by_rows(self.dof, arrays, lambda *row: self.generalized_forces(
                 *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions))
-        return self._required(*arrays, surroundings(self, arrays[0], base, wrenches, joint_efforts, positions))
+        return self._required(*arrays, environment_at(self, arrays[0], base, wrenches, joint_efforts, positions))
 
     def _required(self, x, xd, xdd, around):
-        """Return `generalized_forces` of one checked state in `Surroundings`."""
+        """Return `generalized_forces` of one checked state in an `Environment`."""
         f, buffers = np.zeros(self.dof), (around.handle.tree, around.handle.loops)
         if around.driven is None:
             status = entry.inverse_checked(*buffers, x, xd, xdd, f)
@@ -159,7 +159,7 @@ class Manipulator:
     def inverse_dynamics(self, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None, positions=None):
         """Return the actuator efforts f for accelerations xdd, of least weighted norm where there are many such.
 
-        The base of a floating machine is driven as xdd says (`base_wrench` tells by what), unless a `BaseDrive` frees
+        The base of a floating machine is driven as xdd says (by `base_wrench`), unless a `BaseDrive` frees
         some of its coordinates.  Arguments and errors as `forward_dynamics`; ActuationError where the actuators cannot
         drive every joint.
         """
@@ -299,7 +299,7 @@ class Manipulator:
     def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
         x, xd, xdd = states(self, x=x, xd=xd, xdd=xdd)
-        around = surroundings(self, x, base, wrenches)
+        around = environment_at(self, x, base, wrenches)
         f, reaction = self._required(x, xd, xdd, around), np.empty(6)
         if self.floating:
             return f[:6]

@@ -2,39 +2,53 @@
 import numpy as np
 
 from ..kernels.loops import closure as kernels
-from ..kernels.loops.records import CLUSTER, COLUMN, DYAD, INDEX, LOSS, PIN, ROW, TIED, TIED_WORK, Loops
+from ..kernels.loops.records import (
+    CLUSTER,
+    CLUSTER_JOINT,
+    CLUSTER_JOINT_WORK,
+    COLUMN,
+    DYAD,
+    FRICTION_PIN,
+    INDEX,
+    PIN,
+    ROW,
+    Loops,
+)
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..model.errors import LoopClosureError, LoopError
-from ..model.mechanism.cluster import planar_records, row_records, sense_records, tied_records
-from .elimination import eliminate, relate
+from ..model.mechanism.cluster import cluster_joint_records, planar_records, row_records, sense_records
+from .elimination import order_elimination, relate
 from .parallelograms import parallel_sides
 from .trust import trusted_distances
 
-WELL_CONDITIONED = 1e-3             # smallest singular value of the rows of the null space of K that joints choose
-RANK = 1e-7                         # of a singular value of K against the largest
-ROUGH = 1e-3                        # the same, so that rows which rounded numbers set at odds count as one
-GAP = 1e-9                          # residual up to which an overconstrained loop counts as closed [m, 1]
-PROJECTED = 1e-4                    # the same with a warning: numbers of a URDF are often rounded
-IDLE = 1e-9                         # a row of K that is never larger, against the largest, says nothing
+MIN_SINGULAR_VALUE = 1e-3           # of the rows of the null space of K that the independent joints select
+RANK_TOLERANCE = 1e-7               # of a singular value of K against the largest
+ROUGH_RANK_TOLERANCE = 1e-3         # the same where rounded numbers make dependent rows of K differ
+MAX_GAP = 1e-9                      # residual up to which an overconstrained loop counts as closed [m, 1]
+MAX_GAP_WITH_WARNING = 1e-4         # the same with a warning: numbers of a URDF are often rounded
+IDLE_ROW_TOLERANCE = 1e-9           # a row of K below this share of the largest at all poses constrains nothing
 
 
-class Tangle:
-    """The clusters of a machine while it is loaded: `Loops` without tables of poses, to close and differentiate."""
+class ClusterBuilder:
+    """Builds the clusters of a machine when it is loaded.
+
+    Its `loops` have no pose tables yet; they can be closed and differentiated.
+    """
 
     def __init__(self, machine, loops=None):
-        """Make a draft of a machine; loops: those of the machine where it was closed before."""
+        """Start from a draft of a machine; loops: those of a machine that was assembled before, or None."""
         self.machine, self.warnings = machine, []
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
-        tied, rows, losses, pins, records, senses = [np.zeros(0, TIED)], [], [], [], [], []
-        self._closures = []                         # whose direction each sense is
+        cluster_joints, rows, friction_pins, pins, records, senses = [np.zeros(0, CLUSTER_JOINT)], [], [], [], [], []
+        self._closures = []                         # closure of each row of `senses`
         for cluster in machine.clusters:
             record = np.zeros((), CLUSTER)
-            record['first'], record['joints'] = sum(map(len, tied)), len(cluster.bodies)
+            record['first'], record['joints'] = sum(map(len, cluster_joints)), len(cluster.bodies)
             record['row'], record['pin'] = len(rows), len(pins)
-            tied.append(tied_records(cluster, int(record['first']), module_of))
-            more, rubbing = row_records(cluster, int(record['first']))
-            flat = planar_records(cluster, tied[-1], int(record['first']), rubbing)
+            cluster_joints.append(cluster_joint_records(cluster, int(record['first']), module_of))
+            more, friction_pins_of_cluster = row_records(cluster, int(record['first']))
+            flat = planar_records(cluster, cluster_joints[-1], int(record['first']), friction_pins_of_cluster)
             if flat is not None:
                 record['planar'], record['normal'] = 1, flat[0]
                 pins += flat[1]
@@ -45,45 +59,47 @@ class Tangle:
                 senses.append(sense)
             record['senses'] = len(senses) - record['sense']
             rows += more
-            losses += rubbing
-            record['rows'], record['gap'] = len(more), GAP
-            record['head'] = tied[-1]['module'].min()
+            friction_pins += friction_pins_of_cluster
+            record['rows'], record['gap'] = len(more), MAX_GAP
+            record['head'] = cluster_joints[-1]['module'].min()
             records.append(record)
-        tied = np.concatenate(tied)
-        relate(rows, tied)
+        cluster_joints = np.concatenate(cluster_joints)
+        relate(rows, cluster_joints)
         arrays = {name: np.array(each, kind) if each else np.zeros(0, kind) for name, each, kind in (
-            ('clusters', records, CLUSTER), ('rows', rows, ROW), ('senses', senses, ROW), ('losses', losses, LOSS),
-            ('pins', pins, PIN), ('columns', (), COLUMN), ('column_rows', (), INDEX))}
-        self._hold(tied=tied, **arrays)
+            ('clusters', records, CLUSTER), ('rows', rows, ROW), ('senses', senses, ROW),
+            ('friction_pins', friction_pins, FRICTION_PIN), ('pins', pins, PIN), ('columns', (), COLUMN),
+            ('column_rows', (), INDEX))}
+        self._bind_records(cluster_joints=cluster_joints, **arrays)
         self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
         if loops is not None:
             self._add_parallel_sides([loops.poses[record['pose'], :record['joints']] for record in loops.clusters])
 
-    draft = property(lambda self: self.handle.arrays.loops, doc='`Loops`, views of the buffers that kernels work on.')
+    loops = property(lambda self: self.handle.arrays.loops, doc='`Loops`: views of the buffers of the kernels.')
 
-    def _hold(self, clusters, tied, **records):
+    def _bind_records(self, clusters, cluster_joints, **records):
         """Put records into buffers for the kernels."""
         most, dof = int(clusters['joints'].max(initial=0)), len(self.machine.modules) + 6
         width, n = int(clusters['rows'].max(initial=0)) + most, len(clusters)
         loops = Loops(
-            clusters=clusters, tied=tied, **records, dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
+            clusters=clusters, cluster_joints=cluster_joints, **records, dyads=np.zeros(0, DYAD),
+            poses=np.zeros((0, most)),
             slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), trust=np.zeros(0),
             lattice=np.zeros((0, most, 6)), cells=np.zeros((0, 2), INDEX), base=6 if self.machine.floating else 0,
-            A=np.zeros((width, most + 1)), **_scratch(n, len(tied), most, most))
+            A=np.zeros((width, most + 1)), **_scratch(n, len(cluster_joints), most, most))
         self.handle = make_handle((dof + 1, dof, 0), self.machine.records, np.zeros((), ENVIRONMENT), loops)
-        self.clusters, self.tied = self.draft.clusters, self.draft.tied
+        self.clusters, self.cluster_joints = self.loops.clusters, self.loops.cluster_joints
 
     def _replace(self, **records):
-        """Put other records into the buffers."""
-        names = ('clusters', 'tied', 'rows', 'senses', 'losses', 'pins', 'columns', 'column_rows')
-        self._hold(**{name: getattr(self.draft, name) for name in names} | records)
+        """Replace some of the records in the buffers."""
+        names = ('clusters', 'cluster_joints', 'rows', 'senses', 'friction_pins', 'pins', 'columns', 'column_rows')
+        self._bind_records(**{name: getattr(self.loops, name) for name in names} | records)
 
-    def keep_parallel(self, starts):
-        """Let the parallelograms of all clusters stay such; the closed `starts` are closed again where rounded."""
+    def add_parallelograms(self, starts):
+        """Add rows that keep opposite sides of parallelograms parallel; close `starts` again where they then do not."""
         self._add_parallel_sides(starts)
         for n, q in enumerate(starts):
-            if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > GAP:
-                starts[n], gap = self._settle(n, q, ROUGH)
+            if self.parallelograms[n] and abs(self.jacobian(n, q)[0]).max() > MAX_GAP:
+                starts[n], gap = self._close_nearby(n, q, ROUGH_RANK_TOLERANCE)
                 self._count_gap(n, gap)
 
     def _add_parallel_sides(self, starts):
@@ -91,15 +107,15 @@ class Tangle:
         rows, pins, records = [np.zeros(0, ROW)], [np.zeros(0, PIN)], self.clusters
         for n, (more_rows, more_pins, self.parallelograms[n]) in enumerate(found):
             record = records[n]
-            own = self.draft.rows[record['row']:record['row'] + record['rows']]
-            own_pins = self.draft.pins[record['pin']:record['pin'] + record['pins']]
+            cluster_rows = self.loops.rows[record['row']:record['row'] + record['rows']]
+            cluster_pins = self.loops.pins[record['pin']:record['pin'] + record['pins']]
             record['row'], record['pin'] = sum(map(len, rows)), sum(map(len, pins))
-            rows += [own, np.array(more_rows, ROW)]
-            pins += [own_pins, np.array(more_pins, PIN)]
+            rows += [cluster_rows, np.array(more_rows, ROW)]
+            pins += [cluster_pins, np.array(more_pins, PIN)]
             record['rows'] += len(more_rows)
             record['parallels'] = len(more_rows)
         rows = np.concatenate(rows)
-        relate(rows, self.tied)
+        relate(rows, self.cluster_joints)
         self._replace(rows=rows, pins=np.concatenate(pins))
 
     def slice(self, n):
@@ -109,14 +125,14 @@ class Tangle:
     def close(self, n, q, rates=()):
         """Return (status, q, G, g) after Newton's method from q, the independent joints held and at `rates`."""
         part, freedom = self.slice(n), int(self.clusters[n]['freedom'])
-        self.draft.work['q'][part] = q
+        self.loops.work['q'][part] = q
         xd = np.zeros(len(self.machine.modules) + 6)
-        for t in self.tied[part]:
+        for t in self.cluster_joints[part]:
             if len(rates) and t['independent'] >= 0:
                 xd[t['coordinate']] = rates[t['independent']]
         status = kernels.close_from(self.handle.tree, self.handle.loops, n, xd)
-        work = self.draft.work[part]
-        return status, work['q'].copy(), self.draft.G[part, :freedom].copy(), work['g'].copy()
+        work = self.loops.work[part]
+        return status, work['q'].copy(), self.loops.G[part, :freedom].copy(), work['g'].copy()
 
     def jacobian(self, n, q):
         """Return (phi, K) of all joints of a cluster at q, in space."""
@@ -129,20 +145,20 @@ class Tangle:
 
     def _systems(self, n, positions):
         part, m, joints = self.slice(n), int(self.clusters[n]['rows']), int(self.clusters[n]['joints'])
-        kept, freedom = self.tied[part].copy(), int(self.clusters[n]['freedom'])
-        self.tied['independent'][part], self.clusters[n]['freedom'] = -1, 0
-        self.tied['column'][part] = range(joints)
+        kept, freedom = self.cluster_joints[part].copy(), int(self.clusters[n]['freedom'])
+        self.cluster_joints['independent'][part], self.clusters[n]['freedom'] = -1, 0
+        self.cluster_joints['column'][part] = range(joints)
         systems = np.empty((len(positions), m, joints + 1))
         for system, q in zip(systems, positions):
-            self.draft.work['q'][part] = q
+            self.loops.work['q'][part] = q
             kernels.linearise_at(self.handle.tree, self.handle.loops, n)
-            system[:] = self.draft.A[:m, :joints + 1]
-        self.tied[part], self.clusters[n]['freedom'] = kept, freedom
+            system[:] = self.loops.A[:m, :joints + 1]
+        self.cluster_joints[part], self.clusters[n]['freedom'] = kept, freedom
         return systems
 
     def dependent_columns(self, n, q):
         """Return K of the dependent joints of a cluster at q."""
-        return self.jacobian(n, q)[1][:, self.tied['independent'][self.slice(n)] < 0]
+        return self.jacobian(n, q)[1][:, self.cluster_joints['independent'][self.slice(n)] < 0]
 
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
@@ -151,26 +167,26 @@ class Tangle:
             joint = cluster.entries[name][0]
             value = next((source[name] for source in self.machine.hints if name in source), None)
             q.append(min(max(0.0, joint.lower), joint.upper) if value is None else value)
-        q, gap = self._settle(n, np.array(q, dtype=float), ROUGH)
-        refined, rest = self._settle(n, q, RANK)
-        if rest < GAP or gap > PROJECTED:
+        q, gap = self._close_nearby(n, np.array(q, dtype=float), ROUGH_RANK_TOLERANCE)
+        refined, rest = self._close_nearby(n, q, RANK_TOLERANCE)
+        if rest < MAX_GAP or gap > MAX_GAP_WITH_WARNING:
             q, gap = refined, rest
-        if gap > PROJECTED:
+        if gap > MAX_GAP_WITH_WARNING:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
-        self._orient(n)
+        self._orient_senses(n)
         self._count_gap(n, gap)
         return q
 
     def _count_gap(self, n, gap):
-        """Let a residual of rounded numbers count as closed, with a warning."""
-        if gap <= max(GAP, self.clusters[n]['gap'] / 50.0):
+        """Accept the residual of rounded numbers as closed, with a warning."""
+        if gap <= max(MAX_GAP, self.clusters[n]['gap'] / 50.0):
             return
         self.clusters[n]['gap'] = 50.0 * gap
         self.warnings.append(f"loop '{self.machine.clusters[n].name}': closes only to {gap:.2g} (m or 1), as rounded "
                              'numbers do; it is closed by least squares')
 
-    def _settle(self, n, q, rank):
+    def _close_nearby(self, n, q, rank):
         """Return (q, largest residual) of Newton's method on all joints; singular values below `rank` stay out."""
         q = q.copy()
         for _ in range(60):
@@ -184,13 +200,13 @@ class Tangle:
 
     def rank(self, n, values):
         """Return the rank of a K of cluster n with these singular values; what rounding leaves open does not count."""
-        return int((values > max(RANK * values[0], self.clusters[n]['gap'])).sum())
+        return int((values > max(RANK_TOLERANCE * values[0], self.clusters[n]['gap'])).sum())
 
-    def _orient(self, n):
-        """Turn the senses of cluster n to where its start has them; refuse frames that are not aligned there."""
-        record, work = self.clusters[n], self.draft.work
+    def _orient_senses(self, n):
+        """Set the signs of the senses of cluster n from its start; refuse frames that are not aligned there."""
+        record, work = self.clusters[n], self.loops.work
         for i in range(record['sense'], record['sense'] + record['senses']):
-            sense, closure = self.draft.senses[i], self._closures[i]
+            sense, closure = self.loops.senses[i], self._closures[i]
             u, w = (direction if j < 0 else work[j]['rotation'].reshape(3, 3) @ direction
                     for j, direction in ((sense['a'], sense['u']), (sense['b'], sense['w'])))
             if closure.type == 'revolute':
@@ -201,18 +217,18 @@ class Tangle:
 
     def choose(self, starts, wanted):
         """Set the independent joints, `wanted` first; return the names of all coordinates in their order."""
-        tied_modules = set(self.tied['module'].tolist())
+        clustered_modules = set(self.cluster_joints['module'].tolist())
         names = [module.name for k, module in enumerate(self.machine.modules)
-                 if k not in tied_modules and not (k == 0 and self.machine.floating)]
+                 if k not in clustered_modules and not (k == 0 and self.machine.floating)]
         for n, start in enumerate(starts):
             names += self._choose(n, start, wanted)
         names = [*(name for name in wanted if name in names), *(name for name in names if name not in wanted)]
-        columns, column_rows = eliminate(self.clusters, self.tied, self.draft.rows)
+        columns, column_rows = order_elimination(self.clusters, self.cluster_joints, self.loops.rows)
         self._replace(columns=columns, column_rows=column_rows)
         base = 6 if self.machine.floating else 0
         for record, cluster in zip(self.clusters, self.machine.clusters):
             for i, joint in enumerate(cluster.joints):
-                t = self.tied[record['first'] + i]
+                t = self.cluster_joints[record['first'] + i]
                 if t['independent'] >= 0:
                     t['coordinate'] = base + names.index(joint)
         return names
@@ -229,28 +245,29 @@ class Tangle:
         self._check_regular(n, q, null, rank)
         chosen, joints = [], cluster.joints
         first = [joints.index(name) for name in wanted if name in joints]
-        # wanted joints in their order as far as they serve, others by how well they serve
+        # wanted joints first, in their order, where well conditioned; then the best conditioned of the others
         for i in first:
-            if len(chosen) < freedom and self._serve(null, [*chosen, i]) > WELL_CONDITIONED:
+            if len(chosen) < freedom and self._smallest_singular_value(null, [*chosen, i]) > MIN_SINGULAR_VALUE:
                 chosen.append(i)
         while len(chosen) < freedom:
             rest = [i for i in range(len(joints)) if i not in chosen]
-            best = max(rest, key=lambda i: self._serve(null, [*chosen, i]))
-            if self._serve(null, [*chosen, best]) <= WELL_CONDITIONED:
+            best = max(rest, key=lambda i: self._smallest_singular_value(null, [*chosen, i]))
+            if self._smallest_singular_value(null, [*chosen, best]) <= MIN_SINGULAR_VALUE:
                 raise LoopError(f"loop '{cluster.name}': no {freedom} of its joints fix the others at the initial "
                                 'position')
             chosen.append(best)
         self.clusters[n]['freedom'] = freedom
-        tied, dependent = self.tied[self.slice(n)], [i for i in range(len(joints)) if i not in chosen]
-        tied['independent'] = -1
+        cluster_joints = self.cluster_joints[self.slice(n)]
+        dependent = [i for i in range(len(joints)) if i not in chosen]
+        cluster_joints['independent'] = -1
         for column, i in enumerate(dependent):
-            tied['column'][i] = tied['pivot'][i] = column
+            cluster_joints['column'][i] = cluster_joints['pivot'][i] = column
         for column, i in enumerate(chosen):
-            tied['independent'][i], tied['column'][i] = column, len(dependent) + 1 + column
+            cluster_joints['independent'][i], cluster_joints['column'][i] = column, len(dependent) + 1 + column
         return [joints[i] for i in chosen]
 
     @staticmethod
-    def _serve(null, rows):
+    def _smallest_singular_value(null, rows):
         return np.linalg.svd(null[rows], compute_uv=False)[-1]
 
     def _check_regular(self, n, q, null, rank):
@@ -259,7 +276,7 @@ class Tangle:
             near = q + 1e-3 * direction
             for _ in range(5):
                 phi, K = self.jacobian(n, near)
-                near += np.linalg.lstsq(K, -phi, rcond=RANK)[0]
+                near += np.linalg.lstsq(K, -phi, rcond=RANK_TOLERANCE)[0]
             values = np.linalg.svd(self.jacobian(n, near)[1], compute_uv=False)
             if self.rank(n, values) > rank:
                 raise LoopError(f"loop '{self.machine.clusters[n].name}': the initial position is singular; "
@@ -267,7 +284,7 @@ class Tangle:
 
     def finish(self, tables):
         """Return the `Loops` with the tables of closed poses, and with scratch of their own."""
-        draft, records, tied = self.draft, self.clusters.copy(), self.tied.copy()
+        loops, records, cluster_joints = self.loops, self.clusters.copy(), self.cluster_joints.copy()
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
         count = sum(len(table.q) for table in tables)
         poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
@@ -279,37 +296,43 @@ class Tangle:
             records[n]['cell'] = sum(map(len, cells))
             records[n]['dyad'], records[n]['dyads'] = len(dyads), len(table.dyads)
             dyads += table.dyads
-            part, joints, own_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
-            poses[part, :joints], slopes[part, :joints, :own_freedom] = table.q, table.G
-            curves[part, :own_freedom * (own_freedom + 1) // 2, :joints] = table.curves
-            lattice[n, :own_freedom] = table.lattice
+            part, joints, table_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
+            poses[part, :joints], slopes[part, :joints, :table_freedom] = table.q, table.G
+            curves[part, :table_freedom * (table_freedom + 1) // 2, :joints] = table.curves
+            lattice[n, :table_freedom] = table.lattice
             cells.append(np.where(table.cells < 0, table.cells, table.cells + row))
             row += len(table.q)
         rows = self._without_idle_rows(records, tables)
-        columns, column_rows = eliminate(records, tied, rows)
+        columns, column_rows = order_elimination(records, cluster_joints, rows)
         trust = np.concatenate([np.zeros(0), *(
-            trusted_distances(self, n, table, tied) for n, table in enumerate(tables))])
-        return draft._replace(
-            clusters=records, tied=tied, rows=rows,
+            trusted_distances(self, n, table, cluster_joints) for n, table in enumerate(tables))])
+        return loops._replace(
+            clusters=records, cluster_joints=cluster_joints, rows=rows,
             dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
             poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice, cells=np.concatenate(cells),
-            A=draft.A.copy(), **_scratch(len(records), len(tied), most, freedom))
+            A=loops.A.copy(), **_scratch(len(records), len(cluster_joints), most, freedom))
 
     def _without_idle_rows(self, records, tables):
-        """Return the constraint rows without those that hold at every pose: a planar loop has such."""
+        """Return the constraint rows without those that constrain nothing at any pose, as planar loops have."""
         kept = [np.zeros(0, ROW)]
         for n, (record, table) in enumerate(zip(records, tables)):
             sizes = np.max([abs(self.jacobian(n, q)[1]).max(axis=1) for q in table.q], axis=0)
-            rows = self.draft.rows[record['row']:record['row'] + record['rows']][sizes > IDLE * sizes.max()]
+            rows = self.loops.rows[record['row']:record['row'] + record['rows']]
+            rows = rows[sizes > IDLE_ROW_TOLERANCE * sizes.max()]
             record['row'], record['rows'] = sum(map(len, kept)), len(rows)
             kept.append(rows)
         rows = np.concatenate(kept)
-        relate(rows, self.tied)
+        relate(rows, self.cluster_joints)
         return rows
 
 
-def _scratch(clusters, tied, most, freedom):
-    """Return the fields of `Loops` that the kernels write, but for A: of joints at most, and freedom, of a cluster."""
-    return {'work': np.zeros(tied, TIED_WORK), 'G': np.zeros((tied, freedom)), 'H': np.zeros((tied, most)),
+def _scratch(clusters, cluster_joints, most, freedom):
+    """Return the fields of `Loops` that the kernels write, but for A.
+
+    clusters, cluster_joints: their number.  most, freedom: largest number of joints and of independent joints of one.
+    """
+    return {'work': np.zeros(cluster_joints, CLUSTER_JOINT_WORK), 'G': np.zeros((cluster_joints, freedom)),
+            'H': np.zeros((cluster_joints, most)),
             'alpha': np.zeros((clusters, freedom, freedom)), 'psi': np.zeros((clusters, freedom, 6)),
-            'drive': np.zeros((clusters, freedom)), 'hint': np.full((2, tied), np.nan), 'hinted': np.zeros(1, INDEX)}
+            'drive': np.zeros((clusters, freedom)), 'hint': np.full((2, cluster_joints), np.nan),
+            'hinted': np.zeros(1, INDEX)}

@@ -10,7 +10,7 @@ from ..kernels.rigid_body.records import ENVIRONMENT
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError, LoopClosureError, UnknownNameError, did_you_mean
 from ..model.mechanism.machine import Draft
-from .clusters import Tangle
+from .clusters import ClusterBuilder
 from .pose_table import pose_table
 
 
@@ -37,23 +37,23 @@ def assemble(draft, gravity, coordinates=None):
     first, then what is well conditioned.  Raises LoopError, LoopClosureError, ActuationError, UnknownNameError.
     """
     _check_names(draft, coordinates)
-    tangle = Tangle(draft)
-    starts = [tangle.start(n) for n in range(len(draft.clusters))]
-    tangle.keep_parallel(starts)
+    builder = ClusterBuilder(draft)
+    starts = [builder.start(n) for n in range(len(draft.clusters))]
+    builder.add_parallelograms(starts)
     wanted = [*(coordinates or ()), *(name for name in draft.actuators if name not in (coordinates or ()))]
-    names = tangle.choose(starts, wanted)
+    names = builder.choose(starts, wanted)
     if coordinates is not None and list(coordinates) != names:
         raise ActuationError(f'coordinates={list(coordinates)}: expected {len(names)} independent joints; '
                              f'for instance {names}')
     loops = None
     if draft.clusters:
-        loops = tangle.finish([pose_table(tangle, n, start) for n, start in enumerate(starts)])
+        loops = builder.finish([pose_table(builder, n, start) for n, start in enumerate(starts)])
     records = complete_records(draft, names, loops)
     shift = 1 if draft.floating else 0
     dof = len(names) + 6 * shift
     handle = make_handle((dof + shift, dof, len(draft.actuators)), records, _environment(draft, gravity), loops)
     start = _start(draft, records, loops, starts, dof + shift)
-    warnings = (*draft.warnings, *tangle.warnings, *_doubled_actuators(draft, names, handle, start))
+    warnings = (*draft.warnings, *builder.warnings, *_doubled_actuators(draft, names, handle, start))
     return Machine(**{field.name: getattr(draft, field.name) for field in fields(Draft)} | {
         'records': records, 'warnings': warnings}, coordinates=tuple(names), start=start, handle=handle)
 
@@ -78,7 +78,8 @@ def complete_records(draft, names, loops):
             records['position'][k] = records['coordinate'][k] + shift
     for n, cluster in enumerate(loops.clusters if loops else ()):
         for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-            records['cluster'][loops.tied[j]['module']], records['member'][loops.tied[j]['module']] = n, j
+            k = loops.cluster_joints[j]['module']
+            records['cluster'][k], records['cluster_joint'][k] = n, j
     return records
 
 
@@ -101,7 +102,7 @@ def _start(draft, records, loops, starts, size):
         if record['cluster'] < 0 and not (k == 0 and draft.floating):
             start[record['position']] = draft.initial[k]
     for cluster, q in zip(loops.clusters if loops else (), starts):
-        for t, position in zip(loops.tied[cluster['first']:cluster['first'] + cluster['joints']], q):
+        for t, position in zip(loops.cluster_joints[cluster['first']:cluster['first'] + cluster['joints']], q):
             if t['independent'] >= 0:
                 start[records['position'][t['module']]] = position
     return start
@@ -135,6 +136,6 @@ def _doubled_actuators(draft, names, handle, start):
 
 def smallest_singular_values(machine, n, positions):
     """Return that of K of the dependent joints of cluster n for each of its joint positions (poses, joints)."""
-    tangle = Tangle(machine, machine.loops)
-    tangle.tied['independent'] = machine.loops.tied['independent']
-    return np.array([np.linalg.svd(tangle.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])
+    builder = ClusterBuilder(machine, machine.loops)
+    builder.cluster_joints['independent'] = machine.loops.cluster_joints['independent']
+    return np.array([np.linalg.svd(builder.dependent_columns(n, q), compute_uv=False)[-1] for q in positions])

@@ -11,8 +11,8 @@ import numpy as np
 from ..kernels.loops.records import DIRECTION, PIN, ROW
 from ..model.mechanism.cluster import closed_pins, plane_across
 
-ROUNDED = 1e-4          # difference of opposite sides against their length: numbers of a URDF are often rounded
-FLAT = 1e-3             # sine between neighbouring sides: below it an antiparallelogram looks alike
+PARALLEL_TOLERANCE = 1e-4   # difference of opposite sides over their length: numbers of a URDF are often rounded
+MIN_CORNER_SINE = 1e-3      # sine between neighbouring sides: below it an antiparallelogram looks the same
 
 
 class Edge(NamedTuple):
@@ -25,15 +25,15 @@ class Edge(NamedTuple):
     name: str
 
 
-def parallel_sides(tangle, n, q):
+def parallel_sides(builder, n, q):
     """Return ([ROW], [PIN], names) of the sides that stay parallel in cluster n, for its closed position q (joints,).
 
     PIN records are those of a planar cluster, none where it moves in space; names: the pins of each parallelogram.
     """
-    tangle.jacobian(n, q)       # places the bodies
-    work, gradients, rows, pins, names = tangle.draft.work, [], [], [], []
+    builder.jacobian(n, q)       # places the bodies
+    work, gradients, rows, pins, names = builder.loops.work, [], [], [], []
     rotations = {-1: np.eye(3), **{j: work['rotation'][j].reshape(3, 3).copy() for j in range(len(work))}}
-    for ring in _rings(_edges(tangle, n, rotations)):
+    for ring in _rings(_edges(builder, n, rotations)):
         sides = _sides(ring)
         if sides is None:
             continue
@@ -41,18 +41,18 @@ def parallel_sides(tangle, n, q):
         before = len(rows)
         for i in range(2):
             (a, b), (u, w) = (bodies[i], bodies[i + 2]), (directions[i], directions[i + 2])
-            gradients.append(_gradient(tangle, n, rotations, a, b, normal))
-            if np.linalg.matrix_rank(gradients, tol=ROUNDED) < len(gradients):
+            gradients.append(_gradient(builder, n, rotations, a, b, normal))
+            if np.linalg.matrix_rank(gradients, tol=PARALLEL_TOLERANCE) < len(gradients):
                 gradients.pop()
                 continue
             row = np.zeros((), ROW)
             row['kind'], row['a'], row['b'] = DIRECTION, a, b
             row['u'], row['w'] = rotations[a].T @ u, rotations[b].T @ np.cross(normal, w)
             rows.append(row)
-            if tangle.clusters[n]['planar']:
-                pin, plane = np.zeros((), PIN), plane_across(tangle.clusters[n]['normal'])
+            if builder.clusters[n]['planar']:
+                pin, plane = np.zeros((), PIN), plane_across(builder.clusters[n]['normal'])
                 pin['a'], pin['b'] = a, b
-                pin['pa'], pin['pb'] = (_turned(plane @ side, -_angle(tangle, n, q, body))
+                pin['pa'], pin['pb'] = (_turned(plane @ side, -_angle(builder, n, q, body))
                                         for side, body in ((u, a), (w, b)))
                 pins.append(pin)
         if len(rows) > before:
@@ -60,10 +60,11 @@ def parallel_sides(tangle, n, q):
     return rows, pins, names
 
 
-def _edges(tangle, n, rotations):
-    cluster, part, work = tangle.machine.clusters[n], tangle.slice(n), tangle.draft.work
-    edges = [Edge(int(tangle.tied[j]['parent']), j, work['place'][j].copy(), rotations[j][:, 2], name)
-             for j, name in zip(range(part.start, part.stop), cluster.joints) if not tangle.tied[j]['slides']]
+def _edges(builder, n, rotations):
+    cluster, part, work = builder.machine.clusters[n], builder.slice(n), builder.loops.work
+    edges = [Edge(int(builder.cluster_joints[j]['parent']), j, work['place'][j].copy(), rotations[j][:, 2], name)
+             for j, name in zip(range(part.start, part.stop), cluster.joints)
+             if not builder.cluster_joints[j]['slides']]
     for name, a, b, point, axis in closed_pins(cluster, part.start):
         origin = work['place'][a] if a >= 0 else np.zeros(3)
         edges.append(Edge(a, b, origin + rotations[a] @ point, None if axis is None else rotations[a] @ axis, name))
@@ -91,40 +92,40 @@ def _rings(edges):
 def _sides(ring):
     """Return (normal, bodies, directions) of a parallelogram, opposite ones two apart; None where it is none."""
     axes = [edge.axis for edge in ring if edge.axis is not None]
-    if len(axes) < 3 or any(np.linalg.norm(np.cross(axes[0], axis)) > ROUNDED for axis in axes[1:]):
+    if len(axes) < 3 or any(np.linalg.norm(np.cross(axes[0], axis)) > PARALLEL_TOLERANCE for axis in axes[1:]):
         return None
     normal = axes[0]
     points = [edge.point - (edge.point @ normal) * normal for edge in ring]
     sides = [points[i] - points[i - 1] for i in range(4)]       # between edges i - 1 and i, on the body that has both
     lengths = [np.linalg.norm(side) for side in sides]
     shortest = min(lengths)
-    if not shortest > 0.0 or np.linalg.norm(sides[0] + sides[2]) > ROUNDED * shortest \
-            or abs(np.cross(sides[0], sides[1]) @ normal) < FLAT * lengths[0] * lengths[1]:
+    if not shortest > 0.0 or np.linalg.norm(sides[0] + sides[2]) > PARALLEL_TOLERANCE * shortest \
+            or abs(np.cross(sides[0], sides[1]) @ normal) < MIN_CORNER_SINE * lengths[0] * lengths[1]:
         return None
     bodies = [next(iter({ring[i - 1].a, ring[i - 1].b} & {ring[i].a, ring[i].b})) for i in range(4)]
     return normal, bodies, [sign * side / length for sign, side, length in zip((1, 1, -1, -1), sides, lengths)]
 
 
-def _path(tangle, j):
+def _path(builder, j):
     while j >= 0:
         yield j
-        j = int(tangle.tied[j]['parent'])
+        j = int(builder.cluster_joints[j]['parent'])
 
 
-def _gradient(tangle, n, rotations, a, b, normal):
+def _gradient(builder, n, rotations, a, b, normal):
     """Return the turn (joints,) of body b against body a about the normal, for unit rate of each joint."""
-    part = tangle.slice(n)
+    part = builder.slice(n)
     turns = np.zeros(part.stop - part.start)
     for sign, end in ((1.0, b), (-1.0, a)):
-        for j in _path(tangle, end):
-            if not tangle.tied[j]['slides']:
+        for j in _path(builder, end):
+            if not builder.cluster_joints[j]['slides']:
                 turns[j - part.start] += sign * (rotations[j][:, 2] @ normal)
     return turns
 
 
-def _angle(tangle, n, q, body):
-    first = tangle.slice(n).start
-    return sum(tangle.tied[j]['sign'] * q[j - first] for j in _path(tangle, body))
+def _angle(builder, n, q, body):
+    first = builder.slice(n).start
+    return sum(builder.cluster_joints[j]['sign'] * q[j - first] for j in _path(builder, body))
 
 
 def _turned(v, angle):

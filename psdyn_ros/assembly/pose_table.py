@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.loops.records import BEYOND
+from ..kernels.loops.records import BEYOND_BRANCH_POINT
 from ..kernels.runtime.compiler import compiled
 from .dyads import find_dyads
 
-POSES = 350 if compiled else 60     # of a cluster, about
-MOST_CELLS = 129                    # along one independent joint
-MOST_MOVED = 0.3                    # in one step of the continuation [m, rad]
-MOST_BENT = 0.1                     # second-order term at the end of a cell of a pose that serves it first [m, rad]
-SMALLEST = 1e-2                     # step, of a cell, before the loop counts as not to be followed
-NARROW = 1e-8                       # the same, next to a branch point
-MOST_STEPS = 1000                   # on the way to a node, before the loop counts as not to be followed
-CONSTANT = 1e-9                     # change of G up to which it counts as the same
+POSE_COUNT = 350 if compiled else 60    # of a cluster, about
+MAX_CELLS = 129                         # along one independent joint
+MAX_STEP_MOTION = 0.3                   # of a joint in one step of the continuation [m, rad]
+MAX_SECOND_ORDER_TERM = 0.1             # at the end of the cell of a pose that is tried first [m, rad]
+MIN_STEP = 1e-2                         # share of a cell; the loop cannot be followed in smaller steps
+MIN_STEP_AT_BRANCH_POINT = 1e-8         # the same next to a branch point
+MAX_STEPS = 1000                        # on the way to a node; a loop that needs more cannot be followed
+CONSTANT_SLOPE_TOLERANCE = 1e-9         # change of G up to which G counts as constant
 
 
 class PoseTable(NamedTuple):
@@ -32,59 +32,59 @@ class PoseTable(NamedTuple):
     dyads: list             # DYAD records that close it in closed form
 
 
-def pose_table(tangle, n, start):
+def pose_table(builder, n, start):
     """Return the `PoseTable` of cluster n by continuation from `start`; marks joints that turn without limits.
 
     Poses are followed on straight ways from the start, others around what ends these.  The table ends at branch points,
-    where a loop may go on in two ways; those within limits become warnings of the tangle.
+    where a loop may go on in two ways; those within limits become warnings of the builder.
     """
-    cluster, tied = tangle.machine.clusters[n], tangle.tied[tangle.slice(n)]
-    freedom = int(tangle.clusters[n]['freedom'])
-    columns = [int(np.flatnonzero(tied['independent'] == a)[0]) for a in range(freedom)]
-    cells = min(max(3, round(POSES ** (1 / freedom)) // 2 * 2 + 1), MOST_CELLS) if freedom < 6 else 1
-    ranges = [_range(cluster.entries[cluster.joints[i]][0], tied[i:i + 1], start[i]) for i in columns]
+    cluster, cluster_joints = builder.machine.clusters[n], builder.cluster_joints[builder.slice(n)]
+    freedom = int(builder.clusters[n]['freedom'])
+    columns = [int(np.flatnonzero(cluster_joints['independent'] == a)[0]) for a in range(freedom)]
+    cells = min(max(3, round(POSE_COUNT ** (1 / freedom)) // 2 * 2 + 1), MAX_CELLS) if freedom < 6 else 1
+    ranges = [_range(cluster.entries[cluster.joints[i]][0], cluster_joints[i:i + 1], start[i]) for i in columns]
     sizes = [max((high - low) / cells, 1e-9) for low, high in ranges]
-    found, straight_on, branch_points = _continue(tangle, n, start, ranges, np.array(sizes), True)
+    found, straight_on, branch_points = _continue(builder, n, start, ranges, np.array(sizes), True)
     q, G = (np.array(each) for each in zip(*found.values()))
-    linear = len(q) > 2 and bool(abs(G - G[0]).max() < CONSTANT)
+    linear = len(q) > 2 and bool(abs(G - G[0]).max() < CONSTANT_SLOPE_TOLERANCE)
     if not linear and np.isnan(branch_points).any():
-        found, straight_on, branch_points = _continue(tangle, n, start, ranges, np.array(sizes), False)
+        found, straight_on, branch_points = _continue(builder, n, start, ranges, np.array(sizes), False)
         q, G = (np.array(each) for each in zip(*found.values()))
     branch_points = [point for point in branch_points if np.isfinite(point).all()]
     nodes = np.array(list(found))
-    dyads = [] if linear else find_dyads(tangle, n, start)
+    dyads = [] if linear else find_dyads(builder, n, start)
     clear = None
     if linear:
         q, G, nodes, straight_on = q[:1], G[:1], nodes[:1], [True]
     elif freedom > 1 and not dyads:
-        clear = _clear(tangle, n, found, straight_on, ranges, np.array(sizes))
+        clear = _clear(builder, n, found, straight_on, ranges, np.array(sizes))
     curves = np.zeros((len(q), freedom * (freedom + 1) // 2, q.shape[1]))
     if compiled and not linear:
-        curves = np.array([_curves(tangle, n, pose, freedom) for pose in q])
+        curves = np.array([_curves(builder, n, pose, freedom) for pose in q])
     pairs = [sizes[a] * sizes[b] / 4 for a in range(freedom) for b in range(a + 1)]
-    smooth = np.einsum('p,npj->nj', pairs, abs(curves)).max(axis=1) < MOST_BENT
+    smooth = np.einsum('p,npj->nj', pairs, abs(curves)).max(axis=1) < MAX_SECOND_ORDER_TERM
     lattice, cells = _lattice(nodes, np.array(straight_on), clear, smooth, sizes, columns, branch_points)
-    tangle.warnings += _warnings(cluster, columns, start, ranges, branch_points)
+    builder.warnings += _warnings(cluster, columns, start, ranges, branch_points)
     return PoseTable(q, G, curves, lattice, cells, linear, dyads)
 
 
-def _continue(tangle, n, start, ranges, sizes, through):
+def _continue(builder, n, start, ranges, sizes, through):
     """Return ({node: (q, G)}, whether each is straight on from the start, branch points as offsets from the start).
 
     through: pass branch points at which G stays the same; the offset is then NaN.
     """
-    _, q, G, _ = tangle.close(n, start)
+    _, q, G, _ = builder.close(n, start)
     origin = (0,) * len(sizes)
     found, branch_points, count = {origin: (q, G)}, [], itertools.count()
 
     def follow(node, there):
         way = (np.array(there) - node) * sizes
-        closed, passed = _walk(tangle, n, *found[node], way, through)
+        closed, passed = _walk(builder, n, *found[node], way, through)
         if passed is not None:
             branch_points.append(np.array(node) * sizes + passed * way)
         return closed
 
-    for node in itertools.islice(_nodes(ranges, sizes), 2 * POSES):
+    for node in itertools.islice(_nodes(ranges, sizes), 2 * POSE_COUNT):
         parts = math.gcd(*node)
         # the node before on the same way
         before = tuple(value // parts * (parts - 1) for value in node)
@@ -93,7 +93,7 @@ def _continue(tangle, n, start, ranges, sizes, through):
             found[node] = closed
     straight = len(found)
     todo = [(1, next(count), node) for node in found]
-    while todo and len(found) < 2 * POSES and len(sizes) > 1:
+    while todo and len(found) < 2 * POSE_COUNT and len(sizes) > 1:
         detours, _, node = heapq.heappop(todo)
         for near in _neighbours(node, ranges, sizes):
             closed = follow(node, near) if near not in found else None
@@ -122,7 +122,7 @@ def _neighbours(node, ranges, sizes):
             yield near
 
 
-def _clear(tangle, n, found, straight, ranges, sizes):
+def _clear(builder, n, found, straight, ranges, sizes):
     """Return whether each node is next to such only as the loop comes to on the straight way from it, too.
 
     Elsewhere ways from the start pass a dead point on different sides, and the next pose may be on another branch.
@@ -133,45 +133,45 @@ def _clear(tangle, n, found, straight, ranges, sizes):
         if not (straight[node] and straight.get(near)):
             return False
         if (near, node) not in same:
-            closed, _ = _walk(tangle, n, *found[node], (np.array(near) - node) * sizes, True)
+            closed, _ = _walk(builder, n, *found[node], (np.array(near) - node) * sizes, True)
             same[node, near] = closed is not None and bool(abs(closed[0] - found[near][0]).max() < 1e-6)
         return same.get((near, node), same.get((node, near)))
 
     return [all(agree(node, near) for near in _neighbours(node, ranges, sizes)) for node in found]
 
 
-def _range(joint, tied, start):
+def _range(joint, cluster_joints, start):
     """Return how far an independent joint goes below and above its start."""
     width = joint.upper - joint.lower
-    tied['turns'] = joint.type != 'prismatic' and width > 2.0 * math.pi - 1e-9
-    if tied['turns'][0]:
+    cluster_joints['turns'] = joint.type != 'prismatic' and width > 2.0 * math.pi - 1e-9
+    if cluster_joints['turns'][0]:
         return -math.pi, math.pi
     return (joint.lower - start, joint.upper - start) if math.isfinite(width) else (-1.0, 1.0)
 
 
-def _walk(tangle, n, q, G, way, through):
+def _walk(builder, n, q, G, way, through):
     """Follow a loop from a closed pose by `way` (freedom,) of its independent joints, in steps as small as it takes.
 
     Returns ((q, G), None); (None, None) where the loop does not follow; (None, share of the way to the branch point)
     where it follows in two ways; ((q, G), NaN) where `through` lets it pass such a point.
     """
     left, part, passed, beyond = 1.0, 0.5, None, math.inf
-    K = tangle.dependent_columns(n, q)
-    for _ in range(MOST_STEPS):
+    K = builder.dependent_columns(n, q)
+    for _ in range(MAX_STEPS):
         if not left > 0.0:
             return (q, G), passed
         part = min(part, left)
         step = part * (G @ way)
         moved = abs(step).max()
         followed = False
-        if moved < MOST_MOVED:
-            status, closed, slopes, _ = tangle.close(n, q + step)
+        if moved < MAX_STEP_MOTION:
+            status, closed, slopes, _ = builder.close(n, q + step)
             # another assembly mode is far from the tangent
             followed = status == 0 and abs(closed - q - step).max() < 0.3 * moved + 1e-9
         if followed:
-            K_there = tangle.dependent_columns(n, closed)
+            K_there = builder.dependent_columns(n, closed)
             if _loses_rank_between(K, K_there):
-                if through and abs(slopes - G).max() < CONSTANT:
+                if through and abs(slopes - G).max() < CONSTANT_SLOPE_TOLERANCE:
                     passed = math.nan
                 else:
                     # how far it is at most to the branch point
@@ -179,11 +179,11 @@ def _walk(tangle, n, q, G, way, through):
         if followed:
             beyond = beyond - part if beyond > part else math.inf
             q, G, K, left, part = closed, slopes, K_there, left - part, 2.0 * part
-        elif part < (NARROW if beyond < SMALLEST else SMALLEST):
+        elif part < (MIN_STEP_AT_BRANCH_POINT if beyond < MIN_STEP else MIN_STEP):
             break
         else:
             part *= 0.5
-    return None, 1.0 - left if beyond < SMALLEST else None
+    return None, 1.0 - left if beyond < MIN_STEP else None
 
 
 def _loses_rank_between(K, K_there):
@@ -198,14 +198,14 @@ def _loses_rank_between(K, K_there):
     return bool(((values.real < 0.0) & (abs(values.imag) < 1e-6 * abs(values.real))).any())
 
 
-def _curves(tangle, n, q, freedom):
+def _curves(builder, n, q, freedom):
     """Return the coefficients of y_a y_b, b <= a, in q to second order (pairs, joints): g is twice their form in yd."""
     unit = np.eye(freedom)
-    square = [tangle.close(n, q, rate)[3] for rate in unit]
+    square = [builder.close(n, q, rate)[3] for rate in unit]
     curves = []
     for a in range(freedom):
         for b in range(a):
-            curves.append(0.5 * (tangle.close(n, q, unit[a] + unit[b])[3] - square[a] - square[b]))
+            curves.append(0.5 * (builder.close(n, q, unit[a] + unit[b])[3] - square[a] - square[b]))
         curves.append(0.5 * square[a])
     return curves
 
@@ -230,15 +230,15 @@ def _lattice(nodes, straight, clear, smooth, sizes, columns, branch_points):
             bounds[a, side] = min(bounds[a, side], point[a], key=abs)
         if not any(shared):
             slanted.append(point / sizes)
-    own = np.full(shape, -1)
-    own[tuple((nodes - low).T)] = np.arange(len(nodes))
-    cells = np.empty((own.size, 2), dtype=np.int64)
+    pose_at = np.full(shape, -1)
+    pose_at[tuple((nodes - low).T)] = np.arange(len(nodes))
+    cells = np.empty((pose_at.size, 2), dtype=np.int64)
     for row, cell in enumerate(np.ndindex(*shape)):
-        pose = own[cell]
+        pose = pose_at[cell]
         node = low + cell
         if slanted and node.any() and (pose < 0 or not straight[pose] or any(
                 abs(node - point).max() < 1.0 for point in slanted)):
-            cells[row] = BEYOND
+            cells[row] = BEYOND_BRANCH_POINT
             continue
         if pose >= 0 and straight[pose]:
             cells[row] = (pose, -1) if clear is None else (pose, 0) if clear[pose] else (0, pose)

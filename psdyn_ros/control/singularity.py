@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
 
-from ..assembly.clusters import Tangle
+from ..assembly.clusters import ClusterBuilder
 from ..kernels.control import plausibility as kernels
 from ..model.errors import StateError
 
@@ -100,11 +100,11 @@ class _Clusters:
         m = manipulator
         machine, loops = m.machine, m.machine.loops
         self._manipulator = proxy(m)        # which owns this
-        self._tangle = Tangle(machine, loops)
+        self._builder = ClusterBuilder(machine, loops)
         self._parts = []
         for n, (cluster, record) in enumerate(zip(machine.clusters, loops.clusters)):
-            tied = loops.tied[record['first']:record['first'] + record['joints']]
-            free = tied['independent'] >= 0
+            cluster_joints = loops.cluster_joints[record['first']:record['first'] + record['joints']]
+            free = cluster_joints['independent'] >= 0
             if free.all() or record['linear']:
                 continue            # a parallelogram transmits alike everywhere
             columns = [m.joints.index(name) for name in cluster.joints]
@@ -124,4 +124,4 @@ class _Clusters:
         return min(found, default=(1.0, ''))
 
     def _smallest(self, n, dependent, q):
-        return np.linalg.svd(self._tangle.jacobian(n, q)[1][:, dependent], compute_uv=False)[-1]
+        return np.linalg.svd(self._builder.jacobian(n, q)[1][:, dependent], compute_uv=False)[-1]

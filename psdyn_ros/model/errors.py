@@ -1,4 +1,4 @@
-"""Named errors: each says which thing, what was expected and what exists."""
+"""Named errors: each names the thing, what was expected and what exists."""
 import difflib
 
 
@@ -43,7 +43,7 @@ class LoopClosureError(LoopError):
 
 
 class AssemblyModeError(LoopError):
-    """More than one way to assemble a loop, and nothing says which."""
+    """More than one way to assemble a loop, and no hint which."""
 
 
 class ActuationError(ModelError):

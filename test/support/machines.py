@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.assembly.clusters import Tangle
+from psdyn_ros.assembly.clusters import ClusterBuilder
 from psdyn_ros.model.errors import TogglePointError, UnreachableStrokeError
 
 from . import urdf_text as urdf
@@ -51,14 +51,14 @@ def load(machine, **options):
     return psdyn_ros.load(machine.xml, gravity=machine.gravity, **options)
 
 
-def draft_of(m):
-    """Return a `Tangle` with the coordinates and assembly modes of a machine."""
+def builder_of(m):
+    """Return a `ClusterBuilder` with the coordinates and assembly modes of a machine."""
     loops = m.machine.loops
-    tangle = Tangle(m.machine, loops)
-    tangle.draft.senses[:] = loops.senses
-    tangle.choose([loops.poses[c['pose'], :c['joints']] for c in loops.clusters], m.coordinates)
-    assert np.array_equal(tangle.tied['independent'], loops.tied['independent'])
-    return tangle
+    builder = ClusterBuilder(m.machine, loops)
+    builder.loops.senses[:] = loops.senses
+    builder.choose([loops.poses[c['pose'], :c['joints']] for c in loops.clusters], m.coordinates)
+    assert np.array_equal(builder.cluster_joints['independent'], loops.cluster_joints['independent'])
+    return builder
 
 
 def random_state(machine, rng):

@@ -14,7 +14,7 @@ from ...model.errors import UnknownNameError
 from ..arguments import vector
 from ..errors_from_status import check
 from ..hybrid import coordinate_names, partition
-from ..inputs import named_efforts, one_state, plain, surroundings
+from ..inputs import environment_at, named_efforts, one_state, plain
 from ..kinematics import module_positions, transmission
 
 
@@ -65,7 +65,7 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
     if undisturbed and plain(x, xd, f) and forward_derivatives(*m.derivative_buffers, x, xd, f, D, by_f) == OK:
         return ForwardDerivatives(D[0], D[1], by_f)
     x, xd, f = one_state(m, x=x, xd=xd, f=f)
-    around, scratch = _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
+    around, scratch = _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
     buffers = around.handle.tree, around.handle.loops, scratch
     if around.driven is None:
         check(m, forward_derivatives(*buffers, x, xd, f, D, by_f), x=x, xd=xd, f=f)
@@ -126,7 +126,7 @@ def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, effor
     driven, *_ = partition(m, (), accelerations or {}, efforts or {})
     xdd, _ = m.hybrid_dynamics(x, xd, accelerations=accelerations, efforts=efforts, base=base, wrenches=wrenches,
                                joint_efforts=joint_efforts)
-    around, scratch = _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
+    around, scratch = _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
     D = np.empty((3, m.dof, m.dof))
     check(m, inverse_derivatives(around.handle.tree, around.handle.loops, scratch, x, xd, xdd, np.empty(m.dof), D),
           x=x, xd=xd, xdd=xdd)
@@ -146,7 +146,7 @@ def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, effor
 def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
     """Return (derivatives (3, dof, dof) of the efforts on the coordinates, handle, `Scratch`) at one state."""
     x, xd, xdd = one_state(m, x=x, xd=xd, xdd=xdd)
-    around, scratch = _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
+    around, scratch = _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
     free = np.zeros(0, int)
     if around.driven is not None:
         free = np.flatnonzero(around.driven[:6] == 0.0)
@@ -163,9 +163,9 @@ def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes
     return D, handle, arrays_of(scratch, handle.loops)
 
 
-def _surroundings(m, x, xd, base, wrenches, joint_efforts, joint_slopes):
-    """Return (`Surroundings`, scratch buffer) with the efforts on joints and their slopes."""
-    around = surroundings(m, x, base, wrenches, joint_efforts)
+def _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes):
+    """Return (`Environment`, scratch buffer) with the efforts on joints and their slopes."""
+    around = environment_at(m, x, base, wrenches, joint_efforts)
     scratch = make_scratch(around.handle)
     efforts, slopes = dict(named_efforts(m, joint_efforts or {})), joint_slopes or {}
     positions = None
@@ -216,9 +216,9 @@ def _curvature(m, handle, scratch):
     for k in np.flatnonzero((handle.modules['actuator'] >= 0) & (handle.modules['cluster'] >= 0)):
         b = handle.modules[k]
         cluster = loops.clusters[b['cluster']]
-        part = loops.tied[cluster['first']:cluster['first'] + cluster['joints']]
+        part = loops.cluster_joints[cluster['first']:cluster['first'] + cluster['joints']]
         part = part[part['independent'] >= 0]
-        curve = scratch.slopes.curve[b['member']]
+        curve = scratch.slopes.curve[b['cluster_joint']]
         out[np.ix_([b['actuator']], part['coordinate'] - first, part['coordinate'])] = curve[
             np.ix_(part['independent'], part['independent'])]
     return out

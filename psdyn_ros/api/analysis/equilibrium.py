@@ -11,11 +11,11 @@ from ..inputs import base_drive
 from .derivatives import generalized_forces_derivatives
 from .linearization import wrench_forces
 
-OUTSIDE = ('wrenches', 'joint_efforts', 'joint_slopes', 'wrench_slopes')
-LONGEST = 0.3           # step of a coordinate in one iteration [m, rad]
-SHORTEST = 1e-9         # step that is halved no more
-FLAT = 1e-9             # of the squared frequencies against the largest: none of its own
-DIFFERENCE = 1e-6       # step [m, rad] of the differences of external forces that do not tell their slopes
+EXTERNAL_ARGUMENTS = ('wrenches', 'joint_efforts', 'joint_slopes', 'wrench_slopes')
+MAX_STEP = 0.3                  # step of a coordinate in one iteration [m, rad]
+MIN_STEP = 1e-9                 # steps below it are not halved again [m, rad]
+FLAT_STIFFNESS_SHARE = 1e-9     # squared frequencies below this share of the largest count as zero
+DIFFERENCE_STEP = 1e-6          # finite differences of external forces whose slopes are not given [m, rad]
 
 
 class Equilibrium(NamedTuple):
@@ -26,7 +26,7 @@ class Equilibrium(NamedTuple):
     f: np.ndarray
     """(actuators,) efforts there."""
     held: dict
-    """{coordinate: effort [N, N m]} that what holds the `fixed` ones must supply besides f."""
+    """{coordinate: effort [N, N m]} that must hold each `fixed` coordinate in addition to f."""
     free: tuple
     """Names of the free coordinates."""
     stiffness: np.ndarray
@@ -52,7 +52,7 @@ def equilibrium(manipulator, x, f=None, *, fixed=(), base=None, wrenches=None, j
                 wrench_slopes=None, external=None, settle=False, tolerance=1e-10, iterations=200):
     """Return the `Equilibrium` nearest to x (nx,) in the sense of Newton's method; it may be an unstable one.
 
-    settle: go where the forces pull instead, so as the machine would come to rest in thick oil: to a stable one.
+    settle: follow the forces instead, as a machine in thick oil would, to a stable position of rest.
 
     f: efforts of the actuators (actuators,).  None asks for those that hold the machine: the actuated coordinates stay
     at x, all of them where the actuators drive every joint.  fixed: names of coordinates that stay at x, held by
@@ -93,55 +93,55 @@ class _Statics:
             held[:6] |= driven != 0.0
             self._xdd[:6] = driven * acceleration
             self._base = None
-        self.asked = f is None
-        self.f = np.zeros(len(m.actuators)) if self.asked else vector('f', f, len(m.actuators))
-        if self.asked:
+        self.finds_efforts = f is None
+        self.f = np.zeros(len(m.actuators)) if self.finds_efforts else vector('f', f, len(m.actuators))
+        if self.finds_efforts:
             every = m.coordinates if len(m.actuators) >= len(m.coordinates) else m.actuators
             held |= [name in every for name in self.names]
         self.held, self.free = held, ~held
 
-    def outside(self, x, xd, slopes=False):
-        """Return the keywords of what acts on the machine at a state, with slopes where they are told."""
+    def external_arguments(self, x, xd, slopes=False):
+        """Return external forces at a state as keywords of `forward_dynamics`, with slopes where they are given."""
         found = {key: dict(value or {}) for key, value in self._given.items()}
         if self._external is not None:
             call = self._external.slopes if slopes and hasattr(self._external, 'slopes') else self._external
             applied = call(x, xd)
             applied = applied._asdict() if hasattr(applied, '_asdict') else dict(applied)
             for key, value in applied.items():
-                if key not in OUTSIDE:
-                    raise UnknownNameError(f"external returns '{key}'{did_you_mean(key, OUTSIDE)}")
+                if key not in EXTERNAL_ARGUMENTS:
+                    raise UnknownNameError(f"external returns '{key}'{did_you_mean(key, EXTERNAL_ARGUMENTS)}")
                 for name, one in (value or {}).items():
                     found[key][name] = _sum(found[key][name], one) if name in found[key] else one
         for name, effort in zip(self.m.actuators, self.f):
             found['joint_efforts'][name] = found['joint_efforts'].get(name, 0.0) + effort
         return found
 
-    def needed(self, x, outside=None, xd=None):
+    def needed(self, x, acting=None, xd=None):
         """Return the efforts (dof,) on the coordinates that are missing for rest at x."""
         xd = np.zeros(self.m.dof) if xd is None else xd
-        outside = outside or self.outside(x, xd)
-        return self.m.generalized_forces(x, xd, self._xdd, base=self._base, wrenches=outside['wrenches'] or None,
-                                         joint_efforts=outside['joint_efforts'] or None)
+        acting = acting or self.external_arguments(x, xd)
+        return self.m.generalized_forces(x, xd, self._xdd, base=self._base, wrenches=acting['wrenches'] or None,
+                                         joint_efforts=acting['joint_efforts'] or None)
 
     def largest_force(self, x):
         """Return the weight, plus the largest effort or component of a wrench at x, in N and N m alike."""
-        outside = self.outside(x, np.zeros(self.m.dof))
-        others = [0.0, *outside['joint_efforts'].values(), *(part for wrench in outside['wrenches'].values()
-                                                             for half in wrench for part in half)]
+        acting = self.external_arguments(x, np.zeros(self.m.dof))
+        others = [0.0, *acting['joint_efforts'].values(), *(
+            part for wrench in acting['wrenches'].values() for half in wrench for part in half)]
         return self.m.total_mass * np.linalg.norm(self.m.gravity) + abs(np.array(others)).max()
 
     def slopes(self, x):
         """Return the derivatives (dof, dof) of `needed` by position and by rate, and M."""
         m, rest = self.m, np.zeros(self.m.dof)
-        outside = self.outside(x, rest, slopes=True)
+        acting = self.external_arguments(x, rest, slopes=True)
         K, C, M = generalized_forces_derivatives(
-            m, x, rest, self._xdd, base=self._base, wrenches=outside['wrenches'] or None,
-            joint_efforts=outside['joint_efforts'], joint_slopes=outside['joint_slopes'])
-        if outside['wrench_slopes']:
-            by_x, by_xd = wrench_forces(m, x, outside['wrench_slopes'], outside['wrenches'])
+            m, x, rest, self._xdd, base=self._base, wrenches=acting['wrenches'] or None,
+            joint_efforts=acting['joint_efforts'], joint_slopes=acting['joint_slopes'])
+        if acting['wrench_slopes']:
+            by_x, by_xd = wrench_forces(m, x, acting['wrench_slopes'], acting['wrenches'])
             K, C = K - by_x, C - by_xd
         if self._external is not None and not hasattr(self._external, 'slopes') and not (
-                outside['wrench_slopes'] or outside['joint_slopes']):
+                acting['wrench_slopes'] or acting['joint_slopes']):
             by_x, by_xd = self._differences(x, rest)
             K, C = K + by_x, C + by_xd
         return K, C, M
@@ -149,10 +149,10 @@ class _Statics:
     def _differences(self, x, rest):
         """Return what the change of the external forces with the state adds to the slopes."""
         out = np.zeros((2, self.m.dof, self.m.dof))
-        for k, step in enumerate(DIFFERENCE * np.eye(self.m.dof)):
+        for k, step in enumerate(DIFFERENCE_STEP * np.eye(self.m.dof)):
             for sign in (1.0, -1.0):
-                for row, state in enumerate(((moved(self.m, x, sign * step), rest), (x, sign * step))):
-                    out[row][:, k] += sign / (2.0 * DIFFERENCE) * self.needed(x, self.outside(*state))
+                for row, state in enumerate(((displaced_position(self.m, x, sign * step), rest), (x, sign * step))):
+                    out[row][:, k] += sign / (2.0 * DIFFERENCE_STEP) * self.needed(x, self.external_arguments(*state))
         return out
 
     def within_limits(self, x):
@@ -176,13 +176,13 @@ class _Statics:
 
     def effort_that_holds(self, x, needed):
         """Return (f, what it leaves of the needed efforts), of least norm where many do."""
-        if not self.asked or not self.f.size:
+        if not self.finds_efforts or not self.f.size:
             return self.f, needed
         m, joints = self.m, slice(self.m.dof - len(self.m.coordinates), None)
         if not self.free[joints].any() and len(m.actuators) >= len(m.coordinates):
-            outside = self.outside(x, np.zeros(m.dof))
-            f = m.inverse_dynamics(x, np.zeros(m.dof), self._xdd, base=self._base, wrenches=outside['wrenches'] or None,
-                                   joint_efforts=outside['joint_efforts'] or None)
+            acting = self.external_arguments(x, np.zeros(m.dof))
+            f = m.inverse_dynamics(x, np.zeros(m.dof), self._xdd, base=self._base, wrenches=acting['wrenches'] or None,
+                                   joint_efforts=acting['joint_efforts'] or None)
             A = m.actuator_map(x)
         else:
             A = m.actuator_map(x)
@@ -198,7 +198,7 @@ def _sum(one, other):
     return tuple(np.asarray(a) + np.asarray(b) for a, b in zip(one, other))
 
 
-def moved(manipulator, x, change):
+def displaced_position(manipulator, x, change):
     """Return x (nx,) after a displacement (dof,); that of a floating base is along and about its own axes."""
     if not manipulator.floating:
         return x + change
@@ -215,22 +215,22 @@ def moved(manipulator, x, change):
 
 
 class _Search:
-    """Levenberg-Marquardt on the missing efforts r, in the norm r' M^-1 r, which knows no units."""
+    """Levenberg-Marquardt on the missing efforts r, in the norm r' M^-1 r, which mixes units correctly."""
 
     def __init__(self, statics, tolerance):
         self._statics, self._tolerance, self._damping = statics, tolerance, 0.0
         self._obstacle = None       # error of the last trial beyond reach
 
-    def run(self, x, most):
+    def run(self, x, max_iterations):
         """Return the `Equilibrium`, or raise EquilibriumError."""
         s, count = self._statics, 0
         self._enough = self._tolerance * (1.0 + s.largest_force(x))
         x, better = s.within_limits(x), s.free.any()
         r = s.needed(x)[s.free]
-        while better and count < most:
+        while better and count < max_iterations:
             count, before, self._obstacle = count + 1, abs(r).max(), None
             x, r, better = self._improved(x, r)
-            # rounding is all that is left
+            # only rounding is left
             if before <= self._enough and 0.3 * before < abs(r).max() <= before:
                 break
         self._check(x, r, count)
@@ -259,7 +259,7 @@ class _Search:
         """Return (x, r) after a step of the free coordinates; r is None where loops do not close, or beyond limits."""
         s, change = self._statics, np.zeros(self._statics.m.dof)
         change[s.free] = step
-        there = s.within_limits(moved(s.m, x, change))
+        there = s.within_limits(displaced_position(s.m, x, change))
         try:
             return there, None if s.beyond(there) else s.needed(there)[s.free]
         except PsdynError as error:
@@ -302,7 +302,7 @@ class _Settling(_Search):
         K, weight, _ = self._slopes(x)
         squares = weight @ K @ weight
         values, modes = np.linalg.eigh(0.5 * (squares + squares.T))
-        floor = FLAT * abs(values).max() + 1e-300
+        floor = FLAT_STIFFNESS_SHARE * abs(values).max() + 1e-300
         pull = modes.T @ (weight @ r)
         if abs(r).max() <= self._enough and values[0] < -floor:
             # on top of a hill: off to a side
@@ -311,7 +311,7 @@ class _Settling(_Search):
             return (x, r, False) if residual is None else (there, residual, True)
         step = _short(-weight @ (modes @ (pull / np.maximum(abs(values), floor))))
         whole = step
-        while step is whole or abs(step).max() > SHORTEST:
+        while step is whole or abs(step).max() > MIN_STEP:
             there, residual = self._try(x, step)
             # not past the bottom, or hardly
             if residual is not None and residual @ step < 0.5 * abs(r @ step):
@@ -320,7 +320,7 @@ class _Settling(_Search):
         return x, r, False
 
 
-def _short(step, longest=LONGEST):
+def _short(step, longest=MAX_STEP):
     return step * min(1.0, longest / max(abs(step).max(), 1e-300))
 
 
@@ -336,14 +336,15 @@ def _stability(K, C, M, eigenvalues):
     if not K.size:
         return 'stable'
     weight, _ = _roots(M)
-    squares, losses = weight @ K @ weight, weight @ C @ weight
+    squares, dissipation = weight @ K @ weight, weight @ C @ weight
     scale = np.linalg.norm(squares, 2)
-    if _symmetric(squares) and _symmetric(losses) and np.linalg.eigvalsh(losses)[0] >= -FLAT * np.sqrt(scale):
-        least, bound = np.linalg.eigvalsh(squares)[0], FLAT * scale
+    least_dissipation = -FLAT_STIFFNESS_SHARE * np.sqrt(scale)
+    if _symmetric(squares) and _symmetric(dissipation) and np.linalg.eigvalsh(dissipation)[0] >= least_dissipation:
+        least, bound = np.linalg.eigvalsh(squares)[0], FLAT_STIFFNESS_SHARE * scale
     else:
-        least, bound = -eigenvalues.real.max(), np.sqrt(FLAT * scale)
+        least, bound = -eigenvalues.real.max(), np.sqrt(FLAT_STIFFNESS_SHARE * scale)
     return 'stable' if least > bound else 'unstable' if least < -bound else 'neutral'
 
 
 def _symmetric(A):
-    return np.linalg.norm(A - A.T, 2) <= FLAT * np.linalg.norm(A, 2)
+    return np.linalg.norm(A - A.T, 2) <= FLAT_STIFFNESS_SHARE * np.linalg.norm(A, 2)

@@ -1,9 +1,9 @@
-"""What `psdyn check` says of a machine, as text."""
+"""The report of `psdyn check` on a machine, as text."""
 import math
 
 import numpy as np
 
-from ...assembly.clusters import Tangle
+from ...assembly.clusters import ClusterBuilder
 from ...assembly.machine import smallest_singular_values
 from ...model.errors import PsdynError
 
@@ -97,16 +97,16 @@ def _actuators(manipulator):
 
 
 def _cluster(manipulator, n):
-    machine, tangle = manipulator.machine, Tangle(manipulator.machine, manipulator.machine.loops)
+    machine, builder = manipulator.machine, ClusterBuilder(manipulator.machine, manipulator.machine.loops)
     cluster, record, loops = machine.clusters[n], machine.loops.clusters[n], machine.loops
     q = loops.poses[record['pose']:record['pose'] + record['poses'], :record['joints']]
-    phi, K = tangle.jacobian(n, q[0])
+    phi, K = builder.jacobian(n, q[0])
     values = np.linalg.svd(K, compute_uv=False)
-    tangle.clusters[n]['gap'] = record['gap']
+    builder.clusters[n]['gap'] = record['gap']
     rows = len(K) - int(record['parallels'])
-    redundant = rows - tangle.rank(n, values)
+    redundant = rows - builder.rank(n, values)
     lines = ', '.join(str(closure.line) for closure in cluster.closures)
-    column = loops.tied['independent'][tangle.slice(n)]
+    column = loops.cluster_joints['independent'][builder.slice(n)]
     free = [int(np.flatnonzero(column == a)[0]) for a in range(record['freedom'])]
     smallest = smallest_singular_values(machine, n, q)
     worst = int(smallest.argmin())
@@ -122,7 +122,7 @@ def _cluster(manipulator, n):
         f'  smallest singular value: {smallest[0]:.4g} at the initial position',
         f'  closure residual at the initial position: {abs(phi).max():.2g} m or 1',
         *(f'  parallelogram: pins {pins}; it remains one where its sides are in line'
-          for pins in tangle.parallelograms[n])]
+          for pins in builder.parallelograms[n])]
 
 
 def _loop(manipulator, module):

@@ -1,11 +1,11 @@
-"""What hydraulics declare, held against the mechanism: actuators, strokes, loops, efforts, friction."""
+"""Checks of declared hydraulics against the mechanism: actuators, strokes, loops, efforts, friction."""
 import math
 
 from ...model.errors import ActuationError, LoopError, ModelError, PsdynError, did_you_mean
 from ...model.parameters.hydraulics import Friction
 
-EXCESS = 1.01           # of an effort limit beyond what pressure and area give: rounding of both
-TOGGLE = 1e-7           # m, to which a toggle point is found
+MAX_EFFORT_RATIO = 1.01         # of an effort limit to the force of supply pressure and area: both are rounded
+TOGGLE_TOLERANCE_M = 1e-7       # of a toggle point
 
 
 def check_hydraulics(manipulator, hydraulics):
@@ -78,9 +78,9 @@ def _reach(manipulator, name, cylinder):
     return _reach_by_closing(manipulator, name, cylinder, machine.clusters[row].joints)
 
 
-def _reach_by_closing(manipulator, name, cylinder, tied):
+def _reach_by_closing(manipulator, name, cylinder, cluster_joints):
     """Return the reach of a cylinder whose loop has one degree of freedom, by bisection from the initial position."""
-    others = [joint for joint in manipulator.coordinates if joint not in tied]
+    others = [joint for joint in manipulator.coordinates if joint not in cluster_joints]
     position = dict(zip(*manipulator.joint_state(manipulator.initial_position)[:2]))
     joint_map = manipulator.joint_map((name, *others))
 
@@ -96,7 +96,7 @@ def _reach_by_closing(manipulator, name, cylinder, tied):
         inside = position[name]
         if closes(end):
             end = beyond
-        while abs(end - inside) > TOGGLE and math.isfinite(end):
+        while abs(end - inside) > TOGGLE_TOLERANCE_M and math.isfinite(end):
             middle = 0.5 * (inside + end)
             inside, end = (middle, end) if closes(middle) else (inside, middle)
         ends.append(end)
@@ -105,7 +105,7 @@ def _reach_by_closing(manipulator, name, cylinder, tied):
 
 def _check_effort(supply, cylinder, limit):
     push = supply.pressure * cylinder.area_a - supply.return_pressure * cylinder.area_b
-    if not math.isfinite(limit) or limit <= EXCESS * push:
+    if not math.isfinite(limit) or limit <= MAX_EFFORT_RATIO * push:
         return []
     return [f'{cylinder.where}: the effort limit of the joint, {limit:g} N, is more than supply pressure and area '
             f'give, {push:.6g} N']

@@ -27,7 +27,7 @@ class HydraulicIntegrator:
     period        [s], in `substeps` steps of the method (see `kernels.coupled`)
 
     The records are kept by reference: what is written into them counts from the next step on.  One instance serves
-    one thread at a time.  Stops of joints that are neither actuated nor tied to actuators are not modelled.
+    one thread at a time.  Stops of joints that are neither actuated nor coupled to actuators are not modelled.
     Raises ActuationError where the base floats, ShapeError for records that do not fit, StateError for settings.
     """
 
@@ -78,7 +78,7 @@ class HydraulicIntegrator:
         set_rows(self._handle, env)
 
     def step(self, x, xd, fluid, bristles, supply_pressure, xdd):
-        """Advance a state in place by one period; return a status: 0, or what `error` tells of.
+        """Advance a state in place by one period; return a status, see `error`.
 
         x, xd, xdd (dof,); fluid (cylinders, FLUID) [Pa, 1, 1/s]; bristles (actuators,) [m]; supply_pressure (1,) [Pa]:
         writeable, contiguous arrays of float64.  xdd: mean acceleration of the last sub-step.  Where the status is not

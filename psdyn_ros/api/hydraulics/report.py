@@ -1,4 +1,4 @@
-"""What `psdyn check` says of the hydraulics of a machine, as text."""
+"""The report of `psdyn check` on the hydraulics of a machine, as text."""
 import numpy as np
 
 from ...kernels.hydraulics.records import PA, PRESSURE_A, PRESSURE_B

@@ -28,7 +28,7 @@ from ..analysis.derivatives import generalized_forces_derivatives
 from ..arguments import vector
 from .checks import check_hydraulics, friction_of
 
-SHARE = 0.25            # of the supply's pressure that stands in chamber B at rest, where the load allows it
+CHAMBER_B_PRESSURE_SHARE = 0.25     # of the supply's pressure in chamber B at rest, where the load allows it
 
 
 def oil_factors(oil, temperature=None, reference=None):
@@ -162,7 +162,7 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
         if not pull <= force <= push:
             raise StateError(f"{declared.where}: the load at {name} = {position[number]:.6g} m needs {force:.6g} N; "
                              f'the cylinder gives {pull:.6g} to {push:.6g} N between {low:g} and {high:g} Pa')
-        b = max(min(low + SHARE * (high - low), _closing_pressure(cylinder, force, low)), low)
+        b = max(min(low + CHAMBER_B_PRESSURE_SHARE * (high - low), _closing_pressure(cylinder, force, low)), low)
         # such that low <= (force + b area_b) / area_a <= high
         b = min(max(b, (low * area_a - force) / area_b), (high * area_a - force) / area_b)
         a = (force + b * area_b) / area_a
@@ -180,7 +180,7 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
 
 def _closing_pressure(cylinder, force, low):
     """Return the pressure of chamber B up to which the load-holding valves of a cylinder under `force` are closed."""
-    most = math.inf
+    lowest = math.inf
     for port in (0, 1):
         if cylinder['holding'][port]:
             share = pilot_share(cylinder, port, 0.0)
@@ -189,8 +189,8 @@ def _closing_pressure(cylinder, force, low):
                        for pressures in ((force / cylinder['area_a'], 0.0),
                                          ((force + 1e6 * cylinder['area_b']) / cylinder['area_a'], 1e6))]
             slope = (opening[1] - opening[0]) / 1e6
-            most = min(most, (cylinder['holding_setting'] - opening[0]) / slope)
-    return most
+            lowest = min(lowest, (cylinder['holding_setting'] - opening[0]) / slope)
+    return lowest
 
 
 def actuator_positions(manipulator, x):

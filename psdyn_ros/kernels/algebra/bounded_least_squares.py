@@ -14,7 +14,7 @@ from ..runtime.compiler import entry, kernel
 from .linear import least_squares
 
 STALLED = 3                 # no end within the steps that are allowed
-SLOPE = 1e-14               # of the residual against its terms: below it there is nothing to gain
+MIN_GRADIENT_SHARE = 1e-14  # of the gradient in its terms: below it the step gains nothing
 
 
 @entry
@@ -43,7 +43,7 @@ def bounded_least_squares(rows, columns, s):
                 continue
             gradient, size = slope(rows, columns, j, s)
             gain = -s.side[j] * gradient                # of moving away from the bound
-            if gain > SLOPE * size and gain > steepest:
+            if gain > MIN_GRADIENT_SHARE * size and gain > steepest:
                 best, steepest = j, gain
         if best < 0 or unknowns >= rows:
             return 0

@@ -203,7 +203,7 @@ def substitute_back_sparse(A, rows, columns, column_rows, first, unknowns, start
 def factorise_symmetric(M):
     """Replace M by L D L': L in the upper triangle as L', the reciprocals of D on the diagonal.
 
-    Without roots: M may be indefinite, where a body is declared that no matter could make.
+    Without roots: M may be indefinite for declared inertias that no body can have.
     """
     n = M.shape[0]
     for j in range(n):

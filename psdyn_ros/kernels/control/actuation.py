@@ -1,7 +1,7 @@
-"""From the coordinates to the actuators and back: positions, rates, and efforts that do the same to the coordinates.
+"""Maps between coordinates and actuators: positions, rates, and efforts of equal effect on the coordinates.
 
-The actuators turn at A xd, so that efforts f on them act as A' f on the coordinates.  With actuation None, as of a
-machine whose actuators are the coordinates, Numba leaves out the bodies of these functions.
+The actuators turn at A xd, so that efforts f on them act as A' f on the coordinates.  With actuation None, for a
+machine whose actuators are the coordinates, Numba prunes the bodies of these functions.
 """
 from typing import NamedTuple
 
@@ -87,10 +87,10 @@ def share(tree, loops, actuation, needed, f):
 
 
 @kernel
-def keep_within(actuation, limit, clipped, saturations, f):
-    """Replace efforts f (actuators,) beyond +-limit by what within comes nearest to doing the same to the coordinates.
+def limit_efforts(actuation, limit, clipped, saturations, f):
+    """Limit efforts f (actuators,) to +-limit with the least change of their forces on the coordinates.
 
-    clipped (dof,): sign of the force on each coordinate that an effort beyond its limit has a part in, else 0.
+    clipped (dof,): sign of the force on each coordinate to which an effort beyond its limit contributes, else 0.
     saturations (actuators,) counts the efforts at their limit.  After `share`; returns a status.
     """
     for j in range(clipped.shape[0]):
@@ -132,7 +132,7 @@ def keep_within(actuation, limit, clipped, saturations, f):
 
 @kernel
 def clamp(f, limit, saturations):
-    """Keep f (n,) within +-limit (n,), counting in saturations (n,) where it was not."""
+    """Clamp f (n,) to +-limit (n,); saturations (n,) count the clamped entries."""
     for i in range(f.shape[0]):
         if abs(f[i]) > limit[i]:
             f[i] = limit[i] if f[i] > 0.0 else -limit[i]

@@ -1,8 +1,7 @@
 """Efforts of redundant actuators: least weighted norm, within limits, about a preload.
 
 The actuators turn at A yd, so that efforts f are forces A' f on the coordinates.  Among the efforts with A' f = forces,
-these are the ones of least sum w (f - preload)^2: what the preload has in the null space of A' is kept, the rest of
-it is not.
+these are the ones of least sum w (f - preload)^2: only the part of the preload in the null space of A' remains.
 
 Without limits: Wang, Belzile, Angeles, Li: dynamics of a redundantly actuated 2PUR-2RPU parallel machine by the
 natural orthogonal complement, equations (35)-(36), a Householder QR of W^-1/2 A, here with column pivoting to see its
@@ -24,15 +23,15 @@ from ..algebra.linear import least_squares
 from ..runtime.compiler import entry, kernel
 
 DEFICIENT, LIMITED = 1, 2   # the forces are not met: too few actuators; limits.  STALLED: no number or no end
-RANK = 1e-9                 # of a diagonal of R against the first: below it the columns of A are dependent
-MET = 1e-9                  # residual against the forces
-EDGE = 1e-12                # excess over a limit that is rounding, against the largest effort
-UNREACHABLE = 1e-8          # residual of the dual of least distance programming, against its terms, that counts as zero
-REGULAR = 1e-5              # weight of the norm beside the residual where both are minimised at once
+MIN_RANK_RATIO = 1e-9               # diagonal of R over the first: below it the columns of A are dependent
+RESIDUAL_TOLERANCE = 1e-9           # of A' f - forces against its terms
+LIMIT_TOLERANCE = 1e-12             # excess over a limit that is rounding, against the largest effort
+DUAL_RESIDUAL_TOLERANCE = 1e-8      # of least distance programming, against its terms: below it counts as zero
+NORM_WEIGHT = 1e-5                  # of the norm beside the residual where both are minimised at once
 
 
 class Scratch(NamedTuple):
-    """What `allocate` writes beside its result; m actuators, n coordinates."""
+    """Scratch of `allocate`; m actuators, n coordinates."""
 
     B: np.ndarray           # (m, n) W^-1/2 A, then the reflections and R of its QR
     diagonal: np.ndarray    # (n,) of R
@@ -83,7 +82,7 @@ def factorise(A, weights, s):
         norm = math.sqrt(most)
         if k == 0:
             largest = norm
-        if not norm > RANK * largest:
+        if not norm > MIN_RANK_RATIO * largest:
             return k
         s.order[k], s.order[pivot] = s.order[pivot], s.order[k]
         for i in range(m):
@@ -146,7 +145,7 @@ def excess(efforts, lower, upper):
     for i in range(efforts.shape[0]):
         worst = max(worst, lower[i] - efforts[i], efforts[i] - upper[i])
         largest = max(largest, abs(efforts[i]))
-    return worst - EDGE * largest
+    return worst - LIMIT_TOLERANCE * largest
 
 
 @kernel
@@ -198,8 +197,8 @@ def within_limits(weights, lower, upper, rank, s):
         s.bounds[0, k], s.bounds[1, k] = 0.0, 0.0
         for c in range(null + 1):
             s.J[c, k] = 0.0
-        if norm * math.sqrt(weights[i]) < RANK:         # this effort is given
-            if gap > EDGE * abs(s.efforts[i]):
+        if norm * math.sqrt(weights[i]) < MIN_RANK_RATIO:         # this effort is given
+            if gap > LIMIT_TOLERANCE * abs(s.efforts[i]):
                 return False
         elif not math.isinf(limit):
             for c in range(null):
@@ -224,7 +223,7 @@ def within_limits(weights, lower, upper, rank, s):
             total += s.J[c, k] * s.u[k]
             absolute += abs(s.J[c, k] * s.u[k])
         s.work[c, 0], terms = total, max(terms, absolute)
-    if not -s.work[null, 0] > UNREACHABLE * terms:
+    if not -s.work[null, 0] > DUAL_RESIDUAL_TOLERANCE * terms:
         return False
     for i in range(m):
         for c in range(null):
@@ -252,7 +251,7 @@ def nearest(A, weights, preload, lower, upper, forces, s):
         s.b[j] = total / size
     for i in range(m):
         for j in range(m):
-            s.J[n + i, j] = REGULAR if i == j else 0.0
+            s.J[n + i, j] = NORM_WEIGHT if i == j else 0.0
         s.b[n + i] = 0.0
         s.bounds[0, i] = (lower[i] - preload[i]) * math.sqrt(weights[i])
         s.bounds[1, i] = (upper[i] - preload[i]) * math.sqrt(weights[i])
@@ -279,7 +278,7 @@ def polish(A, weights, preload, lower, upper, forces, s, efforts):
         efforts[i] += s.efforts[i]
     before, _ = residual(A, forces, s.u)
     after, size = residual(A, forces, efforts)
-    if excess(efforts, lower, upper) > 0.0 or after > before + MET * size:
+    if excess(efforts, lower, upper) > 0.0 or after > before + RESIDUAL_TOLERANCE * size:
         for i in range(m):
             efforts[i] = s.u[i]
 
@@ -311,6 +310,6 @@ def allocate(A, weights, preload, lower, upper, forces, s, efforts):
     worst, size = residual(A, forces, efforts)
     if status != 0:
         return status
-    if worst <= MET * size:
+    if worst <= RESIDUAL_TOLERANCE * size:
         return 0
     return DEFICIENT if rank < n else LIMITED

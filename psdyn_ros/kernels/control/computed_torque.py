@@ -9,13 +9,13 @@ from ..rigid_body.entry import finite, inverse_checked
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NON_FINITE, OK
-from .actuation import INT, actuator_motion, keep_within, share
+from .actuation import INT, actuator_motion, limit_efforts, share
 from .joint_space import bind_joint_space, joint_motion, solve_rates
 from .path import sample_path
 
 
 class ForceLaw(NamedTuple):
-    """What a law at force level has between its cycles, and its scratch."""
+    """State of a law at force level between cycles, and its scratch."""
 
     axes: np.ndarray            # (actuators,) AXIS with the friction that is compensated
     constant: np.ndarray        # (1,) 1: gravity and inertia are those of `start`, as of PD
@@ -95,7 +95,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
         return status
     for i in range(s.effort.shape[0]):
         s.command[i] = s.effort[i]
-    status = keep_within(actuation, s.limit, s.state[1], s.saturations, s.command)
+    status = limit_efforts(actuation, s.limit, s.state[1], s.saturations, s.command)
     if status != OK:
         return status
     for i in range(s.command.shape[0]):
@@ -124,7 +124,7 @@ def feed_back(tree, loops, space, s):
         return status
     for i in range(measured.shape[1]):
         s.error[i] = j.desired[0, i] - j.measured[0, i]
-        # what the joints accelerate by at xdd = 0 is there already
+        # measured[2] is the acceleration of the joints at xdd = 0
         j.desired[2, i] += correction(s, i, j.desired[1, i] - j.measured[1, i]) - j.measured[2, i]
     return solve_rates(tree, loops, j, measured[0], j.desired[2], measured[2])
 
@@ -149,10 +149,10 @@ def load_forces(tree, loops, s):
 @kernel
 def add_friction(tree, loops, actuation, s):
     """Add the friction of the actuators at the rate of the reference to the efforts; return a status."""
-    rubs = False
+    has_friction = False
     for i in range(s.axes.shape[0]):
-        rubs = rubs or s.axes[i]['coulomb'] != 0.0 or s.axes[i]['viscous'] != 0.0
-    if not rubs:
+        has_friction = has_friction or s.axes[i]['coulomb'] != 0.0 or s.axes[i]['viscous'] != 0.0
+    if not has_friction:
         return OK
     status = actuator_motion(tree, loops, actuation, s.motion[0, 0], s.motion[2, 1], s.position, s.rate)
     for i in range(s.axes.shape[0]):

@@ -1,4 +1,4 @@
-"""Motions in joints that the loops move, as many as coordinates, in their place: q = gamma(x), qd = G xd."""
+"""Motion of n joints in place of that of the n coordinates: q = gamma(x), qd = G xd."""
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from ..runtime.compiler import kernel
 from ..runtime.status import OK, SINGULAR
 
 INT = np.dtype('i8')
-RANK = 1e-12        # of a diagonal of R against the largest: below it the joints do not fix the coordinates
+MIN_RANK_RATIO = 1e-12        # of a diagonal of R against the largest: below it the joints do not fix the coordinates
 
 
 class JointSpace(NamedTuple):
@@ -67,7 +67,7 @@ def solve_rates(tree, loops, s, x, rates, xd):
             s.system[i, j] = s.joints[1, s.columns[i]]
     for i in range(n):
         s.system[i, n] = rates[i]
-    if not least_squares(s.system, n, n, n + 1) > RANK:
+    if not least_squares(s.system, n, n, n + 1) > MIN_RANK_RATIO:
         return SINGULAR
     for i in range(n):
         xd[i] = s.system[i, n]

@@ -1,4 +1,4 @@
-"""The part of the output gate that looks at each command: finite, then in range, then in rate."""
+"""Checks of the output gate on each command: finite, in range, in rate."""
 import math
 
 from ..runtime.compiler import entry
@@ -8,7 +8,7 @@ from ..runtime.compiler import entry
 def pass_commands(limit, rate, last, range_clamps, rate_clamps, command, dt):
     """Clamp the command (actuators,) to +-limit, then to within rate * dt of the last one, which it becomes.
 
-    range_clamps, rate_clamps (actuators,) count where that changed something.  last: NaN where there was none.
+    range_clamps, rate_clamps (actuators,) count the clamped commands.  last: NaN where there was none.
     Returns how many were beyond their limit; or -1 - i of the first that is not finite, and nothing is changed.
     """
     for i in range(command.shape[0]):

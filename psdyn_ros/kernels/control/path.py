@@ -44,17 +44,17 @@ def evaluate(coefficients, t, out):
 def path_time(phases, t):
     """Return (path time, speed, rate of the speed) at time t of the clock.
 
-    phases (m, 5): clock, path time, speed, its rate and its bend at the start of each; before the first one nothing is
-    known but its speed.
+    phases (m, 5): clock, path time, speed, its rate and its second rate (jerk) at the start of each; before the first
+    only its speed is known.
     """
     k = phases.shape[0] - 1
     while k > 0 and phases[k, 0] > t:
         k -= 1
-    dt, path, speed, rate, bend = t - phases[k, 0], phases[k, 1], phases[k, 2], phases[k, 3], phases[k, 4]
-    if (bend == 0.0 and rate == 0.0) or dt < 0.0:
+    dt, path, speed, rate, jerk = t - phases[k, 0], phases[k, 1], phases[k, 2], phases[k, 3], phases[k, 4]
+    if (jerk == 0.0 and rate == 0.0) or dt < 0.0:
         return path + speed * dt, speed, 0.0
-    return (path + dt * (speed + dt * (rate / 2.0 + dt * bend / 6.0)),
-            speed + dt * (rate + dt * bend / 2.0), rate + dt * bend)
+    return (path + dt * (speed + dt * (rate / 2.0 + dt * jerk / 6.0)),
+            speed + dt * (rate + dt * jerk / 2.0), rate + dt * jerk)
 
 
 @entry

@@ -1,4 +1,4 @@
-"""Whether a measured state can be true, per coordinate: its step, its rate, its standing still; and how far it may go.
+"""Plausibility of a measured state, per coordinate: jump, rate, frozen sensor, end stop.
 
 A state that is accepted is kept in `channels` (dof,) and in a ring of the last ones; `memory` (1,) has the limits of
 the checks, and the state of the ring.  Times are ns.
@@ -57,7 +57,7 @@ TRIANGLE = np.dtype([
     ('scale', 'f8'),            # 1 / longest lever arm [1/m]
 ], align=True)
 
-FASTEST = 2.0       # times its rated speed, beyond which no actuator goes
+MAX_SPEED_RATIO = 2.0       # of a speed to the rated speed of its actuator
 
 
 class History(NamedTuple):
@@ -70,7 +70,7 @@ class History(NamedTuple):
 
 
 class Sensors(NamedTuple):
-    """m joints that are measured, beside what the state says of them, and scratch."""
+    """m joints that are measured, the same joints by the state, and scratch."""
 
     records: np.ndarray     # (2 m,) SENSOR: measured joints, then those of the state
     seen: np.ndarray        # (2 m, 2 m) row i: all values when that of record i last changed
@@ -108,7 +108,7 @@ def judge_state(history, x, xd, stamp, desired_rate):
             c = channels[i]
             step = abs(x[i] - c['x'])
             off = abs(x[i] - c['x'] - dt * c['xd'])
-            fastest = FASTEST * c['speed']
+            fastest = MAX_SPEED_RATIO * c['speed']
             if (not step <= fastest * dt + m['jump'] or not abs(xd[i]) <= fastest
                     or not off <= m['jump'] + c['speed'] * dt * dt / m['rise']
                     or not abs(xd[i] - c['xd']) <= c['speed'] * (1.0 + dt / m['rise'])):
@@ -162,7 +162,7 @@ def judge_state(history, x, xd, stamp, desired_rate):
 def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
     """Return the first of the redundant sensors (m,) that stands still while another one of its module moves; -1: none.
 
-    seen (m, m): row i has what all sensors said when sensor i last changed; it is kept up to date here.
+    seen (m, m): row i has the values of all sensors when sensor i last changed; updated here.
     position (m,), finite; travel [m, rad]: by how much the other one moved meanwhile.
     """
     m = sensors.shape[0]
@@ -231,9 +231,9 @@ def worst_share(tolerance, counts, x, x_ref):
 
 @entry
 def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
-    """Let go of what of a command pushes further out near an end stop; return how many actuators that concerned.
+    """Clamp the commands that push towards a near end stop; return the number of clamped actuators.
 
-    Beyond `rest`, the command that holds the load, goes no more than `most` times the share of the margin that is left.
+    A command may exceed `rest`, which holds the load, by `most` times the remaining share of the margin.
     inside: set to 1 for each actuator within the margin, else 0.  All (actuators,), the position limits may be inf.
     """
     clamped = 0

@@ -1,4 +1,4 @@
-"""Laws of machines on valves, per actuator: force loop, flow reference, and the inverse of what its command does.
+"""Laws of machines on valves, per actuator: force loop, flow reference, and the inverse of the valve.
 
     F* = F_m + friction(v_r) + m (kp e + kd e') + m ki int e + bias
     v_c = v_r + kf e + ks int e - kv e'
@@ -6,7 +6,7 @@
 
 F_m: the machine's model on the reference, ahead in time by the valve's lag; F: the piston's force, from filtered
 pressures; e: reference at the time of the measurement minus measurement; e' and the filter of e: critically damped.
-A valve gets the opening that gives F' with the rod at v_c; one that is told a velocity v_c and the flow that F' takes.
+A valve gets the opening that gives F' with the rod at v_c; a velocity-controlled valve gets v_c and the flow for F'.
 Where effort or pressure is commanded, it is F = ID(x, x', x_r'' + kp e + kd e' + ki int e) + friction(v_r).
 """
 import math
@@ -31,7 +31,7 @@ EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # tiers: what a command is
 AXIS_LAW = np.dtype([
     ('tier', 'i8'),
     ('area', 'f8'),             # m^2 of the piston where pressure is commanded, else 1
-    ('lag', 'f8'),              # s of the electronics that are told a pressure
+    ('lag', 'f8'),              # s, lag of electronics that control a pressure
     ('speed_out', 'f8'),        # m/s of the rod at full opening, for PID
     ('speed_in', 'f8'),
     ('limit', 'f8'),            # largest command, in the unit of the tier
@@ -65,7 +65,7 @@ PID, BIAS_SAMPLES, KNOWN = range(3)     # options
 
 
 class ValveLaw(NamedTuple):
-    """What a law on valves has between its cycles, and its scratch."""
+    """State of a law on valves between cycles, and its scratch."""
 
     axes: np.ndarray            # (actuators,) AXIS
     cylinders: np.ndarray       # (cylinders,) CYLINDER
@@ -78,7 +78,7 @@ class ValveLaw(NamedTuple):
                                 # after the time aimed at; and measured, with room for xdd
     needed: np.ndarray          # (dof,) scratch: efforts on the coordinates
     position: np.ndarray        # (2, actuators) scratch: measured, of the reference
-    velocity: np.ndarray        # (3, actuators) scratch: of the reference, before and after; of no interest
+    velocity: np.ndarray        # (3, actuators) scratch: of the reference, before and after; unused
     force: np.ndarray           # (3, actuators) scratch: of the model, at the measured state, then of the reference
     pressures: np.ndarray       # (cylinders, 2) measured [Pa gauge]
     saturations: np.ndarray     # (actuators,) count of commands that were clipped
@@ -229,9 +229,9 @@ def aim(s, step):
 
 @kernel
 def model_forces(tree, loops, actuation, s):
-    """Set what the model says of the actuators at the measured state and of the reference; return a status."""
+    """Set the forces and rates of the actuators by the model, at the measured state and on the reference; a status."""
     for k in range(3):
-        # one place in the code, which is long, and has to come into the caches after a sleep
+        # called at one place only: the code is long, and caches are cold after a sleep
         sample = s.motion[3 if k == 0 else k]
         status = inverse_checked(tree, loops, sample[0], sample[1], sample[2], s.needed)
         if status == OK:
@@ -291,7 +291,7 @@ def torque_command(s, c, a, supply, stroke, velocity, model_rate):
     if a['tier'] == VALVE:
         opening = opening_for(c, supply, s.supply[0]['return_pressure'], pa, pb, stroke, v, rate)
         return command_for(c, opening, a['blend'])
-    # the compensator gives the flow that is asked for to the chamber that is fed; the other one drains as it can
+    # the compensator delivers the flow to the fed chamber; the other chamber drains freely
     ka, kb = force_gains(c, pa, pb, stroke)
     return v + rate / (ka * c['area_a'] if v > 0.0 else kb * c['area_b'])
 
@@ -305,7 +305,7 @@ def flow_reference(a, velocity):
 
 @kernel
 def bounded(a, wish, clipped, i):
-    """Return the command within its limit; note the sign of what was cut off, and count it."""
+    """Return the command within its limit; store the sign of a clipped command, and count it."""
     a['saturated'] = 0.0
     if abs(wish) > a['limit']:
         a['saturated'] = 1.0 if wish > 0.0 else -1.0

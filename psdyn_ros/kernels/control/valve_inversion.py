@@ -1,11 +1,11 @@
-"""The flow of a valve-controlled cylinder turned round: which command gives the rate of force that is wanted.
+"""Inverse flow model of a valve-controlled cylinder: the command for a given rate of force.
 
 With Q_a the flow into chamber A, Q_b that out of chamber B, x the stroke and F = p_a A_a - p_b A_b the piston's force
 
     F' = k_a Q_a + k_b Q_b - (k_a A_a + k_b A_b) x' - (k_a + k_b) leak (p_a - p_b),    k_a = K_a A_a / V_a, k_b likewise
 
 A positive opening o feeds A through P-A and empties B through B-T, a negative one feeds B through P-B and empties A
-through A-T.  Load-holding valves count as open, relief and suction as closed; what they do is left to the feedback.
+through A-T.  Load-holding valves count as open, relief and suction as closed; the feedback corrects their effect.
 """
 import math
 
@@ -13,25 +13,25 @@ from ..hydraulics.equations import bulk_modulus, cushion, edge_gain, metered, ro
 from ..hydraulics.records import PA, PB
 from ..runtime.compiler import entry, kernel
 
-LEAST_DROP = 2e5        # Pa across an edge: below it more opening would be asked for than does any good
-LEAST_VOLUME = 1e-5     # m^3 of a chamber, where a stroke is measured beyond its end
-REFINEMENTS = 30        # of an opening whose outflow is restricted, at most
-CONVERGED = 1e-14       # change of an opening
+MIN_PRESSURE_DROP_PA = 2e5      # across an edge: a lower drop would demand more opening than is useful
+MIN_CHAMBER_VOLUME_M3 = 1e-5    # for a stroke that is measured beyond its end
+MAX_NEWTON_STEPS = 30           # to an opening whose outflow is restricted
+OPENING_TOLERANCE = 1e-14       # relative change of the opening in the last step
 
 
 @kernel
 def force_gains(c, pressure_a, pressure_b, stroke):
     """Return (k_a, k_b): rate of force for unit flow into chamber A, out of chamber B [N/m^3]."""
     va, vb = volumes(c, stroke)
-    va, vb = max(va, LEAST_VOLUME), max(vb, LEAST_VOLUME)
+    va, vb = max(va, MIN_CHAMBER_VOLUME_M3), max(vb, MIN_CHAMBER_VOLUME_M3)
     ka = bulk_modulus(c, pressure_a, va, c['hose_a']) * c['area_a'] / va
     return ka, bulk_modulus(c, pressure_b, vb, c['hose_b']) * c['area_b'] / vb
 
 
 @kernel
 def drop_root(c, drop, metering):
-    """Return the root of the pressure drop across an edge, which counts as LEAST_DROP at least."""
-    drop = max(drop, LEAST_DROP)
+    """Return the root of the pressure drop across an edge, at least MIN_PRESSURE_DROP_PA."""
+    drop = max(drop, MIN_PRESSURE_DROP_PA)
     if metering and c['compensated']:
         drop, _ = metered(drop, c['margin'])
     return root(drop, c['linear'])
@@ -70,11 +70,11 @@ def opening_for(c, supply, tank, pressure_a, pressure_b, stroke, rate, force_rat
     o = amount / slope
     if resistance > 0.0 or c['holding'][1 - port]:
         # the effect is concave in the opening: from below, Newton's steps never pass the root
-        for _ in range(REFINEMENTS):
+        for _ in range(MAX_NEWTON_STEPS):
             effect, slope = flow_effect(c, port, sign * o, feed, drain, resistance)
             step = (amount - effect) / slope
             o += step
-            if not abs(step) > CONVERGED * (1.0 + o):
+            if not abs(step) > OPENING_TOLERANCE * (1.0 + o):
                 break
     return sign * o
 

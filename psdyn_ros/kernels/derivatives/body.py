@@ -127,12 +127,12 @@ def move_body(r, V, A, J, xd, xdd):
 def move_curved_body(r, V, A, J, slope, curve, xd, xdd):
     """The same where J depends on x: slope = dJ/dx, curve = d2J/dx2."""
     still = cross_motion(V, J)
-    bend = times(xd, slope)
-    rate = plus(bend, still)
+    slope_rate = times(xd, slope)
+    rate = plus(slope_rate, still)
     store(r['J'], J[0], J[1])
     store(r['slope'], slope[0], slope[1])
     store(r['rate'], rate[0], rate[1])
-    a = plus(cross_motion(A, J), cross_motion(V, plus(rate, bend)))
+    a = plus(cross_motion(A, J), cross_motion(V, plus(rate, slope_rate)))
     a = plus(a, plus(times(xdd, slope), times(xd * xd, curve)))
     store(r['a'], a[0], a[1])
     V = plus(V, times(xd, J))

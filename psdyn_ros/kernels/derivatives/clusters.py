@@ -41,9 +41,9 @@ class Slopes(NamedTuple):
     effort: np.ndarray          # (m,)
     z: np.ndarray               # (4, m, dof) dz/dx, dzd/dx, dzdd/dx, dzdd/dxd of module positions z; dz/dx = dzd/dxd
     product: np.ndarray         # (m, dof)
-    curve: np.ndarray           # (tied, largest freedom, largest freedom) dG_b/dy_a
-    bodies: np.ndarray          # (tied,) SHIFTED
-    rates: np.ndarray           # (4, tied) change of q, rate, change of the rate, acceleration
+    curve: np.ndarray           # (cluster joints, largest freedom, largest freedom) dG_b/dy_a
+    bodies: np.ndarray          # (cluster joints,) SHIFTED
+    rates: np.ndarray           # (4, cluster joints) change of q, rate, change of the rate, acceleration
     A: np.ndarray               # (most rows, most joints + 1 + largest freedom^2)
     pin: np.ndarray             # (largest freedom + 1, largest freedom) rates of a closing pin and their changes
 
@@ -55,12 +55,13 @@ def slope_arrays(loops, modules, dof):
     """Return the arrays of `Slopes` for the `Loops` of a machine; nothing where it is None."""
     if loops is None:
         return []
-    m, tied = int(loops.base) + modules, len(loops.tied)
+    m, cluster_joints = int(loops.base) + modules, len(loops.cluster_joints)
     freedom = int(loops.clusters['freedom'].max(initial=0))
     columns = int(loops.clusters['joints'].max(initial=0)) + 1 + freedom * freedom
     return [np.zeros((3, m, m)), np.zeros(m), np.zeros((4, m, dof)), np.zeros((m, dof)),
-            np.zeros((tied, freedom, freedom)), np.zeros(tied, SHIFTED), np.zeros((4, tied)),
-            np.zeros((int(loops.clusters['rows'].max(initial=0)), columns)), np.zeros((freedom + 1, freedom))]
+            np.zeros((cluster_joints, freedom, freedom)), np.zeros(cluster_joints, SHIFTED),
+            np.zeros((4, cluster_joints)), np.zeros((int(loops.clusters['rows'].max(initial=0)), columns)),
+            np.zeros((freedom + 1, freedom))]
 
 
 @kernel
@@ -75,14 +76,14 @@ def bind_slopes(scratch, first, loops):
 
 
 @inner
-def displace(loops, slopes, c):
+def perturb_bodies(loops, slopes, c):
     """Set motion of the bodies of cluster c, and its change, from the rates of the joints in `slopes.rates`."""
     dq, qd, dqd, qdd = slopes.rates[0], slopes.rates[1], slopes.rates[2], slopes.rates[3]
     for j in range(c['first'], c['first'] + c['joints']):
         u, s = slopes.bodies[j], pair(loops.work[j]['screw'])
         e, V, dV, A, dA = null(), null(), null(), null(), null()
-        if loops.tied[j]['parent'] >= 0:
-            p = slopes.bodies[loops.tied[j]['parent']]
+        if loops.cluster_joints[j]['parent'] >= 0:
+            p = slopes.bodies[loops.cluster_joints[j]['parent']]
             e, V, dV = pair(p['shift']), pair(p['velocity']), pair(p['velocity_shift'])
             A, dA = pair(p['acceleration']), pair(p['acceleration_shift'])
         ds = cross_motion(e, s)
@@ -110,7 +111,7 @@ def turning(V):
 
 
 @kernel
-def moving(bodies, j, p, is_point):
+def perturb_point(bodies, j, p, is_point):
     """Return (dp, v, dv, a, da): change, rates and their changes of a point of body j at p, or of a direction p."""
     if j < 0:
         zero = (0.0, 0.0, 0.0)
@@ -131,15 +132,15 @@ def moving(bodies, j, p, is_point):
 def row_shift(loops, slopes, r):
     """Return the changes of the first and second rate of a constraint row."""
     u = direction_of(loops.work, r['a'], r['u'])
-    du, ud, dud, udd, dudd = moving(slopes.bodies, r['a'], u, False)
+    du, ud, dud, udd, dudd = perturb_point(slopes.bodies, r['a'], u, False)
     if r['kind'] == POSITION:
         pa, pb = at_body(loops.work, r['a'], r['pa']), at_body(loops.work, r['b'], r['pb'])
-        ea, va, dva, aa, daa = moving(slopes.bodies, r['a'], pa, True)
-        eb, vb, dvb, ab, dab = moving(slopes.bodies, r['b'], pb, True)
+        ea, va, dva, aa, daa = perturb_point(slopes.bodies, r['a'], pa, True)
+        eb, vb, dvb, ab, dab = perturb_point(slopes.bodies, r['b'], pb, True)
         d, dd, v, dv, a, da = sub(pb, pa), sub(eb, ea), sub(vb, va), sub(dvb, dva), sub(ab, aa), sub(dab, daa)
     else:
         d = direction_of(loops.work, r['b'], r['w'])
-        dd, v, dv, a, da = moving(slopes.bodies, r['b'], d, False)
+        dd, v, dv, a, da = perturb_point(slopes.bodies, r['b'], d, False)
     first = dot(dud, d) + dot(ud, dd) + dot(du, v) + dot(u, dv)
     second = dot(dudd, d) + dot(udd, dd) + 2.0 * (dot(dud, v) + dot(ud, dv)) + dot(du, a) + dot(u, da)
     return first, second
@@ -147,7 +148,7 @@ def row_shift(loops, slopes, r):
 
 @kernel
 def set_rates(loops, slopes, c, a, b):
-    """Let `displace` see the change of y_a, unit rate of y_b, and the change of that rate as far as it is known."""
+    """Set `slopes.rates` to the change of y_a, unit rate of y_b, and the known part of the change of that rate."""
     for j in range(c['first'], c['first'] + c['joints']):
         slopes.rates[0, j], slopes.rates[1, j] = loops.G[j, a], loops.G[j, b]
         slopes.rates[2, j], slopes.rates[3, j] = slopes.curve[j, a, b], 0.0
@@ -158,18 +159,18 @@ def curve_cluster(m, slopes, n, xd):
     """Set dG/dy of cluster n in `slopes.curve`, and the rows of its modules in `slopes.z`."""
     loops, c = m.loops, m.loops.clusters[n]
     first, joints, freedom = c['first'], c['joints'], c['freedom']
-    tied, z = loops.tied, slopes.z
+    cluster_joints, z = loops.cluster_joints, slopes.z
     slopes.curve[first:first + joints] = 0.0
-    # poses and screws of all bodies: rates know them for bodies in space only
-    place_joints(c, tied, loops.work)
+    # closing sets poses and screws of bodies in space only
+    place_joints(c, cluster_joints, loops.work)
     if not c['linear']:
         set_curvature(loops, slopes, c)
     for a in range(freedom):
-        y = coordinate_of(tied, c, a)
+        y = coordinate_of(cluster_joints, c, a)
         for j in range(first, first + joints):
-            row, rate = loops.base + tied[j]['module'], 0.0
+            row, rate = loops.base + cluster_joints[j]['module'], 0.0
             for b in range(freedom):
-                rate += slopes.curve[j, a, b] * xd[coordinate_of(tied, c, b)]
+                rate += slopes.curve[j, a, b] * xd[coordinate_of(cluster_joints, c, b)]
             z[0, row, y], z[1, row, y], z[3, row, y] = loops.G[j, a], rate, 2.0 * rate
     if not c['linear']:
         differentiate_accelerations(m, slopes, c)
@@ -179,17 +180,17 @@ def curve_cluster(m, slopes, n, xd):
 def set_curvature(loops, slopes, c):
     """Set dG/dy of the dependent joints of cluster c."""
     dependent, A, column = c['joints'] - c['freedom'], slopes.A, c['joints'] - c['freedom']
-    linearise(c, loops.tied, loops.rows, loops.work, A)
+    linearise(c, loops.cluster_joints, loops.rows, loops.work, A)
     for a in range(c['freedom']):
         for b in range(a, c['freedom']):
             set_rates(loops, slopes, c, a, b)
-            displace(loops, slopes, c)
+            perturb_bodies(loops, slopes, c)
             for i in range(c['rows']):
                 A[i, column] = -row_shift(loops, slopes, loops.rows[c['row'] + i])[0]
             column += 1
     least_squares(A, c['rows'], dependent, column)
     for j in range(c['first'], c['first'] + c['joints']):
-        t, column = loops.tied[j], dependent
+        t, column = loops.cluster_joints[j], dependent
         if t['independent'] < 0:
             for a in range(c['freedom']):
                 for b in range(a, c['freedom']):
@@ -203,69 +204,70 @@ def differentiate_accelerations(m, slopes, c):
     """Set dzdd/dx of the dependent joints of cluster c, given dz/dx and dzd/dx."""
     loops, first, joints, dependent = m.loops, c['first'], c['joints'], c['joints'] - c['freedom']
     A, z = slopes.A, slopes.z
-    linearise(c, loops.tied, loops.rows, loops.work, A)
+    linearise(c, loops.cluster_joints, loops.rows, loops.work, A)
     for a in range(c['freedom']):
-        y = coordinate_of(loops.tied, c, a)
+        y = coordinate_of(loops.cluster_joints, c, a)
         for j in range(first, first + joints):
-            k = loops.tied[j]['module']
+            k = loops.cluster_joints[j]['module']
             slopes.rates[0, j], slopes.rates[1, j] = z[0, loops.base + k, y], m.work[k]['qd']
             slopes.rates[2, j], slopes.rates[3, j] = z[1, loops.base + k, y], m.work[k]['qdd']
-        displace(loops, slopes, c)
+        perturb_bodies(loops, slopes, c)
         for i in range(c['rows']):
             A[i, dependent + a] = -row_shift(loops, slopes, loops.rows[c['row'] + i])[1]
     least_squares(A, c['rows'], dependent, joints)
     for j in range(first, first + joints):
-        t = loops.tied[j]
+        t = loops.cluster_joints[j]
         if t['independent'] < 0:
             for a in range(c['freedom']):
-                z[2, loops.base + t['module'], coordinate_of(loops.tied, c, a)] = A[t['column'], dependent + a]
+                y = coordinate_of(loops.cluster_joints, c, a)
+                z[2, loops.base + t['module'], y] = A[t['column'], dependent + a]
 
 
 @kernel
-def coordinate_of(tied, c, a):
+def coordinate_of(cluster_joints, c, a):
     """Return the row of xd of the independent joint a of cluster c."""
     for j in range(c['first'], c['first'] + c['joints']):
-        if tied[j]['independent'] == a:
-            return tied[j]['coordinate']
+        if cluster_joints[j]['independent'] == a:
+            return cluster_joints[j]['coordinate']
     return -1
 
 
 @kernel
-def differentiate_pin(m, slopes, loss, xd, f, D):
-    """Add what the friction of a pin that closes a loop asks of the coordinates, and its derivatives."""
-    loops, end = m.loops, loss['b'] if loss['b'] >= 0 else loss['a']
-    c = loops.clusters[m.modules[loops.tied[end]['module']]['cluster']]
+def differentiate_pin(m, slopes, friction_pin, xd, f, D):
+    """Add the efforts on the coordinates by the friction of a closing pin, and their derivatives."""
+    loops, end = m.loops, friction_pin['b'] if friction_pin['b'] >= 0 else friction_pin['a']
+    c = loops.clusters[m.modules[loops.cluster_joints[end]['module']]['cluster']]
     freedom, pin, rate = c['freedom'], slopes.pin, 0.0
     # pin[a, b]: change with y_a of the pin's rate for unit rate of y_b; the last row is that rate
     for a in range(freedom):
         for b in range(freedom):
             set_rates(loops, slopes, c, a, b)
-            displace(loops, slopes, c)
-            n, dn = pin_axis(loops, loss), (0.0, 0.0, 0.0)
-            if loss['a'] >= 0:
-                dn = cross(pair(slopes.bodies[loss['a']]['shift'])[1], n)
+            perturb_bodies(loops, slopes, c)
+            n, dn = pin_axis(loops, friction_pin), (0.0, 0.0, 0.0)
+            if friction_pin['a'] >= 0:
+                dn = cross(pair(slopes.bodies[friction_pin['a']]['shift'])[1], n)
             pin[a, b], pin[freedom, b] = 0.0, 0.0
             for sign in (1.0, -1.0):
-                j = loss['b'] if sign > 0.0 else loss['a']
+                j = friction_pin['b'] if sign > 0.0 else friction_pin['a']
                 if j >= 0:
                     _, w = pair(slopes.bodies[j]['velocity'])
                     _, dw = pair(slopes.bodies[j]['velocity_shift'])
                     pin[freedom, b] += sign * dot(n, w)
                     pin[a, b] += sign * (dot(dn, w) + dot(n, dw))
     for b in range(freedom):
-        rate += pin[freedom, b] * xd[coordinate_of(loops.tied, c, b)]
-    torque = -joint_friction(loss['damping'], loss['friction'], loss['slip'], rate)
-    slope = -friction_slope(loss['damping'], loss['friction'], loss['slip'], rate)
+        rate += pin[freedom, b] * xd[coordinate_of(loops.cluster_joints, c, b)]
+    torque = -joint_friction(friction_pin['damping'], friction_pin['friction'], friction_pin['slip'], rate)
+    slope = -friction_slope(friction_pin['damping'], friction_pin['friction'], friction_pin['slip'], rate)
     for a in range(freedom):
-        change, column = 0.0, coordinate_of(loops.tied, c, a)
+        change, column = 0.0, coordinate_of(loops.cluster_joints, c, a)
         for b in range(freedom):
-            change += pin[a, b] * xd[coordinate_of(loops.tied, c, b)]
+            change += pin[a, b] * xd[coordinate_of(loops.cluster_joints, c, b)]
         for b in range(freedom):
-            row = coordinate_of(loops.tied, c, b)
+            row = coordinate_of(loops.cluster_joints, c, b)
             D[0, row, column] += slope * change * pin[freedom, b] + torque * pin[a, b]
             D[1, row, column] += slope * pin[freedom, a] * pin[freedom, b]
     for b in range(freedom):
-        f[coordinate_of(loops.tied, c, b)] += torque * pin[freedom, b]
+        f[coordinate_of(loops.cluster_joints, c, b)] += torque * pin[freedom, b]
 
 
 @kernel
@@ -283,14 +285,14 @@ def set_motion(m, slopes, xd):
 
 
 @kernel
-def take_through_loops(m, slopes, xd, f, D):
+def project_through_loops(m, slopes, xd, f, D):
     """Write the efforts f (dof,) on the coordinates and their derivatives D (3, dof, dof) from those of the tree."""
     set_motion(m, slopes, xd)
     project_tree(slopes, f, D)
     for n in range(m.loops.clusters.shape[0]):
         add_curvature(m.loops, slopes, n, D[0])
-    for i in range(m.loops.losses.shape[0]):
-        differentiate_pin(m, slopes, m.loops.losses[i], xd, f, D)
+    for i in range(m.loops.friction_pins.shape[0]):
+        differentiate_pin(m, slopes, m.loops.friction_pins[i], xd, f, D)
 
 
 @kernel
@@ -320,28 +322,28 @@ def add_curvature(loops, slopes, n, f_x):
     """Add (dG/dx)' tau of cluster n."""
     c = loops.clusters[n]
     for a in range(c['freedom']):
-        column = coordinate_of(loops.tied, c, a)
+        column = coordinate_of(loops.cluster_joints, c, a)
         for b in range(c['freedom']):
             total = 0.0
             for j in range(c['first'], c['first'] + c['joints']):
-                total += slopes.curve[j, a, b] * slopes.effort[loops.base + loops.tied[j]['module']]
-            f_x[coordinate_of(loops.tied, c, b), column] += total
+                total += slopes.curve[j, a, b] * slopes.effort[loops.base + loops.cluster_joints[j]['module']]
+            f_x[coordinate_of(loops.cluster_joints, c, b), column] += total
 
 
 @kernel
-def take_off_actuators(m, slopes, f, f_x):
-    """Take (dA/dx)' f of the actuators in clusters off df/dx; slopes: None of a machine without clusters."""
+def subtract_actuator_slopes(m, slopes, f, f_x):
+    """Subtract (dA/dx)' f of the actuators in clusters from df/dx; slopes: None for a machine without clusters."""
     if slopes is None:
         return
-    for j in range(m.loops.tied.shape[0]):
-        b = m.modules[m.loops.tied[j]['module']]
+    for j in range(m.loops.cluster_joints.shape[0]):
+        b = m.modules[m.loops.cluster_joints[j]['module']]
         if b['actuator'] < 0:
             continue
         c, effort = m.loops.clusters[b['cluster']], f[b['actuator']]
         for a in range(c['freedom']):
-            column = coordinate_of(m.loops.tied, c, a)
+            column = coordinate_of(m.loops.cluster_joints, c, a)
             for d in range(c['freedom']):
-                f_x[coordinate_of(m.loops.tied, c, d), column] -= slopes.curve[j, a, d] * effort
+                f_x[coordinate_of(m.loops.cluster_joints, c, d), column] -= slopes.curve[j, a, d] * effort
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What Python calls for derivatives of inverse and forward dynamics."""
+"""Entries for derivatives of inverse and forward dynamics."""
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +14,12 @@ from ..runtime.buffer import FLOAT, matrix, pack, records, views
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .body import BODY
-from .clusters import SLOPES, Slopes, bind_slopes, slope_arrays, take_off_actuators, take_through_loops
+from .clusters import SLOPES, Slopes, bind_slopes, project_through_loops, slope_arrays, subtract_actuator_slopes
 from .recursion import derive_efforts
 
 
 class Scratch(NamedTuple):
-    """What the derivatives need besides a `Mechanism`."""
+    """Scratch of the derivatives, besides that of a `Mechanism`."""
 
     bodies: np.ndarray          # (3 n,) BODY
     acting: np.ndarray          # (2, n) derivatives by position and rate of efforts that act on the joints: an input
@@ -37,9 +37,9 @@ def make_scratch(handle):
 
 def arrays_of(scratch, loops):
     """Return the `Scratch` of a buffer as Python sees it."""
-    own = (BODY, FLOAT, FLOAT, FLOAT)
-    arrays = views(scratch, own if loops is None else own + SLOPES)
-    return Scratch(*arrays[:len(own)], None if loops is None else Slopes(*arrays[len(own):]))
+    dtypes = (BODY, FLOAT, FLOAT, FLOAT)
+    arrays = views(scratch, dtypes if loops is None else dtypes + SLOPES)
+    return Scratch(*arrays[:len(dtypes)], None if loops is None else Slopes(*arrays[len(dtypes):]))
 
 
 @kernel
@@ -63,7 +63,7 @@ def derive_placed(m, s, slopes, xd, f, D):
         return derive_efforts(m, s.bodies, s.acting, f, D)
     status = derive_efforts(m, s.bodies, s.acting, slopes.effort, slopes.tree)
     if status == OK:
-        take_through_loops(m, slopes, xd, f, D)
+        project_through_loops(m, slopes, xd, f, D)
     return status
 
 
@@ -96,7 +96,7 @@ def forward_derivatives(tree, loops, scratch, x, xd, f, D, by_f):
         status = derive(m, s, xd, xdd, efforts, D)
     if status != OK:
         return status
-    take_off_actuators(m, s.slopes, f, D[0])
+    subtract_actuator_slopes(m, s.slopes, f, D[0])
     put_actuators(m, by_f)
     factorise_symmetric(D[2])
     solve_negative(D[2], D[0])

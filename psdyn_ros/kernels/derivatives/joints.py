@@ -1,4 +1,4 @@
-"""What the derivative recursion asks of a joint, of every kind: `rigid_body.joints`, one derivative further."""
+"""The joint operations of the derivative recursion, for every kind of joint; see `rigid_body.joints`."""
 import math
 
 from ..algebra.spatial import add, cross, in_axes, line, pair, scale, store, sub, times, turned, vector
@@ -30,13 +30,13 @@ def move_module(m, bodies, k):
     V, A = pair(m.environment[0]['twist']), pair(m.environment[0]['acceleration'])
     X, Y, Z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
     if b['parent'] >= 0:
-        r = bodies[3 * b['parent'] + b['on']]
+        r = bodies[3 * b['parent'] + b['parent_body']]
         V, A = pair(r['velocity']), pair(r['acceleration'])
         X, Y, Z, p = vector(r['x']), vector(r['y']), vector(r['z']), vector(r['origin'])
     p = add(p, in_axes(X, Y, Z, b['placement']))
     if b['turned']:
         X, Y = turned(X, Y, b['azimuth'][0], b['azimuth'][1])
-    Y, Z = turned(Y, Z, b['twist'][0], b['twist'][1])
+    Y, Z = turned(Y, Z, b['dh_alpha'][0], b['dh_alpha'][1])
 
     r, ratios = bodies[3 * k + LINK], (1.0, 0.0, 0.0, 0.0)
     if b['kind'] == LOOP:

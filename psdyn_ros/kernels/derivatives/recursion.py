@@ -1,6 +1,6 @@
 """Exact derivatives of efforts by positions, rates and accelerations, in two sweeps over the bodies.
 
-With I, B, F the sums of `derivatives_body` over a body and all it carries, and J, r, a of each body of a module:
+With I, B, F the sums of `body` over a body and all it carries, and J, r, a of each body of a module:
 
     f_k        = sum J' F                                       over the bodies of module k
     p, q       = sum I J, sum (2 B)' J                          momentum for unit rate
@@ -101,7 +101,7 @@ def inward(m, bodies, f, D):
                 D[0, i, i] += product(pair(r['slope']), F)
             p, q, phi, psi = plus(p, pr), add(q, coriolis_transposed(l, theta, J)), plus(phi, phi_r), plus(psi, psi_r)
             if b['parent'] >= 0:
-                carry(bodies[3 * b['parent'] + b['on']], r)
+                carry(bodies[3 * b['parent'] + b['parent_body']], r)
         if floats:
             couple_base(m, i, (p, q, phi, psi), D)
         couple_ancestors(m, bodies, k, (p, q, phi, psi), D)
@@ -111,23 +111,23 @@ def inward(m, bodies, f, D):
 
 @kernel
 def couple_ancestors(m, bodies, k, carried, D):
-    """Write what row and column of module k have with those of the modules it stands on, given the sums of `inward`."""
+    """Write the entries of row and column of module k with those of its ancestors, given the sums of `inward`."""
     (p, q, phi, psi), i = carried, row_of(m.loops, m, k)
-    row, on = m.modules[k]['parent'], m.modules[k]['on']
+    row, parent_body = m.modules[k]['parent'], m.modules[k]['parent_body']
     while row >= 0 and not is_base(m.modules[row]):
-        r, j = bodies[3 * row + on], row_of(m.loops, m, row)
+        r, j = bodies[3 * row + parent_body], row_of(m.loops, m, row)
         J, rate, a = pair(r['J']), pair(r['rate']), pair(r['a'])
         D[0, j, i], D[1, j, i] = product(J, phi), product(J, psi)
         D[0, i, j] = product(p, a) + dot(q, rate[1])
         D[1, i, j] = 2.0 * product(p, rate) + dot(q, J[1])
         D[2, i, j] = product(p, J)
         D[2, j, i] = D[2, i, j]
-        row, on = m.modules[row]['parent'], m.modules[row]['on']
+        row, parent_body = m.modules[row]['parent'], m.modules[row]['parent_body']
 
 
 @kernel
 def couple_base(m, i, carried, D):
-    """Write what row i and its column have with a floating base, given the sums of `inward`."""
+    """Write the entries of row and column i with those of a floating base, given the sums of `inward`."""
     (p, q, phi, psi), V = carried, pair(m.work[0]['velocity'])
     lift, _ = pair(m.work[0]['bias'])
     turn = cross(p[0], lift)

@@ -1,4 +1,4 @@
-"""A cylinder in the implicit step: its spool, holding valves and chambers are eliminated, what is left is
+"""A cylinder in the implicit step: its spool, holding valves and chambers are eliminated, which leaves
 
     k_p = P0 + P1 k_v + P2 k_s      k_v, k_s: increments per second of its axis' velocity and of the supply pressure
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..runtime.compiler import entry, kernel
 from .equations import (
-    SUCTION_SCALE,
+    SUCTION_SCALE_PA,
     bulk_modulus,
     cushion,
     edge_gain,
@@ -54,10 +54,10 @@ def edge_slopes(c, port, o, o_slope, dp, dp_ahead, y, resistance):
 
 @kernel
 def guard_slope(c, p, ahead, tank):
-    """Return the slope of anti-cavitation and relief valves by what the pressure falls."""
+    """Return the slope of anti-cavitation and relief valves by the fall of the pressure."""
     slope, z = 0.0, tank - min(p, ahead)
     if z > 0.0:
-        slope = c['suction'] * z * (z + 2.0 * SUCTION_SCALE) / ((z + SUCTION_SCALE) * (z + SUCTION_SCALE))
+        slope = c['suction'] * z * (z + 2.0 * SUCTION_SCALE_PA) / ((z + SUCTION_SCALE_PA) * (z + SUCTION_SCALE_PA))
     if max(p, ahead) > c['relief']:
         slope += c['relief_gain']
     return slope
@@ -122,13 +122,13 @@ def eliminate_chambers(c, w, h, gh, fluid, rate, tank):
     slow = gh / (1.0 + gh / c['holding_time']) if c['holding'][0] or c['holding'][1] else 0.0
     a, b = gh * w['stiff'][0], gh * w['stiff'][1]
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
-    own_a = c['leak'] + w['by_line'][0] + guard_slope(c, p_a, p_a + h * rate[PRESSURE_A], tank)
-    own_b = c['leak'] + w['by_line'][1] + guard_slope(c, p_b, p_b + h * rate[PRESSURE_B], tank)
+    diagonal_a = c['leak'] + w['by_line'][0] + guard_slope(c, p_a, p_a + h * rate[PRESSURE_A], tank)
+    diagonal_b = c['leak'] + w['by_line'][1] + guard_slope(c, p_b, p_b + h * rate[PRESSURE_B], tank)
     y_a, y_b = w['by_holding'][0] * slow, w['by_holding'][1] * slow
-    aa = 1.0 + a * (own_a - y_a * w['demand'][0])
+    aa = 1.0 + a * (diagonal_a - y_a * w['demand'][0])
     ab = -a * (c['leak'] + y_a * w['pilot'][0])
     ba = -b * (c['leak'] + y_b * w['pilot'][1])
-    bb = 1.0 + b * (own_b - y_b * w['demand'][1])
+    bb = 1.0 + b * (diagonal_b - y_b * w['demand'][1])
     ratio = 1.0 / (aa * bb - ab * ba)
     I = w['inverse']
     I[0], I[1], I[2], I[3] = bb * ratio, -ab * ratio, -ba * ratio, aa * ratio

@@ -1,4 +1,4 @@
-"""What Python calls to step a hydraulic machine."""
+"""Entries that step a hydraulic machine."""
 from typing import NamedTuple
 
 import numpy as np

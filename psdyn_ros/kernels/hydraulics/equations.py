@@ -1,4 +1,4 @@
-"""Cylinders, valves and their supply: the equations.  Records, units and signs as in `hydraulic_records`.
+"""Cylinders, valves and their supply: the equations.  Records, units and signs as in `records`.
 
 Volumes and flows of a cylinder with stroke x and rate v, flows positive into the chambers:
 
@@ -15,10 +15,10 @@ import math
 from ..runtime.compiler import entry, kernel
 from .records import AT, HOLDING_A, HOLDING_B, PA, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 
-ATMOSPHERE = 101325.0       # Pa
-CAVITY = 5000.0             # Pa, absolute: air in the oil is expanded no further
-SUCTION_SCALE = 1e5         # Pa
-DRAIN = 0.02                # opening of the drain that empties the line of a port which the spool does not feed
+ATMOSPHERIC_PRESSURE_PA = 101325.0
+MIN_CAVITY_PRESSURE_PA = 5000.0     # absolute: air in the oil expands no further
+SUCTION_SCALE_PA = 1e5
+DRAIN_OPENING = 0.02                # opening of the drain that empties the line of a port which the spool does not feed
 
 
 @kernel
@@ -57,8 +57,8 @@ def bulk_modulus(c, p, volume, hose):
     """Return the effective bulk modulus of a chamber: oil with air that expands isentropically, wall and hoses."""
     softness = 1.0 / c['bulk']
     if c['air'] > 0.0:
-        absolute = max(p + ATMOSPHERE, CAVITY)
-        bubbles = c['air'] / (1.0 - c['air']) * (ATMOSPHERE / absolute) ** (1.0 / c['polytropic'])
+        absolute = max(p + ATMOSPHERIC_PRESSURE_PA, MIN_CAVITY_PRESSURE_PA)
+        bubbles = c['air'] / (1.0 - c['air']) * (ATMOSPHERIC_PRESSURE_PA / absolute) ** (1.0 / c['polytropic'])
         softness = (softness + bubbles / (c['polytropic'] * absolute)) / (1.0 + bubbles)
     softness += ((volume - hose) / c['wall'] + hose / c['hose']) / volume
     return 1.0 / softness
@@ -151,7 +151,7 @@ def guard_flow(c, p, tank):
     """Return the flow into a chamber through anti-cavitation and relief valves."""
     flow, z = 0.0, tank - p
     if z > 0.0:
-        flow = c['suction'] * z * z / (z + SUCTION_SCALE)
+        flow = c['suction'] * z * z / (z + SUCTION_SCALE_PA)
     if p > c['relief']:
         flow -= c['relief_gain'] * (p - c['relief'])
     return flow
@@ -167,7 +167,7 @@ def pilot_share(c, port, o):
     if not c['holding'][1 - port]:
         return 1.0
     feeding = o if port == 1 else -o
-    return feeding * feeding / (feeding * feeding + DRAIN * DRAIN) if feeding > 0.0 else 0.0
+    return feeding * feeding / (feeding * feeding + DRAIN_OPENING * DRAIN_OPENING) if feeding > 0.0 else 0.0
 
 
 @kernel
@@ -217,5 +217,5 @@ def cylinder_rates(c, x, v, fluid, line, tank, rate):
 
 @kernel
 def pump_flow(supply, p):
-    """Return what the pump gives at line pressure p: all of its flow `droop` below its setting, none above that."""
+    """Return the flow of the pump at line pressure p: all of it `droop` below its setting, none above the setting."""
     return supply['flow'] * min(1.0, max(0.0, (supply['pressure'] - p) / supply['droop']))

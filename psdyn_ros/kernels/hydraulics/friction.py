@@ -1,4 +1,4 @@
-"""What acts along an axis beside its drive: friction, end stops and brake, with the slopes an implicit step needs.
+"""Forces on an axis besides its drive: friction, end stops and brake, and their slopes for the implicit step.
 
 Slopes are the *steepest* that the predictor [v, v + h a] crosses.  A Rosenbrock-W step keeps its order for any slopes,
 and with these it neither chatters at rest nor overshoots where friction turns round, though it sees only two points.
@@ -20,7 +20,7 @@ def nearest_zero(a, b):
 
 @kernel
 def fading(b, v):
-    """Return exp(-(v / v_st)^2), how much of the Stribeck effect is left at a velocity; 0 where there is none."""
+    """Return exp(-(v / v_st)^2), the share of the Stribeck effect at a velocity; 0 without the effect."""
     if b['stribeck_velocity'] > 0.0:
         ratio = v / b['stribeck_velocity']
         return math.exp(-ratio * ratio)
@@ -112,7 +112,7 @@ def sliding_slope(b, v, h, a, a_far):
 
 @kernel
 def friction_slopes(b, v, h, a, a_far, z):
-    """Return (d, rho, theta, sigma) for a step h from velocity v, bristle z: what opposes a change of velocity.
+    """Return (d, rho, theta, sigma) for a step h from velocity v, bristle z: resistance to a change of velocity.
 
     d is the slope of friction by v; of LuGre friction z' = theta dv - rho dz and sigma dz comes on top.
     """
@@ -121,7 +121,7 @@ def friction_slopes(b, v, h, a, a_far, z):
     if b['drive'] == MEASURED_FORCE:
         return 0.0, 0.0, 0.0, 0.0
     rho, damping = bristle_terms(b, v)
-    # a bristle that is bent as far as it goes follows no further, until the motion turns round
+    # a fully bent bristle does not follow until the motion reverses
     theta = 1.0
     if v * (v + h * a) > 0.0:
         theta = min(1.0, max(0.0, 1.0 - rho * z / v))
@@ -130,11 +130,11 @@ def friction_slopes(b, v, h, a, a_far, z):
 
 @kernel
 def holding_slopes(b, q, v, q_ahead, v_ahead):
-    """Return (k, d) of end stops and brake, what opposes a change of position and velocity, on the way ahead."""
+    """Return stiffness and damping (k, d) of end stops and brake on the way to the predicted state."""
     k, d = 0.0, 0.0
     depth = max(b['lower'] - min(q, q_ahead), max(q, q_ahead) - b['upper'])
     if depth > 0.0:
-        # out of the lower stop the rate counts the other way round
+        # at the lower stop the rate has the other sign
         rate = max(v, v_ahead) if max(q, q_ahead) > b['upper'] else max(-v, -v_ahead)
         k = b['stop_stiffness'] * max(0.0, 1.0 + b['stop_damping'] * rate)
         d = b['stop_stiffness'] * b['stop_damping'] * depth

@@ -1,4 +1,4 @@
-"""The flat records of a machine driven by cylinders: `AXIS`, `CYLINDER`, `SUPPLY`, and what `TELEMETRY` says of them.
+"""The flat records of a machine driven by cylinders: `AXIS`, `CYLINDER`, `SUPPLY`, and their telemetry, `QUANTITIES`.
 
 Pressures are gauge [Pa], the return line near zero.  Chamber A is the piston side, which extends the cylinder.  Edges
 of a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and B-T open.
@@ -6,7 +6,7 @@ of a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and B-T open.
 import numpy as np
 
 PA, AT, PB, BT = 0, 1, 2, 3                     # edges of a valve
-VALVE, FORCE, MEASURED_FORCE, MEASURED_PRESSURE = 0, 1, 2, 3    # what moves an axis, see `drive`
+VALVE, FORCE, MEASURED_FORCE, MEASURED_PRESSURE = 0, 1, 2, 3    # `drive` of an axis
 PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE, HOLDING_A, HOLDING_B = 0, 1, 2, 3, 4, 5   # columns of the fluid state (n, 6)
 FLUID = 6
 
@@ -14,7 +14,7 @@ FLUID = 6
 AXIS = np.dtype([
     ('cylinder', 'i8'),         # row of CYLINDER, -1 where no cylinder drives it
     ('drive', 'i8'),            # VALVE: chambers give the force; FORCE: `effort` does; MEASURED_*: a real cylinder does
-    ('effort', 'f8'),           # N or N m: FORCE, or what a real cylinder was measured to give (friction in it)
+    ('effort', 'f8'),           # N or N m: FORCE, or measured on a real cylinder (friction included)
     ('coulomb', 'f8'),          # friction: F_c tanh(v / slip) + (F_s - F_c) exp(-(v / v_st)^2) tanh(v / slip) + b v
     ('stribeck', 'f8'),         # F_s - F_c
     ('stribeck_velocity', 'f8'),
@@ -28,7 +28,7 @@ AXIS = np.dtype([
     ('stop_damping', 'f8'),
     ('braked', 'i8'),           # 1: a brake holds it: hold - k (x - x_b) - d v on top of all else
     ('brake_position', 'f8'),
-    ('brake_force', 'f8'),      # what the brake gives at its position
+    ('brake_force', 'f8'),      # force of the brake at its position
     ('brake_stiffness', 'f8'),
     ('brake_damping', 'f8'),
 ], align=True)
@@ -42,7 +42,7 @@ CYLINDER = np.dtype([
     ('air', 'f8'),              # share of free air in the oil at atmospheric pressure; 0: `bulk` is constant
     ('polytropic', 'f8'),       # exponent of that air
     ('wall', 'f8'),             # bulk modulus of the cylinder's wall [Pa], inf: stiff
-    ('hose', 'f8'),             # that of the hoses [Pa], inf: stiff
+    ('hose', 'f8'),             # bulk modulus of the hoses [Pa], inf: stiff
     ('hose_a', 'f8'), ('hose_b', 'f8'),         # volume of the hoses [m^3], part of the dead volumes
     ('gain', 'f8', 4),          # flow of an edge at full opening [m^3/(s sqrt(Pa))]: Q = gain opening sq(dp)
     ('linear', 'f8'),           # sq(z) = z / (z^2 + linear^2)^(1/4) [Pa]
@@ -69,11 +69,11 @@ CYLINDER = np.dtype([
 ], align=True)
 
 SUPPLY = np.dtype([
-    ('pressure', 'f8'),         # Pa, what the pump is set to
+    ('pressure', 'f8'),         # Pa, setting of the pump
     ('return_pressure', 'f8'),
     ('limited', 'i8'),          # 0: `pressure` whatever the flow; 1: the state `supply_pressure` follows
-    ('flow', 'f8'),             # m^3/s, the most that the pump gives
-    ('droop', 'f8'),            # Pa below `pressure` at which it gives all of it
+    ('flow', 'f8'),             # m^3/s, largest flow of the pump
+    ('droop', 'f8'),            # Pa below `pressure` at which the pump gives `flow`
     ('capacity', 'f8'),         # m^3/Pa of the line (volume / bulk modulus, accumulator)
 ], align=True)
 

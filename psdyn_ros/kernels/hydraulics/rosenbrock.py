@@ -40,8 +40,8 @@ from .friction import friction_of, friction_slopes, holding_force, holding_slope
 from .records import FLUID, FORCE, MEASURED_FORCE, PRESSURE_A, PRESSURE_B, VALVE
 
 GAMMA = 1.0 - math.sqrt(0.5)
-SMALL_CHANGE = 0.01                 # of friction in a predictor step, against its Coulomb level
-OPPOSING = np.dtype([               # what opposes the motion of an axis, see `friction_slopes` and `holding_slopes`
+MIN_FRICTION_CHANGE_SHARE = 0.01    # of its Coulomb level, in a predictor step: smaller changes are neglected
+OPPOSING = np.dtype([               # resistance to the motion of an axis, see `friction_slopes` and `holding_slopes`
     ('k', 'f8'), ('d', 'f8'), ('rho', 'f8'), ('theta', 'f8'), ('sigma', 'f8'),
 ], align=True)
 
@@ -106,7 +106,7 @@ def line_pressure(s, U):
 
 @kernel
 def drive_force(b, cylinders, fluid):
-    """Return what drives an axis, friction not taken off."""
+    """Return the force of the drive of an axis, friction not subtracted."""
     if b['drive'] == FORCE or b['drive'] == MEASURED_FORCE:
         return b['effort']
     k = b['cylinder']
@@ -177,7 +177,7 @@ def far_accelerations(s, n, h):
         far[i], change[i] = ahead[i], 0.0
         if slides(b):
             change[i] = sliding_friction(b, qd[i]) - sliding_friction(b, qd[i] + h * ahead[i])
-            changes = changes or abs(change[i]) > SMALL_CHANGE * b['coulomb']
+            changes = changes or abs(change[i]) > MIN_FRICTION_CHANGE_SHARE * b['coulomb']
     if not changes:
         return
     factorise(s, n)
@@ -204,8 +204,8 @@ def prepare(s, n, h, U, F):
         b, o = s.axes[i], s.opposing[i]
         v_ahead = qd[i] + h * ahead[i]
         d, o['rho'], o['theta'], o['sigma'] = friction_slopes(b, qd[i], h, ahead[i], far[i], U[last + i])
-        o['k'], hold = holding_slopes(b, q[i], qd[i], q[i] + 0.5 * h * (qd[i] + v_ahead), v_ahead)
-        o['d'] = d + hold
+        o['k'], stop_damping = holding_slopes(b, q[i], qd[i], q[i] + 0.5 * h * (qd[i] + v_ahead), v_ahead)
+        o['d'] = d + stop_damping
         added[i] = gh * o['d'] + gh * gh * (o['k'] + o['sigma'] * o['theta'] / (1.0 + gh * o['rho']))
         border[i] = 0.0
     supply, line, line_rate = s.supply[0], line_pressure(s, U), F[F.shape[0] - 1]

@@ -1,1 +1,1 @@
-"""Closed loops: position closure, G and g of the joints that they tie."""
+"""Closed loops: position closure, G and g of the joints that they couple."""

@@ -1,11 +1,11 @@
-"""Loops of any kind: position closure, G and g of the joints that implicit constraints tie together.
+"""Loops of any kind: position closure, G and g of the joints that implicit constraints couple.
 
 A *cluster* is a set of joints that closed loops couple, phi(q) = 0, K qd = 0, K qdd = k, with q = gamma(y), qd = G yd,
 qdd = G ydd + g for its independent joints y.  Rows may be redundant: the dependent joints follow by least squares
 through Householder reflections, never through the normal equations.  A cluster in which all moves in one plane has
 rows of its own kind, two a pin, and positions in closed form where dyads close it.  Kernels keep no state: elsewhere
 Newton's method starts from a table of closed poses, made by continuation when the machine was loaded, which holds the
-assembly mode.  A caller's hint of where a cluster is closed replaces that start, never the answer: see `certain`.
+assembly mode.  A caller's hint of a closed position replaces that start, never the answer: see `provably_found`.
 """
 import math
 
@@ -17,16 +17,16 @@ from .constraints import bias_motion, bias_of_rows, direction_of, linearise, pla
 from .dyads import close_dyads
 from .newton import close_positions, rows_in_plane, solve, solve_slopes
 from .planar import bias_of_pin, bias_planar
-from .records import BEYOND, bind_loops
+from .records import BEYOND_BRANCH_POINT, bind_loops
 
-JUMP = 0.02                     # between predicted and closed position: farther may be another branch [m, rad]
-CERTAIN_JUMP = 0.1              # the same, where Newton's method provably leads from the one to the other
-STEP_MOVED = 0.3                # by a joint in one step on the way to a doubtful position [m, rad]
-WALK = 250                      # steps at most in which a doubtful position is approached from a tabulated pose
-SHORTEST = 1e-12                # of these steps, against the whole way
-STRAIGHT = 0.95                 # cosine between the tangents at both ends of one of these steps, at least
-ABOUT = 0.7                     # the same without steps
-AT_END = 1e-9                   # what is left of the way where it ends in the singular pose itself
+MAX_JUMP = 0.02                 # between predicted and closed position: farther may be another branch [m, rad]
+MAX_CERTAIN_JUMP = 0.1          # the same where Newton's method provably finds the closed position [m, rad]
+MAX_STEP_MOTION = 0.3           # of a joint in one step of `walk` [m, rad]
+MAX_WALK_STEPS = 250            # of `walk` from a tabulated pose
+MIN_STEP_SHARE = 1e-12          # of a step of `walk` in the whole way
+MIN_STEP_COSINE = 0.95          # between the tangents at both ends of a step of `walk`
+MIN_WAY_COSINE = 0.7            # between the tangents at both ends of the whole way
+MAX_SINGULAR_REMAINDER = 1e-9   # share of the way that is left where it ends in the singular pose itself
 
 
 @kernel
@@ -35,7 +35,7 @@ def cell_of(cluster, loops, x, n):
     first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
     for a in range(freedom):
         low, size, cells, row, _, _ = loops.lattice[n, a]
-        t = loops.tied[first + int(row)]
+        t = loops.cluster_joints[first + int(row)]
         position = x[t['coordinate'] + shift]
         if not abs(position) < 1e9:
             return -1
@@ -50,7 +50,7 @@ def is_beyond(cluster, loops, x, n):
     """Return whether the coordinates x lie beyond a branch point of an independent joint."""
     for a in range(cluster['freedom']):
         row = int(loops.lattice[n, a, 3])
-        t = loops.tied[cluster['first'] + row]
+        t = loops.cluster_joints[cluster['first'] + row]
         step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[cluster['pose'], row])
         if step <= loops.lattice[n, a, 4] or step >= loops.lattice[n, a, 5]:
             return True
@@ -58,7 +58,7 @@ def is_beyond(cluster, loops, x, n):
 
 
 @kernel
-def take_pose(cluster, loops, pose):
+def set_pose(cluster, loops, pose):
     """Set q of a cluster to a closed pose."""
     for j in range(cluster['joints']):
         loops.work[cluster['first'] + j]['q'] = loops.poses[pose, j]
@@ -69,26 +69,26 @@ def set_independent(cluster, loops, x, n):
     """Set q of the independent joints of a cluster to the coordinates x."""
     for a in range(cluster['freedom']):
         j = cluster['first'] + int(loops.lattice[n, a, 3])
-        loops.work[j]['q'] = x[loops.tied[j]['coordinate'] + (1 if loops.base else 0)]
+        loops.work[j]['q'] = x[loops.cluster_joints[j]['coordinate'] + (1 if loops.base else 0)]
 
 
 @kernel
 def predict(cluster, loops, x, n, pose):
-    """Set q of a cluster for the coordinates x to second order from a closed pose, and `near` to the same."""
+    """Predict q of a cluster at x from a closed pose, to second order; set q and `near` to the prediction."""
     first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
-    steps, q, shift, pair_of = loops.drive[n], loops.A[0], 1 if loops.base else 0, 0
+    steps, q, shift, pair = loops.drive[n], loops.A[0], 1 if loops.base else 0, 0
     for j in range(joints):
         q[j] = loops.poses[pose, j]
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
-        t = loops.tied[first + row]
+        t = loops.cluster_joints[first + row]
         steps[a] = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row])
         for j in range(joints):
             q[j] += loops.slopes[pose, j, a] * steps[a]
         if not cluster['linear']:
             for b in range(a + 1):
-                square, curve = steps[a] * steps[b], loops.curves[pose, pair_of]
-                pair_of += 1
+                square, curve = steps[a] * steps[b], loops.curves[pose, pair]
+                pair += 1
                 for j in range(joints):
                     q[j] += square * curve[j]
     for j in range(joints):
@@ -99,32 +99,32 @@ def predict(cluster, loops, x, n, pose):
 
 
 @kernel
-def take_hint(cluster, loops, x, n):
-    """Set q of a cluster for the coordinates x to first order from the hint; return whether that is near `near`."""
-    first, joints, hint, own = cluster['first'], cluster['joints'], loops.hint, True
+def predict_from_hint(cluster, loops, x, n):
+    """Predict q of a cluster at x from the hint, to first order; return whether it is close to `near`."""
+    first, joints, hint, has_slopes = cluster['first'], cluster['joints'], loops.hint, True
     for j in range(first, first + joints):
         loops.work[j]['q'] = hint[0, j]
-        own = own and hint[0, j] == hint[1, j]
-    if own:
+        has_slopes = has_slopes and hint[0, j] == hint[1, j]
+    if has_slopes:
         for a in range(cluster['freedom']):
             i = first + int(loops.lattice[n, a, 3])
-            t = loops.tied[i]
+            t = loops.cluster_joints[i]
             step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], hint[0, i])
             for j in range(first, first + joints):
                 loops.work[j]['q'] += loops.G[j, a] * step
     set_independent(cluster, loops, x, n)
     for j in range(first, first + joints):
-        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < CERTAIN_JUMP:
+        if not abs(loops.work[j]['q'] - loops.work[j]['near']) < MAX_CERTAIN_JUMP:
             return False
     return True
 
 
 @kernel
-def certain(cluster, loops, pose, rank):
+def provably_found(cluster, loops, pose, rank):
     """Return whether Newton's method from `near`, predicted from a tabulated pose, provably finds the q in work too.
 
-    It does from within 2 / (3 w) of a solution, w a Lipschitz constant of K there times the norm of the inverse of K.
-    `trust` is 1 / (4 w) at the pose over the rank test there: w grows as the rank test at q falls.
+    It converges from within 2 / (3 w) of a solution, w a Lipschitz constant of K there times the norm of the inverse of
+    K.  `trust` is 1 / (4 w) at the pose over the rank test there: w grows as the rank test at q falls.
     """
     square = 0.0
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
@@ -135,7 +135,7 @@ def certain(cluster, loops, pose, rank):
 
 @kernel
 def on_branch(cluster, loops, jump):
-    """Return whether a closed position, its bodies placed, is in the assembly mode and next to what was predicted."""
+    """Return whether a closed position, its bodies placed, is in the assembly mode and within `jump` of `near`."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         if not abs(loops.work[j]['q'] - loops.work[j]['near']) < jump:
             return False
@@ -156,13 +156,13 @@ def walk(cluster, loops, x, n, pose):
     """
     first, joints, work = cluster['first'], cluster['joints'], loops.work
     left, part, grows = 1.0, 0.25, False
-    take_pose(cluster, loops, pose)
+    set_pose(cluster, loops, pose)
     moved = set_tangent(cluster, loops, x, n, pose, True)
     # `C` is the last closed position and `tau` the tangent there
     for j in range(first, first + joints):
         work[j]['C'], work[j]['tau'] = work[j]['q'], work[j]['g']
-    for _ in range(WALK):
-        if part < SHORTEST:
+    for _ in range(MAX_WALK_STEPS):
+        if part < MIN_STEP_SHARE:
             break
         part = min(part, left)
         for j in range(first, first + joints):
@@ -172,7 +172,7 @@ def walk(cluster, loops, x, n, pose):
         for j in range(first, first + joints):
             work[j]['near'] = work[j]['q']
         followed = False
-        if part * moved < STEP_MOVED:
+        if part * moved < MAX_STEP_MOTION:
             status, _ = close_positions(cluster, loops)
             followed = status == OK and on_branch(cluster, loops, 0.3 * part * moved + 1e-9)
         if followed:
@@ -182,7 +182,7 @@ def walk(cluster, loops, x, n, pose):
                 along += work[j]['tau'] * work[j]['g']
                 before += work[j]['tau'] * work[j]['tau']
                 after += work[j]['g'] * work[j]['g']
-            followed = along > STRAIGHT * math.sqrt(before * after)
+            followed = along > MIN_STEP_COSINE * math.sqrt(before * after)
         if followed:
             if part == left:
                 return 0
@@ -194,7 +194,7 @@ def walk(cluster, loops, x, n, pose):
         else:
             part *= 0.5
             grows = False
-    return SINGULAR if left < AT_END else OPEN
+    return SINGULAR if left < MAX_SINGULAR_REMAINDER else OPEN
 
 
 @kernel
@@ -203,20 +203,20 @@ def set_tangent(cluster, loops, x, n, pose, at_pose):
 
     at_pose: q is that pose, else it has just been closed and G is solved in A.
     """
-    first, joints, freedom, tied, work = (cluster['first'], cluster['joints'], cluster['freedom'], loops.tied,
-                                          loops.work)
+    first, joints, freedom = cluster['first'], cluster['joints'], cluster['freedom']
+    cluster_joints, work = loops.cluster_joints, loops.work
     slope = joints - freedom + 1
     for j in range(first, first + joints):
         work[j]['g'] = 0.0
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
-        t = tied[first + row]
+        t = cluster_joints[first + row]
         step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
         work[first + row]['g'] = step
         for j in range(first, first + joints):
-            if tied[j]['independent'] < 0:
+            if cluster_joints[j]['independent'] < 0:
                 work[j]['g'] += step * (loops.slopes[pose, j - first, a] if at_pose
-                                        else loops.A[tied[j]['pivot'], slope + a])
+                                        else loops.A[cluster_joints[j]['pivot'], slope + a])
     largest = 0.0
     for j in range(first, first + joints):
         largest = max(largest, abs(work[j]['g']))
@@ -224,10 +224,10 @@ def set_tangent(cluster, loops, x, n, pose, at_pose):
 
 
 @kernel
-def goes_on(cluster, loops, x, n, pose):
-    """Return whether a cluster, just closed at x, moves on in about the direction in which it left a tabulated pose.
+def keeps_direction(cluster, loops, x, n, pose):
+    """Return whether a cluster that is closed at x moves in about the direction in which it left a tabulated pose.
 
-    On the far side of a dead point, which Newton's method may reach from a prediction, it comes back.
+    On the far side of a dead point, which Newton's method may reach from a prediction, it moves back.
     """
     set_tangent(cluster, loops, x, n, pose, False)
     along, before, after = 0.0, 0.0, 0.0
@@ -235,14 +235,14 @@ def goes_on(cluster, loops, x, n, pose):
         slope = 0.0
         for a in range(cluster['freedom']):
             row = int(loops.lattice[n, a, 3])
-            t = loops.tied[cluster['first'] + row]
+            t = loops.cluster_joints[cluster['first'] + row]
             slope += loops.slopes[pose, j, a] * step_from(
                 t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
         u = loops.work[cluster['first'] + j]
         along += slope * u['g']
         before += slope * slope
         after += u['g'] * u['g']
-    return along >= ABOUT * math.sqrt(before * after)
+    return along >= MIN_WAY_COSINE * math.sqrt(before * after)
 
 
 @kernel
@@ -259,10 +259,10 @@ def close_cluster(cluster, loops, x, n):
     for candidate in range(2):
         pose = loops.cells[cell, candidate]
         if pose < 0:
-            return BRANCH if pose == BEYOND else status
+            return BRANCH if pose == BEYOND_BRANCH_POINT else status
         if cluster['dyads'] > 0:
-            # which turn of a joint is meant says the pose itself: next to a singular one a prediction is far off
-            take_pose(cluster, loops, pose)
+            # the pose gives the number of turns of each joint: next to a singular pose a prediction is far off
+            set_pose(cluster, loops, pose)
             set_independent(cluster, loops, x, n)
             return 0 if close_dyads(cluster, loops) else OPEN
         predict(cluster, loops, x, n, pose)
@@ -270,16 +270,16 @@ def close_cluster(cluster, loops, x, n):
             return 0
         for hinted in (True, False):
             if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
-                               and take_hint(cluster, loops, x, n)):
+                               and predict_from_hint(cluster, loops, x, n)):
                 continue
             if not hinted:
                 for j in range(cluster['first'], cluster['first'] + cluster['joints']):
                     loops.work[j]['q'] = loops.work[j]['near']
             status, rank = close_positions(cluster, loops)
-            # a hint counts where the prediction would lead to the same position
-            if status == 0 and goes_on(cluster, loops, x, n, pose) and (
-                    not hinted and on_branch(cluster, loops, JUMP)
-                    or certain(cluster, loops, pose, rank) and on_branch(cluster, loops, CERTAIN_JUMP)):
+            # use a hint only where the prediction leads to the same position
+            if status == 0 and keeps_direction(cluster, loops, x, n, pose) and (
+                    not hinted and on_branch(cluster, loops, MAX_JUMP)
+                    or provably_found(cluster, loops, pose, rank) and on_branch(cluster, loops, MAX_CERTAIN_JUMP)):
                 return 0
         status = walk(cluster, loops, x, n, pose)
         if status == 0:
@@ -304,10 +304,10 @@ def differentiate(cluster, loops, xd):
         if status != OK:
             return status
     first, joints, freedom = cluster['first'], cluster['joints'], cluster['freedom']
-    tied, work, A, G = loops.tied, loops.work, loops.A, loops.G
+    cluster_joints, work, A, G = loops.cluster_joints, loops.work, loops.A, loops.G
     slope = joints - freedom + 1
     for j in range(first, first + joints):
-        t, u = tied[j], work[j]
+        t, u = cluster_joints[j], work[j]
         u['qd'], u['g'] = 0.0, 0.0
         for a in range(freedom):
             if t['independent'] >= 0:
@@ -317,14 +317,14 @@ def differentiate(cluster, loops, xd):
             else:
                 G[j, a] = A[t['pivot'], slope + a]
     for i in range(first, first + joints):
-        if tied[i]['independent'] >= 0:
-            rate = xd[tied[i]['coordinate']]
+        if cluster_joints[i]['independent'] >= 0:
+            rate = xd[cluster_joints[i]['coordinate']]
             for j in range(first, first + joints):
-                work[j]['qd'] += G[j, tied[i]['independent']] * rate
+                work[j]['qd'] += G[j, cluster_joints[i]['independent']] * rate
     if cluster['planar']:
-        bias_planar(cluster, tied, work)
+        bias_planar(cluster, cluster_joints, work)
     else:
-        bias_motion(cluster, tied, work)
+        bias_motion(cluster, cluster_joints, work)
     if not cluster['linear']:
         accelerations_at_rest(cluster, loops)
     if loops.hinted[0]:
@@ -350,8 +350,8 @@ def accelerations_at_rest(cluster, loops):
         reflect_sparse(A, cluster['rows'], loops.columns, loops.column_rows, cluster['column'], dependent, dependent)
         solve(cluster, loops, cluster['rows'], dependent, dependent + 1)
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-        if loops.tied[j]['independent'] < 0:
-            loops.work[j]['g'] = A[loops.tied[j]['pivot'], dependent]
+        if loops.cluster_joints[j]['independent'] < 0:
+            loops.work[j]['g'] = A[loops.cluster_joints[j]['pivot'], dependent]
 
 
 @entry
@@ -389,5 +389,5 @@ def close_from(tree, loops, k, xd):
 def linearise_at(tree, loops, k):
     """Write K of cluster k at the q in work, in space, and -phi into A; see `linearise`."""
     loops = bind_loops(tree, loops)
-    place_joints(loops.clusters[k], loops.tied, loops.work)
-    return linearise(loops.clusters[k], loops.tied, loops.rows, loops.work, loops.A)
+    place_joints(loops.clusters[k], loops.cluster_joints, loops.work)
+    return linearise(loops.clusters[k], loops.cluster_joints, loops.rows, loops.work, loops.A)

@@ -15,10 +15,10 @@ from .records import POSITION
 
 
 @kernel
-def place_joints(cluster, tied, work):
+def place_joints(cluster, cluster_joints, work):
     """Set pose and screw of every body of a cluster from its q."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-        t, u = tied[j], work[j]
+        t, u = cluster_joints[j], work[j]
         R0 = t['rotation']
         # joint frame in the base body
         if t['parent'] < 0:
@@ -61,7 +61,7 @@ def direction_of(work, j, a):
 
 
 @kernel
-def linearise(cluster, tied, rows, work, A):
+def linearise(cluster, cluster_joints, rows, work, A):
     """Write K of the dependent joints, then -phi, then -K of the independent joints, into A; return max |phi|."""
     worst, joints, residual = 0.0, cluster['joints'], cluster['joints'] - cluster['freedom']
     pb, gap = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
@@ -69,7 +69,7 @@ def linearise(cluster, tied, rows, work, A):
         r, row = rows[cluster['row'] + i], A[i]
         for c in range(joints + 1):
             row[c] = 0.0
-        # (f, m): the wrench that B feels when the row is loaded
+        # (f, m): wrench of the row on B for a unit multiplier
         u = direction_of(work, r['a'], r['u'])
         if r['kind'] == POSITION:
             if not r['repeats']:
@@ -86,16 +86,16 @@ def linearise(cluster, tied, rows, work, A):
             while j != r['meet']:
                 v, w = pair(work[j]['screw'])
                 k = sign * (dot(f, v) + dot(m, w))
-                row[tied[j]['column']] = k if tied[j]['independent'] < 0 else -k
-                j = tied[j]['parent']
+                row[cluster_joints[j]['column']] = k if cluster_joints[j]['independent'] < 0 else -k
+                j = cluster_joints[j]['parent']
     return worst
 
 
 @kernel
-def bias_motion(cluster, tied, work):
+def bias_motion(cluster, cluster_joints, work):
     """Set twist and, at qdd = 0, spatial acceleration of every body, about the base origin at rest."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-        t, u = tied[j], work[j]
+        t, u = cluster_joints[j], work[j]
         sv, sw = pair(u['screw'])
         sv, sw = scale(u['qd'], sv), scale(u['qd'], sw)
         v, w, bv, bw = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
@@ -107,7 +107,7 @@ def bias_motion(cluster, tied, work):
 
 
 @kernel
-def moving_point(work, j, p):
+def point_motion(work, j, p):
     """Return velocity and acceleration, at qdd = 0, of the point of body j that is at p."""
     zero = (0.0, 0.0, 0.0)
     if j < 0:
@@ -119,7 +119,7 @@ def moving_point(work, j, p):
 
 
 @kernel
-def moving_direction(work, j, a):
+def direction_motion(work, j, a):
     """Return rate and second rate, at qdd = 0, of a direction a fixed in body j."""
     zero = (0.0, 0.0, 0.0)
     if j < 0:
@@ -138,15 +138,15 @@ def bias_of_rows(cluster, rows, work, A, column):
         r = rows[cluster['row'] + i]
         a, b = r['a'], r['b']
         u = direction_of(work, a, r['u'])
-        du, ddu = moving_direction(work, a, u)
+        du, ddu = direction_motion(work, a, u)
         if r['kind'] == POSITION:
             if not r['repeats']:
                 pa, pb = at_body(work, a, r['pa']), at_body(work, b, r['pb'])
-                va, aa = moving_point(work, a, pa)
-                vb, ab = moving_point(work, b, pb)
+                va, aa = point_motion(work, a, pa)
+                vb, ab = point_motion(work, b, pb)
                 gap, rate, acceleration = sub(pb, pa), sub(vb, va), sub(ab, aa)
             A[i, column] = -(dot(ddu, gap) + 2.0 * dot(du, rate) + dot(u, acceleration))
         else:
             w = direction_of(work, b, r['w'])
-            dw, ddw = moving_direction(work, b, w)
+            dw, ddw = direction_motion(work, b, w)
             A[i, column] = -(dot(ddu, w) + 2.0 * dot(du, dw) + dot(u, ddw))

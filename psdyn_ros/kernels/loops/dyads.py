@@ -16,21 +16,22 @@ def close_dyads(cluster, loops):
 
     Returns False where a triangle does not close.
     """
-    tied, work = loops.tied, loops.work
+    cluster_joints, work = loops.cluster_joints, loops.work
     for k in range(cluster['dyad'], cluster['dyad'] + cluster['dyads']):
         d = loops.dyads[k]
         u, v = work[d['a']], work[d['b']]
         near, beside = u['q'], v['q']
         u['q'], v['q'] = 0.0, 0.0
-        place_planar(cluster, tied, work)
+        place_planar(cluster, cluster_joints, work)
         if d['kind'] == PARALLEL:
-            u['q'] = next_to(near, tied[d['a']]['sign'] * turn_parallel(d, loops.pins[d['pin']], tied, work))
+            turn = turn_parallel(d, loops.pins[d['pin']], cluster_joints, work)
+            u['q'] = next_to(near, cluster_joints[d['a']]['sign'] * turn)
             continue
-        turn, second = dyad(d, loops.pins[d['pin']], tied, work)
+        turn, second = dyad(d, loops.pins[d['pin']], cluster_joints, work)
         if not abs(turn) < math.inf:
             return False
-        u['q'] = next_to(near, tied[d['a']]['sign'] * turn)
-        v['q'] = second if d['kind'] == SLIDING else next_to(beside, tied[d['b']]['sign'] * second)
+        u['q'] = next_to(near, cluster_joints[d['a']]['sign'] * turn)
+        v['q'] = second if d['kind'] == SLIDING else next_to(beside, cluster_joints[d['b']]['sign'] * second)
     return True
 
 
@@ -41,25 +42,25 @@ def next_to(near, angle):
 
 
 @kernel
-def turn_parallel(d, pin, tied, work):
+def turn_parallel(d, pin, cluster_joints, work):
     """Return the turn of joint a, from its position zero, that makes two sides of a parallelogram parallel."""
     ax, ay = side_of(work, pin['a'], pin['pa'])
     bx, by = side_of(work, pin['b'], pin['pb'])
-    return angle_between(ax, ay, bx, by) if carries(tied, d['a'], pin['a']) else angle_between(bx, by, ax, ay)
+    return angle_between(ax, ay, bx, by) if carries(cluster_joints, d['a'], pin['a']) else angle_between(bx, by, ax, ay)
 
 
 @kernel
-def dyad(d, pin, tied, work):
+def dyad(d, pin, cluster_joints, work):
     """Return the turn of joint a, and the turn or slide of joint b, from position zero of both; NaN: none closes."""
     u, v = work[d['a']], work[d['b']]
     ax, ay = pin_of(work, pin['a'], pin['pa'])
     bx, by = pin_of(work, pin['b'], pin['pb'])
     # p: the pin on the side of joint a, t: on the other side
-    on_a = carries(tied, d['a'], pin['a'])
+    on_a = carries(cluster_joints, d['a'], pin['a'])
     px, py, tx, ty = (ax, ay, bx, by) if on_a else (bx, by, ax, ay)
     if d['kind'] == SLIDING:
         rx, ry, x, y = px - u['x'], py - u['y'], tx - u['x'], ty - u['y']
-        s = tied[d['b']]['s']
+        s = cluster_joints[d['b']]['s']
         sx, sy = v['cos'] * s[0] - v['sin'] * s[1], v['sin'] * s[0] + v['cos'] * s[1]
         half = rx * sx + ry * sy
         root = half * half - rx * rx - ry * ry + x * x + y * y
@@ -90,12 +91,12 @@ def dyad(d, pin, tied, work):
 
 
 @kernel
-def carries(tied, joint, body):
+def carries(cluster_joints, joint, body):
     """Return True where a body is moved by a joint."""
     while body >= 0:
         if body == joint:
             return True
-        body = tied[body]['parent']
+        body = cluster_joints[body]['parent']
     return False
 
 

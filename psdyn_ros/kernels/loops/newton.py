@@ -11,10 +11,10 @@ from ..runtime.status import OK, OPEN, SINGULAR
 from .constraints import linearise, place_joints
 from .planar import linearise_planar, place_planar
 
-RANK = 1e-6                     # of a diagonal of R against the largest: below it rank is lost
-STEP = 3e-9                     # of Newton's method, after which the error is rounding [m, rad]
-LAST = 1e-13                    # step up to which G may be that before it [m, rad]
-SOON = 1e-10                    # expected step that may be the last [m, rad]
+MIN_RANK_RATIO = 1e-6           # diagonal of R over the largest: below it rank is lost
+MAX_ROUNDING_STEP = 3e-9        # step after which the error is rounding [m, rad]
+MAX_LAST_STEP = 1e-13           # step up to which the G before it is still exact [m, rad]
+MAX_STEP_WITH_SLOPES = 1e-10    # expected step that may be the last: G is solved with it [m, rad]
 
 
 @kernel
@@ -29,10 +29,10 @@ def residuals(cluster, loops):
     Returns (max |phi|, rows).
     """
     if cluster['planar']:
-        place_planar(cluster, loops.tied, loops.work)
-        return linearise_planar(cluster, loops.tied, loops.pins, loops.work, loops.A), rows_in_plane(cluster)
-    place_joints(cluster, loops.tied, loops.work)
-    return linearise(cluster, loops.tied, loops.rows, loops.work, loops.A), cluster['rows']
+        place_planar(cluster, loops.cluster_joints, loops.work)
+        return linearise_planar(cluster, loops.cluster_joints, loops.pins, loops.work, loops.A), rows_in_plane(cluster)
+    place_joints(cluster, loops.cluster_joints, loops.work)
+    return linearise(cluster, loops.cluster_joints, loops.rows, loops.work, loops.A), cluster['rows']
 
 
 @kernel
@@ -62,31 +62,32 @@ def close_positions(cluster, loops):
 
     Returns (OK, SINGULAR or OPEN; the rank test).
     """
-    first, joints, tied, work, A = cluster['first'], cluster['joints'], loops.tied, loops.work, loops.A
+    first, joints, A = cluster['first'], cluster['joints'], loops.A
+    cluster_joints, work = loops.cluster_joints, loops.work
     dependent, before, expected = joints - cluster['freedom'], 1.0, math.inf
     for _ in range(40):
         worst, rows = residuals(cluster, loops)
         if not worst < math.inf:
             return OPEN, 0.0
-        with_slopes = expected < SOON or worst < SOON
+        with_slopes = expected < MAX_STEP_WITH_SLOPES or worst < MAX_STEP_WITH_SLOPES
         rank = decompose(cluster, loops, rows, joints + 1 if with_slopes else dependent + 1)
-        if not rank > RANK:
+        if not rank > MIN_RANK_RATIO:
             return SINGULAR if worst < 1e-6 else OPEN, rank
         solve(cluster, loops, rows, dependent, dependent + 1)
         largest = 0.0
         for j in range(first, first + joints):
-            if tied[j]['independent'] < 0:
-                largest = max(largest, abs(A[tied[j]['pivot'], dependent]))
+            if cluster_joints[j]['independent'] < 0:
+                largest = max(largest, abs(A[cluster_joints[j]['pivot'], dependent]))
         damping = 1.0 if largest < 0.5 else 0.5 / largest
         for j in range(first, first + joints):
-            if tied[j]['independent'] < 0:
-                work[j]['q'] += damping * A[tied[j]['pivot'], dependent]
+            if cluster_joints[j]['independent'] < 0:
+                work[j]['q'] += damping * A[cluster_joints[j]['pivot'], dependent]
         # a small step that is no longer much smaller than the one before is rounding
-        if with_slopes and (largest < LAST or 0.1 * before < largest < STEP):
+        if with_slopes and (largest < MAX_LAST_STEP or 0.1 * before < largest < MAX_ROUNDING_STEP):
             solve(cluster, loops, rows, dependent + 1, joints + 1)
             return OK if worst < cluster['gap'] else OPEN, rank
         # steps shrink quadratically: the next one will be about c largest^2 with c = largest / before^2
-        expected = 0.0 if largest < STEP else largest * largest * max(1.0, largest / (before * before))
+        expected = 0.0 if largest < MAX_ROUNDING_STEP else largest * largest * max(1.0, largest / (before * before))
         before = largest
     return OPEN, 0.0
 
@@ -98,7 +99,7 @@ def solve_slopes(cluster, loops):
     if not worst < cluster['gap']:
         return OPEN
     if not cluster['linear']:
-        if not decompose(cluster, loops, rows, cluster['joints'] + 1) > RANK:
+        if not decompose(cluster, loops, rows, cluster['joints'] + 1) > MIN_RANK_RATIO:
             return SINGULAR
         solve(cluster, loops, rows, cluster['joints'] - cluster['freedom'] + 1, cluster['joints'] + 1)
     return OK

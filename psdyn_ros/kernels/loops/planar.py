@@ -11,10 +11,10 @@ from ..runtime.compiler import kernel
 
 
 @kernel
-def place_planar(cluster, tied, work):
+def place_planar(cluster, cluster_joints, work):
     """Set angle and origin of every body of a planar cluster from its q."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-        t, u = tied[j], work[j]
+        t, u = cluster_joints[j], work[j]
         c, s, x, y = 1.0, 0.0, 0.0, 0.0
         if t['parent'] >= 0:
             v = work[t['parent']]
@@ -49,7 +49,7 @@ def side_of(work, j, p):
 
 
 @kernel
-def linearise_planar(cluster, tied, pins, work, A):
+def linearise_planar(cluster, cluster_joints, pins, work, A):
     """Write the system of `linearise` with two rows a pin and one a pair of sides into A; return max |phi|."""
     worst, joints, residual = 0.0, cluster['joints'], cluster['joints'] - cluster['freedom']
     for i in range(cluster['pins']):
@@ -65,7 +65,7 @@ def linearise_planar(cluster, tied, pins, work, A):
         j, sign, x, y = r['b'], 1.0, bx, by
         for _ in range(2):
             while j >= 0:
-                t, u = tied[j], work[j]
+                t, u = cluster_joints[j], work[j]
                 if t['slides']:
                     kx, ky = u['cos'] * t['s'][0] - u['sin'] * t['s'][1], u['sin'] * t['s'][0] + u['cos'] * t['s'][1]
                 else:
@@ -87,7 +87,7 @@ def linearise_planar(cluster, tied, pins, work, A):
         j = r['b']
         for sign in (along, -along):
             while j >= 0:
-                t = tied[j]
+                t = cluster_joints[j]
                 A[row, t['column']] += t['sign'] * (sign if t['independent'] < 0 else -sign)
                 j = t['parent']
             j = r['a']
@@ -95,11 +95,11 @@ def linearise_planar(cluster, tied, pins, work, A):
 
 
 @kernel
-def bias_planar(cluster, tied, work):
+def bias_planar(cluster, cluster_joints, work):
     """Set angular velocity and, at qdd = 0, the acceleration of the origin of every body."""
     n = cluster['normal']
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
-        t, u = tied[j], work[j]
+        t, u = cluster_joints[j], work[j]
         rate, x, y, ax, ay = 0.0, 0.0, 0.0, 0.0, 0.0
         if t['parent'] >= 0:
             v = work[t['parent']]
@@ -114,7 +114,7 @@ def bias_planar(cluster, tied, work):
         else:
             rate += t['sign'] * u['qd']
         u['rate'], u['ax'], u['ay'] = rate, ax, ay
-        # what the friction of pins asks for
+        # the friction of pins needs twists and screws
         u['velocity'][3], u['velocity'][4], u['velocity'][5] = rate * n[0], rate * n[1], rate * n[2]
         for i in range(3):
             u['screw'][3 + i] = t['sign'] * n[i]

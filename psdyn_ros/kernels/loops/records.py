@@ -1,4 +1,4 @@
-"""The flat records of loops that are no cylinder triangles, and all of a machine's as one argument: `Loops`."""
+"""Flat records of loops that are no cylinder triangles; `Loops` has those of a machine as one argument."""
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +11,9 @@ POSITION, DIRECTION = 0, 1      # kind of a row
 # kind of a dyad: a and b turn on either side of the pin, one after the other on one side, b slides and a turns it, or a
 # alone turns a side of a parallelogram
 ACROSS, ALONG, SLIDING, PARALLEL = 0, 1, 2, 3
-BEYOND = -2                     # instead of a pose: the cell lies at or beyond a branch point
+BEYOND_BRANCH_POINT = -2        # instead of a pose: the cell lies at or beyond a branch point
 CLUSTER = np.dtype([
-    ('first', 'i8'), ('joints', 'i8'),          # rows of TIED
+    ('first', 'i8'), ('joints', 'i8'),          # rows of CLUSTER_JOINT
     ('row', 'i8'), ('rows', 'i8'),              # rows of ROW
     ('pose', 'i8'), ('poses', 'i8'),            # rows of the table of closed poses
     ('cell', 'i8'),                             # first cell of the lattice that finds the pose next to given y
@@ -30,7 +30,7 @@ CLUSTER = np.dtype([
     ('head', 'i8'),                             # lowest module among its joints
 ], align=True)
 
-TIED = np.dtype([
+CLUSTER_JOINT = np.dtype([
     ('module', 'i8'),                           # its row among the modules
     ('parent', 'i8'),                           # joint of the cluster that carries it, -1: the base body
     ('slides', 'i8'),                           # 1: prismatic
@@ -67,13 +67,13 @@ DYAD = np.dtype([
     ('mode', 'f8'),                             # side on which the triangle of the two lies
 ], align=True)
 
-LOSS = np.dtype([
+FRICTION_PIN = np.dtype([
     ('a', 'i8'), ('b', 'i8'), ('axis', 'f8', 3),    # pin between A and B, axis fixed in A
     ('planar', 'i8'),                               # 1: axis in the base body instead
     ('damping', 'f8'), ('friction', 'f8'), ('slip', 'f8'),
 ], align=True)
 
-TIED_WORK = np.dtype([
+CLUSTER_JOINT_WORK = np.dtype([
     ('near', 'f8'),                             # q before Newton's method
     ('q', 'f8'), ('qd', 'f8'), ('g', 'f8'),
     ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
@@ -89,10 +89,10 @@ class Loops(NamedTuple):
     """All clusters of a machine and their scratch."""
 
     clusters: np.ndarray        # CLUSTER
-    tied: np.ndarray            # TIED, the joints of all clusters
+    cluster_joints: np.ndarray  # CLUSTER_JOINT, the joints of all clusters
     rows: np.ndarray            # ROW
     senses: np.ndarray          # ROW
-    losses: np.ndarray          # LOSS
+    friction_pins: np.ndarray   # FRICTION_PIN
     pins: np.ndarray            # PIN
     dyads: np.ndarray           # DYAD
     columns: np.ndarray         # COLUMN, in the order of elimination
@@ -100,29 +100,30 @@ class Loops(NamedTuple):
     poses: np.ndarray           # closed poses, one a row, in the order of a cluster's joints
     slopes: np.ndarray          # (poses, most joints, largest freedom) G at each of them
     curves: np.ndarray          # (poses, pairs a >= b of freedom, most joints) q by y_a y_b to second order
-    trust: np.ndarray           # (poses,) see `closure.certain` [m, rad]
+    trust: np.ndarray           # (poses,) see `closure.provably_found` [m, rad]
     lattice: np.ndarray         # (clusters, largest freedom, 6) of each independent joint: first cell from the initial
                                 # position, size, cells, row among the joints, and branch points below and above
-    cells: np.ndarray           # (cells, 2) pose to start from in each cell, and another to try then; -1: none, BEYOND
+    cells: np.ndarray           # (cells, 2) pose to start from in each cell, and another to try then; -1: none, or
+                                # BEYOND_BRANCH_POINT
     base: int                   # number of coordinates of the base: 6 when it floats, as module 0, else 0
-    work: np.ndarray            # TIED_WORK
+    work: np.ndarray            # CLUSTER_JOINT_WORK
     A: np.ndarray               # (most rows, most joints + 1) scratch of the linear systems
-    G: np.ndarray               # (tied, largest freedom)
-    H: np.ndarray               # (tied, most joints)
+    G: np.ndarray               # (cluster joints, largest freedom)
+    H: np.ndarray               # (cluster joints, most joints)
     alpha: np.ndarray           # (clusters, largest freedom, largest freedom)
     psi: np.ndarray             # (clusters, largest freedom, 6)
     drive: np.ndarray           # (clusters, largest freedom)
-    hint: np.ndarray            # (2, tied) q from which closing starts, and the q of which the G is that is stored
-    hinted: np.ndarray          # (1,) 1: `hint` holds, and takes every closed q; 0: closing starts from the table
+    hint: np.ndarray            # (2, cluster joints) q from which closing starts; q at which the stored G was computed
+    hinted: np.ndarray          # (1,) 1: closing starts from `hint` and stores q there; 0: it starts from the table
 
 
-class ClusterJoints(NamedTuple):
+class ClusterArrays(NamedTuple):
     """Those fields of `Loops` that the recursions use; a function compiles faster the fewer arrays it is given."""
 
     clusters: np.ndarray
-    tied: np.ndarray
+    cluster_joints: np.ndarray
     rows: np.ndarray
-    losses: np.ndarray
+    friction_pins: np.ndarray
     base: int
     work: np.ndarray
     G: np.ndarray
@@ -132,36 +133,39 @@ class ClusterJoints(NamedTuple):
     drive: np.ndarray
 
 
-# types of the fields of `Loops`: constants in the buffer of loops, scratch in that of a tree from array FIRST on
-CONSTANTS = (CLUSTER, TIED, ROW, ROW, LOSS, PIN, DYAD, COLUMN, INDEX, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX, INDEX)
-SCRATCH = (TIED_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX)
-FIRST = 4
+# types of the fields of `Loops`: constants in the buffer of loops; scratch in that of a tree, from FIRST_SCRATCH on
+CONSTANTS = (CLUSTER, CLUSTER_JOINT, ROW, ROW, FRICTION_PIN, PIN, DYAD, COLUMN, INDEX, FLOAT, FLOAT, FLOAT, FLOAT,
+             FLOAT, INDEX, INDEX)
+SCRATCH = (CLUSTER_JOINT_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX)
+FIRST_SCRATCH = 4
 
 
 @kernel
 def bind_loops(tree, loops):
     """Return the `Loops` of two buffers, see `Mechanism`."""
     return Loops(
-        records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
-        records(loops, 3, ROW)[0], records(loops, 4, LOSS)[0], records(loops, 5, PIN)[0], records(loops, 6, DYAD)[0],
-        records(loops, 7, COLUMN)[0], records(loops, 8, INDEX)[0], matrix(loops, 9)[0], stack(loops, 10)[0],
-        stack(loops, 11)[0], records(loops, 12, FLOAT)[0], stack(loops, 13)[0], indices(loops, 14)[0],
-        records(loops, 15, INDEX)[0][0],
-        records(tree, FIRST, TIED_WORK)[0], matrix(tree, FIRST + 1)[0], matrix(tree, FIRST + 2)[0],
-        matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0], matrix(tree, FIRST + 6)[0],
-        matrix(tree, FIRST + 7)[0], records(tree, FIRST + 8, INDEX)[0])
+        records(loops, 0, CLUSTER)[0], records(loops, 1, CLUSTER_JOINT)[0], records(loops, 2, ROW)[0],
+        records(loops, 3, ROW)[0], records(loops, 4, FRICTION_PIN)[0], records(loops, 5, PIN)[0],
+        records(loops, 6, DYAD)[0], records(loops, 7, COLUMN)[0], records(loops, 8, INDEX)[0], matrix(loops, 9)[0],
+        stack(loops, 10)[0], stack(loops, 11)[0], records(loops, 12, FLOAT)[0], stack(loops, 13)[0],
+        indices(loops, 14)[0], records(loops, 15, INDEX)[0][0],
+        records(tree, FIRST_SCRATCH, CLUSTER_JOINT_WORK)[0], matrix(tree, FIRST_SCRATCH + 1)[0],
+        matrix(tree, FIRST_SCRATCH + 2)[0], matrix(tree, FIRST_SCRATCH + 3)[0], stack(tree, FIRST_SCRATCH + 4)[0],
+        stack(tree, FIRST_SCRATCH + 5)[0], matrix(tree, FIRST_SCRATCH + 6)[0], matrix(tree, FIRST_SCRATCH + 7)[0],
+        records(tree, FIRST_SCRATCH + 8, INDEX)[0])
 
 
 @kernel
-def bind_cluster_joints(tree, loops):
-    """Return the `ClusterJoints` of two buffers; None of a machine without clusters."""
+def bind_clusters(tree, loops):
+    """Return the `ClusterArrays` of two buffers; None of a machine without clusters."""
     if loops is None:
         return None
-    return ClusterJoints(
-        records(loops, 0, CLUSTER)[0], records(loops, 1, TIED)[0], records(loops, 2, ROW)[0],
-        records(loops, 4, LOSS)[0], records(loops, 15, INDEX)[0][0], records(tree, FIRST, TIED_WORK)[0],
-        matrix(tree, FIRST + 2)[0], matrix(tree, FIRST + 3)[0], stack(tree, FIRST + 4)[0], stack(tree, FIRST + 5)[0],
-        matrix(tree, FIRST + 6)[0])
+    return ClusterArrays(
+        records(loops, 0, CLUSTER)[0], records(loops, 1, CLUSTER_JOINT)[0], records(loops, 2, ROW)[0],
+        records(loops, 4, FRICTION_PIN)[0], records(loops, 15, INDEX)[0][0],
+        records(tree, FIRST_SCRATCH, CLUSTER_JOINT_WORK)[0], matrix(tree, FIRST_SCRATCH + 2)[0],
+        matrix(tree, FIRST_SCRATCH + 3)[0], stack(tree, FIRST_SCRATCH + 4)[0], stack(tree, FIRST_SCRATCH + 5)[0],
+        matrix(tree, FIRST_SCRATCH + 6)[0])
 
 
 def loop_arrays(loops):

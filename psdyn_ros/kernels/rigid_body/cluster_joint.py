@@ -1,11 +1,11 @@
 """The joints of a cluster: each is a module of the recursion, all together are one joint of n_y coordinates.
 
-    H, C  joint-space inertia and bias of the cluster's tree, with the articulated inertias of what stands on it
+    H, C  joint-space inertia and bias of the cluster's tree, with the articulated inertias of its children
     psi = F G,  alpha = G' H G,  delta = G' (C + H g)        F: wrench on the base body for unit qdd
     ydd = alpha^-1 (f_y - delta - psi' a)                     f_y = G' tau, a: acceleration of the base body
     M^A = M - psi alpha^-1 psi'                               p^A = p + F g + psi alpha^-1 (f_y - delta)
 
-With loops None, as of a machine without clusters, Numba leaves out the bodies of these functions.
+With loops None, for a machine without clusters, Numba prunes the bodies of these functions.
 """
 from ..algebra.linear import cholesky, solve_lower, solve_upper
 from ..algebra.spatial import (
@@ -33,20 +33,20 @@ def in_cluster(loops, b):
 
 
 @kernel
-def take_joints(loops, m):
+def copy_joint_states(loops, m):
     """Set positions and rates of the joints of all clusters, which are closed."""
     if loops is not None:
-        for j in range(loops.tied.shape[0]):
-            u = m.work[loops.tied[j]['module']]
+        for j in range(loops.cluster_joints.shape[0]):
+            u = m.work[loops.cluster_joints[j]['module']]
             u['q'], u['qd'] = loops.work[j]['q'], loops.work[j]['qd']
 
 
 @kernel
-def rest(loops, m):
+def set_at_rest(loops, m):
     """Set rates, bias accelerations and passive forces of the joints of closed clusters to zero."""
     if loops is not None:
-        for j in range(loops.tied.shape[0]):
-            m.work[loops.tied[j]['module']]['qd'] = 0.0
+        for j in range(loops.cluster_joints.shape[0]):
+            m.work[loops.cluster_joints[j]['module']]['qd'] = 0.0
             loops.work[j]['g'], loops.work[j]['tau'] = 0.0, 0.0
 
 
@@ -60,10 +60,10 @@ def accelerate_clusters(loops, m, xdd):
         for j in range(c['first'], c['first'] + c['joints']):
             total = loops.work[j]['g']
             for i in range(c['first'], c['first'] + c['joints']):
-                t = loops.tied[i]
+                t = loops.cluster_joints[i]
                 if t['independent'] >= 0:
                     total += loops.G[j, t['independent']] * xdd[t['coordinate']]
-            m.work[loops.tied[j]['module']]['qdd'] = total
+            m.work[loops.cluster_joints[j]['module']]['qdd'] = total
 
 
 @kernel
@@ -71,8 +71,8 @@ def put_cluster_efforts(loops, m, f):
     """Write G' (tau - passive forces) into the rows of f of all clusters."""
     if loops is None:
         return
-    for j in range(loops.tied.shape[0]):
-        loops.work[j]['tau'] = passive_of(m, loops.tied[j]['module'])
+    for j in range(loops.cluster_joints.shape[0]):
+        loops.work[j]['tau'] = passive_of(m, loops.cluster_joints[j]['module'])
     add_pin_friction(loops)
     project_efforts(loops, m, f)
 
@@ -92,11 +92,11 @@ def project_efforts(loops, m, f):
     for n in range(loops.clusters.shape[0]):
         c = loops.clusters[n]
         for i in range(c['first'], c['first'] + c['joints']):
-            t = loops.tied[i]
+            t = loops.cluster_joints[i]
             if t['independent'] >= 0:
                 total = 0.0
                 for j in range(c['first'], c['first'] + c['joints']):
-                    effort = m.work[loops.tied[j]['module']]['effort'] - loops.work[j]['tau']
+                    effort = m.work[loops.cluster_joints[j]['module']]['effort'] - loops.work[j]['tau']
                     total += loops.G[j, t['independent']] * effort
                 f[t['coordinate']] = total
 
@@ -107,8 +107,8 @@ def prepare_clusters(loops, m, f):
     for zero qdd on a base body at rest."""
     if loops is None:
         return
-    for j in range(loops.tied.shape[0]):
-        k = loops.tied[j]['module']
+    for j in range(loops.cluster_joints.shape[0]):
+        k = loops.cluster_joints[j]['module']
         loops.work[j]['tau'] = passive_of(m, k)
         if m.modules[k]['actuator'] >= 0:
             loops.work[j]['tau'] += f[m.modules[k]['actuator']]
@@ -121,35 +121,35 @@ def prepare_clusters(loops, m, f):
         if b['parent'] >= 0 and m.modules[b['parent']]['cluster'] == b['cluster']:
             v, w = pair(m.work[b['parent']]['acceleration'])
         v, w = motion_at_base(b, parent_slide(b, m.work), v, w)
-        store(loops.work[b['member']]['beta'], v, w)
+        store(loops.work[b['cluster_joint']]['beta'], v, w)
         u['qdd'] = 0.0
         accelerate(b, u, v, w)
 
 
 @kernel
-def absorb_into_cluster(loops, m, k, driven, xdd, M, wrench, momentum):
-    """Note what the joint of module k and its ancestors in the cluster feel of its body; eliminate a complete cluster.
+def project_cluster_joint(loops, m, k, driven, xdd, M, wrench, momentum):
+    """Store column j of H and the bias force C_j of the joint of module k; eliminate the cluster with its last joint.
 
-    wrench: (F, T) and momentum: (P, Q) of `joints.project`. Returns (M, F, T) at the parent's body.
+    wrench: (F, T) and momentum: (P, Q) of `joints.project`.  Returns (M, F, T) at the parent's body.
     """
     if loops is None:
         return M, wrench[0], wrench[1]
     (F, T), (P, Q) = wrench, momentum
     b, u = m.modules[k], m.work[k]
-    v = loops.work[b['member']]
+    v = loops.work[b['cluster_joint']]
     bv, bw = pair(v['beta'])
     v['C'] = u['sigma'] * F[2] + u['kappa'] * T[2] + dot(P, bv) + dot(Q, bw)
-    put_column(loops, m, k, P, Q)
+    store_column(loops, m, k, P, Q)
     M, F, T = hand_to_parent(m, k, M, F, T)
     if loops.clusters[b['cluster']]['head'] == k:
-        eliminate(loops, m, b['cluster'], driven, xdd)
+        eliminate_cluster(loops, m, b['cluster'], driven, xdd)
     return M, F, T
 
 
 @kernel
-def put_column(loops, m, k, P, Q):
-    """Take the momentum (P, Q) of joint j down to the base body: one column of H, and psi of the joint."""
-    j, cluster = m.modules[k]['member'], m.modules[k]['cluster']
+def store_column(loops, m, k, P, Q):
+    """Store column j of H and psi of joint j, from its momentum (P, Q) at the base frame of module k."""
+    j, cluster = m.modules[k]['cluster_joint'], m.modules[k]['cluster']
     first, u = loops.clusters[cluster]['first'], m.work[k]
     loops.H[j, j - first] = u['sigma'] * P[2] + u['kappa'] * Q[2]
     row = k
@@ -159,7 +159,7 @@ def put_column(loops, m, k, P, Q):
         row = b['parent']
         if row < 0 or m.modules[row]['cluster'] != cluster:
             break
-        u, i = m.work[row], m.modules[row]['member']
+        u, i = m.work[row], m.modules[row]['cluster_joint']
         P, Q = turn_z(P, u['c'], u['s']), turn_z(Q, u['c'], u['s'])
         value = u['sigma'] * P[2] + u['kappa'] * Q[2]
         loops.H[i, j - first] = value
@@ -168,8 +168,8 @@ def put_column(loops, m, k, P, Q):
 
 
 @kernel
-def eliminate(loops, m, n, driven, xdd):
-    """Form alpha, delta and psi of cluster n, and take off its base body what its coordinates absorb.
+def eliminate_cluster(loops, m, n, driven, xdd):
+    """Form alpha, delta and psi of cluster n; subtract their share from inertia and wrench of its base.
 
     Leaves L^-1 psi' in psi and L^-1 (f - delta) in drive, with alpha = L L'. Driven coordinates have unit rows in L.
     """
@@ -180,12 +180,13 @@ def eliminate(loops, m, n, driven, xdd):
     row = m.modules[c['head']]['parent']
     if driven is not None:
         for j in range(first, last):
-            t = loops.tied[j]
+            t = loops.cluster_joints[j]
             if t['independent'] >= 0 and driven[t['coordinate']] != 0:
                 a, rate = t['independent'], xdd[t['coordinate']]
                 if row >= 0:
                     P, Q = pair(psi[a])
-                    accumulate(m.work[row]['wrench'][m.modules[c['head']]['on']], scale(rate, P), scale(rate, Q))
+                    body = m.modules[c['head']]['parent_body']
+                    accumulate(m.work[row]['wrench'][body], scale(rate, P), scale(rate, Q))
                 prescribe(alpha, drive, psi, freedom, a, rate)
     cholesky(alpha, freedom)
     solve_lower(alpha, freedom, drive)
@@ -197,8 +198,8 @@ def eliminate(loops, m, n, driven, xdd):
             psi[a, i] = total / alpha[a, a]
     if row < 0:
         return
-    on = m.modules[c['head']]['on']
-    inertia, wrench = m.work[row]['inertia'][on], m.work[row]['wrench'][on]
+    parent_body = m.modules[c['head']]['parent_body']
+    inertia, wrench = m.work[row]['inertia'][parent_body], m.work[row]['wrench'][parent_body]
     for a in range(freedom):
         P, Q = pair(psi[a])
         put_inertia(inertia, articulated_less_dyad(inertia_at(inertia), P, Q, 1.0))
@@ -239,7 +240,7 @@ def form_system(loops, c, alpha, drive, psi):
 
 @kernel
 def prescribe(alpha, drive, psi, freedom, a, rate):
-    """Make `rate` the acceleration of coordinate a in the system of a cluster, and take it out of psi."""
+    """Prescribe the acceleration `rate` of coordinate a in the system of a cluster, and remove a from psi."""
     for d in range(freedom):
         if d != a:
             drive[d] -= alpha[d, a] * rate
@@ -250,8 +251,8 @@ def prescribe(alpha, drive, psi, freedom, a, rate):
 
 
 @kernel
-def release_cluster(loops, m, k, xdd):
-    """Give the joints of a cluster their accelerations where module k is its lowest: that of its base body is known."""
+def back_substitute_cluster(loops, m, k, xdd):
+    """Set the accelerations of the joints of a cluster if module k is its lowest; its base body's is known by then."""
     if loops is None:
         return
     n = m.modules[k]['cluster']
@@ -265,7 +266,7 @@ def release_cluster(loops, m, k, xdd):
                      + psi[a, 3] * w[0] + psi[a, 4] * w[1] + psi[a, 5] * w[2])
     solve_upper(alpha, freedom, drive)
     for j in range(c['first'], c['first'] + c['joints']):
-        t, total = loops.tied[j], loops.work[j]['g']
+        t, total = loops.cluster_joints[j], loops.work[j]['g']
         for a in range(freedom):
             total += loops.G[j, a] * drive[a]
         m.work[t['module']]['qdd'] = total
@@ -278,12 +279,12 @@ def map_actuators(loops, m, A):
     """Write the rows of A of actuators in clusters; see `mass_matrix.actuator_map`."""
     if loops is None:
         return
-    for j in range(loops.tied.shape[0]):
-        b = m.modules[loops.tied[j]['module']]
+    for j in range(loops.cluster_joints.shape[0]):
+        b = m.modules[loops.cluster_joints[j]['module']]
         if b['actuator'] < 0:
             continue
         c = loops.clusters[b['cluster']]
         for i in range(c['first'], c['first'] + c['joints']):
-            t = loops.tied[i]
+            t = loops.cluster_joints[i]
             if t['independent'] >= 0:
                 A[b['actuator'], t['coordinate']] = loops.G[j, t['independent']]

@@ -23,7 +23,7 @@ def energy(m, out):
             out[2] += h[1]
             out[3] += h[2]
             continue
-        a = m.work[b['parent']]['wrench'][b['on']]
+        a = m.work[b['parent']]['wrench'][b['parent_body']]
         a[0] += h[0]
         a[1] += h[1]
         a[2] += h[2]

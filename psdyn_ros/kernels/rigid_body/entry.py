@@ -5,7 +5,7 @@ tree, loops: the buffers of a `Handle`.  x (nx,), xd and xdd (dof,), f (actuator
 from ..loops.closure import close_machine
 from ..runtime.compiler import batch_entry, entry, kernel
 from ..runtime.status import NON_FINITE, OK, SHAPE
-from .cluster_joint import in_cluster, take_joints
+from .cluster_joint import copy_joint_states, in_cluster
 from .energy import energy
 from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
 from .inverse import base_reaction, inverse_dynamics, put_efforts, wrenches_of_machine
@@ -204,7 +204,7 @@ def actuator_rows(tree, loops, x, xd, position, rate, maps):
     for row in range(x.shape[0]):
         if max(finite(x[row]), finite(xd[row])) != OK or close_machine(tree, loops, x[row], xd[row]) != OK:
             continue
-        take_joints(m.loops, m)
+        copy_joint_states(m.loops, m)
         actuator_map(m, maps[row])
         for k in range(m.modules.shape[0]):
             b = m.modules[k]

@@ -47,7 +47,7 @@ def effort_of_base(u, f):
 
 
 @kernel
-def absorb_base(m, driven, f, xdd, M, F, T):
+def solve_base(m, driven, f, xdd, M, F, T):
     """Solve M a + (F, T) = f for the acceleration a of a floating base, driven coordinates given; set a and xdd.
 
     f: rows from the base's `actuator` on; no wrench acts on it where that is -1.

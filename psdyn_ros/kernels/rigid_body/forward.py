@@ -7,15 +7,15 @@ identical for these rows and symmetric by construction:
     M^A = sum X_i' M_i X_i - psi psi' / alpha            p^A = sum X_i' (M_i b_i + p_i) + psi (f - delta) / alpha
 
 A coordinate whose acceleration is given hands M^A = sum X_i' M_i X_i and p^A = sum X_i' (M_i b_i + p_i) + psi xdd on
-(R. Featherstone, Rigid Body Dynamics Algorithms, 2008, section 9.2); what drives it follows from the wrenches at last.
+(R. Featherstone, Rigid Body Dynamics Algorithms, 2008, section 9.2); its effort follows from the wrenches afterwards.
 """
 from ..algebra.spatial import zero_articulated
 from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import INFINITE, OK, TOGGLE, failure
-from .cluster_joint import prepare_clusters, take_joints
+from .cluster_joint import copy_joint_states, prepare_clusters
 from .inverse import carry_wrenches, put_efforts
-from .joints import absorb, gather, move, release, set_wrenches, settle_cylinder
+from .joints import back_substitute, eliminate_joint, gather, move, set_wrenches, settle_cylinder
 from .mechanism import bind
 
 
@@ -25,7 +25,7 @@ def place(m, x, xd):
 
     The clusters are closed.
     """
-    take_joints(m.loops, m)
+    copy_joint_states(m.loops, m)
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):
             return failure(TOGGLE, k)
@@ -41,12 +41,12 @@ def solve(m, driven, f, xdd):
     prepare_clusters(m.loops, m, f)
     M, F, T = zero_articulated(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(m.modules.shape[0] - 1, -1, -1):
-        if not m.modules[k]['chained']:
+        if not m.modules[k]['child_by_value']:
             M, F, T = zero_articulated(), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         M, F, T = gather(m, k, M, F, T)
-        M, F, T = absorb(m, k, driven, f, xdd, M, F, T)
+        M, F, T = eliminate_joint(m, k, driven, f, xdd, M, F, T)
     for k in range(m.modules.shape[0]):
-        if not release(m, k, driven, xdd):
+        if not back_substitute(m, k, driven, xdd):
             return failure(INFINITE, k)
     return OK
 

@@ -38,7 +38,7 @@ def stop_force(depth, rate, stiffness, damping):
 
 @kernel
 def passive_force(b, u):
-    """Return the force on the own joint of a module that is not of its actuator: friction, springs, stops."""
+    """Return the force of friction, springs and stops on the joint of a module, without that of its actuator."""
     rate = u['qd']
     force = joint_friction(b['damping'][0], b['friction'][0], b['slip'], rate)
     if b['passive'] & APPLIED:
@@ -72,9 +72,9 @@ def pin_rate(loops, b):
 
 @kernel
 def add_pin_friction(loops):
-    """Add the friction of the pins that close loops to the efforts tau of the joints they tie."""
-    for i in range(loops.losses.shape[0]):
-        b = loops.losses[i]
+    """Add the friction of the pins that close loops to the efforts tau of the joints that they couple."""
+    for i in range(loops.friction_pins.shape[0]):
+        b = loops.friction_pins[i]
         torque = joint_friction(b['damping'], b['friction'], b['slip'], pin_rate(loops, b))
         n = pin_axis(loops, b)
         for sign in (1.0, -1.0):
@@ -82,4 +82,4 @@ def add_pin_friction(loops):
             while j >= 0:
                 _, w = pair(loops.work[j]['screw'])
                 loops.work[j]['tau'] += sign * torque * dot(n, w)
-                j = loops.tied[j]['parent']
+                j = loops.cluster_joints[j]['parent']

@@ -1,12 +1,12 @@
-"""What the recursions ask of a joint, of every kind; nothing outside this file and those it imports knows kinds.
+"""The joint operations of the recursions, for every kind of joint; only this file and its imports depend on kinds.
 
 A module is a screw about and along z with the motion subspace S = (0, 0, sigma; 0, 0, kappa): revolute (0, 1),
 prismatic (1, 0), cylinder triangle (0, k1), which has a cylinder beside it. A joint of a cluster moves as such a screw
 too, but its coordinates belong to the cluster. A floating base has six coordinates, its twist in its own axes.
 
-    move         joint numbers, bias c and velocity            accelerate   acceleration a + S qdd + c
-    absorb       what the joint takes off inertia and wrench   release      its acceleration, given its base's
-    set_wrenches what its bodies need for their motion         carry_wrench what of that its joint carries
+    move             joint numbers, bias c and velocity            accelerate       acceleration a + S qdd + c
+    eliminate_joint  inertia and wrench without the joint's share  back_substitute  acceleration, given the parent's
+    set_wrenches     wrenches for the motion of the bodies         carry_wrench     share of them on the joint
 """
 import math
 
@@ -31,8 +31,8 @@ from ..algebra.spatial import (
     vector,
 )
 from ..runtime.compiler import kernel
-from .cluster_joint import absorb_into_cluster, accelerate_clusters, in_cluster, release_cluster
-from .floating_base import absorb_base, accelerate_base, effort_of_base, move_base
+from .cluster_joint import accelerate_clusters, back_substitute_cluster, in_cluster, project_cluster_joint
+from .floating_base import accelerate_base, effort_of_base, move_base, solve_base
 from .friction import passive_force
 from .records import BARREL, FREE, LINK, LOOP, PRISMATIC, ROD
 from .tree import accelerate, acceleration_at_base, hand_to_parent, velocity_at_base, wrench_to_parent
@@ -85,7 +85,7 @@ def move(m, k, x, xd):
 
 @kernel
 def resistance(b, u):
-    """Return the force on the coordinate of a module that is not of its actuator: of a triangle, of all four joints."""
+    """Return the passive force on the coordinate of a module; in a triangle that of all four joints."""
     force = passive_force(b, u)
     if b['kind'] == LOOP:
         force += friction_of_triangle(b, u)
@@ -111,7 +111,7 @@ def gather(m, k, M, F, T):
     M, F, T: of module k + 1 where that is handed over by value.
     """
     b, u = m.modules[k], m.work[k]
-    if b['branched']:
+    if b['link_accumulates']:
         M, F, T = with_children(u, LINK, M, F, T)
     B = rigid(b['link'])
     if b['kind'] == PRISMATIC:
@@ -149,25 +149,25 @@ def project(m, k, M, F, T):
 
 @kernel
 def is_driven(driven, coordinate):
-    """Return whether the acceleration of a coordinate is given; see `absorb`."""
+    """Return whether the acceleration of a coordinate is given; see `eliminate_joint`."""
     if driven is None:
         return False
     return driven[coordinate] != 0
 
 
 @kernel
-def absorb(m, k, driven, f, xdd, M, F, T):
-    """Take off what the joint of module k absorbs, and hand the rest to its parent; return that (M^A, p^A).
+def eliminate_joint(m, k, driven, f, xdd, M, F, T):
+    """Eliminate the joint of module k and hand the remaining inertia and wrench to its parent; return (M^A, p^A).
 
     driven: (dof,) 1 where the acceleration in xdd is given instead of the effort, or None: nowhere.
     """
     b, u = m.modules[k], m.work[k]
     if b['kind'] == FREE:
-        absorb_base(m, driven, f, xdd, M, F, T)
+        solve_base(m, driven, f, xdd, M, F, T)
         return M, F, T
     M, F, T, P, Q, alpha, delta = project(m, k, M, F, T)
     if in_cluster(m.loops, b):
-        return absorb_into_cluster(m.loops, m, k, driven, xdd, M, (F, T), (P, Q))
+        return project_cluster_joint(m.loops, m, k, driven, xdd, M, (F, T), (P, Q))
     if is_driven(driven, b['coordinate']):
         rate = xdd[b['coordinate']]
         F, T = add(F, scale(rate, P)), add(T, scale(rate, Q))
@@ -183,14 +183,14 @@ def absorb(m, k, driven, f, xdd, M, F, T):
 
 
 @kernel
-def release(m, k, driven, xdd):
+def back_substitute(m, k, driven, xdd):
     """Set the accelerations of module k, its coordinate's in xdd included; return False where it is not finite."""
     b, u = m.modules[k], m.work[k]
     if b['kind'] == FREE:
         return True
     v, w = acceleration_at_base(m, k)
     if in_cluster(m.loops, b):
-        release_cluster(m.loops, m, k, xdd)
+        back_substitute_cluster(m.loops, m, k, xdd)
     elif is_driven(driven, b['coordinate']):
         u['qdd'] = xdd[b['coordinate']]
     else:
@@ -198,14 +198,14 @@ def release(m, k, driven, xdd):
         u['qdd'] = u['u'] - (P[0] * v[0] + P[1] * v[1] + P[2] * v[2] + P[3] * w[0] + P[4] * w[1] + P[5] * w[2])
         xdd[b['coordinate']] = u['qdd']
     accelerate(b, u, v, w)
-    if b['laden']:
+    if b['cylinder_has_children']:
         accelerate_cylinder(b, u, v, w)
     return abs(u['qdd']) < math.inf
 
 
 @kernel
 def set_acceleration(m, k, xdd):
-    """Set the acceleration of module k's joint where it is a coordinate of its own, or a floating base."""
+    """Set the acceleration of the joint of module k, or of a floating base; skip cluster joints."""
     b = m.modules[k]
     if b['kind'] == FREE:
         accelerate_base(m, xdd)
@@ -236,7 +236,7 @@ def accelerate_joint(m, k, xdd):
 
 @kernel
 def settle_cylinder(m, k):
-    """Set the acceleration of a barrel, which `release` leaves out where nothing stands on the cylinder."""
+    """Set the acceleration of a barrel, which `back_substitute` leaves out where the cylinder has no children."""
     b = m.modules[k]
     if b['kind'] == LOOP:
         v, w = acceleration_at_base(m, k)
@@ -276,7 +276,7 @@ def carry_wrench(m, k):
 
 @kernel
 def put_bare_effort(m, k, f):
-    """Write into f (dof,) the effort that module k's own coordinate carries, passive forces included."""
+    """Write into f (dof,) the effort on the coordinate of module k, passive forces included; skip cluster joints."""
     b, u = m.modules[k], m.work[k]
     if b['kind'] == FREE:
         effort_of_base(u, f)
@@ -286,7 +286,7 @@ def put_bare_effort(m, k, f):
 
 @kernel
 def put_effort(m, k, f):
-    """Write into f (dof,) the effort that module k's own coordinate needs besides passive forces."""
+    """Write into f (dof,) the effort on the coordinate of module k, passive forces subtracted; skip cluster joints."""
     b = m.modules[k]
     put_bare_effort(m, k, f)
     if b['passive'] and not in_cluster(m.loops, b):
@@ -295,7 +295,7 @@ def put_effort(m, k, f):
 
 @kernel
 def kinetic_energy_of(m, k):
-    """Return the kinetic energy of module k's bodies, and note (m c, m) of each in its row of wrenches."""
+    """Return the kinetic energy of module k's bodies, and store (m c, m) of each in its row of wrenches."""
     b, u = m.modules[k], m.work[k]
     B = rigid(b['link'])
     if b['kind'] == PRISMATIC:

@@ -20,23 +20,23 @@ def joint_states(m, out):
 
 
 @entry
-def own_coordinates(modules, rows, measured, out):
+def coordinates_of_modules(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.
 
     rows (n, 3): where in measured (3, m) the actuated joint, the boom and the barrel of each module stand, -1 where
-    they are not measured.  out (4, n): the last row is by how far redundant joints disagree at the rod eye [m].
-    Returns a status: why module k is not fixed.
+    they are not measured.  out (4, n): the last row is the disagreement of redundant joints at the rod eye [m].
+    Returns a status: the reason why module k is not determined.
     """
     for k in range(modules.shape[0]):
-        status = own_coordinate(modules[k], rows[k], measured, out[:, k])
+        status = coordinate_of_module(modules[k], rows[k], measured, out[:, k])
         if status != OK:
             return failure(status, k)
     return OK
 
 
 @kernel
-def own_coordinate(b, row, measured, out):
-    """Do `own_coordinates` for one module; return a code."""
+def coordinate_of_module(b, row, measured, out):
+    """Do `coordinates_of_modules` for one module; return a code."""
     q, qd, qdd = measured[0], measured[1], measured[2]
     j, boom, barrel = row[0], row[1], row[2]
     out[3] = 0.0

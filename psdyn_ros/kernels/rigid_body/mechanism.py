@@ -1,4 +1,4 @@
-"""`Mechanism`: all that the kernels of a machine read and write, as views of two flat buffers.
+"""`Mechanism`: the data that the kernels of a machine read and write, as views of two flat buffers.
 
 `tree` holds the modules and all scratch, so that a copy of it is a machine for another thread; `loops` holds what is
 constant of clusters, and is None where a machine has none: Numba then leaves out what only clusters need.
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..loops.records import FIRST, SCRATCH, ClusterJoints, bind_cluster_joints, loop_arrays, loops_of
+from ..loops.records import FIRST_SCRATCH, SCRATCH, ClusterArrays, bind_clusters, loop_arrays, loops_of
 from ..runtime.buffer import FLOAT, matrix, pack, records, views
 from ..runtime.compiler import kernel
 from .records import ENVIRONMENT, MODULE, WORK
@@ -19,14 +19,14 @@ class Mechanism(NamedTuple):
     modules: np.ndarray         # (n,) MODULE
     work: np.ndarray            # (n,) WORK
     environment: np.ndarray     # (2,) ENVIRONMENT: what acts on the machine; nothing, at rest
-    loops: ClusterJoints | None
+    loops: ClusterArrays | None
 
 
 @kernel
 def bind(tree, loops):
     """Return the `Mechanism` of two buffers."""
     return Mechanism(records(tree, 0, MODULE)[0], records(tree, 1, WORK)[0], records(tree, 2, ENVIRONMENT)[0],
-                     bind_cluster_joints(tree, loops))
+                     bind_clusters(tree, loops))
 
 
 @kernel
@@ -49,9 +49,9 @@ class Handle:
 
     def __init__(self, tree, loops):
         self.tree, self.loops = tree, loops
-        own = (MODULE, WORK, ENVIRONMENT, FLOAT)
-        arrays = views(tree, own if loops is None else own + SCRATCH)
-        self.arrays = Mechanism(*arrays[:FIRST - 1], loops_of(loops, arrays[FIRST:]))
+        dtypes = (MODULE, WORK, ENVIRONMENT, FLOAT)
+        arrays = views(tree, dtypes if loops is None else dtypes + SCRATCH)
+        self.arrays = Mechanism(*arrays[:FIRST_SCRATCH - 1], loops_of(loops, arrays[FIRST_SCRATCH:]))
 
     modules = property(lambda self: self.arrays.modules, doc='(n,) MODULE')
     work = property(lambda self: self.arrays.work, doc='(n,) WORK')
@@ -63,7 +63,7 @@ class Handle:
         self.environment['actuators'] = self.environment['dof']
 
     def start_from_last(self):
-        """Let clusters be closed from where they were closed last: it saves time, and changes nothing but rounding."""
+        """Close clusters from their last closed positions; this changes only time and rounding."""
         if self.loops is not None:
             self.arrays.loops.hinted[0] = 1
 
@@ -83,5 +83,5 @@ def make_handle(sizes, modules, environment, loops=None):
         row['nx'], row['dof'], row['actuators'] = sizes
     scratch, constants = loop_arrays(loops)
     arrays = [modules, np.zeros(len(modules), WORK), environments, np.zeros((3, sizes[1]))]
-    assert len(arrays) == FIRST
+    assert len(arrays) == FIRST_SCRATCH
     return Handle(pack([*arrays, *scratch]), None if loops is None else pack(constants))

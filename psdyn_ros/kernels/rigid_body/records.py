@@ -1,7 +1,7 @@
 """The flat records of a machine: what kernels read (`MODULE`, `ENVIRONMENT`), and their scratch (`WORK`).
 
 A machine is a tree of modules, and a module is a joint: serial (revolute or prismatic), a cylinder triangle (LOOP), one
-of a cluster of joints that closed loops tie, or a floating base (FREE).
+of a cluster of joints that closed loops couple, or a floating base (FREE).
 
 Three frames belong to a module.  The *base frame* stands on the parent body, at the module's joint, z along its
 axis.  The *link frame* is the base frame turned with the joint about z (a boom, a serial link); a prismatic
@@ -9,33 +9,35 @@ link is described in its unmoved frame, displaced by `slide`.  The *cylinder fra
 the barrel pin, x along the stroke, z along the pins; the rod is described in it, displaced by the stroke.
 
 All constant rotations are planar: parent body -> base frame is `placement`, then a turn about z by `azimuth`
-(the identity unless `turned`), then a turn about x by `twist`.
+(the identity unless `turned`), then a turn about x by `dh_alpha` (Denavit-Hartenberg).
 """
 import numpy as np
 
 REVOLUTE, PRISMATIC, LOOP, FREE = 0, 1, 2, 3    # kind of a module
-LINK, BARREL, ROD = 0, 1, 2             # body of the parent that a module stands on
+LINK, BARREL, ROD = 0, 1, 2             # bodies of a module; `parent_body` is one of them
 ACTUATED, BOOM, BARREL_PIN, EYE_PIN = 0, 1, 2, 3     # columns of damping and friction
 FRICTION, APPLIED, STOPS = 1, 2, 4      # bits of `passive`
+# `accumulate`: how inertia and wrench of a module reach its parent body; BY_VALUE: without its accumulator
+BY_VALUE, ADD, FIRST = -1, 0, 1
 
 MODULE = np.dtype([
     ('parent', 'i8'),           # module that carries this one, -1 for the base
-    ('on', 'i8'),               # LINK, BARREL or ROD of the parent
+    ('parent_body', 'i8'),      # LINK, BARREL or ROD of the parent
     ('kind', 'i8'),
     ('position', 'i8'),         # row of x, -1: follows from other joints of its cluster
     ('coordinate', 'i8'),       # row of xd and xdd, -1 likewise; the first of six rows of a floating base
     ('actuator', 'i8'),         # row of f, -1: no actuator
-    ('cluster', 'i8'),          # loops that tie it to other joints, -1: none
-    ('member', 'i8'),           # row of TIED of such a joint
-    ('chained', 'i8'),          # 1: module k+1 stands on this link, so its inertia is handed over by value
-    ('branched', 'i8'),         # 1: further modules stand on this link
-    ('laden', 'i8'),            # +1: modules stand on the barrel, +2: on the rod
-    ('opens', 'i8'),            # parent's accumulator: 1 write first, 0 add, -1 not used (chained)
+    ('cluster', 'i8'),          # row of CLUSTER, -1: not in a cluster
+    ('cluster_joint', 'i8'),    # row of CLUSTER_JOINT, -1: not in a cluster
+    ('child_by_value', 'i8'),   # 1: module k+1 is on this link and hands its inertia over by value
+    ('link_accumulates', 'i8'), # 1: modules on this link use its accumulator
+    ('cylinder_has_children', 'i8'),    # +1: modules are on the barrel, +2: on the rod
+    ('accumulate', 'i8'),       # FIRST: overwrites the accumulator of its parent body, ADD: adds to it, or BY_VALUE
     ('turned', 'i8'),           # 1: `azimuth` is not the identity
     ('passive', 'i8'),          # forces on the joint besides the actuator: FRICTION + APPLIED + STOPS
     ('placement', 'f8', 3),     # origin of the base frame in the parent body [m]
     ('azimuth', 'f8', 2),       # cos, sin
-    ('twist', 'f8', 2),         # cos, sin
+    ('dh_alpha', 'f8', 2),      # cos, sin
     ('offset', 'f8'),           # angle of the link frame at joint position zero [rad]
     ('turn', 'f8', 2),          # cos, sin of the angle added to the triangle's q, or of the prismatic offset
     ('link', 'f8', 10),         # rigid inertia in the link frame
@@ -79,9 +81,9 @@ WORK = np.dtype([
     ('k2', 'f8'), ('k4', 'f8'), ('k5', 'f8'),
     ('cylinder_velocity', 'f8', 6),         # twist of the barrel, cylinder frame
     ('cylinder_acceleration', 'f8', 6),
-    ('wrench', 'f8', (3, 6)),               # link, barrel, rod: what children ask of them
-    ('inertia', 'f8', (3, 21)),             # likewise: articulated inertia of the children
-    ('root', 'f8', 6),                      # wrench that a module on the base asks of it, base frame
+    ('wrench', 'f8', (3, 6)),               # accumulators of link, barrel, rod: bias wrench of the children
+    ('inertia', 'f8', (3, 21)),             # the same: articulated inertia of the children
+    ('root', 'f8', 6),                      # wrench of a module on the base, at its base frame
 ], align=True)
 
 ENVIRONMENT = np.dtype([

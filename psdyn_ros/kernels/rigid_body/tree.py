@@ -15,14 +15,14 @@ from ..algebra.spatial import (
     turn_z,
 )
 from ..runtime.compiler import kernel
-from .records import BARREL, LINK, ROD
+from .records import ADD, BARREL, FIRST, LINK, ROD
 
 
 @kernel
 def attachment(b, slide):
     """Return the origin of module b's base frame on its parent body, displaced by the body's slide."""
     p = b['placement']
-    if b['on'] == ROD:
+    if b['parent_body'] == ROD:
         return (p[0] + slide, p[1], p[2])
     return (p[0], p[1], p[2] + slide)
 
@@ -34,14 +34,14 @@ def motion_at_base(b, slide, v, w):
     if b['turned']:
         c, s = b['azimuth'][0], -b['azimuth'][1]
         v, w = turn_z(v, c, s), turn_z(w, c, s)
-    c, s = b['twist'][0], -b['twist'][1]
+    c, s = b['dh_alpha'][0], -b['dh_alpha'][1]
     return turn_x(v, c, s), turn_x(w, c, s)
 
 
 @kernel
 def wrench_at_parent(b, slide, F, T):
     """Take a wrench at the base frame of module b to its parent body."""
-    c, s = b['twist'][0], b['twist'][1]
+    c, s = b['dh_alpha'][0], b['dh_alpha'][1]
     F, T = turn_x(F, c, s), turn_x(T, c, s)
     if b['turned']:
         c, s = b['azimuth'][0], b['azimuth'][1]
@@ -51,40 +51,40 @@ def wrench_at_parent(b, slide, F, T):
 
 @kernel
 def parent_slide(b, work):
-    """Return how far the body that module b stands on is displaced in its kernel frame."""
-    if b['parent'] < 0 or b['on'] == BARREL:
+    """Return the displacement of the parent body of module b in its kernel frame [m]."""
+    if b['parent'] < 0 or b['parent_body'] == BARREL:
         return 0.0
-    if b['on'] == ROD:
+    if b['parent_body'] == ROD:
         return work[b['parent']]['q']
     return work[b['parent']]['slide']
 
 
 @kernel
 def parent_velocity(m, b):
-    """Return the twist of the body that module b stands on."""
+    """Return the twist of the parent body of module b."""
     parent = b['parent']
     if parent < 0:
         return pair(m.environment[0]['twist'])
     u = m.work[parent]
-    if b['on'] == LINK:
+    if b['parent_body'] == LINK:
         return pair(u['velocity'])
     v, w = pair(u['cylinder_velocity'])
-    if b['on'] == ROD:
+    if b['parent_body'] == ROD:
         return (v[0] + u['qd'], v[1], v[2]), w
     return v, w
 
 
 @kernel
 def parent_acceleration(m, b):
-    """Return the spatial acceleration of the body that module b stands on."""
+    """Return the spatial acceleration of the parent body of module b."""
     parent = b['parent']
     if parent < 0:
         return pair(m.environment[0]['acceleration'])
     u = m.work[parent]
-    if b['on'] == LINK:
+    if b['parent_body'] == LINK:
         return pair(u['acceleration'])
     v, w = pair(u['cylinder_acceleration'])
-    if b['on'] == ROD:
+    if b['parent_body'] == ROD:
         rate, wc = u['qd'], u['cylinder_velocity']
         return (v[0] + u['qdd'], v[1] + wc[5] * rate, v[2] - wc[4] * rate), w
     return v, w
@@ -117,34 +117,34 @@ def accelerate(b, u, v, w):
 
 @kernel
 def hand_to_parent(m, k, M, F, T):
-    """Take M and (F, T) from the base frame of module k to its parent's body, and leave them there at a branch."""
+    """Take M and (F, T) from the base frame of module k to its parent's body, and accumulate them there at a branch."""
     b = m.modules[k]
     if b['parent'] < 0:
         return M, F, T
-    slide, parent, on = parent_slide(b, m.work), m.work[b['parent']], b['on']
+    slide, parent, parent_body = parent_slide(b, m.work), m.work[b['parent']], b['parent_body']
     F, T = wrench_at_parent(b, slide, F, T)
-    M = articulated_turn_x(M, b['twist'][0], b['twist'][1])
+    M = articulated_turn_x(M, b['dh_alpha'][0], b['dh_alpha'][1])
     if b['turned']:
         M = articulated_turn_z(M, b['azimuth'][0], b['azimuth'][1])
     M = articulated_shift(M, attachment(b, slide))
-    if b['opens'] == 1:
-        put_inertia(parent['inertia'][on], M)
-        store(parent['wrench'][on], F, T)
-    elif b['opens'] == 0:
-        add_inertia(parent['inertia'][on], M)
-        accumulate(parent['wrench'][on], F, T)
+    if b['accumulate'] == FIRST:
+        put_inertia(parent['inertia'][parent_body], M)
+        store(parent['wrench'][parent_body], F, T)
+    elif b['accumulate'] == ADD:
+        add_inertia(parent['inertia'][parent_body], M)
+        accumulate(parent['wrench'][parent_body], F, T)
     return M, F, T
 
 
 @kernel
 def wrench_to_parent(m, k, F, T):
-    """Add a wrench at the base frame of module k to its parent's body; note it where that is the base."""
+    """Add a wrench at the base frame of module k to its parent's body; store it in `root` if that is the base."""
     b, u = m.modules[k], m.work[k]
     if b['parent'] < 0:
         store(u['root'], F, T)
         return
     F, T = wrench_at_parent(b, parent_slide(b, m.work), F, T)
-    accumulate(m.work[b['parent']]['wrench'][b['on']], F, T)
+    accumulate(m.work[b['parent']]['wrench'][b['parent_body']], F, T)
 
 
 @kernel

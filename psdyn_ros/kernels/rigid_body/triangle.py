@@ -1,7 +1,7 @@
 """The cylinder triangle: a boom that a cylinder turns, as a revolute joint with a ratio and a cylinder beside it.
 
 Source: P. Paz and J. Mattila, analytic O(n) forward dynamics of linearly actuated parallel-serial manipulators (
-equation numbers of the printed version); closed forms of k4, k5 and the offset e are ours.
+equation numbers of the printed version); the closed forms of k4, k5 and the offset e are not in the paper.
 """
 import math
 
@@ -35,7 +35,7 @@ from .friction import joint_friction
 from .records import BARREL, ROD
 
 # sin^2 q below this is a toggle: the cylinder has no lever left
-TOGGLE = 1e-12
+MIN_SQUARED_SINE = 1e-12
 
 
 @kernel
@@ -44,7 +44,7 @@ def triangle(b, x, xd):
 
     Returns (cos q, sin q, cos q1, sin q1, k1, k2, k4, k5) with q the angle of the boom side B -> T against C -> B,
     q1 that of the stroke axis, qd = k1 xd, q1d = k2 xd, qdd = k1 xdd + k4, q1dd = k2 xdd + k5.
-    rho = x + x0, s^2 = rho^2 + e^2 = |C T|^2.  sin q = 0 says that the triangle does not close, or toggles.
+    rho = x + x0, s^2 = rho^2 + e^2 = |C T|^2.  sin q = 0: the triangle does not close, or is at a toggle point.
     """
     L, L1, e = b['L'], b['L1'], b['e']
     rho = x + b['x0']
@@ -52,7 +52,7 @@ def triangle(b, x, xd):
     half = b['half']
     c = (ss - (L * L + L1 * L1)) * half
     t = (1.0 - c) * (1.0 + c)
-    if not (t > TOGGLE and rho * b['side'] > 0.0):
+    if not (t > MIN_SQUARED_SINE and rho * b['side'] > 0.0):
         return c, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
     s = b['mode'] * math.sqrt(t)
     ratio = 1.0 / s
@@ -91,8 +91,8 @@ def with_cylinder(m, k, M, F, T, P, Q):
     """Add barrel and rod to inertia, bias wrench and momentum P, Q of a boom; return also alpha and delta of all."""
     b, u = m.modules[k], m.work[k]
     alpha, delta = u['kappa'] * Q[2], u['kappa'] * T[2]
-    if b['laden'] or m.environment[0]['loaded']:
-        N, dF, dT, dP, dQ, da, dd = laden_cylinder(m, k)
+    if b['cylinder_has_children'] or m.environment[0]['loaded']:
+        N, dF, dT, dP, dQ, da, dd = articulated_cylinder(m, k)
         M = articulated_add(M, N)
     else:
         B, dF, dT, dP, dQ, da, dd = cylinder(b, u)
@@ -162,8 +162,8 @@ def cylinder(b, u):
 
 
 @kernel
-def laden_cylinder(m, k):
-    """The same when other modules or external wrenches act on the barrel or the rod: articulated inertias."""
+def articulated_cylinder(m, k):
+    """Return the same as `cylinder` with children or external wrenches on barrel or rod: articulated inertias."""
     b, u = m.modules[k], m.work[k]
     xd, k2 = u['qd'], u['k2']
     v, w = pair(u['cylinder_velocity'])
@@ -173,9 +173,9 @@ def laden_cylinder(m, k):
     MB, MR = articulated_plus_rigid(zero_articulated(), B), articulated_plus_rigid(zero_articulated(), R)
     F, T = rigid_bias(B, v, w)
     FR, TR = rigid_bias(R, vr, w)
-    if b['laden'] & 1:
+    if b['cylinder_has_children'] & 1:
         MB, F, T = with_children(u, BARREL, MB, F, T)
-    if b['laden'] & 2:
+    if b['cylinder_has_children'] & 2:
         MR, FR, TR = with_children(u, ROD, MR, FR, TR)
     if m.environment[0]['loaded']:
         F, T = less_external(m, k, BARREL, F, T)
@@ -200,14 +200,14 @@ def laden_cylinder(m, k):
 
 @kernel
 def less_external(m, k, body, F, T):
-    """Take the external wrench on a body of module k off (F, T)."""
+    """Subtract the external wrench on a body of module k from (F, T)."""
     f, t = pair(m.modules[k]['external'][body])
     return sub(F, f), sub(T, t)
 
 
 @kernel
 def with_children(u, body, M, F, T):
-    """Add what the modules on a body have left there."""
+    """Add inertia and wrench that the children of a body have accumulated there."""
     f, m = pair(u['wrench'][body])
     return articulated_add(M, inertia_at(u['inertia'][body])), add(F, f), add(T, m)
 
@@ -274,7 +274,7 @@ def stroke_from_barrel(b, q1):
 
 @kernel
 def wrench_of_cylinder(b, u):
-    """Return (effort, wrench at the base frame) that the wrenches on barrel and rod ask of the stroke and the base."""
+    """Return (effort on the stroke, wrench at the base frame) of the wrenches on barrel and rod."""
     fr, mr = pair(u['wrench'][ROD])
     fc, mc = pair(u['wrench'][BARREL])
     fc, mc = add(fc, fr), add(mc, mr)

@@ -8,17 +8,18 @@ import numpy as np
 
 from .compiler import kernel
 
-COLUMNS, ALIGNMENT = 6, 8       # of the table; words to which arrays are aligned, a cache line
+HEAD_WORDS, ALIGNMENT_WORDS = 6, 8      # of an array in the table; of arrays, a cache line
 FLOAT = np.dtype('f8')
 
 
 def pack(arrays):
     """Return a buffer that holds copies of `arrays`, whose items are multiples of 8 bytes."""
-    heads, first = np.zeros((len(arrays), COLUMNS), np.int64), -(-COLUMNS * len(arrays) // ALIGNMENT) * ALIGNMENT
+    heads = np.zeros((len(arrays), HEAD_WORDS), np.int64)
+    first = -(-HEAD_WORDS * len(arrays) // ALIGNMENT_WORDS) * ALIGNMENT_WORDS
     for head, array in zip(heads, arrays):
         head[:2] = first, first + array.nbytes // 8
         head[2:2 + array.ndim], head[5] = array.shape, array.ndim
-        first = -(-int(head[1]) // ALIGNMENT) * ALIGNMENT
+        first = -(-int(head[1]) // ALIGNMENT_WORDS) * ALIGNMENT_WORDS
     buffer = np.zeros(first, np.int64)
     buffer[:heads.size] = heads.ravel()
     for (start, end, *_), array in zip(heads, arrays):
@@ -28,7 +29,7 @@ def pack(arrays):
 
 def views(buffer, dtypes):
     """Return the arrays of a buffer as Python sees them, of these types."""
-    heads = buffer[:COLUMNS * len(dtypes)].reshape(-1, COLUMNS)
+    heads = buffer[:HEAD_WORDS * len(dtypes)].reshape(-1, HEAD_WORDS)
     return [buffer[head[0]:head[1]].view(dtype).reshape(head[2:2 + head[5]]) for head, dtype in zip(heads, dtypes)]
 
 

@@ -20,7 +20,7 @@ CODES = 16
 
 
 class Status(NamedTuple):
-    """What a kernel says of its call."""
+    """Outcome of a kernel call."""
 
     code: int
     index: int

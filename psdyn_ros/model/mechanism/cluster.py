@@ -3,7 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels.loops.records import DIRECTION, LOSS, PIN, POSITION, ROW, TIED
+from ...kernels.loops.records import CLUSTER_JOINT, DIRECTION, FRICTION_PIN, PIN, POSITION, ROW
 from ..errors import LoopError, NoTriangleError
 from .description import IDENTITY, Pose
 from .tree import Body
@@ -47,9 +47,9 @@ def sort_loops(entries, owner, closures, actuators, coordinates=()):
             general.add(closure.name)
     while True:
         clusters = _group([closures[name] for name in closures if name in general], entries, owner)
-        tied = [joint for cluster in clusters for joint in cluster.joints]
-        tied += [name for triangle in triangles for name in triangle.joint_names]
-        shared = [triangle for triangle in triangles if any(tied.count(name) > 1 for name in triangle.joint_names)]
+        used = [joint for cluster in clusters for joint in cluster.joints]
+        used += [name for triangle in triangles for name in triangle.joint_names]
+        shared = [triangle for triangle in triangles if any(used.count(name) > 1 for name in triangle.joint_names)]
         if not shared:
             return triangles, clusters
         triangles = [triangle for triangle in triangles if triangle not in shared]
@@ -98,10 +98,10 @@ def _cluster(closures, entries, owner):
     return Cluster(paths[0][depth], list(closures), bodies, entries, owner)
 
 
-def tied_records(cluster, first, module_of):
-    """Return the TIED records of a cluster whose first joint is row `first`; module_of: {joint: module}."""
+def cluster_joint_records(cluster, first, module_of):
+    """Return the CLUSTER_JOINT records of a cluster whose first joint is row `first`; module_of: {joint: module}."""
     row, axes = {id(body): first + i for i, body in enumerate(cluster.bodies)}, _body_axes(cluster)
-    records = np.zeros(len(cluster.bodies), TIED)
+    records = np.zeros(len(cluster.bodies), CLUSTER_JOINT)
     for record, body in zip(records, cluster.bodies):
         joint, pose, _ = cluster.entries[body.joint]
         record['module'] = module_of[joint.name]
@@ -126,9 +126,9 @@ def _body_axes(cluster):
 
 
 def row_records(cluster, first):
-    """Return (ROW, LOSS) records of a cluster."""
+    """Return (ROW, FRICTION_PIN) records of a cluster."""
     row, axes = {id(body): first + i for i, body in enumerate(cluster.bodies)}, _body_axes(cluster)
-    rows, losses = [], []
+    rows, friction_pins = [], []
     for closure in cluster.closures:
         a, b = cluster.owner[closure.parent], cluster.owner[closure.child]
         at = row.get(id(a), -1), row.get(id(b), -1)
@@ -140,12 +140,12 @@ def row_records(cluster, first):
             raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> of a closure of type "
                             f"'{closure.type}' is not computed; it counts for type 'revolute', and on joints")
         if closure.type == 'revolute' and (closure.damping or closure.friction):
-            loss = np.zeros((), LOSS)
-            loss['a'], loss['b'] = at
-            loss['axis'], loss['slip'] = ends[0] @ frames[0][1], 5e-3
-            loss['damping'], loss['friction'] = closure.damping, closure.friction
-            losses.append(loss)
-    return rows, losses
+            friction_pin = np.zeros((), FRICTION_PIN)
+            friction_pin['a'], friction_pin['b'] = at
+            friction_pin['axis'], friction_pin['slip'] = ends[0] @ frames[0][1], 5e-3
+            friction_pin['damping'], friction_pin['friction'] = closure.damping, closure.friction
+            friction_pins.append(friction_pin)
+    return rows, friction_pins
 
 
 def _turned(record, a, b):
@@ -235,8 +235,11 @@ def plane_across(normal):
     return np.array([x, np.cross(normal, x)])
 
 
-def planar_records(cluster, tied, first, losses):
-    """Return (normal, [PIN]) of a cluster in which all moves in one plane, and complete its TIED and LOSS; or None."""
+def planar_records(cluster, cluster_joints, first, friction_pins):
+    """Return (normal, [PIN]) of a cluster that moves in one plane, else None.
+
+    Completes its CLUSTER_JOINT records and those of its friction pins.
+    """
     if any(closure.type not in ('revolute', 'spherical') for closure in cluster.closures):
         return None
     rest = {id(cluster.base): IDENTITY}             # poses in the base body at joint positions zero
@@ -250,7 +253,7 @@ def planar_records(cluster, tied, first, losses):
                              (turns and np.linalg.norm(np.cross(axis, normal)) > 1e-9) for turns, axis in axes):
         return None
     plane = plane_across(normal)
-    for record, body, (turns, axis) in zip(tied, cluster.bodies, axes):
+    for record, body, (turns, axis) in zip(cluster_joints, cluster.bodies, axes):
         record['d'] = plane @ (rest[id(body)].position - rest[id(body.parent)].position)
         record['sign'], record['s'] = (np.sign(axis @ normal), (0.0, 0.0)) if turns else (0.0, plane @ axis)
     row = {id(body): first + i for i, body in enumerate(cluster.bodies)}
@@ -264,7 +267,8 @@ def planar_records(cluster, tied, first, losses):
             pin[end] = row.get(id(body), -1)
             pin[f'p{end}'] = plane @ ((place @ body.links[link] @ origin).position - place.position)
         pins.append(pin)
-    for loss in losses:
-        body = next((body for body in cluster.bodies if row[id(body)] == loss['a']), cluster.base)
-        loss['axis'], loss['planar'] = rest[id(body)].rotation @ _body_axes(cluster)[id(body)] @ loss['axis'], 1
+    for friction_pin in friction_pins:
+        body = next((body for body in cluster.bodies if row[id(body)] == friction_pin['a']), cluster.base)
+        friction_pin['axis'] = rest[id(body)].rotation @ _body_axes(cluster)[id(body)] @ friction_pin['axis']
+        friction_pin['planar'] = 1
     return normal, pins

@@ -1,4 +1,4 @@
-"""What a URDF says, as frozen records: links, joints, loop closures, interfaces.  Numbers checked, names not yet."""
+"""The contents of a URDF as frozen records: links, joints, loop closures, interfaces.  Names are not checked yet."""
 from dataclasses import dataclass, field
 
 import numpy as np

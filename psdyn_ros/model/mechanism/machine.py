@@ -1,4 +1,4 @@
-"""Description to `Machine`: modules in depth-first order, their frames turned for the kernels, flat records.
+"""Description to `Draft`: modules in depth-first order, their frames turned for the kernels, flat records.
 
 Every kernel frame has z along its joint axis; a link's x axis is turned to the common normal with the axis of the
 module that follows on it (Denavit-Hartenberg), so that all constant rotations in the recursions are planar.
@@ -9,7 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...kernels.rigid_body.records import BARREL, FREE, FRICTION, LINK, LOOP, MODULE, PRISMATIC, REVOLUTE, ROD
+from ...kernels.rigid_body.records import (
+    ADD,
+    BARREL,
+    BY_VALUE,
+    FIRST,
+    FREE,
+    FRICTION,
+    LINK,
+    LOOP,
+    MODULE,
+    PRISMATIC,
+    REVOLUTE,
+    ROD,
+)
 from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
 from .cluster import sort_loops
 from .description import IDENTITY, Description, Pose
@@ -17,8 +30,8 @@ from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
 
-ROUNDING = 1e-6     # of an initial position at a limit, as both are written with few digits [m, rad]
-SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
+LIMIT_TOLERANCE = 1e-6      # of an initial position at a limit, as both are written with few digits [m, rad]
+SLIP = 5e-3                 # v_s of the regularised Coulomb friction [m/s, rad/s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +40,7 @@ class Module:
 
     joint: object                   # the actuated Joint
     parent: int
-    on: int
+    parent_body: int
     triangle: Triangle | None
     assembly: Assembly | None
 
@@ -76,9 +89,9 @@ def build_machine(description, *, initial=None, actuated=None, coordinates=None,
     actuators = _actuators(description, entries, actuated)
     triangles, clusters = sort_loops(entries, owner, description.closures, actuators, coordinates or ())
     if not allow_unphysical:
-        tied = {id(body) for cluster in clusters for body in cluster.bodies}
+        clustered = {id(body) for cluster in clusters for body in cluster.bodies}
         for body in {id(b): b for b in owner.values()}.values():
-            check_inertia(description, body, id(body) in tied)
+            check_inertia(description, body, id(body) in clustered)
     hints = _hints(description, entries, initial)
     builder = _Builder(description, base, {triangle.boom.name: triangle for triangle in triangles}, actuators, hints,
                        clusters)
@@ -123,7 +136,7 @@ def _hints(description, entries, initial):
 
 
 def _check_within_limits(joint, position, source):
-    if not joint.lower - ROUNDING <= position <= joint.upper + ROUNDING:
+    if not joint.lower - LIMIT_TOLERANCE <= position <= joint.upper + LIMIT_TOLERANCE:
         raise ModelError(f"initial position of '{joint.name}' {source} is {position:.9g}; its limits (line "
                          f'{joint.line}) are {joint.lower:.9g} to {joint.upper:.9g}')
 
@@ -135,7 +148,7 @@ class _Builder:
         self.description, self.base, self.actuators, self.clusters = description, base, actuators, tuple(clusters)
         self.floating = base.joints[0][0].type == 'floating' if base.joints else False
         self.triangles = triangles                                        # by boom joint
-        self.tied = {joint for cluster in clusters for joint in cluster.joints}
+        self.clustered = {joint for cluster in clusters for joint in cluster.joints}
         self.cylinders = {triangle.barrel.name for triangle in triangles.values()}
         self.given, self.declared = hints
         self.modules, self.records, self.places, self.initial = [], [], {}, []
@@ -164,7 +177,7 @@ class _Builder:
         joint, _, body = self.base.joints[0]
         record = np.zeros((), MODULE)
         record['kind'], record['parent'], record['joint'] = FREE, -1, -1
-        record['azimuth'] = record['twist'] = record['turn'] = 1.0, 0.0
+        record['azimuth'] = record['dh_alpha'] = record['turn'] = 1.0, 0.0
         record['lower'], record['upper'], record['slip'] = -math.inf, math.inf, SLIP
         record['link'] = body_parameters(self.description, body, IDENTITY)
         self.modules.append(Module(joint, -1, LINK, None, None))
@@ -173,24 +186,24 @@ class _Builder:
         self._place(body, 0, LINK, IDENTITY)
         return self._standing(body, 0, LINK, IDENTITY)
 
-    def _standing(self, body, module, on, pose):
-        """Return the stack entries of the modules on a body, the one to be chained last (popped first)."""
-        entries = [(joint, pose @ joint_pose, child, module, on) for joint, joint_pose, child in body.joints
+    def _standing(self, body, module, parent_body, pose):
+        """Return the stack entries of the modules on a body, the one handed over by value last (popped first)."""
+        entries = [(joint, pose @ joint_pose, child, module, parent_body) for joint, joint_pose, child in body.joints
                    if joint.name not in self.cylinders]
         entries.sort(key=lambda entry: self.sizes[id(entry[2])])
         return entries
 
-    def _place(self, body, module, on, pose):
+    def _place(self, body, module, parent_body, pose):
         for name, placed in body.links.items():
-            self.places[name] = Place(module, on, pose @ placed)
+            self.places[name] = Place(module, parent_body, pose @ placed)
 
-    def _add(self, joint, pose, body, parent, on):
+    def _add(self, joint, pose, body, parent, parent_body):
         """Append the module of `joint`, whose frame has `pose` in its parent's kernel frame; return its children."""
         k = len(self.modules)
         triangle = self.triangles.get(joint.name)
         actuated = triangle.rod if triangle else joint
         record = np.zeros((), MODULE)
-        record['parent'], record['on'] = parent, on
+        record['parent'], record['parent_body'] = parent, parent_body
         record['lower'], record['upper'], record['slip'] = actuated.lower, actuated.upper, SLIP
         base_axes = self._stand(record, pose, joint.axis)            # parent's kernel axes -> base frame axes
 
@@ -220,7 +233,7 @@ class _Builder:
                 skip = {triangle.rod.name}
                 children += [entry for entry in self._standing(cylinder_body, k, part, placed)
                              if entry[0].name not in skip]
-        self.modules.append(Module(actuated, parent, on, triangle, assembly))
+        self.modules.append(Module(actuated, parent, parent_body, triangle, assembly))
         self.records.append(record)
         self._place(body, k, LINK, link_pose)
         return children + self._standing(body, k, LINK, link_pose)
@@ -245,7 +258,7 @@ class _Builder:
         record['placement'] = pose.position
         record['turned'] = turn != 0.0
         record['azimuth'] = math.cos(turn), math.sin(turn)
-        record['twist'] = (math.cos(tilt), math.sin(tilt)) if tilt < 3.14159265 else (-1.0, 0.0)
+        record['dh_alpha'] = (math.cos(tilt), math.sin(tilt)) if tilt < 3.14159265 else (-1.0, 0.0)
         return about_x(-tilt) @ about_z(-turn)
 
     def _following(self, body, triangle):
@@ -355,13 +368,13 @@ class _Builder:
             record['actuator'] = -1
         for row, name in enumerate(self.actuators):
             records['actuator'][names.index(name)] = row
-        records['cluster'] = records['member'] = -1
-        _link_up(records, {k for k, name in enumerate(names) if name in self.tied})
+        records['cluster'] = records['cluster_joint'] = -1
+        _link_up(records, {k for k, name in enumerate(names) if name in self.clustered})
         joints = tuple(self.joint_rows)
         for row, (module, column) in enumerate(self.joint_rows.values()):
             records['joint'][module, column] = row
-        rubs = records['friction'].any(axis=1) | records['damping'].any(axis=1)
-        records['passive'] = np.where(rubs, FRICTION, 0)
+        has_friction = records['friction'].any(axis=1) | records['damping'].any(axis=1)
+        records['passive'] = np.where(has_friction, FRICTION, 0)
         self._warn_of_inertias()
         return Draft(
             self.description.name, self.description, tuple(self.modules), records, self.actuators, joints,
@@ -384,20 +397,20 @@ class _Builder:
                 self.warnings.append(f"joint '{interface.name}' in <ros2_control> (line {interface.line}) is fixed")
 
 
-def _link_up(records, tied):
-    """Set how each module's inertia reaches its parent: by value to module k-1, else through an accumulator."""
-    opened = set()
+def _link_up(records, clustered):
+    """Set how the inertia of each module reaches its parent: by value to module k-1, else through an accumulator."""
+    started = set()
     for k in range(len(records) - 1, -1, -1):
-        parent, on = int(records['parent'][k]), int(records['on'][k])
-        records['opens'][k] = -1
+        parent, parent_body = int(records['parent'][k]), int(records['parent_body'][k])
+        records['accumulate'][k] = BY_VALUE
         if parent < 0:
             continue
-        if parent == k - 1 and on == LINK and k not in tied:
-            records['chained'][parent] = 1
+        if parent == k - 1 and parent_body == LINK and k not in clustered:
+            records['child_by_value'][parent] = 1
             continue
-        if on == LINK:
-            records['branched'][parent] = 1
+        if parent_body == LINK:
+            records['link_accumulates'][parent] = 1
         else:
-            records['laden'][parent] |= on          # BARREL 1, ROD 2
-        records['opens'][k] = (parent, on) not in opened
-        opened.add((parent, on))
+            records['cylinder_has_children'][parent] |= parent_body          # BARREL 1, ROD 2
+        records['accumulate'][k] = ADD if (parent, parent_body) in started else FIRST
+        started.add((parent, parent_body))

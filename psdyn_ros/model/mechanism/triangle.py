@@ -1,7 +1,7 @@
 """Recognise a loop as a linear-actuator triangle, and choose how it is assembled.
 
 A triangle is a boom that turns about B on a base body, a barrel that turns about C on the same body, a rod that
-slides in the barrel, and a pin T, the rod eye, that ties rod and boom.  Its pins may be anywhere: on links fixed
+slides in the barrel, and a pin T, the rod eye, that joins rod and boom.  Its pins may be anywhere: on links fixed
 to the base body, off the boom line, off the cylinder axis, at any height along the parallel axes.
 """
 import math
@@ -14,7 +14,7 @@ from .description import Closure, Joint, Pose
 from .tree import Body
 
 AXIS_TOLERANCE = 1e-4       # [rad] and [m]: rounded rpy values of exporters
-EXACT = 1e-9                # below this a deviation is arithmetic and not worth a warning
+ROUNDING_TOLERANCE = 1e-9   # a deviation below it is rounding and gives no warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Triangle:
 
 
 def find_triangle(entries, owner, closure):
-    """Return the `Triangle` that `closure` closes; LoopError says what else it is.
+    """Return the `Triangle` that `closure` closes; LoopError names the kind of another loop.
 
     entries: {movable joint: (Joint, Pose in its body, Body it moves)}; owner: {link: Body}.
     """
@@ -159,7 +159,7 @@ def _triangle(where, closure, rod_end, boom_end, rod, barrel, boom):
 def _tolerate(where, warnings, what, amount, unit):
     if amount > AXIS_TOLERANCE:
         raise LoopError(f'{where}: {what} by {amount:.3g} {unit}; at most {AXIS_TOLERANCE:g} {unit} is tolerated')
-    if amount > EXACT:
+    if amount > ROUNDING_TOLERANCE:
         warnings.append(f'{where}: {what} by {amount:.2g} {unit}; projected')
 
 
@@ -176,7 +176,7 @@ def choose_assembly(triangle, zeros, hints):
     """Return the `Assembly` of a triangle.
 
     zeros: joint positions of boom and barrel when boom and stroke axis point along C -> B.
-    hints: {joint: position}, the first source that speaks of the loop's passive joints; without one the joint limits
+    hints: {joint: position}, the first source that names passive joints of the loop; without one the joint limits
     must admit one mode only.
     """
     where = f"loop '{triangle.name}' (line {triangle.closure.line})"
@@ -209,7 +209,7 @@ def choose_assembly(triangle, zeros, hints):
 
 def check_initial(triangle, reach, x):
     """Raise when the triangle does not close at its initial stroke x, or is flat there."""
-    if not min(x - reach[0], reach[1] - x) > EXACT * (reach[1] - reach[0]):
+    if not min(x - reach[0], reach[1] - x) > ROUNDING_TOLERANCE * (reach[1] - reach[0]):
         raise LoopClosureError(
             f"loop '{triangle.name}' (line {triangle.closure.line}): does not close at the initial position "
             f'{triangle.rod.name} = {x:.6g} m; it closes between {reach[0]:.6g} and {reach[1]:.6g} m')
@@ -237,12 +237,12 @@ def _choose_side(where, triangle, hints):
 
 
 def _distance(triangle, hints, boom, barrel):
-    total, speaks = np.zeros(boom.size), False
+    total, hinted = np.zeros(boom.size), False
     for joint, angles in ((triangle.boom, boom), (triangle.barrel, barrel)):
         if joint.name in hints:
             total += np.abs(wrap(angles - hints[joint.name]))
-            speaks = True
-    return float(total.min()) if speaks else None
+            hinted = True
+    return float(total.min()) if hinted else None
 
 
 def _within_limits(triangle, boom, barrel):

@@ -21,10 +21,10 @@ class Element(ElementTree.Element):
 
 
 class _Reader(DefusedXMLParser):
-    """Forbids DTDs and entities (its base class), counts elements and their depth, notes lines."""
+    """Forbids DTDs and entities (its base class), counts elements and their depth, stores lines."""
 
     def __init__(self):
-        # An encoding declared in the prologue speaks of bytes; this text was decoded already.
+        # The encoding declared in the prologue is that of the bytes; this text is decoded already.
         super().__init__(target=ElementTree.TreeBuilder(element_factory=Element), encoding='utf-8', forbid_dtd=True)
         self._read_prefixes_as_text()
         self._depth = self._count = 0
@@ -59,26 +59,26 @@ class _Reader(DefusedXMLParser):
         self.parser = self._parser = plain
 
 
-def read_text(path, most=MAX_BYTES):
-    """Return the text of a UTF-8 file of at most `most` bytes; .xacro is expanded where xacro is installed."""
+def read_text(path, max_bytes=MAX_BYTES):
+    """Return the text of a UTF-8 file of at most `max_bytes` bytes; .xacro is expanded where xacro is installed."""
     try:
         path = os.fspath(path)
         size = os.path.getsize(path)
-        if size > most:
-            raise XmlError(f"'{path}' has {size} bytes; at most {most} are read")
+        if size > max_bytes:
+            raise XmlError(f"'{path}' has {size} bytes; at most {max_bytes} are read")
         if path.endswith('.xacro'):
             return _expand(path)
         with open(path, 'rb') as file:
             # devices and pipes have no size
-            content = file.read(most + 1)
+            content = file.read(max_bytes + 1)
     except OSError as error:
         raise XmlError(f"cannot read '{shorten(path)}': {error.strerror}") from error
     except (TypeError, ValueError) as error:
         if isinstance(error, XmlError):
             raise
         raise XmlError(f"cannot read '{shorten(str(path))}': {error}") from error
-    if len(content) > most:
-        raise XmlError(f"'{path}' does not end; at most {most} bytes are read")
+    if len(content) > max_bytes:
+        raise XmlError(f"'{path}' does not end; at most {max_bytes} bytes are read")
     try:
         return content.decode('utf-8')
     except UnicodeDecodeError as error:

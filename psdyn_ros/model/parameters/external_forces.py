@@ -1,5 +1,5 @@
 """
-Named external forces of a machine, from YAML: what there is, what each parameter means, and what was asked for.
+Named external forces of a machine, from YAML: the types, their parameters, and the forces of a file.
 
     external_forces:
       buoyancy: {type: constant_force, link: balloon, force: [0, 0, 156.96]}
@@ -33,7 +33,7 @@ class ForceType:
 
 @dataclass(frozen=True)
 class ForceSpec:
-    """One named force as it was asked for.
+    """One named force of a file.
 
     where   file, line and name, for messages
     values  namespace of its parameters: numbers, tuples of three numbers, texts, flags

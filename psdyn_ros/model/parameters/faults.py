@@ -26,8 +26,8 @@ SENSOR, MESSAGE, CYLINDER, SUPPLY, OIL, PAYLOAD, MODEL = (
 WHAT = {SENSOR: 'channel of a sensor', MESSAGE: 'message', CYLINDER: 'cylinder', SUPPLY: 'supply', OIL: 'oil',
         PAYLOAD: 'link', MODEL: 'model'}
 SECTION = 'faults'
-MOST_TEXT = 256 * 1024      # characters
-LONGEST = 1e6               # s
+MAX_TEXT_CHARACTERS = 256 * 1024
+MAX_TIME_S = 1e6
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ KINDS = (
     FaultKind('friction', MODEL, 'friction of all actuators is scaled', (_factor(0.0, 10.0),)),
 )
 NAMES = tuple(dict.fromkeys(kind.name for kind in KINDS))
-START = _number('start', 's', 0.0, LONGEST, 0.0)
-DURATION = _number('duration', 's; absent: until it is cleared', 0.0, LONGEST, math.inf)
+START = _number('start', 's', 0.0, MAX_TIME_S, 0.0)
+DURATION = _number('duration', 's; absent: until it is cleared', 0.0, MAX_TIME_S, math.inf)
 KEYS = ('kind', 'target', 'value', 'start', 'duration')
 
 
@@ -125,7 +125,7 @@ def read_faults(source):
     Targets are checked by `placed`, once the machine is known.  Raises ModelError, UnknownNameError or
     DuplicateNameError that name the file, its line and the key.
     """
-    file = open_parameters('faults', source, MOST_TEXT)
+    file = open_parameters('faults', source, MAX_TEXT_CHARACTERS)
     node = file.section(SECTION)
     check_untagged(file, node, SECTION)
     if not isinstance(node, yaml.SequenceNode):
@@ -143,8 +143,8 @@ def read_fault(text):
 
 
 def _short(text):
-    if len(text) > MOST_TEXT:
-        raise ModelError(f'the faults have {len(text)} characters; at most {MOST_TEXT} are read')
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise ModelError(f'the faults have {len(text)} characters; at most {MAX_TEXT_CHARACTERS} are read')
     return text
 
 
@@ -173,7 +173,7 @@ def checked_fault(fault):
     lasting = isinstance(fault.duration, float) and fault.duration == math.inf
     duration = math.inf if lasting else checked_number(DURATION, f"{where}: 'duration'", fault.duration)
     kinds = [kind for kind in KINDS if kind.name == fault.kind]
-    if len({kind.numbers for kind in kinds}) == 1:      # otherwise it takes the target to tell
+    if len({kind.numbers for kind in kinds}) == 1:      # otherwise the kind depends on the target
         fault = replace(fault, value=_value(kinds[0], where, fault.value))
     return replace(fault, start=start, duration=duration)
 

@@ -29,7 +29,7 @@ from ..errors import ActuationError, ModelError, UnknownNameError, did_you_mean,
 from .parameter_blocks import block, check_untagged, choice, flag, integer, markdown, number, numbers, read_block
 from .parameter_file import open_parameters
 
-MOST_TEXT = 256 * 1024
+MAX_TEXT_CHARACTERS = 256 * 1024
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
 MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
 STRIBECK, LUGRE = 'stribeck', 'lugre'
@@ -242,7 +242,7 @@ def read_hydraulics(source, actuators):
     actuators: names of the machine's actuators, of which each must be there once.  Raises ModelError, UnknownNameError,
     DuplicateNameError or ActuationError that name the file, its line, the joint and the parameter.
     """
-    file = open_parameters('hydraulics', source, MOST_TEXT)
+    file = open_parameters('hydraulics', source, MAX_TEXT_CHARACTERS)
     nodes = file.parts(SECTIONS)
     for name in REQUIRED:
         if name not in nodes:

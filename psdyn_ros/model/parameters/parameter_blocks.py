@@ -1,4 +1,4 @@
-"""Blocks of parameters as frozen dataclasses, of which each field says what it means, its unit and its range.
+"""Blocks of parameters as frozen dataclasses, whose fields declare meaning, unit and range.
 
     @dataclass(frozen=True, kw_only=True)
     class Relief:

@@ -1,4 +1,4 @@
-"""Described, ranged parameters, and YAML files of them of which every key knows its line."""
+"""Parameters with description and range, and YAML files of them that report errors by line."""
 import math
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from ..errors import DuplicateNameError, ModelError, did_you_mean, shorten
 from ..mechanism.xml_reader import read_text
 
 MAX_BYTES = 1024 * 1024
-DEEPEST = 4         # levels of a ROS parameter file above a section
+MAX_LEVELS = 4          # of a ROS parameter file above a section
 ROS = 'ros__parameters'
 
 NUMBER, VECTOR, CHOICE, FLAG, LINK, JOINT = 'number', 'vector', 'choice', 'flag', 'link', 'joint'
@@ -30,7 +30,7 @@ class Parameter:
 
 
 def checked(parameter, where, value):
-    """Return the value of one parameter, of YAML texts or of Python values; ModelError says what is wrong."""
+    """Return the value of one parameter, of YAML texts or of Python values; raise ModelError."""
     where = f"{where}: '{parameter.name}'"
     if parameter.kind == NUMBER:
         return checked_number(parameter, where, value)
@@ -64,31 +64,31 @@ def checked_number(parameter, where, value):
     return number
 
 
-def open_parameters(what, source, most):
+def open_parameters(what, source, max_size):
     """Return the `ParameterFile` of a YAML file, or of YAML text, which has more than one line.
 
-    what  it declares, 'sensors'; most: bytes or characters that are read
+    what  it declares, 'sensors'; max_size: bytes or characters that are read
     """
     if isinstance(source, str) and '\n' in source:
-        if len(source) > most:
-            raise ModelError(f'the {what} have {len(source)} characters; at most {most} are read')
+        if len(source) > max_size:
+            raise ModelError(f'the {what} have {len(source)} characters; at most {max_size} are read')
         return ParameterFile(f'{what} file', 'text', source)
     if not isinstance(source, (str, os.PathLike)):
         raise ModelError(f'{what} {source!r:.80}: expected a YAML file or YAML text')
-    return ParameterFile(f'{what} file', source, most=most)
+    return ParameterFile(f'{what} file', source, max_size=max_size)
 
 
 class ParameterFile:
     """A YAML file as nodes: values stay texts, tags make nothing, and an alias of an alias of ... is never expanded.
 
-    kind   what it is called in messages, 'external forces file'
-    path   of the file, or what stands for it in messages where its text is given
-    most   bytes of a file that are read
+    kind      what it is called in messages, 'external forces file'
+    path      of the file, or what stands for it in messages where its text is given
+    max_size  bytes of a file that are read
     """
 
-    def __init__(self, kind, path, text=None, most=MAX_BYTES):
+    def __init__(self, kind, path, text=None, max_size=MAX_BYTES):
         self.kind, self.path = kind, path
-        text = read_text(path, most) if text is None else text
+        text = read_text(path, max_size) if text is None else text
         try:
             self.root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (yaml.YAMLError, RecursionError) as error:
@@ -123,7 +123,7 @@ class ParameterFile:
 
     def section(self, name):
         """Return the node below the key `name`: at the top, alone, or once below the parameters of a ROS node."""
-        sections = list(self._sections(name, self.root, DEEPEST))
+        sections = list(self._sections(name, self.root, MAX_LEVELS))
         if len(sections) != 1:
             where = ' and '.join(f'line {line_of(section)}' for section in sections)
             raise ModelError(f"{self.kind} '{self.path}' has " + (
@@ -138,7 +138,7 @@ class ParameterFile:
         for key, value in keys:
             if key.value == section:
                 yield value
-        if levels == DEEPEST and any(key.value == section for key, _ in keys):
+        if levels == MAX_LEVELS and any(key.value == section for key, _ in keys):
             for key, _ in keys:
                 if key.value != section:
                     raise ModelError(f"{self.where(key)}: '{shorten(key.value)}' is not known beside '{section}'"

@@ -26,10 +26,10 @@ from .hydraulics import MODES as TIERS
 from .parameter_blocks import block, check_untagged, declared, integer, markdown, number, read_block, word_or_number
 from .parameter_file import checked_number, open_parameters, plain
 
-MOST_TEXT = 256 * 1024      # characters
-LONGEST = 0.2               # s, hard cap of every timeout
+MAX_TEXT_CHARACTERS = 256 * 1024
+MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
 SECOND = 1_000_000_000      # ns
-ROUNDING = 1e-9             # relative, where two declared figures are held against each other
+RELATIVE_TOLERANCE = 1e-9   # of two declared numbers that are compared
 NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
 KINDS = (NEUTRAL, BRAKE, GRAVITY)
 UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
@@ -41,12 +41,13 @@ class Timeouts:
     """How long an input may be missing; no timeout may be longer than 0.2 s."""
 
     degraded_misses: int = integer('states missed in a row before the machine runs at reduced speed', 3, low=1, high=20)
-    stopping: float = number('s without a state before the machine is stopped', 0.020, low=0.001, high=LONGEST)
-    safe: float = number('s without a state before the safe output is given at once', 0.100, low=0.002, high=LONGEST)
+    stopping: float = number('s without a state before the machine is stopped', 0.020, low=0.001, high=MAX_TIMEOUT_S)
+    safe: float = number('s without a state before the safe output is given at once', 0.100, low=0.002,
+                         high=MAX_TIMEOUT_S)
     stream: float = number('s without a streamed point before the machine stops and holds', 0.100, low=0.002,
-                           high=LONGEST)
+                           high=MAX_TIMEOUT_S)
     emergency_stop: float = number('s without a message of the emergency stop before it counts as pressed', 0.100,
-                                   low=0.002, high=LONGEST)
+                                   low=0.002, high=MAX_TIMEOUT_S)
 
     stopping_ns = property(lambda self: round(self.stopping * SECOND), doc='ns')
     safe_ns = property(lambda self: round(self.safe * SECOND), doc='ns')
@@ -61,14 +62,14 @@ class Plausibility:
     jump_margin: float = number('m or rad beyond what the velocity limit allows between two states', 0.002, low=1e-6,
                                 high=1.0)
     freeze_time: float = number('s that a position may be bit-identical while it should move', 0.1, low=0.002,
-                                high=LONGEST)
+                                high=MAX_TIMEOUT_S)
     freeze_speed: float = number('m/s or rad/s of the reference above which a position should move', 0.02, low=1e-6,
                                  high=10.0)
     velocity_window: float = number('s over which positions and velocities are held against each other', 0.05,
-                                    low=0.002, high=LONGEST)
+                                    low=0.002, high=MAX_TIMEOUT_S)
     velocity_residual: float = number('m/s or rad/s by which they may disagree; a velocity steps by twice that at most',
                                       0.05, low=1e-6, high=10.0)
-    clock_skew: float = number('s that a stamp may lie in the future', 0.005, low=0.0, high=LONGEST)
+    clock_skew: float = number('s that a stamp may lie in the future', 0.005, low=0.0, high=MAX_TIMEOUT_S)
     start_tolerance: float = number('m or rad between the measured state and the start of a reference', 0.01, low=1e-6,
                                     high=1.0)
     closure_tolerance: float = number('m by which redundant joints of a loop may disagree', 0.005, low=1e-7, high=1.0)
@@ -185,7 +186,7 @@ def read_safety(source, actuators, tiers, limits, supply_pressure=None):
     """
     actuators, tiers = tuple(actuators), tuple(tiers)
     _check_tiers(actuators, tiers)
-    file = open_parameters('safety', source, MOST_TEXT)
+    file = open_parameters('safety', source, MAX_TEXT_CHARACTERS)
     nodes = file.parts(SECTIONS)
     if 'actuators' not in nodes:
         raise ModelError(f"{file.where(file.root)}: section 'actuators' is missing; its safe outputs have no default")
@@ -268,7 +269,7 @@ def _row(where, found, name, tier, i, limits, supply_pressure):
     if limit is None and not math.isfinite(most):
         refuse('command_limit', f"'command_limit' of tier {tier} is missing, and nothing else limits its commands")
     limit = most if limit is None else limit
-    if limit > most * (1.0 + ROUNDING):
+    if limit > most * (1.0 + RELATIVE_TOLERANCE):
         refuse('command_limit', f"'command_limit' of tier {tier} is {limit:g}, more than the {most:g} "
                                 f'{UNITS[tier]} that the actuator has')
     if not isinstance(safe, str) and abs(safe) > limit:

@@ -7,7 +7,7 @@ What the sensors of a machine do to what they measure, from YAML.
     joints:                                     # differences of single joints
       telescope:
         position: {bias: 1.0e-3}
-    sets:                                       # others, to be asked for by name: each stands alone
+    sets:                                       # others, chosen by name: each stands alone
       exact: {}
 
 Channels are named `<joint>.<kind>`: position, velocity, effort, and pressure_a and pressure_b, which are of the kind
@@ -24,8 +24,8 @@ KINDS = {'position': 'm or rad', 'velocity': 'm/s or rad/s', 'effort': 'N or N m
 KIND_OF = {'position': 'position', 'velocity': 'velocity', 'effort': 'effort', 'pressure_a': 'pressure',
            'pressure_b': 'pressure'}
 DEFAULT, JOINTS, SETS = 'default', 'joints', 'sets'
-MOST_TEXT = 256 * 1024      # characters
-MOST_DELAY = 1.0            # s
+MAX_TEXT_CHARACTERS = 256 * 1024
+MAX_DELAY_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Sensor:
     quantum: float = number('resolution, in the unit of the channel; 0: continuous', 0.0, low=0.0, high=1e9)
     bias: float = number('constant error, in the unit of the channel', 0.0, low=-1e9, high=1e9)
     gain_error: float = number('relative: 0.01 reads 1 % too much', 0.0, low=-0.5, high=0.5)
-    delay: float = number('s from when a value is taken until it is there', 0.0, low=0.0, high=MOST_DELAY)
+    delay: float = number('s from when a value is taken until it is there', 0.0, low=0.0, high=MAX_DELAY_S)
     rate: float = number('Hz at which values are taken, from the start; 0, or more than steps come: at each step', 0.0,
                          low=0.0, high=1e6)
 
@@ -69,7 +69,7 @@ def read_sensors(source, channels, chosen=''):
     """
     kinds = {channel: kind_of(channel) for channel in channels}
     joints = {channel.rpartition('.')[0] for channel in kinds}
-    file = open_parameters('sensors', source, MOST_TEXT)
+    file = open_parameters('sensors', source, MAX_TEXT_CHARACTERS)
     top = _known(file, file.root, (DEFAULT, JOINTS, SETS), 'section')
     sets = {'': _read_set(file, top, joints)}
     if SETS in top:
@@ -78,9 +78,9 @@ def read_sensors(source, channels, chosen=''):
     if chosen not in sets:
         raise UnknownNameError(f"{file.kind} '{file.path}': no set '{shorten(str(chosen))}'"
                                f'{did_you_mean(chosen, sets.keys() - {""})}')
-    default, own = sets[chosen]
+    default, by_joint = sets[chosen]
     return SensorSettings({channel: replace(default.get(kind, Sensor()),
-                                            **own.get((channel.rpartition('.')[0], kind), {}))
+                                            **by_joint.get((channel.rpartition('.')[0], kind), {}))
                            for channel, kind in kinds.items()})
 
 
@@ -98,7 +98,7 @@ def _known(file, node, names, what):
 
 def _read_set(file, sections, joints):
     """Return ({kind: Sensor}, {(joint, kind): {parameter: value}})."""
-    default, own = {}, {}
+    default, by_joint = {}, {}
     if DEFAULT in sections:
         for kind, (sensor, _) in _read_kinds(file, sections[DEFAULT][1], DEFAULT):
             default[kind] = sensor
@@ -108,8 +108,8 @@ def _read_set(file, sections, joints):
                 raise UnknownNameError(f"{file.where(key)}: no joint '{shorten(key.value)}' is measured"
                                        f'{did_you_mean(key.value, joints)}')
             for kind, (sensor, places) in _read_kinds(file, node, f"joint '{shorten(key.value)}'"):
-                own[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
-    return default, own
+                by_joint[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
+    return default, by_joint
 
 
 def _read_kinds(file, node, what):
