@@ -10,14 +10,15 @@ from .api.analysis.report import check_report
 from .api.hydraulics.report import hydraulic_report
 from .api.load import load
 from .formulations.adapters import Mechanism, call_witnesses
+from .formulations.cross_check import compare, witness_report
 from .model.errors import ModelError, PsdynError
 from .model.locate import find_config, find_machine, machine_names
 from .model.parameters.hydraulics import read_hydraulics
-from .nodes import record_cases
 from .tools.papers import SECTIONS
-from .validation import compare_bags, identification
+from .tools.recordings import cases
+from .validation import compare_bags
+from .validation import identify as identification
 from .validation import validate as validation
-from .validation.witness import compare, witness_report
 
 
 def main(arguments=None):
@@ -141,7 +142,7 @@ def _parser():
 
     record = commands.add_parser(
         'record-demo', help='record a simulated crane over ROS 2, healthy and with faults, for `validate` to find them')
-    record_cases.add_arguments(record)
+    cases.add_arguments(record)
     record.set_defaults(run=_record_demo)
 
     papers = commands.add_parser(
@@ -228,7 +229,7 @@ def _run_papers(options):
 
 def _simulate(options):
     # here, since the other commands do without scipy and rosbags
-    from .validation.report import as_text
+    from .validation.report.page import as_text
     from .validation.simulated_run import simulate_into_bag
     for name, value in (('duration', options.duration), ('step', options.step), ('log-rate', options.log_rate)):
         if value is not None and not (value > 0.0 and math.isfinite(value)):
@@ -256,8 +257,8 @@ def _simulate(options):
 
 def _annotate(options):
     # here, since the other commands do without scipy
-    from .control.annotate import annotate
-    from .control.trajectory_file import read_trajectory, trajectory_text
+    from .control.offline.annotate import annotate
+    from .control.offline.trajectory_file import read_trajectory, trajectory_text
     machine = load(find_machine(options.machine), initial=_initial(options.initial))
     if options.payload:
         link, *numbers = options.payload
@@ -287,7 +288,7 @@ def _latency(options):
             if not (value > 0.0 and math.isfinite(value)):
                 raise ModelError(f'--{name} {value:g}: expected a positive number')
     try:
-        from .nodes import latency
+        from .tools.timing import latency
     except ImportError as error:
         return _without_ros('latency', error)
     triggers = latency.TRIGGERS if options.trigger == 'both' else (options.trigger,)
@@ -304,7 +305,7 @@ def _without_ros(command, error):
 
 def _record_demo(options):
     try:
-        from .nodes.record_demo import run_options
+        from .tools.recordings.record import run_options
     except ImportError as error:
         return _without_ros('record-demo', error)
     return run_options(options)
@@ -312,7 +313,7 @@ def _record_demo(options):
 
 def _demo(options):
     try:
-        from .nodes.demo import run
+        from .tools.demo.demo import run
     except ImportError as error:
         return _without_ros('demo', error)
     return run(options.machine, options.output, level=options.level, rig=options.rig, real_time=options.real_time,

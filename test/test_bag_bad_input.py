@@ -5,10 +5,10 @@ import pytest
 from support import bag_cases as cases
 from support.recorded_motion import crane, oil
 
-from psdyn_ros.validation.bag_files import METADATA
-from psdyn_ros.validation.bag_mutations import BEGIN, TELEMETRY, describe
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.message_layouts import PRESSURE
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY, describe
+from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
+from psdyn_ros.validation.bags.files import METADATA
+from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.validate import main
 
 PERIOD, COUNT = 0.01, 400

@@ -11,12 +11,12 @@ from support.machines import URDF
 from support.recorded_motion import crane, oil, write_demonstration
 
 import psdyn_ros
-from psdyn_ros.validation.comparison import BETTER, SAME, WORSE, compare
-from psdyn_ros.validation.metrics import EFFORT
-from psdyn_ros.validation.simulated_bag import TELEMETRY
-from psdyn_ros.validation.tolerances import read_settings
+from psdyn_ros.validation.bags.simulated_bag import TELEMETRY
+from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE, compare
+from psdyn_ros.validation.metrics.metrics import EFFORT
+from psdyn_ros.validation.metrics.tolerances import read_settings
+from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS, Check
 from psdyn_ros.validation.validate import main, validate
-from psdyn_ros.validation.verdict import FAIL, INVALID, PASS, Check
 
 PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png')
 CASES = {'exact': {}, 'plain': {'plain': True}, 'payload': {'plain': True, 'payload': 30.0},
@@ -161,7 +161,7 @@ def test_settings_are_read_strictly(text, message):
 
 
 def test_what_is_not_a_number_is_within_no_tolerance():
-    from psdyn_ros.validation.verdict import _check
+    from psdyn_ros.validation.metrics.verdict import _check
     check = _check('lift_cylinder', 'nrmse', np.nan, 0.05, '%')
     assert isinstance(check, Check) and not check.passed and 'nan' in check.text
 

@@ -18,9 +18,9 @@ import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from psdyn_ros.nodes import demo  # noqa: E402
-from psdyn_ros.validation.bags import read_bag  # noqa: E402
-from psdyn_ros.validation.tracking import track, units  # noqa: E402
+from psdyn_ros.tools.demo import demo  # noqa: E402
+from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
+from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
 
 pytestmark = pytest.mark.dds
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def start(*arguments):
-    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.nodes.demo', *arguments], cwd=ROOT, text=True,
+    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.tools.demo.demo', *arguments], cwd=ROOT, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 

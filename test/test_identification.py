@@ -13,7 +13,8 @@ from support.identification_cases import record_crane, sines
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.campaign.identification_runs import (
+from psdyn_ros.model.errors import ActuationError, UnknownNameError
+from psdyn_ros.tools.studies.identification_runs import (
     CARRIER,
     COM,
     MASS,
@@ -24,15 +25,14 @@ from psdyn_ros.campaign.identification_runs import (
     friction_truth,
     measured,
 )
-from psdyn_ros.campaign.tracking_runs import crane, oil
-from psdyn_ros.model.errors import ActuationError, UnknownNameError
-from psdyn_ros.validation import evidence as evidence_module
-from psdyn_ros.validation.evidence import Bell, Evidence, Samples
-from psdyn_ros.validation.identification import IdentificationError, conclude, identify, main
-from psdyn_ros.validation.identification_report import figures, write_report
-from psdyn_ros.validation.identified import SPEEDS
-from psdyn_ros.validation.physical_inertia import is_physical
-from psdyn_ros.validation.regressor import Regressor
+from psdyn_ros.tools.studies.tracking_runs import crane, oil
+from psdyn_ros.validation.identification import normal_equations as evidence_module
+from psdyn_ros.validation.identification.identified import SPEEDS
+from psdyn_ros.validation.identification.normal_equations import Bell, Evidence, Samples
+from psdyn_ros.validation.identification.physical_inertia import is_physical
+from psdyn_ros.validation.identification.regressor import Regressor
+from psdyn_ros.validation.identify import IdentificationError, conclude, identify, main
+from psdyn_ros.validation.report.identification_report import figures, write_report
 
 BAG_SECONDS = 25.0
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -335,6 +335,6 @@ def test_efforts_that_are_known_now_and_then_exit_with_three(tmp_path, capsys):
 
 
 def test_unusable_input_exits_with_two(tmp_path):
-    done = subprocess.run([sys.executable, '-m', 'psdyn_ros.validation.identification', str(tmp_path / 'none'),
+    done = subprocess.run([sys.executable, '-m', 'psdyn_ros.validation.identify', str(tmp_path / 'none'),
                            '--urdf', 'hiab_xs031'], capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and 'does not exist' in done.stderr and 'Traceback' not in done.stderr

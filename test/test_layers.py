@@ -102,7 +102,7 @@ def test_no_arrow_points_backwards(path):
     ('model', 'def f():\n    from ..api.load import load'), ('api', 'from ..control.reference import Reference'),
     ('api', 'from .. import nodes'), ('control', 'from ..simulation.plant import Plant'), ('control', 'import rclpy'),
     ('simulation', 'from sensor_msgs.msg import JointState'), ('validation', 'from ..control import reference'),
-    ('validation', 'import psdyn_ros.nodes.demo'), ('formulations', 'from ..kernels.algebra import spatial'),
+    ('validation', 'import psdyn_ros.tools.demo.demo'), ('formulations', 'from ..kernels.algebra import spatial'),
     ('cli', 'import rclpy'), ('__init__', 'from std_srvs.srv import Trigger'), ('api', 'import launch'),
 ])
 def test_the_test_finds_arrows_that_point_backwards(layer, text):
@@ -225,10 +225,10 @@ def test_only_the_core_knows_kinds_of_machines_and_modules(path):
 
 
 @pytest.mark.parametrize('name, text, count', [
-    ('control/law.py', 'if self.m.machine.general:\n    pass', 1),
+    ('control/laws/base.py', 'if self.m.machine.general:\n    pass', 1),
     ('kernels/rigid_body/joints.py', 'machine.general', 1),
     ('api/kinematics.py', "modules[k]['kind'] == PRISMATIC", 1), ('kernels/rigid_body/joints.py', "b['kind']", 0),
-    ('control/singularity.py', 'from ..kernels.rigid_body.records import LINK, LOOP', 1),
+    ('control/monitors/singularity.py', 'from ..kernels.rigid_body.records import LINK, LOOP', 1),
     ('kernels/loops/dyads.py', "d['kind']", 0), ('api/a.py', 'general = machine.generality', 0),
 ])
 def test_the_test_finds_callers_that_ask_for_kinds(name, text, count):

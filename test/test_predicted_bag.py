@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from support.recorded_motion import PERIOD, crane, exact_block, oil
 
-from psdyn_ros.validation.bag_mutations import BEGIN
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.message_layouts import ARRAY, Decoder
-from psdyn_ros.validation.predicted_bag import (
+from psdyn_ros.tools.fuzzing.mutations import BEGIN
+from psdyn_ros.validation.bags.bulk_decoder import ARRAY, Decoder
+from psdyn_ros.validation.bags.mcap_writer import RowBag, joint_states, labelled_array
+from psdyn_ros.validation.bags.predicted_bag import (
     FRICTIONLESS,
     MEASURED,
     MEASURED_ACCELERATION,
@@ -21,8 +20,9 @@ from psdyn_ros.validation.predicted_bag import (
     curve,
     write_layout,
 )
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.row_bag import RowBag, joint_states, labelled_array
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.validate import main
 
 FIELDS = ('position', 'velocity', 'effort')

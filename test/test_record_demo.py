@@ -16,12 +16,13 @@ from support.children import children_of
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from psdyn_ros import load  # noqa: E402
-from psdyn_ros.control.random_moves import random_moves  # noqa: E402
-from psdyn_ros.control.reference import ReferenceMotion  # noqa: E402
-from psdyn_ros.nodes import record_cases, record_demo  # noqa: E402
-from psdyn_ros.validation.bags import joint_series, read_messages, telemetry_series  # noqa: E402
-from psdyn_ros.validation.comparison import WORSE, compare  # noqa: E402
-from psdyn_ros.validation.metrics import EFFORT  # noqa: E402
+from psdyn_ros.control.reference.reference import ReferenceMotion  # noqa: E402
+from psdyn_ros.tools.recordings import cases as record_cases  # noqa: E402
+from psdyn_ros.tools.recordings import record as record_demo
+from psdyn_ros.tools.recordings.random_moves import random_moves  # noqa: E402
+from psdyn_ros.validation.bags.recording import joint_series, read_messages, telemetry_series  # noqa: E402
+from psdyn_ros.validation.metrics.comparison import WORSE, compare  # noqa: E402
+from psdyn_ros.validation.metrics.metrics import EFFORT  # noqa: E402
 from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = pytest.mark.dds

@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip('rclpy')
 
-from psdyn_ros.nodes import demo
-from psdyn_ros.nodes.conversions import stamp_to_ns
-from psdyn_ros.validation.bags import read_messages
+from psdyn_ros.nodes.messages.conversions import stamp_to_ns
+from psdyn_ros.tools.demo import demo
+from psdyn_ros.validation.bags.recording import read_messages
 
 pytestmark = pytest.mark.dds
 

@@ -11,9 +11,9 @@ from support.witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, genera
 
 from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses
+from psdyn_ros.formulations.cross_check import BOUND, QUANTITIES, compare, witness_report
 from psdyn_ros.model.errors import LoopClosureError, StateError
 from psdyn_ros.model.mechanism.description import Pose
-from psdyn_ros.validation.witness import BOUND, QUANTITIES, compare, witness_report
 
 # --- wrong models
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..model.errors import PsdynError
-from .comparison import SAME, WORSE, compare, worst
+from .metrics.comparison import SAME, WORSE, compare, worst
+from .metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 from .validate import Validation, add_conditions, conditions, read_model, validate
-from .verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def compare_bags(first, second, urdf, *, hydraulics=None, config=None, initial=N
     comparison = Comparison(*found, compare(*found) if usable else ())
     if output is not None:
         # figures take a second to import
-        from .compare_report import write_comparison
+        from .report.compare_report import write_comparison
         write_comparison(output, comparison)
     return comparison
 
@@ -105,7 +105,7 @@ def add_arguments(parser):
 
 def run(options):
     """Compare as the options of `add_arguments` say, print a table; returns the exit code."""
-    from .compare_report import summary
+    from .report.compare_report import summary
 
     try:
         comparison = compare_bags(options.first, options.second, options.urdf, output=options.output, quiet=False,

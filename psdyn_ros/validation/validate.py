@@ -20,21 +20,21 @@ from ..api.manipulator import Manipulator
 from ..model.errors import ModelError, PsdynError
 from ..model.locate import find_config, find_machine
 from ..model.parameters.hydraulics import read_hydraulics
-from .bag_folders import is_collection
-from .bag_source import open_bag
-from .bags import BagError
-from .blocks import OVERLAP, ROWS, blocks
-from .channels import Channels, find_topics
-from .diagnosis import Diagnosis
-from .metrics import MetricsAccumulator, capacities
-from .multistep import SimulationError
-from .predicted_bag import FOLDER, RATE, PredictedBag
-from .prediction import Predictor
-from .quality import Quality
-from .tolerances import Settings, read_settings
-from .topic_delays import delay_of, topic_delays
-from .traces import Traces
-from .verdict import EXIT_CODES, INVALID, Verdict, judge
+from .bags.folders import is_collection
+from .bags.predicted_bag import FOLDER, RATE, PredictedBag
+from .bags.recording import BagError
+from .bags.source import open_bag
+from .diagnosis.diagnosis import Diagnosis
+from .diagnosis.topic_delays import delay_of, topic_delays
+from .metrics.metrics import MetricsAccumulator, capacities
+from .metrics.prediction import Predictor
+from .metrics.simulation_error import SimulationError
+from .metrics.tolerances import Settings, read_settings
+from .metrics.verdict import EXIT_CODES, INVALID, Verdict, judge
+from .report.plot_samples import Traces
+from .signals.blocks import OVERLAP, ROWS, blocks
+from .signals.quality import Quality
+from .signals.topics import Channels, find_topics
 
 UNUSABLE = EXIT_CODES[INVALID]
 
@@ -129,7 +129,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
                            late, diagnosis.causes(quality, taken), diagnosis.text)
     if output is not None:
         # figures take a second to import
-        from .validation_report import write_outputs
+        from .report.validation_report import write_outputs
         write_outputs(output, found)
     return found
 
@@ -198,8 +198,8 @@ def conditions(options):
 
 def run(options):
     """Validate as the options of `add_arguments` say, print a table; returns the exit code."""
-    from .fleet import run as run_many
-    from .validation_tables import summary
+    from .fleet.batch import run as run_many
+    from .report.validation_tables import summary
 
     try:
         keywords = conditions(options)
