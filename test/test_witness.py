@@ -237,7 +237,7 @@ def test_command_on_a_file_with_options(psdyn, tmp_path):
 
 
 def test_command_fails_on_disagreement(psdyn, monkeypatch):
-    monkeypatch.setattr(cli, 'Mechanism', lambda description, *rest: Mechanism(
+    monkeypatch.setattr('psdyn_ros.formulations.adapters.Mechanism', lambda description, *rest: Mechanism(
         _heavier(description, 'lift_boom_link'), *rest))
     code, out, _ = psdyn('check', '--witness', 'hiab_xs031', '--states', 2)
     assert code == 1

@@ -1,19 +1,10 @@
 """`identify`: what a machine weighs, what its cylinders rub, and what it carries, from a recording of it in motion.
 
-    python3 -m psdyn_ros.validation.identify BAG --urdf FILE [--hydraulics YAML] [--payload LINK] [--output DIR]
-
 Payload: the rest of the machine is believed, and a body on one link is found.  Otherwise all links are, with what the
 URDF says as the belief, and no inertia leaves what a body can have.  Friction is force at 30 to 100 mm/s: the line
 through it has a level and a slope, but a recording hardly tells one from the other.
-
-Exit codes: 0 the identified model explains what was held out, 1 it does not, 2 unusable, 3 it does, but only a part of
-what was recorded could be used.
 """
-import argparse
-import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -244,53 +235,3 @@ def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=N
         partial = *losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial
         findings = tuple(f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
     return replace(found, partial=partial, findings=findings), manipulator, hydraulics
-
-
-def add_arguments(parser):
-    """Add what `run` needs to an argument parser."""
-    parser.add_argument('bag', metavar='BAG', help='folder or file, MCAP or SQLite')
-    parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
-    parser.add_argument('--hydraulics', metavar='FILE',
-                        help="YAML file; '' for none (default: that of a machine of the package)")
-    parser.add_argument('--payload', metavar='LINK', help='believe the machine, and find a body on this link')
-    parser.add_argument('--com', type=float, nargs=3, metavar=('X', 'Y', 'Z'),
-                        help="m, where that body is believed to be, in axes of the link (default: the link's own)")
-    parser.add_argument('--output', metavar='DIR', help='folder for identification.html and .json, and corrected files')
-    parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
-                        help='states, efforts, pressures, commands or reference; more than once for more')
-
-
-def run(options):
-    """Identify as the options of `add_arguments` say, print a table; returns the exit code."""
-    from .identification.corrected_model import write_corrected
-    from .report.identification_report import write_report
-    from .validate import chosen_topics
-
-    try:
-        found, manipulator, hydraulics = identify_bag(
-            options.bag, options.urdf, hydraulics=options.hydraulics, payload_link=options.payload,
-            payload_com=options.com, topics=chosen_topics(options.topic))
-        print(found.text)
-        if options.output:
-            folder = Path(options.output)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / 'identification.json').write_text(json.dumps(found.as_dict(), indent=2) + '\n')
-            print(write_report(folder, found))
-            for path in write_corrected(folder, found, manipulator, options.urdf, hydraulics):
-                print(path)
-    except (PsdynError, OSError) as error:
-        print(f'UNUSABLE: {error}', file=sys.stderr)
-        return 2
-    return found.exit_code
-
-
-def main(arguments=None):
-    """Run from the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.validation.identify',
-                                     description=__doc__.split('\n')[0])
-    add_arguments(parser)
-    return run(parser.parse_args(arguments))
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -4,7 +4,6 @@ The same reference runs twice, under computed torque and under the baseline, eac
 Everything that was said is recorded; the tables and the report are made from the recordings.
 """
 
-import argparse
 import os
 import platform
 import shutil
@@ -366,31 +365,3 @@ def _computer():
                     f'{"compiled with Numba" if compiled else "without Numba"}',
         'begun': time.strftime('%Y-%m-%d %H:%M:%S %z'),
     }
-
-
-def main(args=None):
-    """Run the demonstration from the command line."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.demo.demo',
-                                     description=run.__doc__.splitlines()[0])
-    parser.add_argument('--machine', default='hiab_xs031',
-                        help='URDF file, or the name of a machine of the package (default: %(default)s)')
-    parser.add_argument('--output', default='demo_output', help='folder of the results (default: %(default)s)')
-    parser.add_argument('--level', choices=(VALVE, EFFORT),
-                        help='what the controller commands (default: valve where the machine has hydraulics)')
-    parser.add_argument('--rig', metavar='CYLINDER', help='put this cylinder on a test rig, a process of its own')
-    parser.add_argument('--real-time', action='store_true', help='run machine and rig on the clock, not in lock-step')
-    parser.add_argument('--config', metavar='FILE',
-                        help='ROS parameter file of the nodes (default: that of the machine of the package)')
-    parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
-    parser.add_argument('--duration', type=float, help=f's of motion (default: {DURATION:g})')
-    parser.add_argument('--bandwidth', type=float, help='rad/s of computed torque')
-    parser.add_argument('--baseline-bandwidth', type=float, help='rad/s of PD with constant gravity')
-    parser.add_argument('--rate', type=float, help='Hz of the plant and of the controller')
-    options = parser.parse_args(args)
-    return run(options.machine, options.output, level=options.level, rig=options.rig, real_time=options.real_time,
-               config=options.config, assembly=options.initial, duration=options.duration, bandwidth=options.bandwidth,
-               baseline_bandwidth=options.baseline_bandwidth, rate=options.rate)
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -4,7 +4,6 @@ The machine is the crane hiab_xs031 with 200 kg at its tool. The model (`model_u
 machine of a case may be another one.
 """
 
-import argparse
 import math
 from dataclasses import dataclass
 
@@ -143,16 +142,3 @@ def cases_text(names, facts, before=''):
         cause = {'kind': case.kind, 'about': case.about} if case.kind else None
         cases[name] = {'what': case.what, 'verdict': case.verdict, 'cause': cause, **facts}
     return yaml.safe_dump({'model': MODEL, 'hydraulics': HYDRAULICS, 'cases': cases}, sort_keys=False, width=120)
-
-
-def add_arguments(parser):
-    """Add what `record_demo.run_options` needs, to an argument parser."""
-    parser.add_argument('--output', default='record_demo_output', metavar='DIR',
-                        help='folder of the bags, the model and cases.yaml (%(default)s)')
-    parser.add_argument('--cases', type=lambda text: tuple(text.split(',')), default=tuple(CASES), metavar='NAMES',
-                        help=f"some of {','.join(CASES)}, separated by commas (all)")
-    parser.add_argument('--duration', type=float, default=DURATION, metavar='S', help='of motion (%(default)g)')
-    parser.add_argument('--lock-step', action=argparse.BooleanOptionalAction, default=True,
-                        help='in simulated time, as fast as the nodes answer each other; else on the clock')
-    parser.add_argument('--sensors', choices=SENSORS, default=PLAIN, help='0.1 mm and 0.5 bar, or exact (%(default)s)')
-    parser.add_argument('--seed', type=int, default=SEED, metavar='S', help='of motion and sensors (%(default)d)')

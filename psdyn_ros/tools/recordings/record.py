@@ -4,7 +4,6 @@ Simulator and controller run as two processes over DDS, once for each case. The 
 the angles of their booms; the controller is led by the angles, which are passed on to it.
 """
 
-import argparse
 import shutil
 import sys
 import time
@@ -46,7 +45,6 @@ from .cases import (
     SEED,
     SENSORS,
     SPEEDS,
-    add_arguments,
     cases_text,
     checked_cases,
     faults,
@@ -246,21 +244,3 @@ def _summary(output, bags):
     commands = [f'psdyn validate {bag} --urdf {output / MODEL} --hydraulics {output / HYDRAULICS}'
                 for bag in bags.values()]
     return '\n'.join(['', page.as_text(rows), '', *commands])
-
-
-def run_options(options):
-    """`run` as the options of `add_arguments` say."""
-    return run(options.output, cases=options.cases, duration=options.duration, lock_step=options.lock_step,
-               sensors=options.sensors, seed=options.seed)
-
-
-def main(args=None):
-    """Record from the command line."""
-    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.recordings.record',
-                                     description=__doc__.splitlines()[0])
-    add_arguments(parser)
-    return run_options(parser.parse_args(args))
-
-
-if __name__ == '__main__':
-    sys.exit(main())

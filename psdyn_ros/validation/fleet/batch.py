@@ -1,19 +1,19 @@
 """Many recordings of one kind of machine, each validated by itself, in parallel, and a page about all of them."""
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
 from ...api.load import load
-from ...model.errors import ModelError, PsdynError
+from ...model.errors import ModelError
 from ...model.locate import find_config, find_machine
 from ...model.mechanism.xml_reader import read_text
 from ..bags.folders import find_bags, report_names
 from ..metrics.tolerances import read_settings
 from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+from ..validate import read_model
 from .process_pool import ClusterLost, Setup, run_here, unusable
 
 # exit code: (verdict, in words), the worst first: a failure says something of a machine, a bag that is unusable nothing
@@ -107,8 +107,6 @@ def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, init
 
 def _setup(urdf, hydraulics, config, initial, options, report):
     """(`Setup`, name of the machine) of files, which are read here once."""
-    from ..validate import read_model
-
     text = read_text(find_machine(urdf))
     manipulator = load(text, initial=initial)
     if hydraulics is None and not Path(urdf).is_file():
@@ -158,24 +156,3 @@ def worst_check(outcome):
 def _rank(outcome):
     worst = worst_check(outcome)
     return list(KINDS).index(outcome.exit_code), -(excess(worst) if worst else 0.0), outcome.bag
-
-
-def run(options, keywords):
-    """Validate many bags as the options of `validate.add_arguments` say; returns the exit code.
-
-    keywords  for `validate_many`, what `validate` takes too
-    """
-    from .summary_page import summary
-
-    try:
-        fleet = validate_many(options.bag, options.urdf, workers=options.workers, scheduler=options.scheduler,
-                              output=options.output, quiet=False, **keywords)
-    except (PsdynError, OSError) as error:
-        print(f'{INVALID}: {error}', file=sys.stderr)
-        return EXIT_CODES[INVALID]
-    print(summary(fleet))
-    if options.output:
-        print(f'\nsummary: {Path(options.output) / PAGES[0]}')
-    if fleet.error:
-        print(f'{INVALID}: {fleet.error}', file=sys.stderr)
-    return fleet.exit_code
