@@ -54,7 +54,8 @@ def _validate_one(options):
 
 
 def _validate_many(options):
-    from ..validation.fleet.batch import PAGES, validate_many
+    from ..validation.fleet.batch import validate_many
+    from ..validation.fleet.outcomes import PAGES
     from ..validation.fleet.summary_page import summary
 
     fleet = validate_many(options.bag, options.urdf, workers=options.workers, scheduler=options.scheduler,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from psdyn_ros.simulation.study import exact_readings
+from psdyn_ros.simulation.sensors.readings import exact_readings
 from psdyn_ros.tools.studies.identification_runs import record
 from psdyn_ros.validation.bags.simulated_bag import SimulatedBag
 

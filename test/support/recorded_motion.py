@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 
 from psdyn_ros.control.laws.registry import make_law
-from psdyn_ros.simulation.study import Readings, exact_readings
+from psdyn_ros.simulation.sensors.readings import Readings, exact_readings
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.tools.studies import tracking_runs
 from psdyn_ros.validation.bags.recording import SECOND

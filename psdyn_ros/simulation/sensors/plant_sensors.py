@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ..study import Readings
 from .bank import SensorBank
+from .readings import Readings
 
 
 def channels_of(plant):

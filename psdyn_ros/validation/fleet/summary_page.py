@@ -16,7 +16,7 @@ from ..metrics.verdict import Check
 from ..report.figure_style import BLACK, BLUE, DPI, VERMILLION
 from ..report.page import as_text, write_page
 from ..report.validation_tables import plain
-from .batch import KINDS, PAGES, excess, worst_check
+from .outcomes import KINDS, PAGES, excess, worst_check
 
 VERSION = 1                 # of the layout of summary.json
 ROWS = 60                   # bags in the picture
