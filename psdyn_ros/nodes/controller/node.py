@@ -13,8 +13,8 @@ docs/controller.md says what its states are, what it stops for, and how to commi
                                                                 pressure in `effort`, velocity, valve in `position`
     ~/commands           std_msgs/Float64MultiArray        out  the same in the order of the actuators, while heard
     ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
-    ~/state              std_msgs/Float64MultiArray        out  `controller_outputs.STATE` of that cycle
-    ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_records.STATISTICS`
+    ~/state              std_msgs/Float64MultiArray        out  `publishers.STATE` of that cycle
+    ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_statistics.STATISTICS`
     ~/_rehearsal         sensor_msgs/JointState            out  hidden, without numbers: see docs/realtime.md, rehearsal
     /diagnostics         diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
     ~/enable             std_srvs/SetBool                  true: hold the machine where it is; false: stop, stand by

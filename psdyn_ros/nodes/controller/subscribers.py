@@ -41,7 +41,7 @@ class ControllerInputs:
     """Subscribes to all that a control core takes; a message that cannot be used is counted and named, never used.
 
     node        to subscribe on
-    setup       `controller_setup.Setup`
+    setup       `setup.Setup`
     core        `ControlCore`
     p           parameters of the controller
     now         function that gives ns on the clock of the stamps

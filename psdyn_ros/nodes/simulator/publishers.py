@@ -28,7 +28,7 @@ class PlantOutputs:
     """Publishes a plant: joint_states always, details only while somebody listens.
 
     node   to publish on
-    setup  `plant_setup.Setup`
+    setup  `setup.Setup`
     clock  `SimulationClock`
     p      parameters of the simulator
     """

@@ -240,7 +240,7 @@ def _track(setup, manipulator, output):
 
 
 def _run_law(law, setup, manipulator, waypoints, output, repeated):
-    """The `report.Run` of a law; why it had to be done again is said, and appended to `repeated`.
+    """The `page.Run` of a law; why it had to be done again is said, and appended to `repeated`.
 
     A computer that stalls lets the controller stop, which is what it is for, or the machine go without commands for a
     while, or again and again. None of this says anything of the law; otherwise the first result counts.

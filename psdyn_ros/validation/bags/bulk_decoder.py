@@ -60,7 +60,7 @@ def type_store():
 
 
 def readable(channel):
-    """Why messages of a `salvage.Channel` cannot be decoded: '' where they can.
+    """Why messages of a `mcap_recovery.Channel` cannot be decoded: '' where they can.
 
     Their definition in the bag, where it is there, must be that of ROS, by its hash.
     """
