@@ -46,7 +46,7 @@ bench:  ## compare our dynamics with Pinocchio and MuJoCo
 
 campaign:  ## every fault in every state, killed and stopped controllers: docs/fault_report.md (half an hour; ARGS="--short")
 	@$(bootstrap) dev
-	@$(bin)/python -m psdyn_ros.nodes.campaign $(ARGS)
+	@$(bin)/python -m psdyn_ros.tools.fault_campaign.campaign $(ARGS)
 
 mutation:  ## mutants of the safety states, the output gate and the ramp, which the tests must notice (10 min)
 	@$(bootstrap) dev

@@ -44,13 +44,13 @@ setup(
     entry_points={
         'console_scripts': [
             'psdyn = psdyn_ros.cli:main',
-            'simulator = psdyn_ros.nodes.simulator:main',
-            'controller = psdyn_ros.nodes.controller:main',
-            'rig = psdyn_ros.nodes.rig:main',
-            'loop_state = psdyn_ros.nodes.loop_state:main',
-            'feedforward = psdyn_ros.nodes.feedforward:main',
-            'annotator = psdyn_ros.nodes.annotator:main',
-            'validator = psdyn_ros.nodes.validator:main',
+            'simulator = psdyn_ros.nodes.simulator.node:main',
+            'controller = psdyn_ros.nodes.controller.node:main',
+            'rig = psdyn_ros.nodes.observers.rig:main',
+            'loop_state = psdyn_ros.nodes.observers.loop_state:main',
+            'feedforward = psdyn_ros.nodes.observers.feedforward:main',
+            'annotator = psdyn_ros.nodes.observers.annotator:main',
+            'validator = psdyn_ros.nodes.observers.validator:main',
         ],
     },
 )

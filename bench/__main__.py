@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 
 from bench import plots, report, suites
+from bench.effort import FULL, QUICK
 
 
 def main():
     arguments = _arguments()
     out = Path(arguments.out)
-    effort = suites.QUICK if arguments.quick else suites.FULL
+    effort = QUICK if arguments.quick else FULL
     start = time.perf_counter()
     results = {'about': report.about(arguments.quick)}
     print(report.about_text(results['about']))

@@ -12,10 +12,10 @@ import time
 
 import numpy as np
 
-from psdyn_ros.campaign.bench import Bench, make_machine
-from psdyn_ros.control.trajectory import Waypoints
+from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.kernels.runtime.compiler import entry
-from psdyn_ros.nodes import realtime
+from psdyn_ros.nodes.runtime import realtime
+from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
 
 PERIOD = 1_000_000      # ns of the loop
 REHEARSAL = 350_000     # ns before a deadline, when it wakes up

@@ -7,6 +7,7 @@ import numpy as np
 
 import psdyn_ros
 from bench import machines, ours
+from bench.effort import FULL
 from bench.timing import Case, each_state, interleave
 from psdyn_ros.api.analysis.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from psdyn_ros.kernels.derivatives.entry import forward_derivatives, inverse_derivatives
@@ -69,8 +70,6 @@ def _compare(machine, effort):
 
 
 if __name__ == '__main__':
-    from bench.suites import FULL
-
     for record in derivatives(FULL):
         print('{machine:16s} {dof:3d} DoF  {task:40s} {median_us:8.3f} us (best {best_us:8.3f})  '
               '{ratio_to_forward:6.2f} x forward'.format(**record))

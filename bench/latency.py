@@ -22,14 +22,15 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 import psdyn_ros
-from psdyn_ros.control.trajectory import Waypoints
+from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.nodes import conversions, executor
-from psdyn_ros.nodes.controller_inputs import SENSOR_DATA
-from psdyn_ros.nodes.controller_outputs import COMMANDS
-from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
-from psdyn_ros.nodes.plant_outputs import STATES
-from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free_domain
+from psdyn_ros.nodes.controller.publishers import COMMANDS
+from psdyn_ros.nodes.controller.subscribers import SENSOR_DATA
+from psdyn_ros.nodes.messages import conversions
+from psdyn_ros.nodes.runtime import executor
+from psdyn_ros.nodes.simulator.publishers import STATES
+from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
+from psdyn_ros.tools.demo.processes import NodeProcesses, environment, exported, free_domain
 
 URDF = Path(__file__).parents[1] / 'urdf' / 'hiab_xs031.urdf'
 RATE = 500.0            # Hz of messages, to both nodes together
@@ -103,7 +104,7 @@ def measure(rounds, folder):
         'emergency_stop': 'none', 'overrun_share': 1.0}}}))
     domain = free_domain()
     with exported(environment(domain, folder)), NodeProcesses(folder) as nodes, _node(domain) as (node, spin_once):
-        nodes.start('controller', 'psdyn_ros.nodes.controller', '--ros-args', '--params-file', str(parameters),
+        nodes.start('controller', 'psdyn_ros.nodes.controller.node', '--ros-args', '--params-file', str(parameters),
                     '-r', 'joint_states:=/controller/joint_states')
         nodes.start('echo', 'bench.latency', '--echo', '--ros-args', '-r', 'joint_states:=/echo/joint_states')
         askers = [Asker(node, name, state) for name in NODES]

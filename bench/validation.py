@@ -20,11 +20,11 @@ import numpy as np
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.mcap_chunks import ATTACHMENT, RECORD
-from psdyn_ros.validation.message_layouts import type_store
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.row_bag import DATA_END, STEM, RowBag, Template, joint_states, labelled_array
+from psdyn_ros.validation.bags.bulk_decoder import type_store
+from psdyn_ros.validation.bags.mcap_chunks import ATTACHMENT, RECORD
+from psdyn_ros.validation.bags.mcap_writer import DATA_END, STEM, RowBag, Template, joint_states, labelled_array
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.metrics.prediction import Predictor
 
 MACHINE = 'hiab_xs031'
 BEGIN = 1_700_000_000 * SECOND

@@ -16,14 +16,14 @@ CLEAN, FOUND, UNKNOWN = 0, 1, 3
 # (rule, file) of bandit -> why it is none
 ARGUED = {
     ('B701', 'psdyn_ros/tools/papers/page.py'): 'writes Markdown from our own templates; nothing of it is HTML',
-    ('B603', 'psdyn_ros/nodes/processes.py'): 'a list of arguments without a shell, of modules of this package',
-    ('B404', 'psdyn_ros/nodes/processes.py'): 'as B603',
-    ('B404', 'psdyn_ros/nodes/cyclictest.py'): 'as in processes.py',
-    ('B603', 'psdyn_ros/nodes/cyclictest.py'): 'a list of arguments without a shell, numbers only',
-    ('B405', 'psdyn_ros/campaign/tracking_runs.py'): 'reads a machine of the package',
-    ('B314', 'psdyn_ros/campaign/tracking_runs.py'): 'reads a machine of the package',
-    ('B506', 'psdyn_ros/validation/bag_files.py'): 'a loader of safe types only',
-    ('B110', 'psdyn_ros/validation/message_layouts.py'): 'the message is then read in the checked way',
+    ('B603', 'psdyn_ros/tools/demo/processes.py'): 'a list of arguments without a shell, of modules of this package',
+    ('B404', 'psdyn_ros/tools/demo/processes.py'): 'as B603',
+    ('B404', 'psdyn_ros/tools/timing/cyclictest.py'): 'as in processes.py',
+    ('B603', 'psdyn_ros/tools/timing/cyclictest.py'): 'a list of arguments without a shell, numbers only',
+    ('B405', 'psdyn_ros/tools/studies/tracking_runs.py'): 'reads a machine of the package',
+    ('B314', 'psdyn_ros/tools/studies/tracking_runs.py'): 'reads a machine of the package',
+    ('B506', 'psdyn_ros/validation/bags/files.py'): 'a loader of safe types only',
+    ('B110', 'psdyn_ros/validation/bags/bulk_decoder.py'): 'the message is then read in the checked way',
     ('B405', 'psdyn_ros/model/mechanism/xml_reader.py'): 'the element class only; texts are parsed by defusedxml',
 }
 

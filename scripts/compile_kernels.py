@@ -11,11 +11,11 @@ import numpy as np
 
 from psdyn_ros import load
 from psdyn_ros.api.compilation import HYDRAULIC, HYDRAULIC_LOOPS, LOOPS, TREE
-from psdyn_ros.campaign.bench import LEVELS, Bench, make_machine
-from psdyn_ros.campaign.trials import prepare
-from psdyn_ros.control.fault_table import State
+from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.kernels.runtime.compiler import cache_is_warm, compiled
 from psdyn_ros.model.locate import find_machine
+from psdyn_ros.tools.fault_campaign.bench import LEVELS, Bench, make_machine
+from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 
 CRANE, GENERAL = 'hiab_xs031', 'excavator'
 GROUPS = TREE, HYDRAULIC, LOOPS, HYDRAULIC_LOOPS

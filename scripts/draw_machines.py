@@ -16,7 +16,7 @@ from matplotlib import pyplot  # noqa: E402
 from matplotlib.collections import PolyCollection  # noqa: E402
 
 from psdyn_ros.api.load import load  # noqa: E402
-from psdyn_ros.validation.drawing import shapes_of  # noqa: E402
+from psdyn_ros.validation.report.machine_drawing import shapes_of  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = np.array([-0.35, -0.75, 1.0]) / np.linalg.norm([-0.35, -0.75, 1.0])

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = 'psdyn_ros'
-STATES, GATE, RAMP = 'control.safety_states', 'control.output_gate', 'control.output_ramp'
+STATES, GATE, RAMP = 'control.safety.state_machine', 'control.safety.output_gate', 'control.safety.output_ramp'
 TESTS = {STATES: ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
          **dict.fromkeys((GATE, RAMP, 'kernels.control.output_gate'), ('test_output_gate.py',))}
 LONGEST = 60        # s that the tests of a mutant may take
@@ -256,8 +256,8 @@ def warm_up():
     """Import what all tests need, but none of the modules that are changed."""
     sys.path[:0] = [str(ROOT), str(ROOT / 'test')]
     os.environ['NUMBA_DISABLE_JIT'] = '1'       # kernels as they are written
-    for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy', f'{PACKAGE}.control.fault_table',
-                 f'{PACKAGE}.model.parameters.safety'):
+    for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy',
+                 f'{PACKAGE}.control.safety.fault_table', f'{PACKAGE}.model.parameters.safety'):
         importlib.import_module(name)
 
 

@@ -46,7 +46,7 @@ def page():
 
 def node_pages():
     """Return {path: text} of the pages with tables of nodes."""
-    from psdyn_ros.nodes import parameters
+    from psdyn_ros.nodes.runtime import parameters
     pages = {}
     for node, name in NODES.items():
         path, lines = DOCS / name, parameters._markdown(node, dict(parameters.TABLES)[node])

@@ -19,7 +19,8 @@ from rclpy.signals import SignalHandlerOptions
 
 from psdyn_ros import load
 from psdyn_ros.model.locate import find_config, find_machine
-from psdyn_ros.nodes.processes import NodeProcesses, environment, exported, free_domain
+from psdyn_ros.nodes import EXECUTABLES
+from psdyn_ros.tools.demo.processes import NodeProcesses, environment, exported, free_domain
 
 FOLDER = Path(__file__).resolve().parent.parent / 'config' / 'security'
 VERSION = '0.2.0'           # of the policy schema of sros2
@@ -75,7 +76,7 @@ def observed(runs, folder):
         names = [(node, f'/run_{number}') for node, arguments in runs.items() for number in range(len(arguments))]
         for node, namespace in names:
             arguments = runs[node][int(namespace.rpartition('_')[2])]
-            processes.start(f'{namespace[1:]}_{node}', f'psdyn_ros.nodes.{node}', '--ros-args', *SEALED,
+            processes.start(f'{namespace[1:]}_{node}', EXECUTABLES[node], '--ros-args', *SEALED,
                             '-r', f'__ns:={namespace}', *arguments)
         for (node, _), endpoints in _seen(names, processes).items():
             for permission, topics in endpoints.items():

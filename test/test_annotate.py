@@ -8,9 +8,9 @@ import yaml
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.annotate import annotate
-from psdyn_ros.control.feedforward import Feedforward
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.offline.annotate import annotate
+from psdyn_ros.control.offline.feedforward import Feedforward
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 from psdyn_ros.simulation.plant import Plant
 
 CONTROLLERS = Path(__file__).resolve().parents[1] / 'config' / 'ros2_control' / 'hiab_xs031_controllers.yaml'

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psdyn_ros.validation.alignment import DelayEstimator, estimate_delay
+from psdyn_ros.validation.metrics.alignment import DelayEstimator, estimate_delay
 
 PERIOD = 0.002
 

@@ -5,11 +5,11 @@ import pytest
 from support import bag_cases as cases
 from support.recorded_motion import crane, oil
 
-from psdyn_ros.validation.bag_files import METADATA
-from psdyn_ros.validation.bag_mutations import BEGIN, TELEMETRY, describe
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.message_layouts import PRESSURE
-from psdyn_ros.validation.validate import main
+from psdyn_ros.cli import main
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY, describe
+from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
+from psdyn_ros.validation.bags.files import METADATA
+from psdyn_ros.validation.bags.recording import SECOND
 
 PERIOD, COUNT = 0.01, 400
 
@@ -41,7 +41,7 @@ def pressures(swing, factor=1.0, shift=0.0, spoiled=()):
 def validated(capsys, tmp_path):
     """A function that validates a bag from the command line: (exit code, what it printed)."""
     def run(path, *options):
-        code = main([str(path), '--urdf', 'hiab_xs031', *options])
+        code = main(['validate', str(path), '--urdf', 'hiab_xs031', *options])
         printed = capsys.readouterr()
         return code, printed.out + printed.err
     return run
@@ -115,7 +115,7 @@ def test_metadata_do_not_lead_out_of_the_folder(validated, tmp_path, swing, file
 
 def test_machines_that_do_not_fit_are_named(validated, tmp_path, swing):
     bag = cases.write(tmp_path / 'a.mcap', states(swing))
-    assert main([str(bag), '--urdf', str(tmp_path / 'none.urdf')]) == 2
-    assert main([str(bag), '--urdf', 'five_bar']) == 2
+    assert main(['validate', str(bag), '--urdf', str(tmp_path / 'none.urdf')]) == 2
+    assert main(['validate', str(bag), '--urdf', 'five_bar']) == 2
     code, text = validated(bag, '--topic', 'pressures=/joint_states')
     assert code == 2 and '/joint_states' in text and 'expected' in text

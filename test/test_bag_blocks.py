@@ -8,14 +8,14 @@ from psdyn_ros.api.load import load
 from psdyn_ros.model.errors import ShapeError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
-from psdyn_ros.validation.bag_mutations import BEGIN, STATES, TELEMETRY, write_mcap
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND, BagError
-from psdyn_ros.validation.blocks import blocks
-from psdyn_ros.validation.channels import find_topics
-from psdyn_ros.validation.message_layouts import ARRAY, JOINT_STATE, PRESSURE, TRAJECTORY
-from psdyn_ros.validation.quality import Quality
-from psdyn_ros.validation.tracks import Track
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY, write_mcap
+from psdyn_ros.validation.bags.bulk_decoder import ARRAY, JOINT_STATE, PRESSURE, TRAJECTORY
+from psdyn_ros.validation.bags.recording import SECOND, BagError
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.signals.blocks import blocks
+from psdyn_ros.validation.signals.quality import Quality
+from psdyn_ros.validation.signals.resampling import Track
+from psdyn_ros.validation.signals.topics import find_topics
 
 PERIOD = 0.002
 QUANTITIES = ('pressure_a', 'pressure_b', 'flow_a', 'stamp')

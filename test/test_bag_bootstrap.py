@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import psdyn_ros
-from psdyn_ros.validation.bootstrap import bootstrap, difference, mean, rmse
+from psdyn_ros.validation.metrics.bootstrap import bootstrap, difference, mean, rmse
 
 SAMPLES = 500       # in a second
 

@@ -8,12 +8,12 @@ import pytest
 from support.recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil
 
 import psdyn_ros
-from psdyn_ros.validation import metrics as metrics_module
-from psdyn_ros.validation.energy import EnergyBalance
-from psdyn_ros.validation.metrics import ACCELERATION, EFFORT, FRICTIONLESS, MetricsAccumulator, capacities
-from psdyn_ros.validation.multistep import SimulationError
-from psdyn_ros.validation.prediction import REGIME_NAMES, Prediction, Predictor
-from psdyn_ros.validation.spectrum import ResidualSpectrum
+from psdyn_ros.validation.metrics import metrics as metrics_module
+from psdyn_ros.validation.metrics.energy import EnergyBalance
+from psdyn_ros.validation.metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, MetricsAccumulator, capacities
+from psdyn_ros.validation.metrics.prediction import REGIME_NAMES, Prediction, Predictor
+from psdyn_ros.validation.metrics.simulation_error import SimulationError
+from psdyn_ros.validation.metrics.spectrum import ResidualSpectrum
 
 
 def random_prediction(rng, rows, start=0.0, core=None):

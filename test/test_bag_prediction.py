@@ -11,8 +11,7 @@ from support.recorded_motion import PERIOD, block_of, crane, demonstration, exac
 import psdyn_ros
 from psdyn_ros.kernels.hydraulics.friction import sliding_friction as one_friction
 from psdyn_ros.kernels.hydraulics.records import AXIS
-from psdyn_ros.validation.filters import Butterworth, SavitzkyGolay, make_filter, through_gaps
-from psdyn_ros.validation.prediction import (
+from psdyn_ros.validation.metrics.prediction import (
     FAST,
     NEAR_STOP,
     REVERSING,
@@ -23,6 +22,7 @@ from psdyn_ros.validation.prediction import (
     reversals,
     sliding_friction,
 )
+from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay, make_filter, through_gaps
 
 FILTERS = [SavitzkyGolay(PERIOD), SavitzkyGolay(PERIOD, 0.05, 3), Butterworth(PERIOD), Butterworth(PERIOD, 15.0, 2)]
 

@@ -7,13 +7,13 @@ from support import bag_cases as cases
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
-from psdyn_ros.validation.bag_mutations import BEGIN, STATES, TELEMETRY
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.blocks import blocks
-from psdyn_ros.validation.channels import find_topics
-from psdyn_ros.validation.quality import INVALID, NOTE, Quality
-from psdyn_ros.validation.signal_quality import SignalQuality
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.signals.blocks import blocks
+from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality
+from psdyn_ros.validation.signals.signal_quality import SignalQuality
+from psdyn_ros.validation.signals.topics import find_topics
 
 PERIOD, COUNT = 0.004, 1200
 QUANTITIES = ('pressure_a', 'pressure_b', 'stamp')

@@ -8,11 +8,11 @@ from support import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_machine
-from psdyn_ros.validation import bag_mutations as making
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import BagError
-from psdyn_ros.validation.mcap_chunks import CHUNK, MAGIC, RECORD
-from psdyn_ros.validation.salvage import scan
+from psdyn_ros.tools.fuzzing import mutations as making
+from psdyn_ros.validation.bags.mcap_chunks import CHUNK, MAGIC, RECORD
+from psdyn_ros.validation.bags.mcap_recovery import scan
+from psdyn_ros.validation.bags.recording import BagError
+from psdyn_ros.validation.bags.source import open_bag
 
 TOPICS = (making.STATES, making.TELEMETRY)
 KINDS = {'zstd': ('zstd', True), 'lz4': ('lz4', True), 'plain': ('', True), 'unchunked': ('', False)}

@@ -12,15 +12,15 @@ from support import bag_cases as cases
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_machine
-from psdyn_ros.validation import bag_mutations as making
-from psdyn_ros.validation.bag_files import METADATA
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND, BagError, write_bag
-from psdyn_ros.validation.mcap_chunks import RECORD, Packet
-from psdyn_ros.validation.mcap_index import mcap_index
-from psdyn_ros.validation.message_layouts import ARRAY, FIELDS, JOINT_STATE, PRESSURE, TRAJECTORY, Decoder, type_store
-from psdyn_ros.validation.mutated_bags import peak_memory
-from psdyn_ros.validation.salvage import scan
+from psdyn_ros.tools.fuzzing import mutations as making
+from psdyn_ros.tools.fuzzing.mutated_bags import peak_memory
+from psdyn_ros.validation.bags.bulk_decoder import ARRAY, FIELDS, JOINT_STATE, PRESSURE, TRAJECTORY, Decoder, type_store
+from psdyn_ros.validation.bags.files import METADATA
+from psdyn_ros.validation.bags.mcap_chunks import RECORD, Packet
+from psdyn_ros.validation.bags.mcap_index import mcap_index
+from psdyn_ros.validation.bags.mcap_recovery import scan
+from psdyn_ros.validation.bags.recording import SECOND, BagError, write_bag
+from psdyn_ros.validation.bags.source import open_bag
 
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 TOPICS = (making.STATES, making.TELEMETRY)
@@ -132,8 +132,8 @@ def with_hole(data, size):
 
 READ = '''
 import sys
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.mutated_bags import peak_memory
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.tools.fuzzing.mutated_bags import peak_memory
 with open_bag(sys.argv[1]) as source:
     before = peak_memory()
     count = sum(len(packet) for packet in source.packets([topic.name for topic in source.topics]))
@@ -245,8 +245,8 @@ def test_what_is_no_bag(tmp_path):
 
 
 def test_a_file_that_grows_without_bound_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr('psdyn_ros.validation.bag_files.MOST_GROWTH', 1 << 20)
-    monkeypatch.setattr('psdyn_ros.validation.bag_files.MOST_RATIO', 10)
+    monkeypatch.setattr('psdyn_ros.validation.bags.files.MOST_GROWTH', 1 << 20)
+    monkeypatch.setattr('psdyn_ros.validation.bags.files.MOST_RATIO', 10)
     (tmp_path / 'bag.mcap.zstd').write_bytes(making.bombs()['zstd'])
     making.describe(tmp_path, ['bag.mcap.zstd'], compression_mode='FILE', compression_format='zstd')
     with pytest.raises(BagError, match='grows beyond'):
@@ -332,7 +332,7 @@ def test_messages_alike_are_decoded_at_once(messages, monkeypatch):
     raw = [data for topic, _, data in messages if topic == making.STATES]
     decoder = Decoder(JOINT_STATE)
     list(decoder.decode(packet_of(raw[:1])))
-    monkeypatch.setattr('psdyn_ros.validation.message_layouts.alone', None)     # reading one by one would fail
+    monkeypatch.setattr('psdyn_ros.validation.bags.bulk_decoder.alone', None)     # reading one by one would fail
     rows, = decoder.decode(packet_of(raw))
     assert len(rows.received) == len(raw) and decoder.bad == 0
 

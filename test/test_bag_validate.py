@@ -11,12 +11,13 @@ from support.machines import URDF
 from support.recorded_motion import crane, oil, write_demonstration
 
 import psdyn_ros
-from psdyn_ros.validation.comparison import BETTER, SAME, WORSE, compare
-from psdyn_ros.validation.metrics import EFFORT
-from psdyn_ros.validation.simulated_bag import TELEMETRY
-from psdyn_ros.validation.tolerances import read_settings
-from psdyn_ros.validation.validate import main, validate
-from psdyn_ros.validation.verdict import FAIL, INVALID, PASS, Check
+from psdyn_ros.cli import main
+from psdyn_ros.validation.bags.simulated_bag import TELEMETRY
+from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE, compare
+from psdyn_ros.validation.metrics.metrics import EFFORT
+from psdyn_ros.validation.metrics.tolerances import read_settings
+from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS, Check
+from psdyn_ros.validation.validate import validate
 
 PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png')
 CASES = {'exact': {}, 'plain': {'plain': True}, 'payload': {'plain': True, 'payload': 30.0},
@@ -134,7 +135,7 @@ def test_too_little_of_it_is_no_verdict_either(bags):
 
 def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsys):
     urdf = str(URDF / 'hiab_xs031.urdf')
-    assert main([str(bags['exact']), '--urdf', 'hiab_xs031']) == 0
+    assert main(['validate', str(bags['exact']), '--urdf', 'hiab_xs031']) == 0
     assert capsys.readouterr().out.startswith('PASS')
     for arguments, text in (
             (['--urdf', str(URDF / 'five_bar.urdf')], 'is not of'),
@@ -142,10 +143,10 @@ def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsy
             (['--urdf', urdf, '--topic', 'states'], 'expected WHAT=TOPIC'),
             (['--urdf', urdf, '--topic', 'states=/joint_statez'], '/joint_states'),
             (['--urdf', urdf, '--config', str(tmp_path / 'nowhere.yaml')], 'nowhere.yaml')):
-        assert main([str(bags['exact']), *arguments]) == 2
+        assert main(['validate', str(bags['exact']), *arguments]) == 2
         assert text in capsys.readouterr().err
     # a URDF without hydraulics: the pressures say nothing, and the seals are missing in the model
-    assert main([str(bags['exact']), '--urdf', urdf]) in (0, 1)
+    assert main(['validate', str(bags['exact']), '--urdf', urdf]) in (0, 1)
 
 
 @pytest.mark.parametrize('text, message', [
@@ -161,7 +162,7 @@ def test_settings_are_read_strictly(text, message):
 
 
 def test_what_is_not_a_number_is_within_no_tolerance():
-    from psdyn_ros.validation.verdict import _check
+    from psdyn_ros.validation.metrics.verdict import _check
     check = _check('lift_cylinder', 'nrmse', np.nan, 0.05, '%')
     assert isinstance(check, Check) and not check.passed and 'nan' in check.text
 

@@ -7,13 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psdyn_ros.campaign import attempts, fault_report, in_process, injections, process_trials, trials
-from psdyn_ros.campaign.bench import Bench, make_machine
-from psdyn_ros.campaign.judge import Cycle, Judge
-from psdyn_ros.control import inputs
-from psdyn_ros.control.fault_table import CONDITIONS, State
-from psdyn_ros.control.output_gate import OutputGate
-from psdyn_ros.control.safety_states import SafetyStates
+from psdyn_ros.control.core import inputs
+from psdyn_ros.control.safety.fault_table import CONDITIONS, State
+from psdyn_ros.control.safety.output_gate import OutputGate
+from psdyn_ros.control.safety.state_machine import SafetyStates
+from psdyn_ros.tools.fault_campaign import (
+    fault_report,
+    fault_trials,
+    in_process,
+    injections,
+    process_trials,
+    rejected_inputs,
+)
+from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
+from psdyn_ros.tools.fault_campaign.judge import Cycle, Judge
 
 PERIOD = 0.002
 HOLDING = np.array([0.0, 5e4, 3e4, -5e3])
@@ -47,22 +54,22 @@ def cases(level):
 
 @pytest.mark.parametrize('injection, state', list(cases('effort')))
 def test_a_fault_at_force_level(machine, injection, state):
-    check(trials.run_injection(machine, injection, state, 0))
+    check(fault_trials.run_injection(machine, injection, state, 0))
 
 
 @pytest.mark.parametrize('injection, state', list(cases('valve')))
 def test_a_fault_on_valves(on_valves, injection, state):
-    check(trials.run_injection(on_valves, injection, state, 1))
+    check(fault_trials.run_injection(on_valves, injection, state, 1))
 
 
-@pytest.mark.parametrize('attempt', attempts.ATTEMPTS, ids=lambda one: f'{one.condition}-{one.name}')
+@pytest.mark.parametrize('attempt', rejected_inputs.ATTEMPTS, ids=lambda one: f'{one.condition}-{one.name}')
 def test_what_must_be_refused_leaves_the_motion_as_it_is(machine, attempt):
-    check(attempts.run_attempt(machine, attempt, State.RUN, 0))
+    check(rejected_inputs.run_attempt(machine, attempt, State.RUN, 0))
 
 
-@pytest.mark.parametrize('description', attempts.DESCRIPTIONS, ids=lambda one: one[1])
+@pytest.mark.parametrize('description', rejected_inputs.DESCRIPTIONS, ids=lambda one: one[1])
 def test_a_description_is_refused_in_time(description):
-    check(attempts.run_description(*description, 0))
+    check(rejected_inputs.run_description(*description, 0))
 
 
 @pytest.mark.parametrize('function, place', [
@@ -78,8 +85,8 @@ def check(trial):
 
 
 def test_every_condition_of_the_table_is_tried():
-    tried = {one.condition for one in injections.INJECTIONS} | {one.condition for one in attempts.ATTEMPTS}
-    tried |= {condition for condition, _, _ in attempts.DESCRIPTIONS}
+    tried = {one.condition for one in injections.INJECTIONS} | {one.condition for one in rejected_inputs.ATTEMPTS}
+    tried |= {condition for condition, _, _ in rejected_inputs.DESCRIPTIONS}
     assert CONDITIONS.keys() - tried == {'left_running', 'no_state_at_start', 'controller_dead', 'clock_jump'}
     assert {name.__name__ for name, _, _ in process_trials.PROCESS_TRIALS} == {
         'run_deactivation', 'run_start', 'run_death', 'run_clock_jump'}
@@ -90,7 +97,7 @@ def test_every_condition_of_the_table_is_tried():
 
 def sabotaged(machine, name, state, seed=0):
     """The trial of an injection after a sabotage, which must be bad."""
-    trial = trials.run_injection(machine, an_injection(name), state, seed)
+    trial = fault_trials.run_injection(machine, an_injection(name), state, seed)
     assert not trial.good
     return trial
 
@@ -158,13 +165,13 @@ def test_it_catches_an_enabling_that_moves(monkeypatch, machine):
 
 
 def test_it_catches_a_motion_that_is_disturbed(monkeypatch, machine):
-    (attempt,) = (one for one in attempts.ATTEMPTS if one.name == 'nan_in_a_point')
+    (attempt,) = (one for one in rejected_inputs.ATTEMPTS if one.name == 'nan_in_a_point')
 
     def act(bench, rng):
         problem = attempt.act(bench, rng)
         bench.law.reference.set_speed(0.9)
         return problem
-    (failure,) = attempts.run_attempt(machine, attempt._replace(act=act), State.RUN, 0).failures
+    (failure,) = rejected_inputs.run_attempt(machine, attempt._replace(act=act), State.RUN, 0).failures
     assert 'differ' in failure
 
 
@@ -241,7 +248,7 @@ def test_the_judge_is_content_with_what_is_as_it_must_be(judge):
 
 
 def a_trial(**changed):
-    good = trials.Trial('state_silent', 'no_states', 'effort', 'RUN', 0, 9, 11, 800, 0, 0.2, {}, ())
+    good = fault_trials.Trial('state_silent', 'no_states', 'effort', 'RUN', 0, 9, 11, 800, 0, 0.2, {}, ())
     return good._replace(**changed)
 
 
@@ -257,12 +264,12 @@ def test_the_report_says_what_failed(tmp_path):
 
 
 def test_the_report_says_what_processes_did_that_went_on(tmp_path):
-    wire_kills = pytest.importorskip('psdyn_ros.nodes.wire_kills', reason='the nodes need rclpy')
-    killed = wire_kills.Kill(wire_kills.KILLED, 0.1, 0.001, '', 0, None)
-    held_up = killed._replace(way=wire_kills.HELD_UP, refused=1, first='SAFE')
+    dds_kills = pytest.importorskip('psdyn_ros.tools.fault_campaign.over_dds.kills', reason='the nodes need rclpy')
+    killed = dds_kills.Kill(dds_kills.KILLED, 0.1, 0.001, '', 0, None)
+    held_up = killed._replace(way=dds_kills.HELD_UP, refused=1, first='SAFE')
     kills = [killed, held_up, held_up._replace(first='STOPPING')]
     text = fault_report.write(tmp_path / 'page.md', [], kills, [], {}, {}, 0.1).read_text()
-    assert f'| {wire_kills.HELD_UP} | 2 | SAFE 1, STOPPING 1 | 2 |' in text and 'PASSED' in text
+    assert f'| {dds_kills.HELD_UP} | 2 | SAFE 1, STOPPING 1 | 2 |' in text and 'PASSED' in text
     assert fault_report.wrong_kill(killed._replace(seconds=None))
     assert fault_report.wrong_kill(held_up._replace(moved_by='it'))
     assert fault_report.wrong_kill(held_up._replace(first='RUN'))
@@ -270,7 +277,7 @@ def test_the_report_says_what_processes_did_that_went_on(tmp_path):
 
 
 def test_the_report_has_the_null_loop_beside_a_flood(tmp_path):
-    wire_attacks = pytest.importorskip('psdyn_ros.nodes.wire_attacks', reason='the nodes need rclpy')
+    wire_attacks = pytest.importorskip('psdyn_ros.tools.fault_campaign.over_dds.attacks', reason='the nodes need rclpy')
     flood = wire_attacks.Attack('F33', 'small', 100, ('RUN',), None, None, 7, '', (0.001, 0.025, 0.002, 0.02))
     plain = wire_attacks.Attack('F31', 'jump', 1, (), 0.2, 0.5, 0, '')
     text = fault_report.write(tmp_path / 'page.md', [], [], [flood, plain], {}, {}, 0.1).read_text()
@@ -286,7 +293,7 @@ def test_the_bench_repeats_itself(machine):
     runs = []
     for _ in range(2):
         bench = Bench(machine, 5)
-        trials.prepare(bench, State.RUN)
+        fault_trials.prepare(bench, State.RUN)
         runs.append(bench.output.command)
     assert np.array_equal(*runs)
 
@@ -297,23 +304,24 @@ def test_the_bench_repeats_itself(machine):
 @pytest.mark.dds
 def test_controllers_are_killed_or_hold_a_command_up_and_nothing_moves_afterwards(capfd, tmp_path, monkeypatch):
     pytest.importorskip('rclpy', reason='the nodes need rclpy')
-    from psdyn_ros.nodes import campaign, wire_kills
-    monkeypatch.setattr(wire_kills, 'STOPS', (wire_kills.HELD_UP,))
-    monkeypatch.setattr(wire_kills, 'STOP_EVERY', 2)
+    from psdyn_ros.tools.fault_campaign import campaign
+    from psdyn_ros.tools.fault_campaign.over_dds import kills
+    monkeypatch.setattr(kills, 'STOPS', (kills.HELD_UP,))
+    monkeypatch.setattr(kills, 'STOP_EVERY', 2)
     for _ in range(3):      # one that a stall of the computer ends before its signal is replaced by one of the other
         page = tmp_path / 'page.md'
         assert campaign.run(cycles=2, processes=False, attacks=False, quiet=True, output=page) == campaign.GOOD, \
             capfd.readouterr().out
         assert '2 processes killed or stopped' in capfd.readouterr().out
-        refused = re.search(rf'\| {wire_kills.HELD_UP} \| 1 \| (SAFE|STOPPING) 1 \| (\d+) \|', page.read_text())
-        if refused and wire_kills.KILLED in page.read_text():
+        refused = re.search(rf'\| {kills.HELD_UP} \| 1 \| (SAFE|STOPPING) 1 \| (\d+) \|', page.read_text())
+        if refused and kills.KILLED in page.read_text():
             break
     assert int(refused[2]) >= 1, 'the receiver refuses a command that comes late'
 
 
 def test_the_command_refuses_counts_that_are_none():
     pytest.importorskip('rclpy', reason='the nodes need rclpy')
-    from psdyn_ros.nodes import campaign
+    from psdyn_ros.tools.fault_campaign import campaign
     with pytest.raises(SystemExit) as refused:
         campaign.main(['--cycles', '0'])
     assert refused.value.code == 2

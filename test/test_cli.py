@@ -229,7 +229,7 @@ def test_help_and_version(psdyn):
 def test_mistakes_of_ours_are_told_from_mistakes_of_the_input(capsys, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError('ours')
-    monkeypatch.setattr(cli, 'load', broken)
+    monkeypatch.setattr('psdyn_ros.api.load.load', broken)
     assert cli.main(['check', 'hiab_xs031']) == 70
     assert 'ZeroDivisionError: ours' in capsys.readouterr().err
 
@@ -237,7 +237,7 @@ def test_mistakes_of_ours_are_told_from_mistakes_of_the_input(capsys, monkeypatc
 def test_interrupts_end_quietly(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
-    monkeypatch.setattr(cli, 'load', interrupted)
+    monkeypatch.setattr('psdyn_ros.api.load.load', interrupted)
     assert cli.main(['check', 'hiab_xs031']) == 130
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from psdyn_ros.nodes import clock_steps
+from psdyn_ros.nodes.runtime import wall_clock_wakeup
 
 
 def woken(condition):
@@ -27,9 +27,9 @@ def open_files():
 
 
 def test_a_timer_of_the_system_wakes_again_and_again_and_leaves_nothing_behind(monkeypatch):
-    monkeypatch.setattr(clock_steps, 'FAR', 1)      # s: its end is told in the same way as a step
+    monkeypatch.setattr(wall_clock_wakeup, 'FAR', 1)      # s: its end is told in the same way as a step
     wakes, files = [], open_files()
-    with clock_steps.woken_by_clock_steps(lambda: wakes.append(time.monotonic())) as works:
+    with wall_clock_wakeup.woken_by_clock_steps(lambda: wakes.append(time.monotonic())) as works:
         assert works and len(threads()) == 1
         assert woken(lambda: len(wakes) >= 2)
     assert threads() == [] and open_files() == files
@@ -37,7 +37,7 @@ def test_a_timer_of_the_system_wakes_again_and_again_and_leaves_nothing_behind(m
 
 def test_nothing_is_woken_while_the_clock_runs_on():
     wakes = []
-    with clock_steps.woken_by_clock_steps(lambda: wakes.append(1)):
+    with wall_clock_wakeup.woken_by_clock_steps(lambda: wakes.append(1)):
         pass
     assert wakes == [] and threads() == []
 
@@ -56,15 +56,15 @@ class Cancelled:
             self.reads += 1
             raise OSError(self.number, os.strerror(self.number))
 
-        monkeypatch.setattr(clock_steps, '_timer', lambda: self.ready)
-        monkeypatch.setattr(clock_steps.os, 'read', failing)
+        monkeypatch.setattr(wall_clock_wakeup, '_timer', lambda: self.ready)
+        monkeypatch.setattr(wall_clock_wakeup.os, 'read', failing)
 
 
 def test_a_step_of_the_clock_wakes(monkeypatch):
     armed, wakes = [], []
-    monkeypatch.setattr(clock_steps, '_arm', armed.append)
+    monkeypatch.setattr(wall_clock_wakeup, '_arm', armed.append)
     timer = Cancelled(monkeypatch, errno.ECANCELED)
-    with clock_steps.woken_by_clock_steps(lambda: wakes.append(1)):
+    with wall_clock_wakeup.woken_by_clock_steps(lambda: wakes.append(1)):
         for k in (1, 2, 3):
             os.write(timer.step, b'12345678')
             assert woken(lambda k=k: len(wakes) == k)
@@ -74,7 +74,7 @@ def test_a_step_of_the_clock_wakes(monkeypatch):
 
 def test_a_timer_that_fails_is_given_up(monkeypatch):
     timer, wakes = Cancelled(monkeypatch, errno.EIO), []
-    with clock_steps.woken_by_clock_steps(lambda: wakes.append(1)):
+    with wall_clock_wakeup.woken_by_clock_steps(lambda: wakes.append(1)):
         os.write(timer.step, b'12345678')
         assert woken(lambda: threads() == [])
     assert wakes == [] and timer.reads == 1
@@ -96,8 +96,8 @@ class Refusing:
 
 @pytest.mark.parametrize('libc', [object(), Refusing(False), Refusing(True)])
 def test_where_the_system_does_not_tell_that_is_said(monkeypatch, libc):
-    monkeypatch.setattr(clock_steps, '_libc', lambda: libc)
+    monkeypatch.setattr(wall_clock_wakeup, '_libc', lambda: libc)
     files = open_files()
-    with clock_steps.woken_by_clock_steps(lambda: None) as works:
+    with wall_clock_wakeup.woken_by_clock_steps(lambda: None) as works:
         assert works is False and threads() == []
     assert open_files() == files

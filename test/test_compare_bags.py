@@ -8,8 +8,8 @@ from support.recorded_motion import crane, oil, write_swinging
 
 from psdyn_ros.cli import main
 from psdyn_ros.validation.compare_bags import compare_bags
-from psdyn_ros.validation.comparison import BETTER, SAME, WORSE
-from psdyn_ros.validation.verdict import INVALID
+from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE
+from psdyn_ros.validation.metrics.verdict import INVALID
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from support.machines import URDF
 from support.recorded_motion import crane
 
 import psdyn_ros
-from psdyn_ros.validation.contact_force import ContactForce, outermost_link
+from psdyn_ros.validation.metrics.contact_force import ContactForce, outermost_link
 
 NAN = float('nan')
 

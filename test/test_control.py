@@ -5,10 +5,10 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.computed_torque import LAWS, ComputedTorque, PdGravity
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.trajectory import Waypoints
+from psdyn_ros.control.laws.computed_torque import LAWS, ComputedTorque, PdGravity
+from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.simulation.plant import Plant
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 PERIOD = 0.002
 

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
 
-from psdyn_ros.control.core_status import status
-from psdyn_ros.control.fault_table import CONDITIONS, Result, State
-from psdyn_ros.control.safety_states import SafetyError
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.core.diagnostics import status
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.safety.fault_table import CONDITIONS, Result, State
+from psdyn_ros.control.safety.state_machine import SafetyError
 from psdyn_ros.model.errors import PsdynError
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State

@@ -6,15 +6,15 @@ from support.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.core import ControlCore
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.fault_table import Result, State
-from psdyn_ros.control.laws import make_law
-from psdyn_ros.control.safety_states import SafetyError
-from psdyn_ros.control.singularity import toggle_measure
+from psdyn_ros.control.core.core import ControlCore
+from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.control.monitors.singularity import toggle_measure
+from psdyn_ros.control.safety.fault_table import Result, State
+from psdyn_ros.control.safety.state_machine import SafetyError
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.plant import Plant
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 LEVELS = ('effort', 'valve')

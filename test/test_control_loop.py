@@ -3,7 +3,7 @@
 import pytest
 from support.loop_clocks import PERIOD, Clock, Cycles
 
-from psdyn_ros.nodes.control_loop import PATIENCE, WAITING, ControlLoop, DeferredLog, SteadyClock
+from psdyn_ros.nodes.controller.loop import PATIENCE, WAITING, ControlLoop, DeferredLog, SteadyClock
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from support.still_machine import StillMachine  # noqa: E402
 from test_valve_nodes import ON_VALVES, oil_at_rest, telemetry  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.control.fault_table import State  # noqa: E402
+from psdyn_ros.control.safety.fault_table import State  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
-from psdyn_ros.nodes import executor  # noqa: E402
+from psdyn_ros.nodes.runtime import executor  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -14,9 +14,12 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.control.demonstration import demonstration  # noqa: E402
-from psdyn_ros.nodes import conversions, pacing, parameters, processes, rejections  # noqa: E402
-from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
+from psdyn_ros.nodes.messages import conversions
+from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
+from psdyn_ros.nodes.runtime import deadlines as pacing
+from psdyn_ros.nodes.runtime import parameters, rejection_log
+from psdyn_ros.tools.demo import processes  # noqa: E402
+from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
 
 SECOND = 1_000_000_000
 NAN, INF = float('nan'), float('inf')
@@ -273,7 +276,7 @@ def test_the_tables_of_parameters_can_be_printed(capsys):
 
 def test_every_rejection_is_counted_and_one_a_second_is_logged():
     lines = []
-    rejected = rejections.Rejections(lines.append)
+    rejected = rejection_log.Rejections(lines.append)
     for k in range(500):
         rejected.add('commands', 'bad', k * SECOND // 100)
     rejected.add('joint_states', 'worse', 5 * SECOND)
@@ -284,7 +287,7 @@ def test_every_rejection_is_counted_and_one_a_second_is_logged():
 
 def test_what_others_send_does_not_make_the_log_long():
     lines = []
-    rejections.Rejections(lines.append).add('joint_states', 'x' * 100_000, 0)
+    rejection_log.Rejections(lines.append).add('joint_states', 'x' * 100_000, 0)
     assert len(lines[0]) < 500
 
 

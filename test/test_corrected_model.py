@@ -11,8 +11,14 @@ from psdyn_ros.model.errors import ModelError
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.mechanism.description import Inertial
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
-from psdyn_ros.validation.corrected_model import corrected_hydraulics, corrected_urdf, write_corrected
-from psdyn_ros.validation.identified import BodyEstimate, FrictionEstimate, HeldOut, Identification, SpeedForce
+from psdyn_ros.validation.identification.corrected_model import corrected_hydraulics, corrected_urdf, write_corrected
+from psdyn_ros.validation.identification.identified import (
+    BodyEstimate,
+    FrictionEstimate,
+    HeldOut,
+    Identification,
+    SpeedForce,
+)
 
 CRANE = (URDF / 'hiab_xs031.urdf').read_text()
 ACTUATORS = ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psdyn_ros.nodes.cycle_records import (
+from psdyn_ros.nodes.controller.cycle_statistics import (
     BITS,
     BUCKETS,
     EDGES,

@@ -18,9 +18,10 @@ import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from psdyn_ros.nodes import demo  # noqa: E402
-from psdyn_ros.validation.bags import read_bag  # noqa: E402
-from psdyn_ros.validation.tracking import track, units  # noqa: E402
+from psdyn_ros import cli  # noqa: E402
+from psdyn_ros.tools.demo import demo  # noqa: E402
+from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
+from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
 
 pytestmark = pytest.mark.dds
 
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def start(*arguments):
-    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.nodes.demo', *arguments], cwd=ROOT, text=True,
+    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.cli', 'demo', *arguments], cwd=ROOT, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -85,7 +86,7 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     (('--rate', 'nan'), 'rate'),
 ])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
-    assert demo.main(['--output', str(tmp_path), *arguments]) == 2
+    assert cli.main(['demo', '--output', str(tmp_path), *arguments]) == 2
     said = capfd.readouterr().err
     assert says in said and 'Traceback' not in said
 

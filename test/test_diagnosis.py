@@ -25,15 +25,15 @@ from support.machines import URDF
 from support.recorded_motion import crane, demonstration, oil
 
 import psdyn_ros
-from psdyn_ros.campaign.identification_runs import cut
-from psdyn_ros.validation.cause_words import REACH, shown
-from psdyn_ros.validation.channels import Channels
-from psdyn_ros.validation.correction_fits import Equations
-from psdyn_ros.validation.corrections import Corrections, outermost, point_mass
-from psdyn_ros.validation.diagnosis import MOST_BINS, MOST_CAUSES, Cause, Diagnosis
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.regressor import COLUMNS, ROWS
-from psdyn_ros.validation.signal_quality import Span
+from psdyn_ros.tools.studies.identification_runs import cut
+from psdyn_ros.validation.diagnosis.cause_messages import REACH, shown
+from psdyn_ros.validation.diagnosis.correction_fits import Equations
+from psdyn_ros.validation.diagnosis.corrections import Corrections, outermost, point_mass
+from psdyn_ros.validation.diagnosis.diagnosis import MOST_BINS, MOST_CAUSES, Cause, Diagnosis
+from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS
+from psdyn_ros.validation.metrics.prediction import Predictor
+from psdyn_ros.validation.signals.signal_quality import Span
+from psdyn_ros.validation.signals.topics import Channels
 
 # of what the estimates come to by noise in what they are fitted with, beside their standard errors
 ALLOWANCE = {'payload': 0.01, 'friction': 0.005, 'area': 0.01, 'sensor_offset': 0.005, 'sensor_drift': 0.01,

@@ -14,7 +14,7 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 pytestmark = pytest.mark.dds
 
 LATENCY = ('psdyn_ros.cli', 'latency', '--rate', '100', '--trigger', 'timer', '--realtime', 'off'), 3
-SOAK = ('psdyn_ros.nodes.soak', '--hours', '1'), 2
+SOAK = ('psdyn_ros.tools.timing.soak', '--hours', '1'), 2
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=['SIGINT', 'SIGTERM'])

@@ -5,7 +5,7 @@ import re
 import pytest
 from support.safety_declarations import contents, declaration
 
-from psdyn_ros.control.fault_table import CONDITIONS, ROWS, Demand, State
+from psdyn_ros.control.safety.fault_table import CONDITIONS, ROWS, Demand, State
 from psdyn_ros.model.parameters import safety as model
 
 

@@ -17,7 +17,7 @@ from psdyn_ros.model.errors import ModelError, StateError, UnknownNameError
 from psdyn_ros.model.parameters.faults import CYLINDER, KINDS, MODEL, OIL, PAYLOAD, SENSOR, SUPPLY
 from psdyn_ros.simulation import disturbances
 from psdyn_ros.simulation.faults import MISMATCH, Event, Fault, FaultInjector, mismatches, read_faults
-from psdyn_ros.simulation.sensors import SensorBank
+from psdyn_ros.simulation.sensors.bank import SensorBank
 
 CHANNELS = ('lift.position', 'lift.pressure_a', 'tilt.position')
 STATES = 'joint_states'

@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.feedforward import Feedforward
+from psdyn_ros.control.offline.feedforward import Feedforward
 
 BOOMS = ('telescope', 'tilt_boom', 'slew', 'lift_boom')
 MIX = ('slew', 'lift_boom', 'tilt_cylinder', 'telescope')

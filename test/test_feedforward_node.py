@@ -21,10 +21,11 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.nodes import conversions, feedforward  # noqa: E402
-from psdyn_ros.nodes.annotator import AnnotatorNode  # noqa: E402
-from psdyn_ros.nodes.feedforward_inputs import Sources  # noqa: E402
-from psdyn_ros.nodes.parameters import ParameterError  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
+from psdyn_ros.nodes.observers import feedforward  # noqa: E402
+from psdyn_ros.nodes.observers.annotator import AnnotatorNode  # noqa: E402
+from psdyn_ros.nodes.observers.feedforward_inputs import Sources  # noqa: E402
+from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'
 BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')

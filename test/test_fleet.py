@@ -16,12 +16,12 @@ from support.recorded_motion import write_swinging
 
 import psdyn_ros
 from psdyn_ros.cli import main
-from psdyn_ros.validation import fleet, fleet_cluster, fleet_process
-from psdyn_ros.validation.bag_folders import find_bags, is_collection, report_names
-from psdyn_ros.validation.fleet import Fleet, validate_many
-from psdyn_ros.validation.fleet_process import ClusterLost, Outcome
-from psdyn_ros.validation.fleet_report import summary
-from psdyn_ros.validation.verdict import FAIL, INVALID, PASS
+from psdyn_ros.validation.bags.folders import find_bags, is_collection, report_names
+from psdyn_ros.validation.fleet import batch, dask_workers, process_pool
+from psdyn_ros.validation.fleet.batch import Fleet, validate_many
+from psdyn_ros.validation.fleet.process_pool import ClusterLost, Outcome
+from psdyn_ros.validation.fleet.summary_page import summary
+from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS
 
 # a scheduler, and one worker in a process of its own, until standard input ends
 CLUSTER = '''
@@ -33,7 +33,7 @@ with LocalCluster(n_workers=1, threads_per_worker=1, host='127.0.0.1', dashboard
 '''
 PARENT = '''
 import sys
-from psdyn_ros.validation.fleet_process import Processes, _Process
+from psdyn_ros.validation.fleet.process_pool import Processes, _Process
 print(_Process().pid, flush=True)
 sys.stdin.read()
 '''
@@ -70,13 +70,13 @@ def local(bags, tmp_path_factory):
     os.link(bags / 'monday' / 'lift.mcap', doomed)
     folder = tmp_path_factory.mktemp('local')
     with pytest.MonkeyPatch.context() as patch:
-        ask = fleet_process._Process.ask
+        ask = process_pool._Process.ask
 
         def killed(process, bag, setup):
             if bag == str(doomed):
                 os.kill(process.pid, signal.SIGKILL)
             return ask(process, bag, setup)
-        patch.setattr(fleet_process._Process, 'ask', killed)
+        patch.setattr(process_pool._Process, 'ask', killed)
         found = validate_many([bags, bags / 'monday'], MACHINE, output=folder, workers=2)
     doomed.unlink()
     return found, folder
@@ -197,13 +197,13 @@ def gone(pid):
 
 
 def test_control_c_ends_all_processes(bags, monkeypatch):
-    pids, ask = [], fleet_process._Process.ask
+    pids, ask = [], process_pool._Process.ask
 
     def interrupted(process, bag, setup):
         pids.append(process.pid)
         os.kill(os.getpid(), signal.SIGINT)
         return ask(process, bag, setup)
-    monkeypatch.setattr(fleet_process._Process, 'ask', interrupted)
+    monkeypatch.setattr(process_pool._Process, 'ask', interrupted)
     with pytest.raises(KeyboardInterrupt):
         validate_many([bags], MACHINE, workers=2)
     assert pids and all(gone(pid) for pid in pids)
@@ -239,12 +239,12 @@ def test_a_cluster_says_the_same(bags, local, cluster, tmp_path):
 
 @pytest.mark.slow
 def test_what_is_done_is_kept_where_the_scheduler_is_lost(bags, cluster, tmp_path, monkeypatch, capsys):
-    kept = fleet._kept
+    kept = batch._kept
 
     def last(outcome, output, reports):
         cluster[1].kill()
         return kept(outcome, output, reports)
-    monkeypatch.setattr(fleet, '_kept', last)
+    monkeypatch.setattr(batch, '_kept', last)
     arguments = [str(bags / 'monday'), str(bags / 'tuesday'), '--urdf', MACHINE, '--output', str(tmp_path)]
     assert main(['validate', *arguments, '--scheduler', cluster[0]]) == 2
     assert 'was lost' in capsys.readouterr().err
@@ -256,7 +256,7 @@ def test_what_is_done_is_kept_where_the_scheduler_is_lost(bags, cluster, tmp_pat
 
 @pytest.mark.parametrize('address', ['tcp://127.0.0.1:1', 'nonsense', 'http://127.0.0.1', ''])
 def test_where_no_scheduler_answers_is_an_error(bags, address, monkeypatch, capsys):
-    monkeypatch.setattr(fleet_cluster, 'CONNECT', 0.2)
+    monkeypatch.setattr(dask_workers, 'CONNECT', 0.2)
     assert main(['validate', str(bags), '--urdf', MACHINE, '--scheduler', address]) == 2
     assert f"no Dask scheduler answers at '{address}'" in capsys.readouterr().err
 
@@ -269,8 +269,8 @@ def test_without_dask_it_says_how_to_install_it(bags, monkeypatch):
 
 def test_a_cluster_without_workers_is_given_up(bags, monkeypatch):
     from distributed import LocalCluster
-    monkeypatch.setattr(fleet_cluster, 'PATIENCE', 0.0)
-    monkeypatch.setattr(fleet_cluster, 'POLL', 0.1)
+    monkeypatch.setattr(dask_workers, 'PATIENCE', 0.0)
+    monkeypatch.setattr(dask_workers, 'POLL', 0.1)
     with LocalCluster(n_workers=0, processes=False, protocol='tcp', host='127.0.0.1', dashboard_address=None) as empty:
         with pytest.raises(ClusterLost, match='has had no worker'):
             validate_many([bags], MACHINE, scheduler=empty.scheduler_address)

@@ -17,13 +17,13 @@ from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from std_msgs.msg import String  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.nodes import executor  # noqa: E402
-from psdyn_ros.nodes.controller_inputs import STREAMED, ControllerInputs  # noqa: E402
-from psdyn_ros.nodes.managed_node import ManagedNode  # noqa: E402
-from psdyn_ros.nodes.point_reader import PointReader  # noqa: E402
-from psdyn_ros.nodes.polling import oldest  # noqa: E402
-from psdyn_ros.nodes.processes import free_domain  # noqa: E402
-from psdyn_ros.nodes.wire_format import PointBytes  # noqa: E402
+from psdyn_ros.nodes.controller.subscribers import STREAMED, ControllerInputs  # noqa: E402
+from psdyn_ros.nodes.messages.cdr_templates import PointBytes  # noqa: E402
+from psdyn_ros.nodes.messages.streamed_point import PointReader  # noqa: E402
+from psdyn_ros.nodes.runtime import executor  # noqa: E402
+from psdyn_ros.nodes.runtime.lifecycle import ManagedNode  # noqa: E402
+from psdyn_ros.nodes.runtime.take_message import oldest  # noqa: E402
+from psdyn_ros.tools.demo.processes import free_domain  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'
 

@@ -26,8 +26,8 @@ import psdyn_ros
 from psdyn_ros.formulations import noc
 from psdyn_ros.formulations.adapters import FORMULATIONS
 from psdyn_ros.formulations.adapters.mechanism import friction_effort
+from psdyn_ros.formulations.cross_check import witness_report
 from psdyn_ros.model.errors import LoopClosureError
-from psdyn_ros.validation.witness import witness_report
 
 # --- healthy machines
 

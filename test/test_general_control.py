@@ -8,18 +8,18 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.computed_torque import ComputedTorque, PdGravity, check_actuation
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.reference import ReferenceMotion
-from psdyn_ros.control.reference_limits import ReferenceLimits
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity, check_actuation
+from psdyn_ros.control.reference.reference import ReferenceMotion
+from psdyn_ros.control.reference.reference_limits import ReferenceLimits
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.forced import ForcedIntegrator
 from psdyn_ros.simulation.offline import simulate
 from psdyn_ros.simulation.plant import HELD, RUNNING, Plant
-from psdyn_ros.validation import drawing
+from psdyn_ros.tools.demo.demonstration import demonstration
+from psdyn_ros.validation.report import machine_drawing
 
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}
 MACHINES = [('four_bar', {}), ('five_bar', {}), ('five_bar', LOW), ('pkm_2pur2rpu', {}), ('excavator', {})]
@@ -293,5 +293,5 @@ def test_brakes_hold_the_actuators_while_what_has_none_moves():
     ('hiab_xs031', True, 'reach [m]'), ('excavator', True, 'reach [m]'), ('five_bar', False, 'x [m]'),
     ('pkm_2pur2rpu', False, 'y [m]'), ('balloon', False, 'x [m]')])
 def test_a_machine_is_seen_from_where_it_is_large(machine, name, slews, across):
-    view = drawing.View(machine(name))
+    view = machine_drawing.View(machine(name))
     assert (view.slews, view.across) == (slews, across)

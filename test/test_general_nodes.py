@@ -20,9 +20,10 @@ from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.api.orientation import rotation  # noqa: E402
-from psdyn_ros.nodes import conversions, parameters  # noqa: E402
-from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
-from psdyn_ros.nodes.configuration import read_parameters  # noqa: E402
+from psdyn_ros.nodes.messages import conversions
+from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
+from psdyn_ros.nodes.runtime import parameters  # noqa: E402
+from psdyn_ros.tools.demo.parameter_file import read_parameters  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[1]
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}

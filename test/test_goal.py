@@ -5,8 +5,8 @@ import pytest
 from test_reference_motion import BOOMS, at, load, reference_of
 
 import psdyn_ros
-from psdyn_ros.control.goal import Goal, GoalError, Result, Status, Tolerance, refusal, tolerances
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.reference.goal import Goal, GoalError, Result, Status, Tolerance, refusal, tolerances
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 
 
 @pytest.fixture

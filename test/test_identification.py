@@ -13,7 +13,9 @@ from support.identification_cases import record_crane, sines
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.campaign.identification_runs import (
+from psdyn_ros.cli import main
+from psdyn_ros.model.errors import ActuationError, UnknownNameError
+from psdyn_ros.tools.studies.identification_runs import (
     CARRIER,
     COM,
     MASS,
@@ -24,15 +26,14 @@ from psdyn_ros.campaign.identification_runs import (
     friction_truth,
     measured,
 )
-from psdyn_ros.campaign.tracking_runs import crane, oil
-from psdyn_ros.model.errors import ActuationError, UnknownNameError
-from psdyn_ros.validation import evidence as evidence_module
-from psdyn_ros.validation.evidence import Bell, Evidence, Samples
-from psdyn_ros.validation.identification import IdentificationError, conclude, identify, main
-from psdyn_ros.validation.identification_report import figures, write_report
-from psdyn_ros.validation.identified import SPEEDS
-from psdyn_ros.validation.physical_inertia import is_physical
-from psdyn_ros.validation.regressor import Regressor
+from psdyn_ros.tools.studies.tracking_runs import crane, oil
+from psdyn_ros.validation.identification import normal_equations as evidence_module
+from psdyn_ros.validation.identification.identified import SPEEDS
+from psdyn_ros.validation.identification.normal_equations import Bell, Evidence, Samples
+from psdyn_ros.validation.identification.physical_inertia import is_physical
+from psdyn_ros.validation.identification.regressor import Regressor
+from psdyn_ros.validation.identify import IdentificationError, conclude, identify
+from psdyn_ros.validation.report.identification_report import figures, write_report
 
 BAG_SECONDS = 25.0
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -248,7 +249,7 @@ def test_an_actuator_that_did_not_move_has_no_friction(recording):
 
 
 def test_a_bag_becomes_a_table_and_corrected_files(recording, bag, tmp_path, capsys):
-    code = main([str(bag), '--urdf', 'hiab_xs031', '--payload', CARRIER, '--output', str(tmp_path)])
+    code = main(['identify', str(bag), '--urdf', 'hiab_xs031', '--payload', CARRIER, '--output', str(tmp_path)])
     shown = capsys.readouterr().out
     assert code == 0 and 'PASS' in shown and f"payload on '{CARRIER}'" in shown
     content = json.loads((tmp_path / 'identification.json').read_text())
@@ -296,7 +297,8 @@ def test_a_bag_that_was_cut_off_exits_with_three(recording, bag, tmp_path, capsy
     whole, = bag.glob('*.mcap')
     cut = tmp_path / 'cut.mcap'
     cut.write_bytes(whole.read_bytes()[:int(0.7 * whole.stat().st_size)])
-    assert main([str(cut), '--urdf', 'hiab_xs031', '--payload', CARRIER, '--output', str(tmp_path / 'out')]) == 3
+    assert main(['identify', str(cut), '--urdf', 'hiab_xs031', '--payload', CARRIER,
+                 '--output', str(tmp_path / 'out')]) == 3
     shown = capsys.readouterr().out
     assert '(of a partial input)' in shown and 'partial input: the bag is not whole' in shown
     content = json.loads((tmp_path / 'out' / 'identification.json').read_text())
@@ -318,23 +320,24 @@ def lift_bag(path, seconds, changed=(), known=slice(None)):
 def test_what_is_worse_than_the_belief_where_it_was_held_out_exits_with_one(tmp_path, capsys):
     urdf = str(URDF / 'hiab_xs031_lift.urdf')
     bag = lift_bag(tmp_path / 'a.mcap', 20.0)
-    assert main([str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 0
+    assert main(['identify', str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 0
     assert 'PASS' in capsys.readouterr().out
     bag = lift_bag(tmp_path / 'b.mcap', 20.0, changed=range(3, 20, 4))
     # a failure counts also where the input is partial
     for data in (bag.read_bytes(), bag.read_bytes()[:-2000]):
         bag.write_bytes(data)
-        assert main([str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 1
+        assert main(['identify', str(bag), '--urdf', urdf, '--payload', 'lift_boom_link']) == 1
         assert 'FAIL' in capsys.readouterr().out
 
 
 def test_efforts_that_are_known_now_and_then_exit_with_three(tmp_path, capsys):
     bag = lift_bag(tmp_path / 'a.mcap', 25.0, known=slice(0, 700))
-    assert main([str(bag), '--urdf', str(URDF / 'hiab_xs031_lift.urdf'), '--payload', 'lift_boom_link']) == 3
+    assert main(['identify', str(bag), '--urdf', str(URDF / 'hiab_xs031_lift.urdf'),
+                 '--payload', 'lift_boom_link']) == 3
     assert 'its effort is known during 14 of' in capsys.readouterr().out
 
 
 def test_unusable_input_exits_with_two(tmp_path):
-    done = subprocess.run([sys.executable, '-m', 'psdyn_ros.validation.identification', str(tmp_path / 'none'),
+    done = subprocess.run([sys.executable, '-m', 'psdyn_ros.cli', 'identify', str(tmp_path / 'none'),
                            '--urdf', 'hiab_xs031'], capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and 'does not exist' in done.stderr and 'Traceback' not in done.stderr

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from psdyn_ros.campaign import identification_study as study
-from psdyn_ros.campaign.identification_page import draw, page
-from psdyn_ros.campaign.identification_runs import MASS, Sensors, crane_blocks, friction_truth, measured, record
-from psdyn_ros.campaign.identification_study import CONDITIONS, DRAWS, MOTIONS, Outcome, OverTopics, judged
-from psdyn_ros.campaign.tracking_runs import CYLINDERS, oil
-from psdyn_ros.validation.bags import BagError
-from psdyn_ros.validation.identified import SPEEDS
+from psdyn_ros.tools.studies import identification_study as study
+from psdyn_ros.tools.studies.identification_page import draw, page
+from psdyn_ros.tools.studies.identification_runs import MASS, Sensors, crane_blocks, friction_truth, measured, record
+from psdyn_ros.tools.studies.identification_study import CONDITIONS, DRAWS, MOTIONS, Outcome, OverTopics, judged
+from psdyn_ros.tools.studies.tracking_runs import CYLINDERS, oil
+from psdyn_ros.validation.bags.recording import BagError
+from psdyn_ros.validation.identification.identified import SPEEDS
 
 
 def outcomes(mass, friction, stated=1.0, count=20):

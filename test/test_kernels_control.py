@@ -6,19 +6,19 @@ from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.api.allocation import Allocation
-from psdyn_ros.control.computed_torque import ComputedTorque, PdGravity
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.laws import make_law
-from psdyn_ros.control.motions import SAME, Follow, Path, sample_each
-from psdyn_ros.control.path_time import PathTime
-from psdyn_ros.control.trajectory import Waypoints, quintic_curve
-from psdyn_ros.control.valve_control import ValveControl
-from psdyn_ros.control.valve_pid import ValvePid
+from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
+from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.control.laws.valve_computed_torque import ValveControl
+from psdyn_ros.control.laws.valve_pid import ValvePid
+from psdyn_ros.control.reference.segments import SAME, Follow, Path, sample_each
+from psdyn_ros.control.reference.time_scaling import PathTime
+from psdyn_ros.control.reference.trajectory import Waypoints, quintic_curve
 from psdyn_ros.kernels.control.actuation import clamp, make_actuation
 from psdyn_ros.kernels.control.path import polynomials
 from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 
 @pytest.fixture(scope='module')

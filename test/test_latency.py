@@ -14,11 +14,13 @@ from psdyn_ros.cli import main as psdyn
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from psdyn_ros.nodes import conditions, cyclictest, latency, latency_loops, latency_report, soak  # noqa: E402
-from psdyn_ros.nodes.cycle_records import CycleRecords  # noqa: E402
-from psdyn_ros.nodes.latency import Result  # noqa: E402
-from psdyn_ros.nodes.realtime import OFF  # noqa: E402
-from psdyn_ros.nodes.soak import Sample  # noqa: E402
+from psdyn_ros.nodes.controller.cycle_statistics import CycleRecords  # noqa: E402
+from psdyn_ros.nodes.runtime.realtime import OFF  # noqa: E402
+from psdyn_ros.tools.timing import conditions, cyclictest, latency, soak  # noqa: E402
+from psdyn_ros.tools.timing import loops as latency_loops
+from psdyn_ros.tools.timing import report as latency_report
+from psdyn_ros.tools.timing.latency import Result  # noqa: E402
+from psdyn_ros.tools.timing.soak import Sample  # noqa: E402
 
 MS = 1_000_000
 

@@ -10,6 +10,7 @@ import yaml
 from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.nodes import EXECUTABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = ROOT / 'config'
@@ -52,7 +53,7 @@ def test_the_nodes_are_installed_and_meet_on_one_topic(launched):
     ours = {name for name, options in nodes.items() if options.get('package') == 'psdyn_ros'}
     assert ours == {'simulator', 'controller'} and 'robot_state_publisher' in nodes
     setup = (ROOT / 'setup.py').read_text()
-    assert all(f'{name} = psdyn_ros.nodes.{name}:main' in setup for name in ours)
+    assert all(f'{name} = {EXECUTABLES[name]}:main' in setup for name in ours)
     given = {name: value for part in nodes['controller']['parameters'] if isinstance(part, dict)
              for name, value in part.items()}
     # nobody is there to manage it, nor to hold a button
@@ -76,9 +77,9 @@ def test_files_named_as_defaults_exist(launched):
 
 def test_every_parameter_in_a_file_is_declared_and_in_its_range():
     pytest.importorskip('rclpy', reason='the tables are part of the nodes')
-    from psdyn_ros.nodes import parameters
-    from psdyn_ros.nodes.demo import SETTINGS
+    from psdyn_ros.nodes.runtime import parameters
     from psdyn_ros.simulation.external_forces import ExternalForces
+    from psdyn_ros.tools.demo.demo import SETTINGS
 
     files = [path for path in sorted(CONFIG.glob('*.yaml')) if (URDF / f'{path.stem}.urdf').is_file()]
     assert {path.stem for path in files} >= {

@@ -5,10 +5,10 @@ import pytest
 from support.recorded_motion import PERIOD, crane, oil
 
 from psdyn_ros.model.errors import PsdynError
-from psdyn_ros.validation.bags import SECOND
+from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.live import LiveValidator
-from psdyn_ros.validation.running_metrics import LEVELS
-from psdyn_ros.validation.stream_clock import AGREE, StampError, StreamClock
+from psdyn_ros.validation.metrics.rolling import LEVELS
+from psdyn_ros.validation.signals.stream_clock import AGREE, StampError, StreamClock
 
 
 def test_stray_stamps_are_refused_and_change_nothing():

@@ -8,17 +8,17 @@ from support.recorded_motion import PERIOD, crane, exact_block, oil, swinging
 
 import psdyn_ros
 from psdyn_ros.model.errors import MeasurementError, ModelError, NonFiniteError, ShapeError, UnknownNameError
-from psdyn_ros.validation.bag_mutations import BEGIN, STATES, TELEMETRY
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.blocks import blocks
-from psdyn_ros.validation.channels import find_topics
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.live import LiveValidator
-from psdyn_ros.validation.metrics import EFFORT, MetricsAccumulator, capacities
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.running_metrics import ERROR, OK, WARN
-from psdyn_ros.validation.stream_clock import AGREE, StampError
-from psdyn_ros.validation.tolerances import read_settings
+from psdyn_ros.validation.metrics.metrics import EFFORT, MetricsAccumulator, capacities
+from psdyn_ros.validation.metrics.prediction import Predictor
+from psdyn_ros.validation.metrics.rolling import ERROR, OK, WARN
+from psdyn_ros.validation.metrics.tolerances import read_settings
+from psdyn_ros.validation.signals.blocks import blocks
+from psdyn_ros.validation.signals.stream_clock import AGREE, StampError
+from psdyn_ros.validation.signals.topics import find_topics
 
 BOOMS = ('telescope', 'slew', 'tilt_boom', 'lift_boom')
 LIFT, TILT = 1, 2

@@ -7,7 +7,7 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.loop_state import Contradiction, LoopState
+from psdyn_ros.control.offline.state_completion import Contradiction, LoopState
 
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}
 MACHINES = ('hiab_xs031', 'excavator', 'five_bar', 'four_bar', 'pkm_2pur2rpu')

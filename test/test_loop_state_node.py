@@ -18,9 +18,9 @@ from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from support.graph import START_UP, graph  # noqa: E402
 
-from psdyn_ros.nodes import conversions  # noqa: E402
-from psdyn_ros.nodes.loop_state import LoopStateNode  # noqa: E402
-from psdyn_ros.nodes.parameters import ParameterError  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
+from psdyn_ros.nodes.observers.loop_state import LoopStateNode  # noqa: E402
+from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'
 BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')

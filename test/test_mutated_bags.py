@@ -15,8 +15,10 @@ import pytest
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
-from psdyn_ros.validation import mutated_bags, mutation_verdict
-from psdyn_ros.validation.bag_mutations import (
+from psdyn_ros.tools.fuzzing import mutated_bags
+from psdyn_ros.tools.fuzzing import verdict as mutation_verdict
+from psdyn_ros.tools.fuzzing.mutated_bags import CRASH, HANG, WHOLE, campaign, main, read_through
+from psdyn_ros.tools.fuzzing.mutations import (
     STATES,
     TELEMETRY,
     Mutation,
@@ -27,10 +29,9 @@ from psdyn_ros.validation.bag_mutations import (
     write_mcap,
     write_sqlite,
 )
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.mcap_chunks import MESSAGE
-from psdyn_ros.validation.mutated_bags import CRASH, HANG, WHOLE, campaign, main, read_through
-from psdyn_ros.validation.mutation_verdict import honest, judge, true_messages, wrong_pass
+from psdyn_ros.tools.fuzzing.verdict import honest, judge, true_messages, wrong_pass
+from psdyn_ros.validation.bags.mcap_chunks import MESSAGE
+from psdyn_ros.validation.bags.source import open_bag
 
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 SEED = int(os.environ['PSDYN_SEED']) % 2 ** 31

@@ -38,18 +38,18 @@ def test_a_sample_of_changes_is_noticed(request):
     ('kernels.control.output_gate', '-limit[i] <= command[i] <= limit[i] -> -limit[i] < command[i] <= limit[i]'),
     ('kernels.control.output_gate', 'command[i] > last[i] + step -> command[i] <= last[i] + step'),
     ('kernels.control.output_gate', 'last[i] + step -> last[i] - step'),
-    ('control.output_gate', 'tier in most -> tier not in most'),
-    ('control.output_gate', 'stamp != now -> stamp == now'),
-    ('control.output_gate', 'max -> min'),
-    ('control.output_gate', 'return self._last.copy() -> return'),
-    ('control.output_gate', 'self._last[:] = out -> pass'),                         # removed statement
-    ('control.output_ramp', 'return not 0 <= now - self._started < self._duration -> return'),
-    ('control.output_ramp',
+    ('control.safety.output_gate', 'tier in most -> tier not in most'),
+    ('control.safety.output_gate', 'stamp != now -> stamp == now'),
+    ('control.safety.output_gate', 'max -> min'),
+    ('control.safety.output_gate', 'return self._last.copy() -> return'),
+    ('control.safety.output_gate', 'self._last[:] = out -> pass'),                         # removed statement
+    ('control.safety.output_ramp', 'return not 0 <= now - self._started < self._duration -> return'),
+    ('control.safety.output_ramp',
      'not 0 <= now - self._started < self._duration -> 0 <= now - self._started < self._duration'),
-    ('control.output_ramp', '1.0 -> 2.0'),                                                  # constant
-    ('control.safety_states', 'self._moving and (not hold) -> self._moving or not hold'),   # boolean
-    ('control.safety_states', 'State.SAFE if stop else State.STANDBY -> State.STANDBY if stop else State.SAFE'),
-    ('control.safety_states', 'True -> False'),
+    ('control.safety.output_ramp', '1.0 -> 2.0'),                                                  # constant
+    ('control.safety.state_machine', 'self._moving and (not hold) -> self._moving or not hold'),   # boolean
+    ('control.safety.state_machine', 'State.SAFE if stop else State.STANDBY -> State.STANDBY if stop else State.SAFE'),
+    ('control.safety.state_machine', 'True -> False'),
 ])
 def test_each_kind_of_change_is_tried(changes, module, change):
     assert change in changes[module]
@@ -61,7 +61,7 @@ def test_texts_that_only_explain_are_left_alone(changes):
 
 
 def test_every_change_is_a_module(mutation):
-    found = mutation.mutants('control.output_gate')
+    found = mutation.mutants('control.safety.output_gate')
     assert len({mutant.source for mutant in found}) == len(found) > 80
     for mutant in found:
         with warnings.catch_warnings():

@@ -22,7 +22,7 @@ from support.still_machine import StillMachine  # noqa: E402
 from test_conversions import BAD_STATES, taken  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.nodes import conversions  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
 
 pytestmark = pytest.mark.dds
 

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from support.safety_declarations import ACTUATORS, LIMITS, MS, PERIOD, T, contents, declaration
 
 from psdyn_ros import PsdynError
-from psdyn_ros.control.output_gate import GateError, OutputGate
-from psdyn_ros.control.output_ramp import OutputRamp
+from psdyn_ros.control.safety.output_gate import GateError, OutputGate
+from psdyn_ros.control.safety.output_ramp import OutputRamp
 
 DECLARATION = declaration()
 MOST = np.array([3e4, 1.0, 1.5e7, 0.3])         # of commands, in the order of the actuators

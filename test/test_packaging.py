@@ -18,13 +18,13 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 EXECUTABLES = {
     'psdyn': 'psdyn_ros.cli',
-    'simulator': 'psdyn_ros.nodes.simulator',
-    'controller': 'psdyn_ros.nodes.controller',
-    'rig': 'psdyn_ros.nodes.rig',
-    'loop_state': 'psdyn_ros.nodes.loop_state',
-    'feedforward': 'psdyn_ros.nodes.feedforward',
-    'annotator': 'psdyn_ros.nodes.annotator',
-    'validator': 'psdyn_ros.nodes.validator',
+    'simulator': 'psdyn_ros.nodes.simulator.node',
+    'controller': 'psdyn_ros.nodes.controller.node',
+    'rig': 'psdyn_ros.nodes.observers.rig',
+    'loop_state': 'psdyn_ros.nodes.observers.loop_state',
+    'feedforward': 'psdyn_ros.nodes.observers.feedforward',
+    'annotator': 'psdyn_ros.nodes.observers.annotator',
+    'validator': 'psdyn_ros.nodes.observers.validator',
 }
 # Module -> rosdep key, where they differ.
 KEYS = {

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.control_rig import BAD_STATES, LOST, RATE, SILENT, WALL, Rig, T, jumped, nothing
 
-from psdyn_ros.control.clock_watch import ClockWatch
-from psdyn_ros.control.cycle_watch import CycleWatch
-from psdyn_ros.control.fault_table import State
-from psdyn_ros.control.measured_input import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
+from psdyn_ros.control.monitors.clock import ClockWatch
+from psdyn_ros.control.monitors.overruns import CycleWatch
+from psdyn_ros.control.monitors.timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
+from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.model.parameters.safety import Timeouts
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State

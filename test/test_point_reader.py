@@ -11,8 +11,8 @@ import psdyn_ros
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from psdyn_ros.model.errors import PsdynError  # noqa: E402
-from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
-from psdyn_ros.nodes.point_reader import PointReader  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.messages.streamed_point import PointReader  # noqa: E402
 
 
 @pytest.fixture(scope='module')

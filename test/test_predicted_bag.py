@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.recorded_motion import PERIOD, crane, exact_block, oil
 
-from psdyn_ros.validation.bag_mutations import BEGIN
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.message_layouts import ARRAY, Decoder
-from psdyn_ros.validation.predicted_bag import (
+from psdyn_ros.cli import main
+from psdyn_ros.tools.fuzzing.mutations import BEGIN
+from psdyn_ros.validation.bags.bulk_decoder import ARRAY, Decoder
+from psdyn_ros.validation.bags.mcap_writer import RowBag, joint_states, labelled_array
+from psdyn_ros.validation.bags.predicted_bag import (
     FRICTIONLESS,
     MEASURED,
     MEASURED_ACCELERATION,
@@ -21,9 +21,9 @@ from psdyn_ros.validation.predicted_bag import (
     curve,
     write_layout,
 )
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.row_bag import RowBag, joint_states, labelled_array
-from psdyn_ros.validation.validate import main
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.metrics.prediction import Predictor
 
 FIELDS = ('position', 'velocity', 'effort')
 
@@ -142,12 +142,12 @@ def test_the_layout_shows_curves_that_are_in_the_bag(predicted, tmp_path):
 
 
 def test_what_is_predicted_does_not_replace_what_it_is_predicted_from(predicted, capsys):
-    assert main([str(predicted), '--urdf', 'hiab_xs031', '--output', str(predicted.parent)]) in (0, 1)
+    assert main(['validate', str(predicted), '--urdf', 'hiab_xs031', '--output', str(predicted.parent)]) in (0, 1)
     output = predicted.parent
     assert (output / 'predicted' / 'metadata.yaml').is_file() and (output / 'plotjuggler_layout.xml').is_file()
     capsys.readouterr()
     before = (output / 'predicted' / 'recording.mcap').read_bytes()
-    assert main([str(output / 'predicted'), '--urdf', 'hiab_xs031', '--output', str(output)]) == 2
+    assert main(['validate', str(output / 'predicted'), '--urdf', 'hiab_xs031', '--output', str(output)]) == 2
     assert 'would be replaced' in capsys.readouterr().err
     assert (output / 'predicted' / 'recording.mcap').read_bytes() == before
 
@@ -155,5 +155,5 @@ def test_what_is_predicted_does_not_replace_what_it_is_predicted_from(predicted,
 @pytest.mark.parametrize('rate', ['0', '-1', 'nan', 'fast'])
 def test_rates_are_more_than_nothing(rate, capsys):
     with pytest.raises(SystemExit) as refused:
-        main(['bag', '--urdf', 'hiab_xs031', '--predicted-rate', rate])
+        main(['validate', 'bag', '--urdf', 'hiab_xs031', '--predicted-rate', rate])
     assert refused.value.code == 2 and 'predicted-rate' in capsys.readouterr().err

@@ -11,7 +11,7 @@ README = (ROOT / 'README.md').read_text()
 
 
 def test_parameter_tables_are_those_of_the_nodes():
-    parameters = pytest.importorskip('psdyn_ros.nodes.parameters')
+    parameters = pytest.importorskip('psdyn_ros.nodes.runtime.parameters')
     pages = [README, *(path.read_text() for path in (ROOT / 'docs').glob('*.md'))]
     for _, table in parameters.TABLES:
         for line in parameters._markdown('', table):
@@ -55,6 +55,6 @@ def test_the_page_of_parameters_is_what_its_script_writes():
 
 
 def test_the_pages_of_nodes_have_the_tables_that_the_script_writes():
-    pytest.importorskip('psdyn_ros.nodes.parameters')
+    pytest.importorskip('psdyn_ros.nodes.runtime.parameters')
     pages = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))['node_pages']()
     assert pages and all(path.read_text() == text for path, text in pages.items())

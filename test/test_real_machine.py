@@ -79,10 +79,10 @@ def start():
     from rclpy.parameter import Parameter
     from rclpy.signals import SignalHandlerOptions
 
-    from psdyn_ros.nodes.annotator import AnnotatorNode
-    from psdyn_ros.nodes.controller import Controller
-    from psdyn_ros.nodes.loop_state import LoopStateNode
-    from psdyn_ros.nodes.managed_node import ManagedNode
+    from psdyn_ros.nodes.controller.node import Controller
+    from psdyn_ros.nodes.observers.annotator import AnnotatorNode
+    from psdyn_ros.nodes.observers.loop_state import LoopStateNode
+    from psdyn_ros.nodes.runtime.lifecycle import ManagedNode
 
     kinds = {'loop_state': LoopStateNode, 'controller': Controller, 'annotator': AnnotatorNode}
     context, nodes = rclpy.Context(), []
@@ -104,7 +104,7 @@ def start():
 
 @pytest.mark.parametrize('node', FILLED)
 def test_what_is_given_is_declared_and_fills_the_gaps(node):
-    parameters = pytest.importorskip('psdyn_ros.nodes.parameters')
+    parameters = pytest.importorskip('psdyn_ros.nodes.runtime.parameters')
     declared = {parameter.name: parameter for parameter in dict(parameters.TABLES)[node]}
     for name, value in {**given()[node], **FILLED[node]}.items():
         parameter = declared[name]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from psdyn_ros.nodes import realtime
-from psdyn_ros.nodes.realtime import ENFORCE, OFF, PRIORITY, TRY, RealTimeError, achieve
+from psdyn_ros.nodes.runtime import realtime
+from psdyn_ros.nodes.runtime.realtime import ENFORCE, OFF, PRIORITY, TRY, RealTimeError, achieve
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ['timer slack', 'one thread for linear algebra', 'garbage collection', 'memory locked', 'scheduling']
@@ -235,7 +235,7 @@ def test_linear_algebra_has_one_thread_by_the_environment():
 
 
 def test_linear_algebra_has_one_thread_even_if_numpy_was_loaded_before():
-    code = 'from psdyn_ros.nodes import realtime\nassert realtime.one_thread_for_algebra().achieved'
+    code = 'from psdyn_ros.nodes.runtime import realtime\nassert realtime.one_thread_for_algebra().achieved'
     _, ticks = map(int, python(THREADS_AT_WORK.format(before=code)).split())
     assert ticks == 0
 

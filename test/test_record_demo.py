@@ -15,13 +15,14 @@ from support.children import children_of
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from psdyn_ros import load  # noqa: E402
-from psdyn_ros.control.random_moves import random_moves  # noqa: E402
-from psdyn_ros.control.reference import ReferenceMotion  # noqa: E402
-from psdyn_ros.nodes import record_cases, record_demo  # noqa: E402
-from psdyn_ros.validation.bags import joint_series, read_messages, telemetry_series  # noqa: E402
-from psdyn_ros.validation.comparison import WORSE, compare  # noqa: E402
-from psdyn_ros.validation.metrics import EFFORT  # noqa: E402
+from psdyn_ros import cli, load  # noqa: E402
+from psdyn_ros.control.reference.reference import ReferenceMotion  # noqa: E402
+from psdyn_ros.tools.recordings import cases as record_cases  # noqa: E402
+from psdyn_ros.tools.recordings import record as record_demo  # noqa: E402
+from psdyn_ros.tools.recordings.random_moves import random_moves  # noqa: E402
+from psdyn_ros.validation.bags.recording import joint_series, read_messages, telemetry_series  # noqa: E402
+from psdyn_ros.validation.metrics.comparison import WORSE, compare  # noqa: E402
+from psdyn_ros.validation.metrics.metrics import EFFORT  # noqa: E402
 from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = pytest.mark.dds
@@ -198,7 +199,7 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path):
     (['--duration', '1'], 'duration 1 s: expected 5 to 3600'), (['--duration', 'nan'], 'duration nan s'),
     (['--seed', '-1'], 'seed')])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
-    assert record_demo.main(['--output', str(tmp_path / 'bags'), *arguments]) == 2
+    assert cli.main(['record-demo', '--output', str(tmp_path / 'bags'), *arguments]) == 2
     assert says in capfd.readouterr().err
     assert not (tmp_path / 'bags').exists()
 

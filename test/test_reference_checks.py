@@ -6,13 +6,13 @@ from support.machines import URDF
 from test_reference_motion import AXES, at, load, reference_of
 
 import psdyn_ros
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.reference import ReferenceMotion
-from psdyn_ros.control.reference_limits import ReferenceLimits
-from psdyn_ros.control.singularity import toggle_measure
-from psdyn_ros.control.trajectory import TrajectoryError, TrajectoryOverError, Waypoints
+from psdyn_ros.control.monitors.singularity import toggle_measure
+from psdyn_ros.control.reference.reference import ReferenceMotion
+from psdyn_ros.control.reference.reference_limits import ReferenceLimits
+from psdyn_ros.control.reference.trajectory import TrajectoryError, TrajectoryOverError, Waypoints
 from psdyn_ros.model.errors import ShapeError
 from psdyn_ros.model.parameters.safety import read_safety
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 STILL = [np.zeros(4)]
 

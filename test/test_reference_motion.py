@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.reference import ReferenceMotion
-from psdyn_ros.control.reference_limits import ReferenceLimits
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.reference.reference import ReferenceMotion
+from psdyn_ros.control.reference.reference_limits import ReferenceLimits
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 
 DT = 0.002
 DECELERATION = np.array([0.5, 0.3, 0.3, 0.4])

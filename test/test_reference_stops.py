@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reference_motion import BOOMS, DECELERATION, assert_smooth, at, load, reference_of, run
 
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from test_reference_motion import AXES, DECELERATION, assert_smooth, at, load, reference_of, run
 
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints
+from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 
 TIMEOUT = 0.1
 
@@ -213,6 +213,6 @@ def test_declared_accelerations_hold_for_points_too(crane):
 
 
 def test_a_point_is_nothing_without_a_state():
-    from psdyn_ros.control.reference import ReferenceMotion
+    from psdyn_ros.control.reference.reference import ReferenceMotion
     with pytest.raises(TrajectoryError, match='no state was measured'):
         ReferenceMotion(load()).stream(0.0, np.zeros(4))

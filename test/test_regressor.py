@@ -11,9 +11,9 @@ from psdyn_ros.api.batch import actuator_states
 from psdyn_ros.model.errors import ActuationError, StateError, UnknownNameError
 from psdyn_ros.model.mechanism.description import IDENTITY, Inertial
 from psdyn_ros.model.mechanism.tree import rigid_parameters
-from psdyn_ros.validation.base_parameters import base_structure
-from psdyn_ros.validation.physical_inertia import declared_body, is_physical, unknown_body
-from psdyn_ros.validation.regressor import Regressor, parameters_of
+from psdyn_ros.validation.identification.base_parameters import base_structure
+from psdyn_ros.validation.identification.physical_inertia import declared_body, is_physical, unknown_body
+from psdyn_ros.validation.identification.regressor import Regressor, parameters_of
 
 MACHINES = {'hiab_xs031': 0.05, 'hiab_xs031_lift': 0.05, 'four_bar': 0.1, 'five_bar': 0.05, 'excavator': 0.02}
 

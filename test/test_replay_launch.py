@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from test_ros2_control_files import NAMES, Call, Launched
 
-from psdyn_ros.validation.channels import COMMANDS
-from psdyn_ros.validation.simulated_bag import COMMANDS as COMMANDED
-from psdyn_ros.validation.simulated_bag import STATES, TELEMETRY
+from psdyn_ros.validation.bags.simulated_bag import COMMANDS as COMMANDED
+from psdyn_ros.validation.bags.simulated_bag import STATES, TELEMETRY
+from psdyn_ros.validation.signals.topics import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 MORE = {'launch.actions': ['ExecuteProcess'], 'launch.conditions': ['UnlessCondition']}
@@ -68,10 +68,10 @@ def test_the_validator_gets_machine_and_tolerances_and_lives_in_the_time_of_the_
     (node,) = launch(machine='five_bar', level='effort').nodes
     assert node['parameters'][2]['hydraulics'] == '' and 'five_bar.urdf' in node['parameters'][0]['robot_description']
     # as the node declares them
-    parameters = pytest.importorskip('psdyn_ros.nodes.parameters', reason='the tables are part of the nodes',
+    parameters = pytest.importorskip('psdyn_ros.nodes.runtime.parameters', reason='the tables are part of the nodes',
                                      exc_type=ImportError)
     assert set(rest) <= {one.name for one in parameters.VALIDATOR}
-    assert 'validator = psdyn_ros.nodes.validator:main' in (ROOT / 'setup.py').read_text()
+    assert 'validator = psdyn_ros.nodes.observers.validator:main' in (ROOT / 'setup.py').read_text()
 
 
 def test_one_player_plays_the_bag_with_its_clock(launch):

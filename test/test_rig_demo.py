@@ -4,15 +4,15 @@ import pytest
 
 pytest.importorskip('rclpy')
 
-from psdyn_ros.nodes import demo
-from psdyn_ros.nodes.conversions import stamp_to_ns
-from psdyn_ros.validation.bags import read_messages
+from psdyn_ros import cli
+from psdyn_ros.nodes.messages.conversions import stamp_to_ns
+from psdyn_ros.validation.bags.recording import read_messages
 
 pytestmark = pytest.mark.dds
 
 
 def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd):
-    code = demo.main(['--rig', 'lift_cylinder', '--duration', '3', '--output', str(tmp_path)])
+    code = cli.main(['demo', '--rig', 'lift_cylinder', '--duration', '3', '--output', str(tmp_path)])
     said = capfd.readouterr()
     assert code == 0, said
     assert 'PASS: with lift_cylinder on the rig every actuator moves as in the whole machine' in said.out
@@ -30,5 +30,5 @@ def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd):
     (['--level', 'valve', '--machine', 'five_bar'], "no hydraulics are known of this machine"),
 ])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
-    assert demo.main([*arguments, '--output', str(tmp_path)]) == 2
+    assert cli.main(['demo', *arguments, '--output', str(tmp_path)]) == 2
     assert says in capfd.readouterr().err

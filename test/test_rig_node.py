@@ -16,7 +16,7 @@ from std_srvs.srv import Trigger  # noqa: E402
 from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.nodes import conversions  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
 
 pytestmark = pytest.mark.dds
 

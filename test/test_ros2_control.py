@@ -15,7 +15,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from support.graph import PATIENT_LAW, START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.nodes.executor import INTERNAL  # noqa: E402
+from psdyn_ros.nodes.runtime.executor import INTERNAL  # noqa: E402
 
 pytestmark = pytest.mark.dds
 

@@ -12,7 +12,7 @@ from test_model_fuzz import harmed_text
 
 import psdyn_ros
 from psdyn_ros import PsdynError
-from psdyn_ros.control.safety_checks import check_safety
+from psdyn_ros.control.safety.declaration_checks import check_safety
 from psdyn_ros.model.errors import ActuationError, DuplicateNameError, ModelError, ShapeError, UnknownNameError
 from psdyn_ros.model.parameters import safety as model
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics

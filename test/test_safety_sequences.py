@@ -18,8 +18,8 @@ from support.safety_controller import (
 )
 from support.safety_declarations import MS, T
 
-from psdyn_ros.control.fault_table import CONDITIONS, Demand, Result, State
-from psdyn_ros.control.safety_states import SafetyError
+from psdyn_ros.control.safety.fault_table import CONDITIONS, Demand, Result, State
+from psdyn_ros.control.safety.state_machine import SafetyError
 
 DEMANDS = st.none() | st.builds(Demand, st.sampled_from(State), st.booleans())
 

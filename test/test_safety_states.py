@@ -24,8 +24,8 @@ from support.safety_controller import (
 from support.safety_declarations import MS, PERIOD, T
 
 from psdyn_ros import PsdynError, UnknownNameError
-from psdyn_ros.control.fault_table import CONDITIONS, Demand
-from psdyn_ros.control.safety_states import SafetyError, SafetyStates
+from psdyn_ros.control.safety.fault_table import CONDITIONS, Demand
+from psdyn_ros.control.safety.state_machine import SafetyError, SafetyStates
 
 # the way to motion, and back
 

@@ -19,7 +19,7 @@ from support.safety_controller import (
 )
 from support.safety_declarations import MS, T
 
-from psdyn_ros.control.fault_table import Demand
+from psdyn_ros.control.safety.fault_table import Demand
 
 # STOPPING
 

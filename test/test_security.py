@@ -111,8 +111,8 @@ def test_the_audit_argues_by_rule_and_file():
     audit = script('audit')
     rule, file = next(iter(audit['ARGUED']))
     found = [{'filename': str(ROOT / file), 'test_id': rule, 'line_number': 3, 'issue_text': 'known'},
-             {'filename': 'psdyn_ros/cli.py', 'test_id': rule, 'line_number': 4, 'issue_text': 'elsewhere'},
+             {'filename': 'psdyn_ros/cli/check.py', 'test_id': rule, 'line_number': 4, 'issue_text': 'elsewhere'},
              {'filename': file, 'test_id': 'B999', 'line_number': 5, 'issue_text': 'another'}]
     assert audit['findings']({'results': found}) == (
-        [f'psdyn_ros/cli.py:4: {rule} elsewhere', f'{file}:5: B999 another'], 1)
+        [f'psdyn_ros/cli/check.py:4: {rule} elsewhere', f'{file}:5: B999 another'], 1)
     assert all((ROOT / file).is_file() for _, file in audit['ARGUED'])

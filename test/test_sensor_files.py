@@ -15,7 +15,7 @@ import psdyn_ros
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, PsdynError, UnknownNameError
 from psdyn_ros.model.parameters import sensors as model
 from psdyn_ros.model.parameters.sensors import Sensor, read_sensors
-from psdyn_ros.simulation.sensors import SensorBank
+from psdyn_ros.simulation.sensors.bank import SensorBank
 
 ROOT = Path(__file__).resolve().parent.parent
 CRANE = ROOT / 'config' / 'hiab_xs031_sensors.yaml'

@@ -10,7 +10,7 @@ from support.sensor_readings import BEND, ONE, PERIOD, bank_of, readings, wave
 
 from psdyn_ros.model.errors import DuplicateNameError, ModelError, ShapeError, StateError
 from psdyn_ros.model.parameters.sensors import Sensor, SensorSettings, read_sensors
-from psdyn_ros.simulation.sensors import SensorBank
+from psdyn_ros.simulation.sensors.bank import SensorBank
 
 CHANNELS = ('lift.position', 'lift.velocity', 'lift.effort', 'lift.pressure_a', 'lift.pressure_b', 'tilt.position')
 

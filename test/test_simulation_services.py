@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
-from psdyn_ros.nodes import simulation_services  # noqa: E402
+from psdyn_ros.nodes.simulator import services as simulation_services  # noqa: E402
 
 
 class Node:

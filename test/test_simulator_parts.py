@@ -17,15 +17,16 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
-from psdyn_ros.nodes import parameters, plant_messages  # noqa: E402
-from psdyn_ros.nodes.command_reader import CommandReader  # noqa: E402
-from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
-from psdyn_ros.nodes.plant_outputs import PlantOutputs  # noqa: E402
-from psdyn_ros.nodes.simulation_clock import SimulationClock  # noqa: E402
-from psdyn_ros.nodes.simulator import Simulator  # noqa: E402
+from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.runtime import parameters  # noqa: E402
+from psdyn_ros.nodes.simulator import messages as plant_messages  # noqa: E402
+from psdyn_ros.nodes.simulator.clock import SimulationClock  # noqa: E402
+from psdyn_ros.nodes.simulator.node import Simulator  # noqa: E402
+from psdyn_ros.nodes.simulator.publishers import PlantOutputs  # noqa: E402
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant  # noqa: E402
 from psdyn_ros.simulation.plant import Plant  # noqa: E402
-from psdyn_ros.simulation.plant_sensors import PlantSensors  # noqa: E402
+from psdyn_ros.simulation.sensors.plant_sensors import PlantSensors  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'
 NAN, INF = float('nan'), float('inf')
@@ -143,7 +144,7 @@ def test_stamps_keep_to_the_grid_until_somebody_sets_the_clock(monkeypatch):
 def test_after_a_stall_stamps_are_neither_ahead_of_the_clock_nor_behind(monkeypatch):
     clock = SimulationClock(Node(), settings())
     instant, period = 10**12, clock.period
-    monkeypatch.setattr('psdyn_ros.nodes.simulation_clock.time.monotonic_ns', lambda: instant)
+    monkeypatch.setattr('psdyn_ros.nodes.simulator.clock.time.monotonic_ns', lambda: instant)
     monkeypatch.setattr(clock, '_ros', lambda: 10**18 + instant)
     for wait, work in [(0, 0), (period, 0), (SECOND, 30_000_000), *[(period, 100_000)] * 40, (70_000_000, 0),
                        *[(period, 100_000)] * 40]:
@@ -165,7 +166,7 @@ def test_what_goes_by_between_the_readings_of_two_clocks_is_no_jump(monkeypatch)
         instant += stalls.pop(0) if stalls else 0
         return read
 
-    monkeypatch.setattr('psdyn_ros.nodes.pacing.time.monotonic_ns', lambda: instant)
+    monkeypatch.setattr('psdyn_ros.nodes.runtime.deadlines.time.monotonic_ns', lambda: instant)
     monkeypatch.setattr(clock, '_ros', ros)
     stamps = []
     for _ in range(20):
@@ -209,7 +210,7 @@ def test_a_real_time_factor_makes_periods_due_sooner():
 
 def test_as_fast_as_possible_steps_until_the_turn_is_over(monkeypatch):
     clock = SimulationClock(Node(), settings(publish_clock=True, real_time_factor=0.0))
-    import psdyn_ros.nodes.simulation_clock as module
+    import psdyn_ros.nodes.simulator.clock as module
     ticks = iter(range(0, 10**9, 100_000))
     monkeypatch.setattr(module.time, 'monotonic_ns', lambda: next(ticks))
     assert list(clock.due(0)) == [1] * 8

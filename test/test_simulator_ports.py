@@ -17,7 +17,7 @@ from support.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory  # noqa: E402
 
 from psdyn_ros.api.environment import BaseMotion  # noqa: E402
-from psdyn_ros.nodes import conversions  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.simulation import snapshot  # noqa: E402
 
 pytestmark = pytest.mark.dds

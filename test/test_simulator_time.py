@@ -16,7 +16,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
 from support.graph import START_UP, graph  # noqa: E402
 
-from psdyn_ros.nodes.conversions import ns_to_stamp, stamp_to_ns  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import ns_to_stamp, stamp_to_ns  # noqa: E402
 
 pytestmark = pytest.mark.dds
 

@@ -8,7 +8,7 @@ import pytest
 from support.machines import URDF, chain
 
 import psdyn_ros
-from psdyn_ros.control.singularity import toggle_gauge, toggle_measure
+from psdyn_ros.control.monitors.singularity import toggle_gauge, toggle_measure
 
 GENERAL = ['four_bar', 'five_bar', 'pkm_2pur2rpu', 'excavator']
 

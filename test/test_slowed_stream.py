@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reference_motion import AXES, DECELERATION, assert_smooth, at, load, reference_of, run
 
-from psdyn_ros.control.trajectory import TrajectoryError
+from psdyn_ros.control.reference.trajectory import TrajectoryError
 
 PERIOD = 0.002
 

@@ -7,12 +7,12 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.campaign.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil, tracked
-from psdyn_ros.control.law import checked_tiers
-from psdyn_ros.control.laws import LAWS, make_law
+from psdyn_ros.control.laws.base import checked_tiers
+from psdyn_ros.control.laws.registry import LAWS, make_law
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, PlainSensors, crane, oil, tracked
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 'effort', 'pressure', 'valve', 'velocity'
 START = np.array([0.0, 0.2, 0.2, 0.2])

@@ -7,18 +7,18 @@ import pytest
 from support import bag_cases as cases
 from support.recorded_motion import MIDDLE, PERIOD, crane, oil, swinging
 
-from psdyn_ros.campaign import tracking_runs
 from psdyn_ros.model.errors import ModelError
-from psdyn_ros.validation.bag_mutations import BEGIN, TELEMETRY
-from psdyn_ros.validation.bag_source import open_bag
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.channels import find_topics
-from psdyn_ros.validation.message_layouts import PRESSURE
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.tolerances import read_settings
-from psdyn_ros.validation.topic_delays import delay_of, topic_delays
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY
+from psdyn_ros.tools.studies import tracking_runs
+from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.diagnosis.topic_delays import delay_of, topic_delays
+from psdyn_ros.validation.metrics.prediction import Predictor
+from psdyn_ros.validation.metrics.tolerances import read_settings
+from psdyn_ros.validation.metrics.verdict import FAIL, PASS
+from psdyn_ros.validation.signals.topics import find_topics
 from psdyn_ros.validation.validate import validate
-from psdyn_ros.validation.verdict import FAIL, PASS
 
 LATE = 0.008
 SECONDS, STANDING = 40.0, 6.0           # s of a recording, and of it at rest before anything moves

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records
-from psdyn_ros.campaign import tracking
-from psdyn_ros.campaign.tracking import Result, cases, judged
-from psdyn_ros.campaign.tracking_runs import (
+from psdyn_ros.control.reference.trajectory import Waypoints
+from psdyn_ros.tools.studies import tracking_study as tracking
+from psdyn_ros.tools.studies.tracking_runs import (
     CORNERS,
     EXACT,
     PERIOD,
@@ -26,7 +26,7 @@ from psdyn_ros.campaign.tracking_runs import (
     run,
     swing,
 )
-from psdyn_ros.control.trajectory import Waypoints
+from psdyn_ros.tools.studies.tracking_study import Result, cases, judged
 
 
 @pytest.mark.slow

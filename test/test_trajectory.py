@@ -6,9 +6,15 @@ from scipy.interpolate import CubicSpline
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.demonstration import demonstration
-from psdyn_ros.control.reference import ReferenceMotion
-from psdyn_ros.control.trajectory import TrajectoryError, Waypoints, cubic_curve, quintic_curve, smooth_accelerations
+from psdyn_ros.control.reference.reference import ReferenceMotion
+from psdyn_ros.control.reference.trajectory import (
+    TrajectoryError,
+    Waypoints,
+    cubic_curve,
+    quintic_curve,
+    smooth_accelerations,
+)
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 TINY = 1e-9         # s; on either side of a knot
 

@@ -11,10 +11,10 @@ from builtin_interfaces.msg import Duration, Time  # noqa: E402
 from std_msgs.msg import Header  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.control.fault_table import State  # noqa: E402
-from psdyn_ros.control.goal import Result  # noqa: E402
-from psdyn_ros.control.trajectory import TrajectoryError  # noqa: E402
-from psdyn_ros.nodes.trajectory_action import TrajectoryAction  # noqa: E402
+from psdyn_ros.control.reference.goal import Result  # noqa: E402
+from psdyn_ros.control.reference.trajectory import TrajectoryError  # noqa: E402
+from psdyn_ros.control.safety.fault_table import State  # noqa: E402
+from psdyn_ros.nodes.controller.follow_joint_trajectory import TrajectoryAction  # noqa: E402
 
 JOINTS = ('a', 'b')
 

@@ -7,9 +7,9 @@ from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros import cli
-from psdyn_ros.control.annotate import annotate
-from psdyn_ros.control.trajectory import Waypoints
-from psdyn_ros.control.trajectory_file import read_trajectory, trajectory_text
+from psdyn_ros.control.offline.annotate import annotate
+from psdyn_ros.control.offline.trajectory_file import read_trajectory, trajectory_text
+from psdyn_ros.control.reference.trajectory import Waypoints
 
 ECHOED = '''\
 header:

@@ -10,10 +10,10 @@ pytest.importorskip('rclpy', reason='the messages come with ROS')
 from rclpy.serialization import serialize_message  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.control.trajectory import TrajectoryError  # noqa: E402
-from psdyn_ros.nodes import trajectory_reader  # noqa: E402
-from psdyn_ros.nodes.conversions import MessageError, trajectory_from_msg  # noqa: E402
-from psdyn_ros.nodes.trajectory_reader import SerializedTrajectory  # noqa: E402
+from psdyn_ros.control.reference.trajectory import TrajectoryError  # noqa: E402
+from psdyn_ros.nodes.controller import trajectory_message  # noqa: E402
+from psdyn_ros.nodes.controller.trajectory_message import SerializedTrajectory  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import MessageError, trajectory_from_msg  # noqa: E402
 
 
 def message(joints=3, points=20, fields=('positions', 'velocities', 'accelerations'), stamp=0, frame='base'):
@@ -53,7 +53,7 @@ def test_it_reads_what_rclpy_reads(joints, fields, frame):
 
 def test_it_reads_in_slices():
     reader, turns = read(serialize_message(message(4, 1000)), 0.0)
-    assert turns == 1000 // trajectory_reader.AT_ONCE and reader.waypoints.times.size == 1000
+    assert turns == 1000 // trajectory_message.AT_ONCE and reader.waypoints.times.size == 1000
     assert reader.start is None
 
 
@@ -96,7 +96,7 @@ def test_what_is_no_trajectory_is_refused_and_the_reason_named(change, words):
 
 def test_a_large_message_is_not_looked_at():
     with pytest.raises(MessageError, match='bytes, at most'):
-        SerializedTrajectory(bytes(trajectory_reader.MOST_BYTES + 1))
+        SerializedTrajectory(bytes(trajectory_message.MOST_BYTES + 1))
 
 
 @given(st.integers(0, 600), st.integers(0, 255), st.integers(0, 700))

@@ -13,9 +13,9 @@ from support.general_oracle import GeneralOracle, read_control
 from support.reference import reference
 
 import psdyn_ros
-from psdyn_ros.control.demonstration import demonstration
 from psdyn_ros.model.locate import find_machine, machine_names
 from psdyn_ros.simulation.external_forces import ExternalForces
+from psdyn_ros.tools.demo.demonstration import demonstration
 
 ROOT = Path(__file__).resolve().parent.parent
 MASSES = {'four_bar': 9.5, 'five_bar': 7.7, 'pkm_2pur2rpu': 0.34386, 'balloon': 16.0, 'excavator': 20937.0}

@@ -9,9 +9,10 @@ from rosbags.typesys import Stores, get_typestore
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.validation import drawing, report
-from psdyn_ros.validation.bags import TOPICS, BagError, read_bag, write_bag
-from psdyn_ros.validation.tracking import BOUNDS, track, units
+from psdyn_ros.validation.bags.recording import TOPICS, BagError, read_bag, write_bag
+from psdyn_ros.validation.metrics.tracking import BOUNDS, track, units
+from psdyn_ros.validation.report import machine_drawing
+from psdyn_ros.validation.report import page as report
 
 CRANE = URDF / 'hiab_xs031.urdf'
 STORE = get_typestore(Stores.ROS2_JAZZY)
@@ -182,16 +183,16 @@ def test_tables_hold_the_figures(summary):
 
 
 def test_a_machine_is_drawn_where_its_links_are(crane):
-    shapes = drawing.shapes_of(CRANE.read_text())
+    shapes = machine_drawing.shapes_of(CRANE.read_text())
     assert {shape.link for shape in shapes} >= {'base_link', 'pillar', 'lift_boom_link', 'telescope_link'}
     axes = Figure().subplots()
     x = crane.initial_position
-    tip = drawing.draw(axes, crane, shapes, x)
+    tip = machine_drawing.draw(axes, crane, shapes, x)
     assert len(axes.patches) == len(shapes)
     x[0] = 2.0              # seen from its side, slewing does not show
-    assert drawing.draw(axes, crane, shapes, x) == pytest.approx(tip)
+    assert machine_drawing.draw(axes, crane, shapes, x) == pytest.approx(tip)
     x[3] += 0.3             # the telescope does
-    assert np.linalg.norm(drawing.draw(axes, crane, shapes, x) - tip) == pytest.approx(0.3, abs=0.02)
+    assert np.linalg.norm(machine_drawing.draw(axes, crane, shapes, x) - tip) == pytest.approx(0.3, abs=0.02)
 
 
 def test_shapes_are_where_their_origin_says():
@@ -201,7 +202,7 @@ def test_shapes_are_where_their_origin_says():
             '<visual><geometry><cylinder radius="0.5" length="2"/></geometry></visual>'
             '<visual><geometry><sphere radius="0.5"/></geometry></visual>'
             '<visual><geometry><mesh filename="none.stl"/></geometry></visual></link></robot>')
-    box, cylinder, sphere = drawing.shapes_of(text)
+    box, cylinder, sphere = machine_drawing.shapes_of(text)
     assert box.points.min(axis=0) == pytest.approx([-1, 1, 0]) and box.points.max(axis=0) == pytest.approx([3, 3, 6])
     assert tuple(box.color) == (1, 0, 0, 1)
     assert np.hypot(*cylinder.points[:, :2].T) == pytest.approx(0.5) and np.ptp(cylinder.points[:, 2]) == 2.0

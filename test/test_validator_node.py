@@ -22,10 +22,10 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from support.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError  # noqa: E402
-from psdyn_ros.nodes import conversions  # noqa: E402
-from psdyn_ros.nodes.conversions import SECOND, stamp_to_ns  # noqa: E402
-from psdyn_ros.nodes.parameters import ParameterError  # noqa: E402
-from psdyn_ros.nodes.validator import ValidatorNode  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import SECOND, stamp_to_ns  # noqa: E402
+from psdyn_ros.nodes.observers.validator import ValidatorNode  # noqa: E402
+from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 
 CRANE, OIL = URDF / 'hiab_xs031.urdf', URDF.parent / 'config' / 'hiab_xs031_hydraulics.yaml'
 OK, WARN, ERROR, STALE = (getattr(DiagnosticStatus, name) for name in ('OK', 'WARN', 'ERROR', 'STALE'))

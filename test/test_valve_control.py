@@ -10,10 +10,10 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.trajectory import Waypoints
-from psdyn_ros.control.valve_control import ValveControl
-from psdyn_ros.control.valve_gains import driven_inertia
-from psdyn_ros.control.valve_pid import ValvePid
+from psdyn_ros.control.laws.valve_computed_torque import ValveControl
+from psdyn_ros.control.laws.valve_gains import driven_inertia
+from psdyn_ros.control.laws.valve_pid import ValvePid
+from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
@@ -128,7 +128,7 @@ def test_with_an_exact_model_the_cylinders_follow_within_the_bounds_and_far_bett
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('corner', CORNERS[1::4], ids=str)        # all of them: `psdyn_ros.campaign.tracking`
+@pytest.mark.parametrize('corner', CORNERS[1::4], ids=str)        # all: `psdyn_ros.tools.studies.tracking_study`
 def test_with_a_wrong_model_they_still_do(hydraulics, corner):
     factors = dict(corner)
     machine = with_inertia(factors.pop('inertia'))

@@ -18,14 +18,14 @@ from support.graph import START_UP, graph  # noqa: E402
 from support.still_machine import StillMachine  # noqa: E402
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records  # noqa: E402
-from psdyn_ros.control.valve_control import ValveControl  # noqa: E402
+from psdyn_ros.control.laws.valve_computed_torque import ValveControl  # noqa: E402
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
-from psdyn_ros.nodes import conversions  # noqa: E402
-from psdyn_ros.nodes.conversions import MessageError  # noqa: E402
-from psdyn_ros.nodes.parameters import changed_gains, valve_gains  # noqa: E402
-from psdyn_ros.nodes.pressures import TelemetryReader  # noqa: E402
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
+from psdyn_ros.nodes.messages.pressures import TelemetryReader  # noqa: E402
+from psdyn_ros.nodes.runtime.parameters import changed_gains, valve_gains  # noqa: E402
 
 CRANE, HYDRAULICS = URDF / 'hiab_xs031.urdf', find_config('hiab_xs031_hydraulics.yaml')
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')

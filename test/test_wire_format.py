@@ -13,8 +13,17 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
-from psdyn_ros.nodes import controller_outputs, wire_format  # noqa: E402
-from psdyn_ros.nodes.conversions import (
+from psdyn_ros.nodes.controller import publishers
+from psdyn_ros.nodes.messages import cdr_templates  # noqa: E402
+from psdyn_ros.nodes.messages.cdr_templates import (
+    LARGEST,
+    ArrayBytes,
+    BytesWriter,
+    JointStateBytes,
+    PointBytes,
+    exact_bytes,
+)
+from psdyn_ros.nodes.messages.conversions import (
     SECOND,
     JointStateWriter,
     LabelledArrayWriter,
@@ -22,7 +31,6 @@ from psdyn_ros.nodes.conversions import (
     ReferenceWriter,
     stamp_to_ns,
 )
-from psdyn_ros.nodes.wire_format import LARGEST, ArrayBytes, BytesWriter, JointStateBytes, PointBytes, exact_bytes
 
 NAMES = ['slew', 'lift_cylinder', 'x', 'Größe', '']
 STAMP = 1_700_000_000 * SECOND + 987_654_321
@@ -95,7 +103,7 @@ def test_bytes_that_were_given_away_do_not_change():
 
 
 def test_where_numbers_are_not_found_it_is_said(monkeypatch):
-    monkeypatch.setattr(wire_format, 'serialize_message', lambda msg: b'\x00\x01\x00\x00 as another one writes it')
+    monkeypatch.setattr(cdr_templates, 'serialize_message', lambda msg: b'\x00\x01\x00\x00 as another one writes it')
     plain = LabelledArrayWriter(('a',))
     assert BytesWriter(plain.message, [plain.values]).values is None
 
@@ -110,7 +118,7 @@ def test_joint_states_are_read_in_place_once_one_like_them_came(fields, frame, m
     first = joint_state(fields=fields, frame=frame)
     reader.read(serialize_message(first))
     assert said(reader) == expected(first)
-    monkeypatch.setattr(wire_format, 'deserialize_message', None)       # is needed no more
+    monkeypatch.setattr(cdr_templates, 'deserialize_message', None)       # is needed no more
     for k in range(1, 4):
         msg = joint_state(values=(k, math.inf, -0.0, k / 3), stamp=STAMP + 2_000_000 * k, fields=fields, frame=frame)
         reader.read(serialize_message(msg))
@@ -130,7 +138,7 @@ def test_what_fills_gaps_may_be_anything(monkeypatch):
     reader = JointStateBytes()
     data = bytearray(serialize_message(joint_state()))
     reader.read(bytes(data))
-    monkeypatch.setattr(wire_format, 'deserialize_message', None)
+    monkeypatch.setattr(cdr_templates, 'deserialize_message', None)
     assert data[16:17] == b'\0' and data[12:16] == b'\1\0\0\0'       # the empty frame; then three bytes up to the names
     data[17:20] = b'any'
     reader.read(bytes(data))
@@ -230,7 +238,7 @@ def test_a_streamed_point_is_read_in_place_once_one_like_it_came(fields, monkeyp
     reader = PointBytes()
     reader.read(serialize_message(points(fields=fields)))
     assert_says(reader, points(fields=fields))
-    monkeypatch.setattr(wire_format, 'deserialize_message', None)       # is needed no more
+    monkeypatch.setattr(cdr_templates, 'deserialize_message', None)       # is needed no more
     for k in range(1, 4):
         msg = points(values=(k, math.inf), stamp=STAMP + k, seconds=k, fields=fields)
         reader.read(serialize_message(msg))
@@ -272,25 +280,26 @@ def test_bytes_of_a_point_changed_anywhere_are_what_rclpy_says_of_them(rng):
 def test_what_a_controller_publishes_is_the_same_either_way(known, monkeypatch):
     """Commands in the field of their tier, NaN in others; arrays; the reference."""
     if not known:
-        monkeypatch.setattr(wire_format, 'serialize_message', lambda msg: b'\x00\x01\x00\x00 as another one writes it')
+        monkeypatch.setattr(cdr_templates, 'serialize_message',
+                            lambda msg: b'\x00\x01\x00\x00 as another one writes it')
 
     def read(made, kind):
         assert isinstance(made, bytes if known else kind)
         return deserialize_message(made, kind) if known else made
 
     command = np.array([0.5, 2e6, -3e4])
-    writer = controller_outputs._CommandWriter(('a', 'b', 'c'), ('valve', 'pressure', 'effort'), np.ones(3, dtype=bool))
+    writer = publishers._CommandWriter(('a', 'b', 'c'), ('valve', 'pressure', 'effort'), np.ones(3, dtype=bool))
     msg = read(writer.fill(command, STAMP), JointState)
     assert list(msg.name) == ['a', 'b', 'c'] and stamp_to_ns(msg.header.stamp) == STAMP and not len(msg.velocity)
     assert np.array_equal(msg.position, [0.5, np.nan, np.nan], equal_nan=True)
     assert np.array_equal(msg.effort, [np.nan, 2e6, -3e4], equal_nan=True)
-    writer = controller_outputs._CommandWriter(('a', 'b', 'c'), ('effort',) * 3, np.array([True, False, True]))
+    writer = publishers._CommandWriter(('a', 'b', 'c'), ('effort',) * 3, np.array([True, False, True]))
     msg = read(writer.fill(command, STAMP + 1), JointState)
     assert list(msg.name) == ['a', 'c'] and msg.effort.tolist() == [0.5, -3e4]
-    assert controller_outputs._CommandWriter(('a',), ('effort',), np.array([False])).names == []
-    msg = read(controller_outputs._ArrayWriter(('a', 'b'), ('x',)).fill([[1.0], [2.0]]), Float64MultiArray)
+    assert publishers._CommandWriter(('a',), ('effort',), np.array([False])).names == []
+    msg = read(publishers._ArrayWriter(('a', 'b'), ('x',)).fill([[1.0], [2.0]]), Float64MultiArray)
     assert msg.data.tolist() == [1.0, 2.0] and [dim.label for dim in msg.layout.dim] == ['a,b', 'x']
-    msg = read(controller_outputs._ReferenceWriter(['a', 'b']).fill(STAMP, np.arange(6.0).reshape(3, 2)),
+    msg = read(publishers._ReferenceWriter(['a', 'b']).fill(STAMP, np.arange(6.0).reshape(3, 2)),
                JointTrajectory)
     assert stamp_to_ns(msg.header.stamp) == STAMP and list(msg.joint_names) == ['a', 'b']
     point, = msg.points

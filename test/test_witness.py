@@ -11,9 +11,9 @@ from support.witness_bench import DENOC, NOC, PAZ, TIGHT, TITOP, examine, genera
 
 from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses
+from psdyn_ros.formulations.cross_check import BOUND, QUANTITIES, compare, witness_report
 from psdyn_ros.model.errors import LoopClosureError, StateError
 from psdyn_ros.model.mechanism.description import Pose
-from psdyn_ros.validation.witness import BOUND, QUANTITIES, compare, witness_report
 
 # --- wrong models
 
@@ -237,7 +237,7 @@ def test_command_on_a_file_with_options(psdyn, tmp_path):
 
 
 def test_command_fails_on_disagreement(psdyn, monkeypatch):
-    monkeypatch.setattr(cli, 'Mechanism', lambda description, *rest: Mechanism(
+    monkeypatch.setattr('psdyn_ros.formulations.adapters.Mechanism', lambda description, *rest: Mechanism(
         _heavier(description, 'lift_boom_link'), *rest))
     code, out, _ = psdyn('check', '--witness', 'hiab_xs031', '--states', 2)
     assert code == 1

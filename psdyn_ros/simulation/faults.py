@@ -24,7 +24,7 @@ from ..model.parameters.faults import (
     read_fault,
     read_faults,
 )
-from .sensors import checked_seed
+from .sensors.bank import checked_seed
 
 __all__ = ['Event', 'Fault', 'FaultInjector', 'mismatches', 'read_fault', 'read_faults']
 

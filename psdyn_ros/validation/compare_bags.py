@@ -1,20 +1,13 @@
 """Did the machine, or its model, get worse from one recording to another?
 
-    python3 -m psdyn_ros.validation.compare_bags BAG_A BAG_B --urdf FILE [--config YAML] [--hydraulics YAML]
-        [--output DIR]
-
 Exit codes: 0 same or better, 1 worse, 2 unusable, 3 same or better as far as partial recordings say.
 """
 
-import argparse
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-from ..model.errors import PsdynError
-from .comparison import SAME, WORSE, compare, worst
-from .validate import Validation, add_conditions, conditions, read_model, validate
-from .verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+from .metrics.comparison import SAME, WORSE, compare, worst
+from .metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+from .validate import Validation, read_model, validate
 
 
 @dataclass(frozen=True)
@@ -84,40 +77,6 @@ def compare_bags(first, second, urdf, *, hydraulics=None, config=None, initial=N
     comparison = Comparison(*found, compare(*found) if usable else ())
     if output is not None:
         # figures take a second to import
-        from .compare_report import write_comparison
+        from .report.compare_report import write_comparison
         write_comparison(output, comparison)
     return comparison
-
-
-def main(arguments=None):
-    """Run from the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='psdyn_ros.validation.compare_bags', description=__doc__.split('\n')[0])
-    add_arguments(parser)
-    return run(parser.parse_args(arguments))
-
-
-def add_arguments(parser):
-    """Add what `run` needs to an argument parser."""
-    parser.add_argument('first', metavar='BAG_A', help='recording before: folder or file, MCAP or SQLite')
-    parser.add_argument('second', metavar='BAG_B', help='recording after')
-    add_conditions(parser)
-
-
-def run(options):
-    """Compare as the options of `add_arguments` say, print a table; returns the exit code."""
-    from .compare_report import summary
-
-    try:
-        comparison = compare_bags(options.first, options.second, options.urdf, output=options.output, quiet=False,
-                                  **conditions(options))
-    except (PsdynError, OSError) as error:
-        print(f'{INVALID}: {error}', file=sys.stderr)
-        return EXIT_CODES[INVALID]
-    print(summary(comparison))
-    if options.output:
-        print(f'\nreport: {Path(options.output) / "report.html"}')
-    return comparison.exit_code
-
-
-if __name__ == '__main__':
-    sys.exit(main())

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.errors import MeasurementError, ModelError, NonFiniteError, PsdynError, ShapeError, did_you_mean, shorten
-from .bags import SECOND
-from .blocks import Cutter
-from .channels import PERIOD
-from .contact_force import ContactForce, ForceEstimate, outermost_link
-from .machine_tracks import MachineTracks
-from .metrics import capacities
-from .prediction import Prediction, Predictor
-from .running_metrics import WARN_SHARE, WINDOW, RunningMetrics
-from .stream_clock import AGREE, LEAP, StampError, StreamClock
-from .tolerances import read_settings
-from .tracks import Track
+from .bags.recording import SECOND
+from .metrics.contact_force import ContactForce, ForceEstimate, outermost_link
+from .metrics.metrics import capacities
+from .metrics.prediction import Prediction, Predictor
+from .metrics.rolling import WARN_SHARE, WINDOW, RunningMetrics
+from .metrics.tolerances import read_settings
+from .signals.blocks import Cutter
+from .signals.machine_tracks import MachineTracks
+from .signals.resampling import Track
+from .signals.stream_clock import AGREE, LEAP, StampError, StreamClock
+from .signals.topics import PERIOD
 
 HOP = 0.1                   # s from one piece to the next
 PATIENCE = SECOND // 2      # ns that pressures may lag behind the states before they are missing

@@ -18,10 +18,11 @@ from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant
 from ..simulation.plant import Plant
-from ..simulation.plant_sensors import PlantSensors, channels_of
+from ..simulation.sensors.plant_sensors import PlantSensors, channels_of
+from ..simulation.sensors.readings import exact_readings
 from ..simulation.snapshot import Machine, write_snapshot
-from ..simulation.study import Study, exact_readings
-from .simulated_bag import SimulatedBag
+from ..simulation.study import Study
+from .bags.simulated_bag import SimulatedBag
 
 METADATA = 'metadata.yaml'      # what makes a folder a bag
 SNAPSHOT = 'snapshot.npz'

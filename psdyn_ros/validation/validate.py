@@ -1,14 +1,5 @@
-"""Does the model tell the truth about a recorded machine?  A bag and a URDF in, a verdict out.
+"""Does the model tell the truth about a recorded machine?  A bag and a URDF in, a verdict out."""
 
-    python3 -m psdyn_ros.validation.validate BAG [BAG ...] --urdf FILE [--config YAML] [--hydraulics YAML]
-        [--output DIR]
-
-Exit codes: 0 pass, 1 fail, 2 unusable, 3 pass on partial input.
-"""
-
-import argparse
-import math
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,26 +8,22 @@ from tqdm import tqdm
 
 from ..api.load import load
 from ..api.manipulator import Manipulator
-from ..model.errors import ModelError, PsdynError
 from ..model.locate import find_config, find_machine
 from ..model.parameters.hydraulics import read_hydraulics
-from .bag_folders import is_collection
-from .bag_source import open_bag
-from .bags import BagError
-from .blocks import OVERLAP, ROWS, blocks
-from .channels import Channels, find_topics
-from .diagnosis import Diagnosis
-from .metrics import MetricsAccumulator, capacities
-from .multistep import SimulationError
-from .predicted_bag import FOLDER, RATE, PredictedBag
-from .prediction import Predictor
-from .quality import Quality
-from .tolerances import Settings, read_settings
-from .topic_delays import delay_of, topic_delays
-from .traces import Traces
-from .verdict import EXIT_CODES, INVALID, Verdict, judge
-
-UNUSABLE = EXIT_CODES[INVALID]
+from .bags.predicted_bag import FOLDER, RATE, PredictedBag
+from .bags.recording import BagError
+from .bags.source import open_bag
+from .diagnosis.diagnosis import Diagnosis
+from .diagnosis.topic_delays import delay_of, topic_delays
+from .metrics.metrics import MetricsAccumulator, capacities
+from .metrics.prediction import Predictor
+from .metrics.simulation_error import SimulationError
+from .metrics.tolerances import Settings, read_settings
+from .metrics.verdict import Verdict, judge
+from .report.plot_samples import Traces
+from .signals.blocks import OVERLAP, ROWS, blocks
+from .signals.quality import Quality
+from .signals.topics import Channels, find_topics
 
 
 @dataclass(frozen=True)
@@ -129,7 +116,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
                            late, diagnosis.causes(quality, taken), diagnosis.text)
     if output is not None:
         # figures take a second to import
-        from .validation_report import write_outputs
+        from .report.validation_report import write_outputs
         write_outputs(output, found)
     return found
 
@@ -156,83 +143,3 @@ def read_model(urdf, hydraulics=None, initial=None):
     if isinstance(hydraulics, (str, Path)) and hydraulics:
         hydraulics = read_hydraulics(hydraulics, manipulator.actuators)
     return manipulator, hydraulics or None
-
-
-def main(arguments=None):
-    """Run from the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog='psdyn_ros.validation.validate', description=__doc__.split('\n')[0])
-    add_arguments(parser)
-    return run(parser.parse_args(arguments))
-
-
-def add_arguments(parser):
-    """Add what `run` needs to an argument parser."""
-    parser.add_argument('bag', nargs='+', metavar='BAG', help='folder or file, MCAP or SQLite, or a folder of bags')
-    add_conditions(parser)
-    parser.add_argument('--predicted-rate', type=_rate, default=RATE, metavar='HZ',
-                        help=f'of the messages in the bag of predictions, in the folder of --output ({RATE:g})')
-    processes = parser.add_mutually_exclusive_group()
-    processes.add_argument('--workers', type=int, metavar='N',
-                           help='bags that are validated at once (default: as many as there are processors)')
-    processes.add_argument('--scheduler', metavar='ADDRESS', help='of a Dask cluster that validates them instead')
-
-
-def add_conditions(parser):
-    """Add what `conditions` needs, and where to write to, to an argument parser."""
-    parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
-    parser.add_argument('--config', metavar='FILE', help='YAML file of tolerances, filter and topics')
-    parser.add_argument('--hydraulics', metavar='FILE',
-                        help="YAML file; '' for none (default: that of a machine of the package)")
-    parser.add_argument('--output', metavar='DIR', help='folder for the report, JSON and CSV files')
-    parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
-                        help='states, efforts, pressures, commands or reference; more than once for more')
-    parser.add_argument('--no-align', action='store_true',
-                        help='look for no delays between topics, and take off those of the file of --config only')
-
-
-def conditions(options):
-    """Return the keyword arguments of `validate` that options of `add_conditions` ask for."""
-    return {'hydraulics': options.hydraulics, 'config': options.config, 'topics': chosen_topics(options.topic),
-            'align': not options.no_align}
-
-
-def run(options):
-    """Validate as the options of `add_arguments` say, print a table; returns the exit code."""
-    from .fleet import run as run_many
-    from .validation_tables import summary
-
-    try:
-        keywords = conditions(options)
-        if len(options.bag) > 1 or options.scheduler is not None or is_collection(options.bag[0]):
-            return run_many(options, keywords)
-        found = validate(options.bag[0], options.urdf, output=options.output, quiet=False,
-                         predicted_rate=options.predicted_rate, **keywords)
-    except (PsdynError, OSError) as error:
-        print(f'{INVALID}: {error}', file=sys.stderr)
-        return UNUSABLE
-    print(summary(found))
-    if options.output:
-        print(f'\nreport: {Path(options.output) / "report.html"}')
-    return found.verdict.exit_code
-
-
-def _rate(text):
-    rate = float(text)
-    if not 0.0 < rate < math.inf:
-        raise argparse.ArgumentTypeError(f'{text}: expected more than 0')
-    return rate
-
-
-def chosen_topics(entries):
-    """{what: topic or list of topics} of 'what=topic'."""
-    found = {}
-    for entry in entries:
-        what, equals, topic = entry.partition('=')
-        if not (what and equals and topic):
-            raise ModelError(f"--topic '{entry}': expected WHAT=TOPIC")
-        found.setdefault(what, []).append(topic)
-    return {what: given[0] if len(given) == 1 else given for what, given in found.items()}
-
-
-if __name__ == '__main__':
-    sys.exit(main())

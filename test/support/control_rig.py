@@ -6,10 +6,10 @@ from functools import cache
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.control.core import ControlCore
-from psdyn_ros.control.fault_table import State
-from psdyn_ros.control.laws import make_law
-from psdyn_ros.control.trajectory import Waypoints
+from psdyn_ros.control.core.core import ControlCore
+from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.control.reference.trajectory import Waypoints
+from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.model.parameters.safety import read_safety

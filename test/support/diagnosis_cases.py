@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 from psdyn_ros.api.environment import BaseMotion
-from psdyn_ros.validation.diagnosis import Diagnosis
-from psdyn_ros.validation.prediction import Predictor
+from psdyn_ros.validation.diagnosis.diagnosis import Diagnosis
+from psdyn_ros.validation.metrics.prediction import Predictor
 
 from .recorded_motion import PERIOD, block_of, crane, oil, swinging
 

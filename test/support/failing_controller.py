@@ -2,7 +2,7 @@
 
 import sys
 
-from psdyn_ros.nodes import controller, controller_outputs
+from psdyn_ros.nodes.controller import node, publishers
 
 from . import patient_controller  # noqa: F401  a stall shall not be what ends it
 
@@ -22,5 +22,5 @@ def failing(tell):
 
 
 if __name__ == '__main__':
-    controller_outputs.ControllerOutputs.state = failing(controller_outputs.ControllerOutputs.state)
-    sys.exit(controller.main())
+    publishers.ControllerOutputs.state = failing(publishers.ControllerOutputs.state)
+    sys.exit(node.main())

@@ -14,10 +14,11 @@ from std_srvs.srv import SetBool, Trigger
 
 import psdyn_ros
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.nodes.conversions import SECOND, stamp_to_ns
-from psdyn_ros.nodes.demo_safety import WIDEST_LADDER, safety_text
-from psdyn_ros.nodes.executor import make_executor
-from psdyn_ros.nodes.processes import NodeProcesses, exported
+from psdyn_ros.nodes import EXECUTABLES
+from psdyn_ros.nodes.messages.conversions import SECOND, stamp_to_ns
+from psdyn_ros.nodes.runtime.executor import make_executor
+from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
+from psdyn_ros.tools.demo.processes import NodeProcesses, exported
 
 from .machines import URDF
 
@@ -40,8 +41,8 @@ class Graph:
         self.listen(DiagnosticArray, 'diagnostics', self._keep_report)
 
     def start(self, name, *arguments, module=None):
-        """Run psdyn_ros.nodes.<name> in the namespace, its diagnostics too."""
-        return self._run(name, f'psdyn_ros.nodes.{module or name}', *arguments)
+        """Run the executable `module` of the package, else that of this name, in the namespace, its diagnostics too."""
+        return self._run(name, EXECUTABLES[module or name], *arguments)
 
     def _run(self, name, module, *arguments):
         return self.processes.start(

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from psdyn_ros.campaign.identification_runs import record
-from psdyn_ros.simulation.study import exact_readings
-from psdyn_ros.validation.simulated_bag import SimulatedBag
+from psdyn_ros.simulation.sensors.readings import exact_readings
+from psdyn_ros.tools.studies.identification_runs import record
+from psdyn_ros.validation.bags.simulated_bag import SimulatedBag
 
 BAG_PERIOD = 0.01           # s
 

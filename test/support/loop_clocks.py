@@ -1,6 +1,6 @@
 """A clock made of numbers, and the cycles of a loop on it."""
 
-from psdyn_ros.nodes.control_loop import ControlLoop
+from psdyn_ros.nodes.controller.loop import ControlLoop
 
 PERIOD = 2_000_000
 

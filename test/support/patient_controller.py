@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 
 from psdyn_ros.model.parameters.safety import Timeouts
-from psdyn_ros.nodes import controller, controller_setup
+from psdyn_ros.nodes.controller import node, setup
 
 TIMEOUTS = Timeouts(degraded_misses=500, stopping=1.5, safe=2.0, stream=1.5, emergency_stop=2.0)
 
@@ -15,7 +15,7 @@ def patient(read):
     return read_safety
 
 
-controller_setup.read_safety = patient(controller_setup.read_safety)
+setup.read_safety = patient(setup.read_safety)
 
 if __name__ == '__main__':
-    sys.exit(controller.main())
+    sys.exit(node.main())

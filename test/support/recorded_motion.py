@@ -5,14 +5,14 @@ from itertools import islice
 
 import numpy as np
 
-from psdyn_ros.campaign import tracking_runs
-from psdyn_ros.control.laws import make_law
-from psdyn_ros.simulation.study import Readings, exact_readings
-from psdyn_ros.validation.bag_mutations import BEGIN, STATES, TELEMETRY
-from psdyn_ros.validation.bags import SECOND
-from psdyn_ros.validation.blocks import Block
-from psdyn_ros.validation.prediction import Predictor
-from psdyn_ros.validation.simulated_bag import SimulatedBag
+from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.simulation.sensors.readings import Readings, exact_readings
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
+from psdyn_ros.tools.studies import tracking_runs
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.simulated_bag import SimulatedBag
+from psdyn_ros.validation.metrics.prediction import Predictor
+from psdyn_ros.validation.signals.blocks import Block
 
 from .bag_cases import joint_state, labelled, write
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from psdyn_ros.control.fault_table import CONDITIONS, Result, State
-from psdyn_ros.control.safety_states import LADDER, SafetyError, SafetyStates
+from psdyn_ros.control.safety.fault_table import CONDITIONS, Result, State
+from psdyn_ros.control.safety.state_machine import LADDER, SafetyError, SafetyStates
 
 from .safety_declarations import MS, PERIOD, T, declaration
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from psdyn_ros.model.parameters.sensors import Sensor, SensorSettings
-from psdyn_ros.simulation.sensors import SensorBank
+from psdyn_ros.simulation.sensors.bank import SensorBank
 
 PERIOD = 1e-3
 ONE = ('lift.position',)

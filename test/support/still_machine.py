@@ -7,8 +7,8 @@ from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from psdyn_ros.nodes import conversions
-from psdyn_ros.nodes.pressures import ATMOSPHERE
+from psdyn_ros.nodes.messages import conversions
+from psdyn_ros.nodes.messages.pressures import ATMOSPHERE
 
 PERIOD = 0.004          # s
 

@@ -32,7 +32,7 @@ from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from psdyn_ros.nodes.executor import run
+from psdyn_ros.nodes.runtime.executor import run
 
 PLUGIN = 'joint_state_topic_hardware_interface/JointStateTopicSystem'
 FORWARD = 'forward_command_controller/ForwardCommandController'

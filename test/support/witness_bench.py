@@ -1,7 +1,7 @@
 """A manipulator and its witnesses, for tests of either."""
 
 from psdyn_ros.formulations.adapters import FORMULATIONS, Mechanism, call_witnesses
-from psdyn_ros.validation.witness import compare
+from psdyn_ros.formulations.cross_check import compare
 
 from .general_machines import general_machine
 from .machines import load

@@ -1,1 +1,0 @@
-"""Faults and motions put on a controller and a plant together, and what came of them."""

@@ -1,0 +1,64 @@
+"""`psdyn` on the command line: one file per command.
+
+Exit codes: 0 success, 1 a verdict of fail, 2 unusable input, 3 pass on partial input, 70 internal error.
+"""
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+import traceback
+from importlib.metadata import PackageNotFoundError, version
+
+from ..model.errors import PsdynError
+
+
+def main(arguments=None):
+    """Run the command line and return the exit code."""
+    # names of machines may be in any script, terminals may not
+    sys.stdout.reconfigure(errors='backslashreplace')
+    options = parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except PsdynError as error:
+        print(f'psdyn: {type(error).__name__}: {error}', file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # the reader of our output went away, as `psdyn check FILE | head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception:
+        traceback.print_exc()
+        return 70
+
+
+def commands():
+    """Return {command: its module}: every module of this folder whose name does not begin with an underscore.
+
+    A module has HELP, one line; `add_arguments(parser)`; and `run(options)`, which returns the exit code.
+    """
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith('_'))
+    return {name.replace('_', '-'): importlib.import_module(f'{__name__}.{name}') for name in names}
+
+
+def parser():
+    """Return the argument parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog='psdyn', description='Dynamics and control of manipulators with cylinder-driven closed loops.')
+    parser.add_argument('--version', action='version', version=f'psdyn {_version()}')
+    subparsers = parser.add_subparsers(metavar='COMMAND', required=True)
+    for name, module in commands().items():
+        subparser = subparsers.add_parser(name, help=module.HELP)
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+    return parser
+
+
+def _version():
+    try:
+        return version('psdyn_ros')
+    except PackageNotFoundError:
+        return '(not installed)'

@@ -1,0 +1,7 @@
+"""`python3 -m psdyn_ros.cli`."""
+
+import sys
+
+from . import main
+
+sys.exit(main())

@@ -1,0 +1,77 @@
+"""Options that several commands have, and how their texts are read."""
+
+import argparse
+import math
+import sys
+
+from ..model.errors import ModelError
+
+
+def at_least(least):
+    """Return what reads an integer of this size for argparse."""
+    def integer(text):
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f'{value}: expected {least} or more')
+        return value
+    return integer
+
+
+def check_positive(name, value):
+    """Raise ModelError where the value of --name is not a finite number above 0."""
+    if not (value > 0.0 and math.isfinite(value)):
+        raise ModelError(f'--{name} {value:g}: expected a positive number')
+
+
+def initial_positions(entries):
+    """Return {joint: position} of the entries 'JOINT=POSITION' of --initial."""
+    initial = {}
+    for entry in entries:
+        joint, _, value = entry.partition('=')
+        try:
+            initial[joint] = float(value)
+        except ValueError:
+            raise ModelError(f"--initial '{entry}': expected JOINT=POSITION") from None
+    return initial
+
+
+def chosen_topics(entries):
+    """Return {what: topic or list of topics} of the entries 'WHAT=TOPIC' of --topic."""
+    found = {}
+    for entry in entries:
+        what, equals, topic = entry.partition('=')
+        if not (what and equals and topic):
+            raise ModelError(f"--topic '{entry}': expected WHAT=TOPIC")
+        found.setdefault(what, []).append(topic)
+    return {what: given[0] if len(given) == 1 else given for what, given in found.items()}
+
+
+def add_model(parser):
+    """Add the model that recordings are held against, where to write to, and topics."""
+    parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
+    parser.add_argument('--hydraulics', metavar='FILE',
+                        help="YAML file; '' for none (default: that of a machine of the package)")
+    parser.add_argument('--output', metavar='DIR', help='folder for the report and the files beside it')
+    parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
+                        help='states, efforts, pressures, commands or reference; more than once for more')
+
+
+def add_conditions(parser):
+    """Add what `conditions` reads, and the model."""
+    add_model(parser)
+    parser.add_argument('--config', metavar='FILE', help='YAML file of tolerances, filter and topics')
+    parser.add_argument('--no-align', action='store_true',
+                        help='look for no delays between topics, and take off those of the file of --config only')
+
+
+def conditions(options):
+    """Return the keyword arguments of `validate` that options of `add_conditions` ask for."""
+    return {'hydraulics': options.hydraulics, 'config': options.config, 'topics': chosen_topics(options.topic),
+            'align': not options.no_align}
+
+
+def without_ros(command, error):
+    """Report that a command needs ROS 2, which could not be imported; return the exit code."""
+    print(f'psdyn: {command} needs ROS 2: {error} (source a ROS 2 installation; `make demo` makes an environment '
+          'that has it)', file=sys.stderr)
+    return 2

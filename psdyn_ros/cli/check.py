@@ -1,0 +1,59 @@
+"""`psdyn check`: tree, loops, actuators and warnings of a URDF."""
+
+import os
+
+from ..model.locate import find_config, find_machine
+from ._options import at_least, initial_positions
+
+HELP = 'print tree, loops, actuators and warnings of a URDF'
+
+
+def add_arguments(parser):
+    """Add the arguments of the command to its parser."""
+    parser.add_argument('file', metavar='FILE', help='URDF file, or the name of a machine of the package')
+    parser.add_argument('--gravity', nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=('X', 'Y', 'Z'))
+    parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
+    parser.add_argument('--actuated', nargs='+', metavar='JOINT', help='actuated joints, overrules <ros2_control>')
+    parser.add_argument('--loops-file', metavar='YAML', help='further loop closures')
+    parser.add_argument('--hydraulics', metavar='FILE',
+                        help='cylinders, valves and supply to print too (default: those of the machine of the package)')
+    parser.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
+    parser.add_argument('--witness', action='store_true',
+                        help='compare the dynamics with every other formulation that applies, on random states')
+    parser.add_argument('--states', type=at_least(1), default=50, metavar='N', help='number of these states (50)')
+    parser.add_argument('--seed', type=at_least(0), default=0, metavar='S', help='of these states (0)')
+
+
+def run(options):
+    """Print the report of the machine; return the exit code."""
+    from ..api.analysis.report import check_report
+    from ..api.hydraulics.report import hydraulic_report
+    from ..api.load import load
+    from ..model.parameters.hydraulics import read_hydraulics
+
+    manipulator = load(find_machine(options.file), gravity=options.gravity, initial=initial_positions(options.initial),
+                       actuated=options.actuated, loops_file=options.loops_file,
+                       allow_unphysical=options.allow_unphysical)
+    if options.witness:
+        return _compare_formulations(manipulator, options.states, options.seed)
+    print(check_report(manipulator))
+    hydraulics = options.hydraulics
+    if hydraulics is None and not os.path.isfile(options.file):
+        hydraulics = find_config(f'{options.file}_hydraulics.yaml')
+    if hydraulics:
+        print('\n' + hydraulic_report(manipulator, read_hydraulics(hydraulics, manipulator.actuators)))
+    return 0
+
+
+def _compare_formulations(manipulator, states, seed):
+    """Print how far other formulations are from the dynamics of a machine; return 1 when one disagrees."""
+    from ..formulations.adapters import Mechanism, call_witnesses
+    from ..formulations.cross_check import compare, witness_report
+
+    m, start = manipulator, manipulator.initial_position
+    mechanism = Mechanism(m.machine.description, m.coordinates, m.actuators, m.gravity)
+    names, positions, *_ = m.joint_state(start)
+    witnesses = call_witnesses(mechanism, mechanism.posture(start, dict(zip(names, positions))))
+    result = compare(m, mechanism, witnesses, states, seed)
+    print(witness_report(m.name, result))
+    return 0 if result.agree else 1

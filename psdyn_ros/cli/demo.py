@@ -1,0 +1,36 @@
+"""`psdyn demo`: simulator and controller as processes, compared with PD."""
+
+from ..model.locate import machine_names
+from ._options import without_ros
+
+HELP = 'simulate and control a machine over ROS 2, compare with PD, write a report'
+
+
+def add_arguments(parser):
+    """Add the arguments of the command to its parser."""
+    parser.add_argument('--machine', default='hiab_xs031', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    parser.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
+    parser.add_argument('--level', choices=('valve', 'effort'),
+                        help='what the controller commands (default: valve where the machine has hydraulics)')
+    parser.add_argument('--rig', metavar='CYLINDER',
+                        help='put this cylinder on a test rig, a process of its own; compare with the whole machine')
+    parser.add_argument('--real-time', action='store_true', help='of --rig: run on the clock rather than in lock-step')
+    parser.add_argument('--config', metavar='FILE',
+                        help='ROS parameter file of the nodes (default: that of the machine of the package)')
+    parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
+    parser.add_argument('--duration', type=float, metavar='S', help='length of the motion')
+    parser.add_argument('--bandwidth', type=float, metavar='W', help='rad/s of computed torque')
+    parser.add_argument('--baseline-bandwidth', type=float, metavar='W', help='rad/s of PD with constant gravity')
+    parser.add_argument('--rate', type=float, metavar='HZ', help='of the plant and of the controller')
+
+
+def run(options):
+    """Run the demonstration; return the exit code."""
+    try:
+        from ..tools.demo.demo import run as run_demo
+    except ImportError as error:
+        return without_ros('demo', error)
+    return run_demo(options.machine, options.output, level=options.level, rig=options.rig,
+                    real_time=options.real_time, config=options.config, assembly=options.initial,
+                    duration=options.duration, bandwidth=options.bandwidth,
+                    baseline_bandwidth=options.baseline_bandwidth, rate=options.rate)

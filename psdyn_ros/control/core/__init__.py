@@ -1,0 +1,1 @@
+"""The control cycle: measured state in, output out."""

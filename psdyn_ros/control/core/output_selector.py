@@ -1,0 +1,123 @@
+"""Where commands come from: the law, a ramp to rest that looks at nothing measured, or the declared safe output."""
+
+from contextlib import suppress
+
+import numpy as np
+
+from ...model.parameters.safety import GRAVITY
+from ..monitors.tracking import MotionWatch
+from ..safety.open_loop_stop import BlindStop
+from ..safety.output_gate import OutputGate
+
+UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
+SPEED_STEP = 0.01       # by which the speed of the reference changes at least
+
+
+class Drive:
+    """One law, one blind stop and one safe output, all through one gate.
+
+    inputs            `Inputs`
+    states            `SafetyStates`
+    feedforward_ramp  s from `begin` until all of the feedforward is given
+
+    `mode` is UNDER_LAW, RAMPED or AT_SAFE.
+    """
+
+    def __init__(self, manipulator, declaration, law, inputs, states, period, feedforward_ramp):
+        self.law, self.mode = law, AT_SAFE
+        self.gate = OutputGate(declaration, manipulator.limits, period)
+        self.watch = MotionWatch(manipulator, declaration, law, self.gate, states)
+        self.speed = 1.0                # share of its speed that the reference was given
+        self._inputs, self._states = inputs, states
+        self._blind = BlindStop(declaration, law)
+        self._deceleration = np.array(declaration.deceleration)
+        self._feedforward_ramp, self._began = round(feedforward_ramp * 1e9), 0
+        self._has_gravity = GRAVITY in declaration.safe_kind
+        self._holding = None            # (actuators,) commands that held the load at the last trusted position
+        self._still = np.zeros(manipulator.dof)
+        # what is compiled, or read from the cache, at its first call is no work for a stop
+        law.holding(manipulator.initial_position)
+        law.carrying(manipulator.initial_position, self._still, self._still)
+        self.watch.velocities(manipulator.initial_position, self._still)
+
+    @property
+    def desired(self):
+        """(3, dof) x, xd, xdd of the reference that is followed; None where there is none."""
+        return self.law.desired if self.mode is UNDER_LAW else None
+
+    @property
+    def rate(self):
+        """(dof,) velocity of the reference, zero where none is followed."""
+        desired = self.law.desired
+        return desired[1] if self.mode is UNDER_LAW and desired is not None else self._still
+
+    def begin(self, clock):
+        """Hold the machine where it is, under the law."""
+        law, inputs = self.law, self._inputs
+        law.hold(inputs.checks.x)
+        law.feedforward_scale = 0.0 if self._feedforward_ramp else 1.0
+        self._began, self.mode = clock, UNDER_LAW
+        self.watch.forget()
+        self.speed = 1.0
+        law.reference.set_speed(1.0, inputs.time)
+
+    def brake(self, fault):
+        """Slow the reference down: from what was measured on a fault, from where it is otherwise."""
+        reference, t, checks = self.law.reference, self._inputs.time, self._inputs.checks
+        if fault:
+            reference.stop_from(t, checks.x, checks.xd, self._deceleration)
+        else:
+            reference.stop(t, self._deceleration)
+
+    def ramp(self, clock):
+        """Go from the last command to that of rest, without another look at what is measured."""
+        x = self._inputs.checks.x
+        self._holding = self._held(x)
+        target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
+        self._blind.start(self.gate.last, self.watch.velocities(x, self.rate), target, clock, self._inputs.time)
+        self.mode = RAMPED
+
+    def rest(self):
+        """Give the safe output from here on; never raises."""
+        if self.mode is UNDER_LAW:
+            self._holding = self._held(self._inputs.checks.x)
+        self.mode = AT_SAFE
+        with suppress(Exception):       # of a law that has just failed, perhaps
+            self.watch.forget()
+
+    def adjust(self, clock, degraded):
+        """Give the reference the speed that singularities, the flow of oil and a degraded state leave it."""
+        speed = min(self.watch.speed(clock, self._inputs.checks.x, self.rate), float(self.law.flow_scale), degraded)
+        if abs(speed - self.speed) > SPEED_STEP or speed == 1.0 != self.speed:
+            self.speed = speed
+            self.law.reference.set_speed(speed, self._inputs.time)
+
+    def stopped(self, clock):
+        """Whether a stop has come to its end."""
+        return self._blind.done(clock) if self.mode is RAMPED else self.law.reference.at_rest(self._inputs.time)
+
+    def command(self, clock, dt):
+        """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
+        return self.gate.pass_(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
+                               self._inputs.clock, dt)
+
+    def safe(self, standby):
+        """The safe output (actuators,), NaN: left out; in standby the load is where it is measured. Never raises."""
+        if standby and self._has_gravity:
+            self._holding = self._held(self._inputs.checks.x)
+        return self.gate.safe(self._holding)
+
+    def _of_law(self, clock):
+        """The command (actuators,) of the law for the last state believed."""
+        law, inputs, checks = self.law, self._inputs, self._inputs.checks
+        if law.feedforward_scale < 1.0:
+            law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
+        command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
+        self.watch.soften(clock, command, checks.x, checks.xd, checks.at_stop)
+        self.watch.look(clock, checks.x)
+        return command
+
+    def _held(self, x):
+        """Commands (actuators,) that hold the load at x; None where that cannot be told."""
+        with suppress(Exception):
+            return None if x is None else np.asarray(self.law.holding(x), dtype=float)

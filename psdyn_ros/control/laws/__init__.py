@@ -1,0 +1,1 @@
+"""Control laws, and what they compute with."""

@@ -1,0 +1,225 @@
+"""What every control law is: measured motion in, a command of each actuator out, in the unit of its tier."""
+
+import numpy as np
+
+from ...api.hydraulics.statics import hydraulic_records
+from ...kernels.control.actuation import make_actuation
+from ...kernels.control.joint_space import make_joint_space
+from ...kernels.control.path import no_path
+from ...kernels.hydraulics.records import AXIS
+from ...kernels.runtime.status import OK
+from ...model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
+from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
+from ...model.parameters.hydraulics import MODES as TIERS
+from ..reference.reference import ReferenceMotion
+from .payload_model import LoadModel, drives_coordinates
+
+SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
+SLIP = 5e-3     # m/s, rad/s over which Coulomb friction of the URDF changes its sign
+
+
+class ControlLaw:
+    """What all laws share: the reference, the load, and what is told about both.
+
+    manipulator  with at least as many actuators as coordinates; ActuationError where it has fewer
+    hydraulics   `Hydraulics` of this machine, or None where nothing but efforts is commanded
+    tiers        {actuator: tier} or (actuators,): what is commanded of each,
+                     effort    N or N m, of the piston where a cylinder drives it: friction of the seals included
+                     pressure  Pa, load pressure: effort over the piston's area
+                     valve     -1 to 1 of the spool, positive extends
+                     velocity  m/s, of a cylinder whose valve is pressure-compensated
+                 None: of cylinders as `hydraulics` says, where this law can command that, else effort
+    period       s, between updates
+    space        'actuator': errors are those of the actuators (of the coordinates, where a law says so);
+                 'joint': of the joints that the loops move, whose gains are then those of rad
+    joints       of which errors are taken in space 'joint'; None: booms of closed-form loops, and serial joints
+
+    `reference` is what is followed; `desired` (3, dof) what it was at the last update: x, xd, xdd.
+    `saturations` (actuators,) counts commands that were clipped.
+    `kernel` is the compiled function that computes its commands; to be timed.
+    `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
+    `flow_scale`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
+    """
+
+    kernel = None
+    needs_pressures = False     # whether `update` must have them
+    allowed = TIERS             # those that this law can command
+
+    def __init__(self, manipulator, hydraulics=None, period=None, *, tiers=None, space=ACTUATOR, joints=None):
+        check_actuation(manipulator)
+        self.manipulator, self.hydraulics, self.period = manipulator, hydraulics, period
+        self.tiers = checked_tiers(manipulator, hydraulics, tiers, self.allowed)
+        self.reference = ReferenceMotion(manipulator)
+        self.load = LoadModel(manipulator, hydraulics)
+        self.desired = None
+        self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
+        self.feedforward_scale = self.flow_scale = 1.0
+        self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
+        # in place of a path, where the samples of the reference are there already
+        self._no_path = no_path(manipulator.dof)
+        self._fill_axes()
+        m, model = manipulator, self.load.mechanism
+        self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
+        self._space = self._actuation = None        # buffers of the kernels
+        if self._joints:
+            self._space = make_joint_space([m.joints.index(name) for name in self._joints], len(m.joints))
+        if not drives_coordinates(model):
+            self._actuation = make_actuation(model.allocation, len(m.actuators), m.dof)
+
+    def _fill_axes(self):
+        """Friction of the actuators, and the area of the piston where pressure is commanded."""
+        m = self.manipulator
+        self._area = np.ones(len(m.actuators))
+        if self.hydraulics is None:
+            self.axes = np.zeros(len(m.actuators), AXIS)
+            joints = m.machine.description.joints
+            self.axes['cylinder'], self.axes['slip'] = -1, SLIP
+            self.axes['coulomb'] = [joints[name].friction for name in m.actuators]
+            self.axes['viscous'] = [joints[name].damping for name in m.actuators]
+            return
+        self.axes, self.cylinders, self.supply = hydraulic_records(m, self.hydraulics)
+        for row, tier in enumerate(self.tiers):
+            if tier == PRESSURE:
+                self._area[row] = self.cylinders['area_a'][self.axes['cylinder'][row]]
+
+    def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
+        """Commands (actuators,), each in the unit of its tier.
+
+        t                s, when x (dof,), xd (dof,) were measured
+        pressures        (cylinders, 2) of chambers A, B, the last ones measured [Pa gauge]; None where none are needed
+        age              s from t to this command
+        supply_pressure  Pa gauge, measured; None: that of the record
+
+        Without a reference the first position measured is held. Raises ShapeError, NonFiniteError, and what the
+        inverse dynamics raise.
+        """
+        raise NotImplementedError
+
+    def hold(self, x):
+        """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
+        self.reference.hold(x)
+        self._forget()
+
+    def _forget(self):
+        """Forget what was measured."""
+
+    def freeze(self, mask):
+        """Hold the integrals of the actuators in mask (actuators,) bool, or True for all, until told otherwise."""
+        raise NotImplementedError
+
+    def set_payload(self, link, mass, com, inertia):
+        """As `LoadModel.set_payload`: believed from the next update on, gradually."""
+        self.load.set_payload(link, mass, com, inertia)
+
+    def set_base(self, base):
+        """As `LoadModel.set_base`: believed from the next update on, no faster than bases move."""
+        self.load.set_base(base)
+
+    def holding(self, x):
+        """Commands (actuators,) that hold the load at rest at x (dof,): efforts, pressures; 0 of valves, velocities."""
+        return self._of_forces(self.load.holding_efforts(x))
+
+    def carrying(self, x, xd, xdd):
+        """The same for a motion x, xd, xdd, each (dof,), by the model alone and without friction."""
+        return self._of_forces(self.load.inverse_dynamics(x, xd, xdd))
+
+    def _of_forces(self, efforts):
+        command = efforts / self._area
+        command[[tier in (VALVE, VELOCITY) for tier in self.tiers]] = 0.0
+        return command
+
+    @property
+    def predicted_efforts(self):
+        """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
+        raise NotImplementedError
+
+    def _cycle(self, law, reference, times, step):
+        """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.
+
+        reference: (3, 3, dof) room for samples at these times.
+        """
+        path = self.reference.path(times, reference) or self._no_path
+        handle = self.load.handle
+        status = self.kernel(handle.tree, handle.loops, self._actuation, self._space, law, path, step)
+        if status != OK:
+            self._raise(status)
+
+    def _raise(self, status):
+        """Raise the error of a status of the kernel."""
+        raise NotImplementedError
+
+    def _raise_of(self, motions, what):
+        """Raise why the model has no efforts for one of the motions, each (3, dof), or no rates of the joints."""
+        for motion in motions:
+            x, xd, xdd = (row.copy() for row in motion)
+            self.load.inverse_dynamics(x, xd, xdd)
+            if self._joints:
+                q = self.manipulator.joint_state(x)[1]
+                columns = [self.manipulator.joints.index(name) for name in self._joints]
+                self.manipulator.joint_map(self._joints).state(q[columns], np.zeros(len(columns)))
+        raise NonFiniteError(what)
+
+
+def _joints_of_space(manipulator, joints):
+    """Names of the joints of which errors are taken in space 'joint'; ModelError where they cannot be."""
+    m = manipulator
+    if joints is None:
+        if m.machine.clusters:
+            raise ModelError(f"space 'joint' of '{m.name}': its loops are closed by iteration; expected "
+                             f'`joints`, {m.dof} of {", ".join(m.joints)}')
+        records = m.machine.records['joint']
+        joints = tuple(m.joints[boom if boom >= 0 else own] for own, boom, _ in records)
+    joints = tuple(joints)
+    m.joint_map(joints)
+    if len(joints) != m.dof:
+        raise ModelError(f"space 'joint' of '{m.name}': {len(joints)} joints; expected {m.dof}, as many as degrees of "
+                         'freedom')
+    return joints
+
+
+def checked_tiers(manipulator, hydraulics, tiers, allowed=TIERS):
+    """(actuators,) tiers of what a law was given; ModelError, UnknownNameError where a tier cannot be commanded."""
+    names = manipulator.actuators
+    cylinders = {} if hydraulics is None else hydraulics.cylinders
+    declared = {name: cylinders[name].command_mode for name in names if name in cylinders}
+    chosen = {name: declared[name] if declared.get(name) in allowed else EFFORT for name in names}
+    if tiers is not None and not isinstance(tiers, dict):
+        if isinstance(tiers, str) or len(tiers) != len(names):
+            raise ModelError(f'tiers {tiers!r:.80}: expected one of {", ".join(TIERS)} for each of {", ".join(names)}')
+        tiers = dict(zip(names, tiers))
+    for name, tier in (tiers or {}).items():
+        if name not in names:
+            raise UnknownNameError(f"tier of '{name}': no such actuator{did_you_mean(str(name), names)}")
+        chosen[name] = tier
+    for name, tier in chosen.items():
+        where = f"tier '{tier}' of '{name}'"
+        if tier not in TIERS:
+            raise ModelError(f'{where}: expected one of {", ".join(TIERS)}{did_you_mean(str(tier), TIERS)}')
+        if tier not in allowed:
+            raise ModelError(f'{where}: this law commands {" or ".join(allowed)}')
+        if tier != EFFORT and name not in cylinders:
+            raise ModelError(f'{where}: no cylinder of the hydraulics drives it; expected effort')
+        if tier == VELOCITY and not cylinders[name].valve.compensated:
+            raise ModelError(f'{where}: its valve has no pressure compensator, so its flow depends on the load; '
+                             'expected `compensated: true` or another tier')
+    return tuple(chosen[name] for name in names)
+
+
+def _checked_space(space):
+    if space not in SPACES:
+        raise ModelError(f"space '{space}': expected one of {', '.join(SPACES)}{did_you_mean(str(space), SPACES)}")
+    return space
+
+
+def check_actuation(manipulator):
+    """Raise ActuationError where some coordinate of a machine is beyond its actuators."""
+    m = manipulator
+    if m.floating:
+        raise ActuationError(f"'{m.name}' cannot be controlled: its base floats and nothing drives it; expected a "
+                             'machine that stands on its root link')
+    if len(m.actuators) < m.dof:
+        raise ActuationError(
+            f"'{m.name}' cannot be controlled: it has {len(m.actuators)} actuators "
+            f"({', '.join(m.actuators) or 'none'}) "
+            f"for {m.dof} degrees of freedom ({', '.join(m.coordinates)}); expected at least {m.dof}, joints with a "
+            'command interface in <ros2_control>')

@@ -1,0 +1,102 @@
+"""The machine as a control law believes it to be, with a payload and a motion of its base that change while it moves.
+
+Friction of the actuators is not in it: laws compensate it from the velocity of the reference.
+"""
+
+import numpy as np
+
+from ...api.batch import share_efforts
+from ...api.environment import base_rows
+from ...api.errors_from_status import check
+from ...api.hydraulics.statics import frictionless
+from ...api.inputs import states
+from ...api.payload import checked_payload
+from ...kernels.rigid_body.entry import inverse_checked
+from ...model.mechanism.tree import rigid_parameters
+
+PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
+BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base is believed to change
+BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
+
+
+class LoadModel:
+    """Inverse dynamics without friction of the actuators, and what may be told of the load at any time.
+
+    manipulator  the machine
+    hydraulics   `Hydraulics` of it, or None
+
+    Calls that tell something return at once; `advance` takes it in gradually, so that commands never step: forces
+    are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels.
+    """
+
+    def __init__(self, manipulator, hydraulics=None):
+        self.mechanism = frictionless(manipulator, hydraulics)
+        self.handle = self.mechanism.handle()
+        self.handle.start_from_last()
+        self._empty = np.stack([self.handle.modules[body] for body in BODIES])      # (3, modules, 10)
+        self._payloads = {}         # link -> (body, module, 10 parameters)
+        self._from = self._to = np.zeros_like(self._empty)
+        self._share = 1.0           # of the way between them
+        self._base = base_rows(self.mechanism.gravity, None)        # rows in use
+        self._base_target = None    # rows that are told
+
+    def inverse_dynamics(self, x, xd, xdd):
+        """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
+        m, needed = self.mechanism, self.generalized_forces(x, xd, xdd)
+        if drives_coordinates(m):
+            return needed
+        return share_efforts(m, m.allocation, m.actuator_map(x), needed)
+
+    def generalized_forces(self, x, xd, xdd):
+        """The same on the coordinates (dof,)."""
+        motion, f = states(self.mechanism, x=x, xd=xd, xdd=xdd), np.empty(self.mechanism.dof)
+        check(self.mechanism, inverse_checked(self.handle.tree, self.handle.loops, *motion, f),
+              **dict(zip(('x', 'xd', 'xdd'), motion)))
+        return f
+
+    def holding_efforts(self, x):
+        """Efforts (actuators,) that keep the machine at rest at x (dof,)."""
+        still = np.zeros(self.mechanism.dof)
+        return self.inverse_dynamics(x, still, still)
+
+    def set_payload(self, link, mass, com, inertia):
+        """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.
+
+        mass [kg], zero for none; com (3,) [m] in link axes; inertia (3, 3) [kg m^2] about the payload's centre of mass.
+        """
+        machine = self.mechanism.machine
+        payload = checked_payload(machine, link, mass, com, inertia)
+        place = machine.places[link]
+        if place.module < 0:        # on the base: no actuator carries it
+            return
+        self._payloads[link] = place.body, place.module, rigid_parameters(place.pose, payload)
+        self._from = self._from + self._share * (self._to - self._from)
+        self._to, self._share = np.zeros_like(self._empty), 0.0
+        for body, module, parameters in self._payloads.values():
+            self._to[body, module] += parameters
+
+    @property
+    def loading(self):
+        """Whether the model is on its way to another payload."""
+        return self._share < 1.0
+
+    def set_base(self, base):
+        """Believe in a `BaseMotion`; None: at rest and upright."""
+        self._base_target = base_rows(self.mechanism.gravity, base)
+
+    def advance(self, dt):
+        """Take in what was told, as far as dt [s] allows."""
+        if self._share < 1.0:
+            self._share = min(1.0, self._share + dt / PAYLOAD_TIME)
+            carried = self._empty + self._from + self._share * (self._to - self._from)
+            for body, parameters in zip(BODIES, carried):
+                self.handle.modules[body] = parameters
+        if self._base_target is not None:
+            most = BASE_RATE * dt
+            self._base += np.clip(self._base_target - self._base, -most, most)
+            self.handle.environment['twist'], self.handle.environment['acceleration'] = self._base
+
+
+def drives_coordinates(manipulator):
+    """Return whether efforts on the coordinates are those of the actuators, whatever these are."""
+    return manipulator.actuators == manipulator.coordinates and not manipulator.allocation.limited

@@ -1,0 +1,39 @@
+"""Computed torque on valves: the force that the motion needs, by the model, is followed by the force of the pistons.
+
+What the valves must open for that is the inverse of their flow (`kernels/control/valve_inversion.py`). Oil makes the
+machine stiff, if it is let: feedback acts on the flow as well as on the force (`kernels/control/valve_control.py`).
+"""
+
+from dataclasses import fields
+
+from ...kernels.control.valve_control import BIAS_SAMPLES
+from .base import VALVE
+from .valve_gains import check_gains, default_bandwidth, torque_gains
+from .valve_law import ValveLaw
+
+BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
+
+
+class ValveControl(ValveLaw):
+    """Computed torque with valve inversion; arguments as `ValveLaw`, bandwidth w that of the force loop.
+
+    Pressures are needed where a valve is commanded; velocities do without, but then have no force loop.
+    """
+
+    def __init__(self, manipulator, hydraulics, period, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
+        self._options[BIAS_SAMPLES] = round(BIAS_TIME / period)
+        self.needs_pressures = VALVE in self.tiers
+
+    def _default_gains(self, period, bandwidth, effort_bandwidth):
+        modes = self._modes()
+        if bandwidth is None:
+            bandwidth = default_bandwidth(modes, self.lag + period)
+        return torque_gains(self.load.mechanism, self._law['tier'], modes, bandwidth, effort_bandwidth)
+
+    def set_gains(self, gains):
+        """Use these `ValveGains` from the next update on; raises ModelError where they cannot be."""
+        check_gains(gains, len(self._law))
+        self.gains = gains
+        for field in fields(gains):
+            self._law[field.name] = getattr(gains, field.name)

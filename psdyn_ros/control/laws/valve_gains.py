@@ -1,0 +1,152 @@
+"""Gains of the laws that command valves, and where their defaults come from.
+
+One bandwidth w [rad/s] gives them all: that of the lowest mode of the machine on its oil with closed valves, at its
+initial position, or what the lag of the slowest valve allows, whichever is less.
+"""
+
+import math
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from ...api.hydraulics.statics import natural_modes
+from ...kernels.control.valve_control import PRESSURE
+from ...model.errors import ModelError
+
+LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
+LOWEST = 1.0            # rad/s
+PID_SHARE = 0.09        # of an axis's own mode: twice the gains that follow still work on the crane
+FLOW_SHARE = 0.2        # of an axis's own mode
+EFFORT_BANDWIDTH = 15.0         # rad/s of axes at force level
+INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 it would be at its limit of stability
+PRESSURE_FILTER = 1000.0        # rad/s
+ERROR_FILTER = 150.0            # rad/s
+BLEND = 0.002
+
+
+VALVES, EFFORTS, ALL = 'valves', 'efforts', 'all'   # the axes that a gain is of
+
+
+def _gain(description, axes=VALVES, high=1e4):
+    return field(metadata={'description': description, 'axes': axes, 'high': high})
+
+
+@dataclass(frozen=True)
+class ValveGains:
+    """Gains of `ValveControl`, each (actuators,).
+
+        F* = model + friction + inertia (stiffness e + damping e' + integral int e) + bias
+        v_c = v_r + flow_stiffness e + flow_integral int e - flow_decoupling e'
+        F' = model' + force_gain (F* - F)
+
+    Axes of which effort or pressure is commanded have stiffness, damping and integral as at force level.  What
+    flow_stiffness and flow_integral do is what makes the machine stiff against all that the model does not know;
+    flow_decoupling of 1 would take away the spring that the oil is.  The force loop damps the lowest hydraulic mode and
+    has to be fast enough for it.
+    """
+
+    inertia: np.ndarray = _gain('kg that force feedback is scaled with', high=1e9)
+    stiffness: np.ndarray = _gain('1/s^2, force for an error', ALL, 1e5)
+    damping: np.ndarray = _gain('1/s, force for the rate of an error', ALL)
+    integral: np.ndarray = _gain('1/s^3, force for the integral of an error', ALL, 1e6)
+    flow_stiffness: np.ndarray = _gain('1/s, flow for an error')
+    flow_integral: np.ndarray = _gain('1/s^2, flow for the integral of an error')
+    flow_decoupling: np.ndarray = _gain('1, share of the measured rate in the flow', high=2.0)
+    force_gain: np.ndarray = _gain('1/s, bandwidth of the force loop')
+    error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
+    pressure_filter: np.ndarray = _gain('rad/s, low-pass of the pressures', high=1e5)
+    blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
+
+
+@dataclass(frozen=True)
+class PidGains:
+    """Gains of `ValvePid`, each (actuators,):  v_c = v_r + proportional e + integral int e + derivative e'.
+
+    Stiffness, damping and force_integral are of axes of which effort or pressure is commanded, as at force level.
+    """
+
+    proportional: np.ndarray = _gain('1/s, velocity for an error')
+    integral: np.ndarray = _gain('1/s^2, velocity for the integral of an error')
+    derivative: np.ndarray = _gain('1, velocity for the rate of an error', high=2.0)
+    stiffness: np.ndarray = _gain('1/s^2, acceleration for an error', EFFORTS, 1e5)
+    damping: np.ndarray = _gain('1/s, acceleration for the rate of an error', EFFORTS)
+    force_integral: np.ndarray = _gain('1/s^3, acceleration for the integral of an error', EFFORTS, 1e6)
+    error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
+    blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
+
+
+def check_gains(gains, count):
+    """Raise ModelError unless every gain of a dataclass is (count,), and neither negative nor above its bound."""
+    for one in fields(gains):
+        value, high = np.asarray(getattr(gains, one.name), dtype=float), one.metadata['high']
+        if value.shape != (count,) or not ((value >= 0.0) & (value <= high)).all():
+            raise ModelError(f'gains {one.name} = {value.tolist()!s:.120}: expected {count} numbers from 0 to {high:g}')
+
+
+def modes_at_start(manipulator, hydraulics, axes, cylinders, supply):
+    """Return the `NaturalModes` of a machine with closed valves at its initial position."""
+    return natural_modes(manipulator, hydraulics, axes, cylinders, supply, manipulator.initial_position)
+
+
+def default_bandwidth(modes, lag):
+    """Return w [rad/s] of a machine with these `NaturalModes`; lag [s] of the loop: spool, samples, delays."""
+    standing = modes.frequencies[modes.frequencies > 0.0]
+    lowest = 2.0 * math.pi * standing.min() if standing.size else math.inf
+    return max(min(lowest, LAG_SHARE / lag), LOWEST)
+
+
+def driven_inertia(manipulator):
+    """Return the inertia (actuators,) [kg, kg m^2] that each actuator feels while the others rest, at the start.
+
+    Where several share a coordinate, each has its share.
+    """
+    x, m = manipulator.initial_position, manipulator
+    M, A = m.mass_matrix(x), m.actuator_map(x)
+    inertia = np.zeros(len(m.actuators))
+    for i, row in enumerate(A):
+        # unit acceleration of actuator i with the least of the coordinates
+        effort = M @ (row / (row @ row))
+        inertia[i] = np.linalg.lstsq(A.T, effort, rcond=None)[0][i]
+    return inertia
+
+
+def own_modes(manipulator, modes):
+    """Return the mode (actuators,) [rad/s] of each axis while the others rest; infinite where it is locked."""
+    return np.sqrt(modes.stiffness / driven_inertia(manipulator))
+
+
+def torque_gains(manipulator, tiers, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `ValveGains` of a bandwidth w [rad/s] for tiers (actuators,), those of `valve_computed_torque.py`.
+
+    modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
+    in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10
+    those tried on the crane.  Its telescope halves its errors by that when areas and valves are not as believed.
+    """
+    w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
+    by_flow = np.asarray(tiers) > PRESSURE
+    flow = np.clip(FLOW_SHARE * own_modes(manipulator, modes), 0.5 * w, 0.75 * w)
+    return ValveGains(
+        inertia=driven_inertia(manipulator),
+        stiffness=np.where(by_flow, 0.25 * w**2, v**2), damping=np.where(by_flow, w, 2.0 * v),
+        integral=np.where(by_flow, 0.01 * w**3, INTEGRAL_SHARE * v**3),
+        flow_stiffness=flow, flow_integral=0.6 * flow**2,
+        flow_decoupling=0.3 * full, force_gain=w * full, error_filter=ERROR_FILTER * full,
+        pressure_filter=PRESSURE_FILTER * full, blend=BLEND * full)
+
+
+def pid_bandwidth(manipulator, modes, lag):
+    """Return the bandwidths (actuators,) [rad/s] that the hydraulic modes allow PID, which cannot damp them.
+
+    Each axis for itself, from its mode while the others rest.  modes, lag as in `default_bandwidth`.
+    """
+    return np.minimum(PID_SHARE * own_modes(manipulator, modes), LAG_SHARE / lag)
+
+
+def pid_gains(tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,); tiers, effort_bandwidth as `torque_gains`."""
+    v, full, by_flow = effort_bandwidth, np.ones(len(tiers)), np.asarray(tiers) > PRESSURE
+    return PidGains(
+        proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.2 * full,
+        stiffness=np.where(by_flow, 0.0, v**2), damping=np.where(by_flow, 0.0, 2.0 * v),
+        force_integral=np.where(by_flow, 0.0, INTEGRAL_SHARE * v**3),
+        error_filter=ERROR_FILTER * full, blend=BLEND * full)

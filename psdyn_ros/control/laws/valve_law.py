@@ -1,0 +1,175 @@
+"""What the laws that command valves share: measured motion and pressures in, commands of valves and efforts out.
+
+A law for cylinders acts through the flow of oil, so that it looks ahead by the lag of the valve, and acts on errors at
+the time of their measurement. Axes of which effort or pressure is commanded get computed torque.
+"""
+
+import numpy as np
+
+from ...kernels.control import valve_control as kernels
+from ...kernels.control.valve_control import KNOWN
+from ...kernels.runtime.buffer import pack, views
+from ...kernels.runtime.status import NON_FINITE
+from ...model.errors import ActuationError, ModelError, ShapeError
+from ..monitors.actuator_motion import ActuatorMotion
+from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
+from .pump_flow import PumpFlow
+from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
+
+BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
+PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
+LONGEST_STEP = 2.0              # periods between two updates that count
+FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
+CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
+STATES = ('error', 'slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples')
+
+
+class ValveLaw(ControlLaw):
+    """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
+
+    delay         s from a command to the valve that obeys it
+    bandwidth     rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
+    effort_bandwidth  rad/s of axes at force level
+    pressure_lag  s of the electronics of valves that are told a load pressure
+
+    Tiers may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move the same
+    mass, its bandwidth must be well below the mode of the machine on its oil: to it the other is not rigid.
+
+    `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
+    """
+
+    def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
+                 effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
+        on_valve = np.isin(self.tiers, (VALVE, VELOCITY))
+        spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
+        self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
+        self._act = 0.5 * period + delay        # s until a command acts, but for the lag
+        self._make_buffer(pressure_lag)
+        self._last = None           # time of the last update
+        self.kernel = kernels.valve_cycle
+        self._actuators = ActuatorMotion(manipulator)
+        self._pump = PumpFlow(self) if self.supply['limited'][0] else None
+        self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
+
+    def _make_buffer(self, pressure_lag):
+        count, n = len(self.tiers), self.manipulator.dof
+        law = np.zeros(count, kernels.AXIS_LAW)
+        law['tier'] = [CODES[tier] for tier in self.tiers]
+        law['area'], law['limit'] = self._area, self._limits()
+        law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
+        self._buffer = pack(kernels.ValveLaw(
+            axes=self.axes, cylinders=self.cylinders, supply=self.supply, law=law, options=np.zeros(3, np.int64),
+            coordinate=self._coordinates_of_feedback(), motion=np.zeros((4, 3, n)), needed=np.zeros(n),
+            position=np.zeros((2, count)), velocity=np.zeros((3, count)), force=np.zeros((3, count)),
+            pressures=np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0])),
+            saturations=self.saturations, command=np.zeros(count)))
+        arrays = kernels.ValveLaw(*views(self._buffer, kernels.TYPES))
+        self.axes, self.cylinders, self.supply = arrays.axes, arrays.cylinders, arrays.supply
+        self.saturations, self._law, self._options = arrays.saturations, arrays.law, arrays.options
+        self._motion, self._measured = arrays.motion, arrays.motion[MEASURED]
+        self._pressures, self._command = arrays.pressures, arrays.command
+
+    def _limits(self):
+        """(actuators,) largest command of each, in the unit of its tier."""
+        velocity = np.where(self.manipulator.limits.velocity > 0.0, self.manipulator.limits.velocity, np.inf)
+        pressure = np.minimum(self._effort_limit / self._area, self.supply['pressure'][0])
+        most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.tiers)), VELOCITY: velocity}
+        return np.array([most[tier][row] for row, tier in enumerate(self.tiers)])
+
+    def _coordinates_of_feedback(self):
+        """(actuators,) coordinate that each axis at force level is, -1 of others."""
+        m, rows = self.manipulator, np.full(len(self.tiers), -1)
+        for row, (name, tier) in enumerate(zip(m.actuators, self.tiers)):
+            if tier not in (EFFORT, PRESSURE):
+                continue
+            if name not in m.coordinates:
+                raise ActuationError(f"'{name}' is commanded {tier} and is no coordinate of '{m.name}': "
+                                     f'computed torque of it needs it among them ({", ".join(m.coordinates)})')
+            rows[row] = m.coordinates.index(name)
+        return rows
+
+    def _forget(self):
+        self._last = None
+        for name in STATES:
+            self._law[name] = 0
+
+    def freeze(self, mask):
+        """As `ControlLaw.freeze`."""
+        self._law['frozen'] = np.asarray(mask, dtype=bool)
+
+    def set_gains(self, gains):
+        """Use these gains from the next update on: a dataclass of (actuators,) like `gains`; raises ModelError."""
+        raise NotImplementedError
+
+    @property
+    def error_integrals(self):
+        """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
+        return self._law['sum'].copy()
+
+    @property
+    def predicted_efforts(self):
+        """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
+        return self._law['predicted'].copy()
+
+    def _default_gains(self, period, bandwidth, effort_bandwidth):
+        """The gains of this machine."""
+        raise NotImplementedError
+
+    def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
+        """As `ControlLaw.update`; `desired` is valid until the next."""
+        self._take(x, xd, pressures)
+        if not self.reference.started:
+            self.hold(self._measured[0])
+        dt = -1.0
+        if self._last is not None:
+            dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
+            if self.load.loading:       # what is told now may hang there since before the bias was taken
+                np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
+            self.load.advance(dt)
+        aim, half = t + age + self._act + self.lag, 0.5 * self.period
+        times = float(t), float(aim - half), float(aim + half)
+        share = (age + self._act) / (age + self._act + self.lag)
+        self.desired = self._motion[0]
+        supply = self.supply['pressure'][0] if supply_pressure is None else supply_pressure
+        self._cycle(self._buffer, self._motion[:3], times, kernels.Step(
+            times, float(dt), float(self.period), float(share), float(self.feedforward_scale), float(supply)))
+        if self._pump:
+            self.flow_scale = self._pump.scale(t, max(dt, 0.0))
+        self._last = t
+        return self._command.copy()
+
+    def _take(self, x, xd, pressures):
+        """Keep what was measured, in arrays of the only kind that the kernels are compiled for."""
+        try:
+            self._measured[0], self._measured[1] = x, xd
+            if pressures is not None:
+                self._pressures[:] = pressures
+        except (ValueError, TypeError):
+            self._refuse_shapes(x, xd, pressures)
+        if len(x) != self._measured.shape[1] or len(xd) != self._measured.shape[1]:
+            self._refuse_shapes(x, xd, pressures)       # NumPy would have repeated a single number
+        if pressures is None:
+            if self.needs_pressures:
+                raise ModelError('pressures are None: expected those of the chambers, as a valve is commanded')
+            self._options[KNOWN] = 0
+        else:
+            self._options[KNOWN] = 1
+
+    def _refuse_shapes(self, *given):
+        shapes = [np.shape(value) for value in given]
+        n = self._measured.shape[1]
+        raise ShapeError(f'x {shapes[0]}, xd {shapes[1]}, pressures {shapes[2]}: expected {(n,)}, {(n,)}, '
+                         f'{self._pressures.shape}') from None
+
+    def _modes(self):
+        """`NaturalModes` of the machine on its oil."""
+        return modes_at_start(self.load.mechanism, self.hydraulics, self.axes, self.cylinders, self.supply)
+
+    def actuator_rates(self, x, xd):
+        """Rates (actuators,) for the motion x, xd (dof,) of the coordinates."""
+        return self._actuators.rates(x, xd)
+
+    def _raise(self, status):
+        self._raise_of(self._motion[BEFORE:] if status != NON_FINITE else (),
+                       'measured state, pressures or the commands that follow from them are not finite')

@@ -1,0 +1,53 @@
+"""PID on valves with velocity feedforward and dead-band compensation: what a good engineer does without a model.
+
+The feedforward divides by the speed that the open valve gives under the load of the initial position, in each
+direction; neither pressures nor the dynamics of the machine are looked at.
+"""
+
+import numpy as np
+
+from ...kernels.control.valve_control import PID
+from ...kernels.hydraulics.records import AT, BT, PA, PB
+from .valve_gains import check_gains, pid_bandwidth, pid_gains
+from .valve_law import ValveLaw
+
+LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
+
+
+class ValvePid(ValveLaw):
+    """PID on valves; arguments as `ValveLaw`, bandwidth that of the position loop of every axis."""
+
+    def __init__(self, manipulator, hydraulics, period, **options):
+        super().__init__(manipulator, hydraulics, period, **options)
+        self._options[PID] = 1
+        self._law['speed_out'], self._law['speed_in'] = self._open_speeds()
+
+    def _default_gains(self, period, bandwidth, effort_bandwidth):
+        if bandwidth is None:
+            bandwidth = pid_bandwidth(self.load.mechanism, self._modes(), self.lag + period)
+        return pid_gains(self._law['tier'], bandwidth, effort_bandwidth)
+
+    def set_gains(self, gains):
+        """Use these `PidGains` from the next update on; raises ModelError where they cannot be."""
+        check_gains(gains, len(self._law))
+        self.gains, law = gains, self._law
+        law['flow_stiffness'], law['flow_integral'] = gains.proportional, gains.integral
+        law['flow_decoupling'] = -gains.derivative
+        law['integral'] = gains.force_integral
+        for name in ('stiffness', 'damping', 'error_filter', 'blend'):
+            law[name] = getattr(gains, name)
+
+    def _open_speeds(self):
+        """(2, actuators) m/s out and in that fully open valves give under the load at the initial position."""
+        speed = np.ones((2, len(self._law)))
+        load = self.load.holding_efforts(self.manipulator.initial_position)
+        high, low = float(self.supply['pressure'][0]), float(self.supply['return_pressure'][0])
+        for c in self.cylinders:
+            i, a, b, gain = c['axis'], c['area_a'], c['area_b'], c['gain']
+            margin = c['margin'] if c['compensated'] else np.inf
+            for row, feed, fed, drained, other, force in ((0, PA, a, b, BT, load[i]), (1, PB, b, a, AT, -load[i])):
+                # pressure drops (area v / gain)^2 at both edges leave this force
+                square = (high * fed - low * drained - force) / (fed**3 / gain[feed]**2 + drained**3 / gain[other]**2)
+                most = np.sqrt(margin) * gain[feed] / fed
+                speed[row, i] = max(min(np.sqrt(max(square, 0.0)), most), LEAST_SPEED)
+        return speed

@@ -1,0 +1,1 @@
+"""Checks of clocks, states, tracking and singularities while a controller runs."""

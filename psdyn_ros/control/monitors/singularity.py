@@ -1,0 +1,127 @@
+"""How near a machine is to a position in which its loops lose their grip.
+
+Of a cylinder triangle the measure is the lever arm of the cylinder, |dx/dq| = L L1 |sin q| / |x + x0|, over the
+longest that it has within the limits of its stroke: 0 at the toggle point, 1 where the transmission is best. Of loops
+of other kinds it is the smallest singular value of the closure Jacobian of their dependent joints (rows in m and 1),
+over the largest that this takes among the closed positions tabulated when the machine was loaded. Servo's condition
+numbers 17 and 30 are about 0.06 and 0.03 on this scale; 0.15 to slow down and 0.05 to stop leave room for the braking.
+"""
+
+from weakref import WeakKeyDictionary, proxy
+
+import numpy as np
+
+from ...assembly.clusters import ClusterBuilder
+from ...kernels.control import plausibility as kernels
+from ...model.errors import StateError
+
+SAMPLES = 200               # of a stroke, to find the longest lever
+MOST_POSES = 60             # of a cluster, to find its best
+UNLIMITED = 1e6             # m
+
+_GAUGES = WeakKeyDictionary()
+
+
+def toggle_measure(manipulator, x):
+    """(measure, actuator) at x (nx,): the smallest of all loops, 0 singular, 1 best, and the joint that it concerns.
+
+    (1.0, '') of a machine without loops; 0 where a loop does not close.
+    """
+    return toggle_gauge(manipulator)(x)
+
+
+def toggle_gauge(manipulator):
+    """The `ToggleGauge` of a machine, made once; for those who ask in every cycle."""
+    gauge = _GAUGES.get(manipulator)
+    if gauge is None:
+        gauge = _GAUGES[manipulator] = ToggleGauge(manipulator)
+    return gauge
+
+
+class ToggleGauge:
+    """What does not change with the state: the triangles as numbers, and the clusters with their best positions."""
+
+    def __init__(self, manipulator):
+        m = manipulator
+        machine, records = m.machine, m.machine.records
+        triangles, self._names = [], []
+        for k, module in enumerate(machine.modules):
+            b = records[k]
+            if module.triangle is None:
+                continue
+            numbers = tuple(float(b[name]) for name in ('x0', 'e', 'L', 'L1'))
+            lower, upper = _strokes(module)
+            best = _levers(np.linspace(lower, upper, SAMPLES + 1), *numbers).max()
+            triangles.append((int(b['position']), *numbers, 1.0 / best))
+            self._names.append(module.name)
+        self._names.append('')      # of none
+        self._triangles = np.array(triangles, kernels.TRIANGLE)
+        self._clusters = _Clusters(m) if machine.clusters else None
+
+    def __call__(self, x):
+        """As `toggle_measure`."""
+        smallest, k = kernels.worst_transmission(self._triangles, np.array(x, dtype=float))
+        name = self._names[k]
+        if self._clusters is not None:
+            measure, joint = self._clusters(x)
+            if measure < smallest:
+                smallest, name = measure, joint
+        return smallest, name
+
+    def rows(self, x):
+        """((N,) measures, N names) of positions x (N, nx)."""
+        if self._clusters is not None or not self._triangles.size:
+            found = [self(row) for row in x]
+            return np.array([measure for measure, _ in found]), [name for _, name in found]
+        measures = np.array([_levers(x[:, row], *numbers) * scale for row, *numbers, scale in self._triangles.tolist()])
+        worst = measures.argmin(axis=0)
+        return np.minimum(measures[worst, range(len(x))], 1.0), [self._names[k] for k in worst]
+
+
+def _strokes(module):
+    """Lowest and highest stroke at which a triangle closes within the limits of its joint."""
+    low, high = module.assembly.reach
+    lower, upper = max(low, module.joint.lower), min(high, module.joint.upper)
+    return (lower, upper) if lower < upper else (low, high)
+
+
+def _levers(x, x0, e, L, L1):
+    rho = np.asarray(x) + x0
+    cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
+    sin2 = (1.0 - cos) * (1.0 + cos)
+    lever = L * L1 * np.sqrt(np.where(sin2 > 0.0, sin2, 0.0)) / np.where(rho == 0.0, 1.0, np.abs(rho))
+    return np.where(sin2 > 0.0, np.where(rho == 0.0, UNLIMITED, lever), 0.0)        # also of no number
+
+
+class _Clusters:
+    """The closure Jacobians of loops that are no triangles."""
+
+    def __init__(self, manipulator):
+        m = manipulator
+        machine, loops = m.machine, m.machine.loops
+        self._manipulator = proxy(m)        # which owns this
+        self._builder = ClusterBuilder(machine, loops)
+        self._parts = []
+        for n, (cluster, record) in enumerate(zip(machine.clusters, loops.clusters)):
+            cluster_joints = loops.cluster_joints[record['first']:record['first'] + record['joints']]
+            free = cluster_joints['independent'] >= 0
+            if free.all() or record['linear']:
+                continue            # a parallelogram transmits alike everywhere
+            columns = [m.joints.index(name) for name in cluster.joints]
+            actuated = [name for name in cluster.joints if name in m.actuators]
+            poses = loops.poses[record['pose']:record['pose'] + record['poses'], :record['joints']]
+            step = max(len(poses) // MOST_POSES, 1)
+            best = max(self._smallest(n, ~free, q) for q in poses[::step])
+            self._parts.append((n, columns, ~free, (actuated or cluster.joints)[0], 1.0 / best))
+
+    def __call__(self, x):
+        try:
+            q = self._manipulator.joint_state(x)[1]
+        except StateError:
+            return 0.0, self._parts[0][3] if self._parts else ''
+        found = [(min(self._smallest(n, dependent, q[columns]) * scale, 1.0), name)
+                 for n, columns, dependent, name, scale in self._parts]
+        return min(found, default=(1.0, ''))
+
+    def _smallest(self, n, dependent, q):
+        return np.linalg.svd(self._builder.jacobian(n, q)[1][:, dependent], compute_uv=False)[-1]

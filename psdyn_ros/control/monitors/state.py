@@ -1,0 +1,215 @@
+"""Whether a measured state may be believed: its stamp, its age, its step, its rate, its standing still, its loops."""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from ...kernels.control import plausibility as kernels
+from .timestamps import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
+
+RISE = 0.05             # s in which no actuator gets to its rated speed
+SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another one stands still
+WRONG_BRANCH = 0.1      # rad or m between a measured joint and that of the declared assembly mode
+
+# what is found: conditions of the fault table
+NOT_FINITE, JUMP, FROZEN, ORDERED = 'state_not_finite', 'state_jump', 'state_frozen', 'stamp_order'
+SUSPECT_VELOCITY, VELOCITY, SUSPECT_CLOSURE, CLOSURE, BRANCH = (
+    'velocity_suspect', 'velocity_residual', 'closure_suspect', 'closure_residual', 'branch_flip')
+OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future', ORDER: ORDERED}
+VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may change at once
+IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
+
+
+class StateChecks:
+    """The checks of one measured state after another, and the last one believed.
+
+    manipulator  whose base stands or is moved
+    declaration  `SafetyDeclaration`
+    period       s between states
+
+    `findings` has (condition, whether it is a fault, text) of what the last state gave away, also where it is used all
+    the same; what is no fault yet is told and counted.
+    """
+
+    def __init__(self, manipulator, declaration, period):
+        self._names = manipulator.coordinates
+        self._manipulator, self._declared = manipulator, declaration.plausibility
+        self.input = MeasuredInput('state', declaration.timeouts, declaration.plausibility.clock_skew_ns, period)
+        self._longest_gap = declaration.timeouts.safe_ns
+        self.x = self.xd = None         # (dof,) last believed
+        self.jumps = 0                  # in a row
+        self.rejected = 0
+        self.at_stop = False            # whether some coordinate is within the margin of an end stop
+        self.residual = 0.0             # m, of the loops at the last state
+        self.findings = []
+        self._channels, self._memory = _records(manipulator, declaration)
+        room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
+        self._ring_stamps = np.zeros(room, dtype=np.int64)
+        self._ring = np.zeros((room, 2, manipulator.dof))
+        # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
+        self._judge = partial(kernels.judge_state, kernels.History(self._channels, self._memory, self._ring_stamps,
+                                                                   self._ring))
+        self._sensors = None
+        self._rehearse()
+
+    def _rehearse(self):
+        """Call what is compiled, or read from the cache, at its first call: that is no work for a control cycle."""
+        m, zero = self._manipulator, np.zeros(self._manipulator.dof)
+        self.measure(m.joints)
+        self._sensors.findings(m.initial_position, m.joint_state(m.initial_position)[1], 1)
+        self._judge(m.initial_position, zero, 1, zero)
+        self._sensors = None
+        self.forget()
+
+    def measure(self, joints):
+        """Say which joints (m,) the `positions` of `take` are of; those of one loop are held against each other."""
+        self._sensors = _Sensors(self._manipulator, tuple(joints), self._declared.freeze_ns)
+
+    def forget(self):
+        """Believe the next state wherever it is."""
+        self.x = self.xd = None
+        self.jumps = 0
+        self.at_stop = False
+        self._forget_motion()
+        self.input.forget()
+
+    def rebase(self, jump):
+        """The clock of the stamps jumped by so many ns."""
+        self.input.rebase(jump)
+        self._ring_stamps += jump
+        if self._memory['stamp'][0]:
+            self._memory['stamp'] += jump
+        for field in ('changed', 'driven'):
+            stamps = self._channels[field]
+            stamps[stamps != 0] += jump
+        if self._sensors:
+            self._sensors.forget()
+
+    def disagreement(self):
+        """Largest share of the allowed disagreement between positions and velocities, 1 at the limit."""
+        return float(self._channels['disagreement'].max()) / self._declared.velocity_residual
+
+    def take(self, stamp, ros_now, clock, x, xd, residual, desired_rate, trusting, positions=None):
+        """Take the state x (dof,), xd (dof,), which are kept; '' or why it is not used.
+
+        stamp, ros_now  ns on the clock of stamps
+        clock           ns on the clock of ages
+        residual        m, of loops in which more was measured than needed
+        desired_rate    (dof,) of the reference
+        trusting        whether a lasting step is where the machine is, as while nothing commands it
+        positions       (m,) of the joints given to `measure`
+        """
+        findings = self.findings
+        findings.clear()
+        refused = self.input.refuse(stamp, ros_now)
+        if refused:
+            kind, text = refused
+            return self._reject(OF_STAMPS[kind], kind != ORDER or self.input.in_disorder >= IN_A_ROW, text)
+        if self.jumps >= IN_A_ROW and not trusting:
+            return self._reject(JUMP, True, 'positions have jumped: none is believed while the machine moves')
+        if trusting and (self.jumps >= IN_A_ROW or stamp - self.input.stamp > self._longest_gap):
+            self._forget_motion()
+        verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
+        if verdict == kernels.NON_FINITE:
+            return self._reject(NOT_FINITE, True, f'{self._names[i]} is not finite')
+        if verdict == kernels.JUMPED:
+            self.jumps += 1
+            if not trusting or self.jumps < IN_A_ROW:
+                c = self._channels[i]
+                return self._reject(JUMP, self.jumps >= IN_A_ROW, f'{self._names[i]} jumped from {c["x"]:.5g} to '
+                                    f'{x[i]:.5g}, its velocity from {c["xd"]:.3g} to {xd[i]:.3g}')
+            self._forget_motion()
+            verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
+        self.jumps = 0
+        self.x, self.xd = x, xd
+        self.input.accept(stamp, ros_now, clock)
+        self.at_stop = bits & kernels.AT_STOP != 0
+        if bits & ~kernels.AT_STOP:
+            self._describe(bits)
+        self.residual = residual
+        if not residual <= 0.5 * self._declared.closure_tolerance:
+            fault = not residual <= self._declared.closure_tolerance
+            findings.append((CLOSURE if fault else SUSPECT_CLOSURE, True,
+                             f'measured joints of a loop disagree by {residual * 1e3:.3g} mm'))
+        if positions is not None and self._sensors is not None:
+            findings.extend(self._sensors.findings(x, positions, stamp))
+        return ''
+
+    def _forget_motion(self):
+        self._memory['stamp'] = 0
+        if self._sensors:
+            self._sensors.forget()
+
+    def _reject(self, name, fault, text):
+        self.rejected += 1
+        self.findings.append((name, fault, text))
+        return text
+
+    def _describe(self, bits):
+        """Add what the bits of a believed state say."""
+        if bits & kernels.FROZEN:
+            c = self._channels
+            still = np.where(c['driven'] > 0, self._memory['stamp'] - np.maximum(c['changed'], c['driven']), 0)
+            i = int(np.argmax(still))
+            self.findings.append((FROZEN, True, f'{self._names[i]} says {c["x"][i]:.6g} for '
+                                  f'{still[i] / 1e6:.0f} ms while it should move'))
+        if bits & (kernels.DISAGREES | kernels.WARNED):
+            i = int(np.argmax(self._channels['disagreement']))
+            most = self._channels['disagreement'][i]
+            self.findings.append((VELOCITY if bits & kernels.DISAGREES else SUSPECT_VELOCITY, True,
+                                  f'positions and velocities of {self._names[i]} disagree by {most:.3g} per second'))
+
+
+class _Sensors:
+    """Measured joints, more than needed, each beside what the state says of it.
+
+    Either may stand still while the other one moves: then the sensor is stuck, or one of those that the state is from.
+    A joint that hardly moves with its loop, as a barrel at the turn of its swing, is no reason for that.
+    """
+
+    def __init__(self, manipulator, joints, freeze_ns):
+        m, count = manipulator, len(joints)
+        self._joints, self._manipulator, self._freeze, self._handle = joints, m, freeze_ns, m.handle()
+        self._handle.start_from_last()
+        records = np.zeros(2 * count, kernels.SENSOR)
+        records['module'] = np.tile(np.arange(count), 2)
+        self._sensors = kernels.Sensors(
+            records, np.zeros((2 * count, 2 * count)), np.zeros(2 * count),
+            np.array([m.joints.index(name) for name in joints]), np.zeros((3, len(m.joints))), np.zeros(m.dof))
+
+    def forget(self):
+        self._sensors.records['changed'] = 0
+
+    def findings(self, x, positions, stamp):
+        """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
+        count, handle = len(self._joints), self._handle
+        stuck, i, off = kernels.compare_with_state(handle.tree, handle.loops, self._sensors, x, positions, stamp,
+                                                   self._freeze, SENSOR_TRAVEL)
+        if stuck == kernels.UNCLOSED:
+            self._manipulator.joint_state(x)        # raises, and says which loop does not close
+        if stuck == kernels.NON_FINITE:
+            return [(NOT_FINITE, True, 'a measured joint is not finite')]
+        found = []
+        if stuck >= 0:
+            name, which = self._joints[stuck % count], 'it stands' if stuck < count else 'the others of its loop stand'
+            found.append((FROZEN, True, f'{name} and the other measured joints of its loop move apart: {which} still'))
+        if off > WRONG_BRANCH:
+            found.append((BRANCH, True, f'{self._joints[i]} is {off:.3g} away from where the declared assembly mode '
+                          'has it'))
+        return found
+
+
+def _records(manipulator, declaration):
+    """(channels, memory) of the kernels."""
+    limits, p = manipulator.coordinate_limits, declaration.plausibility
+    channels = np.zeros(manipulator.dof, kernels.CHANNEL)
+    channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
+    margins = dict(zip(declaration.actuators, declaration.soft_margin))
+    channels['margin'] = [margins.get(name, 0.0) for name in manipulator.coordinates]
+    memory = np.zeros(1, kernels.MEMORY)
+    memory['jump'], memory['rise'] = p.jump_margin, RISE
+    memory['step'] = VELOCITY_STEPS * p.velocity_residual
+    memory['freeze_time'], memory['freeze_speed'] = p.freeze_ns, p.freeze_speed
+    memory['window'], memory['disagreement'] = round(p.velocity_window * SECOND), p.velocity_residual
+    return channels, memory

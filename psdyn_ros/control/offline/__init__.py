@@ -1,0 +1,1 @@
+"""Computations on whole trajectories and single states, outside the control cycle."""

@@ -1,0 +1,1 @@
+"""The reference motion: trajectories, streamed points, stops and speed scaling."""

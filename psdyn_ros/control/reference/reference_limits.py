@@ -1,0 +1,169 @@
+"""What a reference may do, and the check of its samples against that."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...model.errors import ShapeError
+from ..monitors.singularity import toggle_gauge
+
+SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
+POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
+AWAY = 1e-6                 # of the singularity measure
+DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
+RATED = ('per second', 'per second^2', 'per second^3')
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceLimits:
+    """Declared limits of a reference, beside the positions and speeds of the URDF.
+
+    Numbers, or (actuators,) in the order of `manipulator.actuators`; by default nothing is limited.
+
+    acceleration, jerk  m/s^2, m/s^3 or rad/s^2, rad/s^3
+    deceleration        m/s^2 or rad/s^2 of a stop
+    soft_margin         m or rad before the limits of the joints, where a stop shall have ended
+    start_tolerance     m or rad of the coordinates, between where the machine is and where a trajectory starts
+    sigma_stop          `toggle_measure` that a trajectory must stay above
+    stream_timeout      s that a streamed point is carried on at its velocity
+    stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
+    """
+
+    acceleration: object = np.inf
+    jerk: object = np.inf
+    deceleration: object = DECELERATION
+    soft_margin: object = 0.0
+    start_tolerance: float = np.inf
+    sigma_stop: float = 0.0
+    stream_timeout: float = 0.1
+    stream_lag: float = 0.5
+
+    @classmethod
+    def declared(cls, safety):
+        """Those of a `SafetyDeclaration`.
+
+        What a reference is behind its points is made up for at half speed within the time of a stop.
+        """
+        return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
+                   safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
+                   0.5 * safety.stop_time)
+
+
+class ReferenceChecks:
+    """The limits of the joints that have any: the coordinates, and actuators that are none.
+
+    Their columns are those of every array here.
+    """
+
+    def __init__(self, manipulator, limits):
+        m = self._manipulator = manipulator
+        self.limits, self.names = limits, m.coordinates
+        bounds = m.coordinate_limits
+        others = [name for name in m.actuators if name not in m.coordinates]
+        self._columns = None
+        if others:
+            self.names += tuple(others)
+            self._columns = [m.joints.index(name) for name in self.names]
+            rows = [m.actuators.index(name) for name in others]
+            bounds = [np.append(of_coordinates, of_actuators[rows])
+                      for of_coordinates, of_actuators in zip(bounds, m.limits)]
+        self.lower, self.upper, self.speed = (np.array(bound, dtype=float) for bound in bounds[:3])
+        self._acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
+        self._jerk = self.of_actuators('jerk', limits.jerk, np.inf)
+        self.deceleration = self.of_actuators('deceleration', limits.deceleration, np.inf)
+        # of axes that slow down by themselves
+        self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
+        self.gentle = np.minimum(self.braking, self._acceleration)      # accelerations that nothing forces
+        margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
+        self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
+        self.has_jerk = bool(np.isfinite(self._jerk).any())
+        self.mapped = self._columns is not None
+        self.slow = bool(m.machine.clusters)        # states are closed by iteration
+        # where no other joints are looked at, nothing else says whether a loop closes
+        self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.mapped else None
+        self._bounds = [SPEED_MARGIN * limit for limit in (self.speed, self._acceleration, self._jerk)]
+        self._lowest, self._highest = self.lower - POSITION_MARGIN, self.upper + POSITION_MARGIN
+
+    def of_actuators(self, what, values, otherwise):
+        """A number, or (actuators,), as an array of our columns; coordinates that are no actuators get `otherwise`."""
+        actuators = self._manipulator.actuators
+        values = np.asarray(values, dtype=float)
+        if values.shape not in ((), (len(actuators),)):
+            raise ShapeError(f'{what} has shape {values.shape}; expected a number, or one for each of {actuators}')
+        if not (values >= 0.0).all():
+            raise ShapeError(f'{what} = {values.tolist()}: expected numbers that are not negative')
+        given = dict(zip(actuators, np.broadcast_to(values, len(actuators)).tolist()))
+        return np.array([given.get(name, otherwise) for name in self.names])
+
+    def columns(self, x, xd, xdd):
+        """(3, columns) or (3, N, columns) of states x, xd, xdd, each (dof,) or (N, dof).
+
+        Raises a PsdynError where they are of other joints too and no loop closes.
+        """
+        if self._columns is None:
+            return np.array([x, xd, xdd])
+        if np.ndim(x) == 2:
+            return np.stack([self.columns(*state) for state in zip(x, xd, xdd)], axis=1)
+        _, *joints = self._manipulator.joint_state(x, xd, xdd)
+        return np.array(joints)[:, self._columns]
+
+    def fault(self, x, states, start, jerk=None):
+        """(row, what limit it breaks as the end of a sentence) of the first of N states that does; None: none does.
+
+        x       (N, dof), or the last of them (1, dof), which alone is held against singularities then
+        states  (3, N, columns) from `columns`
+        start   (columns,) positions at the start of the motion: one that begins outside of the limits, or too near to
+                a singularity, may come back, or stay, but not go further
+        jerk    (N, columns), or None
+        """
+        position, velocity, acceleration = states
+        lower, upper = np.minimum(self._lowest, start), np.maximum(self._highest, start)
+        # a number that is none satisfies no comparison
+        kept = [(position >= lower) & (position <= upper), np.abs(velocity) <= self._bounds[0],
+                np.abs(acceleration) <= self._bounds[1]]
+        if jerk is not None:
+            kept.append(np.abs(jerk) <= self._bounds[2])
+        row, first = len(position), []
+        if not all(good.all() for good in kept):
+            first = [row if good.all() else int(good.all(axis=1).argmin()) for good in kept]
+            row = min(first)
+        near = self._near(x[:row + 1], start) if self._gauge is not None else None
+        if near is not None or not first:
+            return near
+        kind = first.index(row)
+        i = int(kept[kind][row].argmin())
+        name = self.names[i]
+        if kind == 0:
+            return row, (f'takes {name} to {position[row, i]:.4g}, outside of [{self.lower[i]:.4g}, '
+                         f'{self.upper[i]:.4g}]')
+        value = (None, velocity, acceleration, jerk)[kind][row, i]
+        limit = (None, self.speed, self._acceleration, self._jerk)[kind][i]
+        verb = ('moves', 'accelerates', 'jerks')[kind - 1]
+        return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
+
+    def _near(self, x, start):
+        measures, names = ([value] for value in self._gauge(x[0])) if len(x) == 1 else self._gauge.rows(x)
+        measures = np.asarray(measures)
+        near = (measures < self.limits.sigma_stop) | (measures == 0.0)
+        if not near.any():
+            return None
+        # what begins too near may go away from there
+        floor = min(self.limits.sigma_stop, self._gauge(start[:x.shape[1]])[0] - AWAY)
+        near = (measures < floor) | (measures == 0.0)
+        if not near.any():
+            return None
+        row = int(near.argmax())
+        if measures[row] == 0.0:
+            return row, f'takes {names[row]} to where its loop does not close'
+        return row, (f'comes too near to a singularity of {names[row]}: {measures[row]:.3g} of its best transmission, '
+                     f'limit {self.limits.sigma_stop:.3g}')
+
+    def speed_rate(self, states):
+        """How fast [1/s] the speed of a path may change at these states (3, N, columns), all of them.
+
+        What that adds to the accelerations is half of the deceleration at most, and what their limits leave, but a
+        tenth of the deceleration in any case.
+        """
+        left = np.where(np.isfinite(self._acceleration), self._acceleration - np.abs(states[2]), np.inf)
+        room = np.clip(left, 0.1 * self.braking, 0.5 * self.braking)
+        return float((room / np.maximum(np.abs(states[1]), 1e-9)).min())

@@ -1,0 +1,147 @@
+"""How a reference comes to rest: on its path, or each axis by itself.
+
+On the path all axes come to rest together, and where the path was free of obstacles so is the stop: this is the way of
+a stop that no fault forces. From a measured state there is no path, and each axis stops as soon as it can.
+"""
+
+import numpy as np
+
+from ...model.errors import PsdynError
+from .reference_limits import DECELERATION
+from .segments import Free, Halt, Hold
+from .time_scaling import Phase, ramp
+from .trajectory import Curve
+
+EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
+HALT_RATE = 20.0            # 1/s that the speed of a path that stops changes by at most
+GENTLER = (1.0, 0.75, 0.5)  # shares of the deceleration with which a stop on the path is tried
+MARGIN = 1.02               # what a stop may exceed the deceleration by
+REFINEMENTS = 4             # of a stop whose actuators are not the axes
+LOOKS = 12                  # samples of a stop
+
+
+def stop_of_path(follow, t, state, limit, checks):
+    """The motion, `Halt` or `Free`, that brings a `Follow` to rest from time t on with at most a deceleration `limit`.
+
+    state  (3, dof) of the reference at time t; an acceleration beyond `limit` that it has is given up within `EASE`
+    limit  (columns,)
+
+    Where the path bends too much for a stop on it the axes slow down by themselves. Where that would lead out of the
+    limits of the joints, since the path was about to slow down more than `limit`, it is kept nevertheless.
+    """
+    speed = follow.pace.at(t)[1]
+    if speed <= 0.0:
+        return Hold(state[0])
+    present = np.abs(checks.columns(*state)[2])
+    slopes = np.abs(checks.columns(*follow.at(follow.path_time(t)))[1])
+    fastest = min(float(np.min(limit / np.maximum(slopes, 1e-9))), HALT_RATE)
+    least, gentlest = np.inf, None
+    for share in GENTLER:
+        pace = follow.pace.copy()
+        pace.aim(0.0, t, share * fastest, share * fastest / EASE)
+        stop = Halt(follow, pace)
+        excess = 0.0
+        for instant in np.linspace(t, stop.end, LOOKS + 1)[1:]:
+            bound = limit if instant > t + EASE else np.maximum(limit, present)
+            excess = max(excess, float((np.abs(checks.columns(*stop.sample(instant))[2]) / bound).max()))
+        if excess <= MARGIN:
+            return stop
+        if excess < least:
+            least, gentlest = excess, stop
+    free = Free(coming_to_rest(t, *state, limit, checks))
+    return free if within_limits(free.sample(free.end), checks) else gentlest
+
+
+def within_limits(state, checks):
+    """Whether a state (3, dof) is within the limits of the joints, with all loops closed."""
+    try:
+        x = checks.columns(*state)[0]
+    except PsdynError:
+        return False
+    return bool(((x >= checks.lower) & (x <= checks.upper)).all())
+
+
+def coming_to_rest(t, x, xd, xdd, limit, checks):
+    """`Curve` of axes at x, xd, xdd (dof,) that each slow down by themselves from time t on.
+
+    limit  (columns,) deceleration; where actuators are no axes, all axes slow down less until theirs is kept
+    """
+    n = x.size
+    own, others = limit[:n], limit[n:]
+    rates = np.where(np.isfinite(own), own, DECELERATION)
+    lower, upper = checks.soft_lower, checks.soft_upper
+    for _ in range(REFINEMENTS):
+        curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], lower[i], upper[i])
+                                      for i in range(n)])
+        if not others.size:
+            break
+        try:
+            states = [checks.columns(*curve.sample(s)) for s in np.linspace(t, curve.end, LOOKS)]
+        except PsdynError:          # the loops do not close there: the axes are all that can be slowed down
+            break
+        excess = max(float((np.abs(state[2, n:]) / others).max()) for state in states)
+        if excess <= MARGIN:
+            break
+        rates = rates / excess
+    return curve
+
+
+def braking(v, a, deceleration):
+    """`Phase`s that bring an axis from velocity v to rest; the acceleration a goes over into the deceleration."""
+    a = min(max(a, -deceleration), deceleration)
+    return ramp(v, a, 0.0, deceleration, deceleration / EASE)
+
+
+def braking_at_once(v, deceleration):
+    """The same with the whole deceleration from the first moment: the shortest way."""
+    return [Phase(abs(v) / deceleration, -deceleration if v > 0.0 else deceleration, 0.0)] if v != 0.0 else []
+
+
+def way(v, phases):
+    """How far an axis goes in these phases, from velocity v."""
+    x = 0.0
+    for duration, rate, bend in phases:
+        x += duration * (v + duration * (rate / 2.0 + duration * bend / 6.0))
+        v += duration * (rate + duration * bend / 2.0)
+    return x
+
+
+def stopping_phases(x, v, a, deceleration, lower, upper):
+    """The phases in which an axis at x, v, a comes to rest before its limits, where the deceleration allows.
+
+    It takes up the deceleration gently where there is room for that, and at once where there is not.
+    """
+    phases = braking(v, a, deceleration)
+    end = x + way(v, phases)
+    if lower <= end <= upper:
+        return phases
+    return min(phases, braking_at_once(v, deceleration), key=lambda some: abs(way(v, some)))
+
+
+def axes_curve(t, x, v, phases):
+    """`Curve` from time t on of axes at x, v (n,) that come to rest, each through `Phase`s of its own."""
+    edges = sorted({t}.union(*(_edges(t, axis) for axis in phases)))
+    if len(edges) == 1:
+        edges.append(t + EASE)
+    table = []
+    for axis, position, velocity in zip(phases, x.tolist(), v.tolist()):
+        begin, rows = t, []
+        for duration, rate, bend in axis:
+            while edges[len(rows)] < begin + duration:
+                dt = edges[len(rows)] - begin
+                rows.append((position + dt * (velocity + dt * (rate / 2.0 + dt * bend / 6.0)),
+                             velocity + dt * (rate + dt * bend / 2.0), 0.5 * (rate + dt * bend), bend / 6.0, 0.0, 0.0))
+            position += duration * (velocity + duration * (rate / 2.0 + duration * bend / 6.0))
+            velocity += duration * (rate + duration * bend / 2.0)
+            begin += duration
+        rows += [(position, 0.0, 0.0, 0.0, 0.0, 0.0)] * (len(edges) - 1 - len(rows))
+        table.append(rows)
+    return Curve(np.array(edges), np.array(table).transpose(1, 2, 0))
+
+
+def _edges(t, phases):
+    edges = []
+    for phase in phases:
+        t += phase.duration
+        edges.append(t)
+    return edges

@@ -1,0 +1,160 @@
+"""A trajectory that is being looked at while another motion is in progress."""
+
+from math import inf
+from time import perf_counter
+
+import numpy as np
+
+from ...model.errors import PsdynError
+from .segments import Path
+from .trajectory import Curve, TrajectoryError, cubic_curve, quintic_curve, smooth_accelerations
+
+CHECKS = 2000               # samples of a trajectory
+CHECKS_MAPPED = 600         # where each has to be mapped to the coordinates by itself
+CHECKS_SLOW = 120        # where loops are closed by iteration
+PER_SEGMENT = 32            # the most of them in one segment
+SLICE, SLICE_MAPPED = 24, 8         # samples looked at between two looks at the clock
+BLOCK = 4000                # numbers of a spline that is solved for between two looks at the clock
+STEP_TIME = 0.002           # s that a step of the acceleration counts as, where the jerk is limited
+
+
+class Candidate:
+    """Checks of a trajectory in slices; `ReferenceMotion.consider` makes it, `accept` puts it to work.
+
+    waypoints   `Waypoints` as they came
+    start       time of the clock at which it begins, path time 0
+    at_once     it was to begin when accepted: where the machine rests then, path time 0 is that moment
+    path        `Path`, in seconds from `start`, as soon as all of it is built
+    first       index of the first waypoint that lies ahead of the start
+    """
+
+    def __init__(self, checks, waypoints, joint_map, start, at_once, ahead, entry):
+        self.waypoints, self.start, self.at_once = waypoints, start, at_once
+        self.first, times = ahead
+        self.path = None
+        self.done = False
+        self.speed_rate = inf           # 1/s, see `ReferenceChecks.speed_rate`
+        self._checks, self._map, self._times = checks, joint_map, times
+        self._entry = entry             # (3, n) of the joints at the start: position, velocity, acceleration
+        self._error = None
+        self._steps = self._work()
+
+    def advance(self, seconds=inf):
+        """Go on with the checks for about so long; True when all of them are passed.
+
+        Raises TrajectoryError, this time and whenever it is asked again; the trajectory cannot be accepted then.
+        """
+        if self._error is not None:
+            raise self._error
+        if self.done:
+            return True
+        stop = perf_counter() + seconds
+        try:
+            for _ in self._steps:
+                if perf_counter() >= stop:
+                    return False
+        except TrajectoryError as error:
+            self._error = error
+            raise
+        self.done = True
+        return True
+
+    def _work(self):
+        """Build the path and check it, with a pause wherever the caller may want to do something else."""
+        yield
+        knots = np.concatenate([[0.0], self._times])
+        p0, v0, a0 = self._entry
+        w, first = self.waypoints, self.first
+        given = [np.vstack([p0, w.positions[first:]])]
+        if w.velocities is not None:
+            given.append(np.vstack([v0, w.velocities[first:]]))
+        if w.accelerations is not None:
+            given.append(np.vstack([a0, w.accelerations[first:]]))
+        parts = []
+        block = max(BLOCK // len(knots), 1)
+        for j in range(0, len(w.joints), block):
+            yield
+            parts.append(_curve(knots, [values[:, j:j + block] for values in given], v0[j:j + block],
+                                a0[j:j + block]).coefficients)
+        yield
+        curve = Curve(knots, np.concatenate(parts, axis=2))
+        yield
+        try:
+            path = Path(curve, self._map, w.joints)
+        except PsdynError as error:
+            raise self._refusal(len(knots) - 2, f'cannot be followed: {error}') from error
+        yield
+        yield from self._check(path, len(knots) - 1)
+        self.path = path
+
+    def _check(self, path, segments):
+        """Look at the samples in the order of time."""
+        checks, most, size = self._checks, CHECKS, SLICE
+        if checks.slow:
+            most, size = CHECKS_SLOW, 1
+        elif checks.mapped or not path.plain:
+            most, size = CHECKS_MAPPED, SLICE_MAPPED
+        steps = min(max(most // segments, 1), PER_SEGMENT)
+        last = self._entry_state(path)
+        start = last[0]
+        for k in range(0, segments * steps, size):
+            place = np.arange(k, min(k + size, segments * steps))
+            segment, share = place // steps, (place % steps + 1) / steps
+            x, states = self._states(path, segment, share)
+            jerk = self._jerks(path, last, segment, states, steps) if checks.has_jerk else None
+            found = checks.fault(x, states, start, jerk)
+            if found is not None:
+                raise self._refusal(int(segment[found[0]]), found[1])
+            last = states[:, -1]
+            self.speed_rate = min(self.speed_rate, checks.speed_rate(states))
+            yield
+        if checks.has_jerk:
+            found = checks.fault(x[-1:], states[:, -1:], start, -last[None, 2] / STEP_TIME)
+            if found is not None:
+                raise self._refusal(segments - 1, f'ends with a step of the acceleration: it {found[1]}')
+
+    def _states(self, path, segment, share):
+        try:
+            motion = path.rows(segment, share)
+            return motion[0], self._checks.columns(*motion)
+        except PsdynError as error:
+            if len(segment) == 1:
+                raise self._refusal(int(segment[0]), f'cannot be followed: {error}') from error
+        for k in range(len(segment)):       # which of them it was
+            self._states(path, segment[k:k + 1], share[k:k + 1])
+        raise self._refusal(int(segment[0]), 'cannot be followed')
+
+    def _entry_state(self, path):
+        """(3, columns) at the start; a step of the acceleration there is refused where the jerk is limited."""
+        checks = self._checks
+        none = np.zeros(1, dtype=int)
+        x, states = self._states(path, none, np.zeros(1))
+        if checks.has_jerk:
+            before = self._states_of(self._entry)
+            found = checks.fault(x, states, states[0, 0], (states[2] - before[2]) / STEP_TIME)
+            if found is not None:
+                raise self._refusal(0, f'starts with a step of the acceleration: it {found[1]}')
+        return states[:, 0]
+
+    def _states_of(self, joints):
+        return self._checks.columns(*self._map.motion(*joints))
+
+    def _jerks(self, path, last, segment, states, steps):
+        """(M, columns) mean jerk between samples."""
+        knots = path.curve.times
+        dt = (knots[segment + 1] - knots[segment]) / steps
+        return np.diff(np.vstack([last[None, 2], states[2]]), axis=0) / dt[:, None]
+
+    def _refusal(self, segment, fault):
+        point = self.first + segment
+        seconds = self.waypoints.times[point]
+        return TrajectoryError(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
+
+
+def _curve(knots, given, start_velocity, start_acceleration):
+    """`Curve` through positions, and velocities and accelerations where given, each (N + 1, n)."""
+    if len(given) == 1:
+        return cubic_curve(knots, given[0], start_velocity)
+    if len(given) == 2:
+        given = [*given, smooth_accelerations(knots, *given, start_acceleration)]
+    return quintic_curve(knots, *given)

@@ -1,0 +1,47 @@
+"""The way to rest that looks at nothing measured: what commands speeds is ramped, what commands forces brakes by model.
+
+A force that is merely ramped to what holds the load leaves a machine its speed. So efforts and pressures are those that
+the model expects of the reference while it is slowed down from where it was, and not from what was measured.
+"""
+
+import numpy as np
+
+from ...model.parameters.safety import EFFORT, PRESSURE
+from .output_ramp import OutputRamp
+
+
+class BlindStop:
+    """A stop of the reference and of the commands together.
+
+    declaration  `SafetyDeclaration`
+    law          `ControlLaw` whose reference is slowed down
+    """
+
+    def __init__(self, declaration, law):
+        self._law, self._ramp = law, OutputRamp(declaration)
+        self._deceleration = np.array(declaration.deceleration)
+        self._forces = np.array([tier in (EFFORT, PRESSURE) for tier in declaration.tiers])
+        self._braking = bool(self._forces.any())
+        self._began = self._time = 0
+
+    def start(self, command, velocity, target, clock, t):
+        """Begin at `clock` (ns), which is t (s) of the reference; the rest as `OutputRamp.start`."""
+        self._ramp.start(command, velocity, target, clock)
+        self._began, self._time = clock, t
+        if self._braking:
+            self._law.reference.stop(t, self._deceleration)
+
+    def at(self, clock):
+        """Return the commands (actuators,) at `clock`; raises what the model does."""
+        command = self._ramp.at(clock)
+        if self._braking:
+            braking = self._law.carrying(*self._law.reference.sample(self._seconds(clock)))
+            command[self._forces] = braking[self._forces]
+        return command
+
+    def done(self, clock):
+        """Return whether the stop has come to its end."""
+        return self._ramp.done(clock) and not (self._braking and not self._law.reference.at_rest(self._seconds(clock)))
+
+    def _seconds(self, clock):
+        return self._time + 1e-9 * (clock - self._began)

@@ -1,0 +1,265 @@
+"""The sub-states of a controller: which of them is due, why, and what leads out of it."""
+from ...model.errors import PsdynError, UnknownNameError, did_you_mean
+from ...model.parameters.safety import SECOND
+from .fault_table import ROWS, Demand, Result, State
+
+PASS = Result.PASS
+NOTHING = Demand(State.RUN)
+# by the time since the last state, in this order; `SafetyStates.state_accepted` feeds them
+LADDER = 'state_missed', 'state_silent', 'state_lost'
+NO_STATE = 'F18: no state was accepted yet'
+
+
+class SafetyError(PsdynError):
+    """Activation, enabling or reset is refused; the text names every reason."""
+
+
+class _Condition:
+    """What is known of one row of the table; `demand` and `text` are of the first failure since it was healthy."""
+
+    __slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', 'count')
+
+    def __init__(self, row):
+        self.row = row
+        self.asks = row.demand or NOTHING
+        self.result = PASS
+        self.open = False               # failing, or in probation
+        self.latched = False
+        self.acknowledged = False       # of HOLD: a reference was accepted since it began to fail
+        self.good_since = None          # ns at which it began to pass; None while it fails
+        self.count = 0
+
+    @property
+    def reason(self):
+        return f'{self.row.id}: {self.text or self.row.detects}'
+
+
+class SafetyStates:
+    """Judges all checks of a cycle together: `report` each, then `step`.
+
+    declaration  `SafetyDeclaration`
+    period       s, of the control cycle and of the states
+
+    Times are ns of the steady clock (in lock-step: of simulated time); a time that went back counts as too long.
+    STOPPING and SAFE are never left by good news: only `reset` leads out of SAFE, to STANDBY, and from there only
+    `enable` and a reference accepted after it to motion.
+    """
+
+    def __init__(self, declaration, period):
+        timeouts = declaration.timeouts
+        self._stopping = timeouts.stopping_ns
+        self._stop_time = declaration.stop_time_ns
+        self._probation = declaration.probation_ns
+        self._conditions = {row.name: _Condition(row) for row in ROWS}
+        self._reported = {name: one for name, one in self._conditions.items() if name not in LADDER}
+        limits = timeouts.degraded_misses * round(period * SECOND), timeouts.stopping_ns + 1, timeouts.safe_ns + 1
+        self._ladder = tuple((self._conditions[name], limit) for name, limit in zip(LADDER, limits))
+        self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
+        self._arrival = None            # ns of the last accepted state
+        self._started = 0               # ns at which the stop began
+        self._rest = False              # whether the stop has come to its end
+        self._leaving = False           # whether it ends in inactivity
+        self._moving = False            # whether a reference is followed
+        self.state = State.STANDBY
+        self.trusted = True
+        """Whether the measured state may be used for the stop, as of the last step."""
+        self.enabled = False
+        self.active = False
+
+    @property
+    def reasons(self):
+        """{condition: 'F01: text'} of what keeps the state above RUN, or would."""
+        return {name: one.reason for name, one in self._unsettled.items() if one.demand.state > State.RUN}
+
+    @property
+    def unsettled(self):
+        """Whether a condition is unhealthy, or was and is latched; else it changes nothing to report what passes."""
+        return bool(self._unsettled)
+
+    @property
+    def flags(self):
+        """{condition: whether it is unhealthy, or was and is latched} of the whole table."""
+        return {name: name in self._unsettled for name in self._conditions}
+
+    @property
+    def counts(self):
+        """{condition: how often it was reported other than passed} of the whole table."""
+        return {name: one.count for name, one in self._conditions.items()}
+
+    @property
+    def results(self):
+        """{condition: last `Result`} of the whole table."""
+        return {name: one.result for name, one in self._conditions.items()}
+
+    def state_accepted(self, now):
+        """A measured state arrived at `now` and was accepted: the ladder of F01 begins anew."""
+        self._arrival = now
+
+    def report(self, now, name, result, text='', demand=None):
+        """Tell the result of a check of this cycle.
+
+        name: of a row of the table, but none of LADDER.  text: what was found, with figures.  demand: in the place of
+        that of the table.
+        """
+        one = self._reported.get(name)
+        if one is None:
+            raise UnknownNameError(f"condition '{name}': none that is reported"
+                                   f'{did_you_mean(name, self._reported)}')
+        one.result = result
+        if result != PASS:
+            self._fail(one, text, one.asks if demand is None else demand)
+        elif one.good_since is None:
+            one.good_since = now
+
+    def _fail(self, one, text, demand):
+        one.count += 1
+        if not (one.open or one.latched) or _severity(demand) > _severity(one.demand):
+            one.demand, one.text = demand, text
+        if one.good_since is not None:
+            one.acknowledged = False
+        one.open, one.good_since = True, None
+        state = one.demand.state
+        if state == State.SAFE and (self.active or one.row.event):
+            one.latched = True
+        elif state == State.STOPPING and (self.enabled or self.state == State.STOPPING):
+            one.latched = True
+        self._unsettled[one.row.name] = one
+
+    def step(self, now):
+        """Return the `State` of this cycle, after all reports."""
+        self._climb(now)
+        worst = State.RUN
+        hold = degraded = blind = False
+        for one in list(self._unsettled.values()):
+            self._settle(one, now)
+            state = one.demand.state
+            if one.latched:
+                worst = max(worst, state)
+                blind = blind or not one.demand.trusted
+            elif state == State.HOLD:
+                hold = hold or not one.acknowledged
+            elif state == State.DEGRADED:
+                degraded = degraded or one.open
+            if one.row.event and one.good_since is None:
+                one.good_since = now        # over once it was told
+        stop = worst == State.STOPPING
+        if worst == State.SAFE:
+            self._end(State.SAFE)
+        elif self.state == State.STOPPING:
+            if self._rest or not 0 <= now - self._started < self._stop_time:
+                self._end(State.SAFE if stop else State.STANDBY)
+        elif self.enabled and stop:
+            self._stop(now)
+        elif self.enabled:
+            self._moving = self._moving and not hold
+            self.state = State.HOLD if not self._moving else State.DEGRADED if degraded else State.RUN
+        self.trusted = not blind
+        return self.state
+
+    def activate(self, now):
+        """Begin to give the safe output; raises SafetyError with every reason against it."""
+        self._refuse('activation', self._against(now))
+        self.active = True
+
+    def deactivate(self, now):
+        """Stop, where something moves, then be inactive: `active` says when."""
+        self.disable(now)
+        if self.state == State.STOPPING:
+            self._leaving = True
+        else:
+            self.active = False
+
+    def enable(self, now):
+        """Go from STANDBY to HOLD at the next step; raises SafetyError with every reason against it."""
+        if self.enabled:
+            return
+        self._refuse('enabling', [] if self.active else ['the controller is not active'], self._against(now))
+        self.enabled, self._moving = True, False
+
+    def disable(self, now):
+        """Stop, then STANDBY."""
+        if self.enabled:
+            self._stop(now)
+
+    def reset(self, now):
+        """Forget the faults that are gone: SAFE becomes STANDBY.  Raises SafetyError that names those that are not."""
+        present = [one.reason for one in self._unsettled.values() if one.open and one.demand.state >= State.STOPPING]
+        self._refuse('reset', self._in_a_stop(), present)
+        for name, one in list(self._unsettled.items()):
+            one.latched = False
+            if not one.open:
+                del self._unsettled[name]
+        if self.state == State.SAFE:
+            self.state = State.STANDBY
+
+    def reference_accepted(self, now):
+        """A reference will be followed from the next step on; returns whether it may be, which takes `enabled`."""
+        if self.enabled:
+            self._moving = True
+            for one in self._unsettled.values():
+                one.acknowledged = True
+        return self.enabled
+
+    def reference_ended(self, now):
+        """The reference is at its end, or was cancelled: from the next step on its last point is held."""
+        self._moving = False
+
+    def at_rest(self, now):
+        """The stop has come to its end; it is over with the next step."""
+        self._rest = True
+
+    def _climb(self, now):
+        """Report the ladder of F01."""
+        if self._arrival is None:
+            return
+        age = now - self._arrival
+        for one, limit in self._ladder:
+            if not 0 <= age < limit:
+                one.result = Result.STALE
+                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.asks)
+            elif one.open:
+                one.result = PASS
+                if one.good_since is None:
+                    one.good_since = now
+
+    def _settle(self, one, now):
+        """Close a condition that was good for its probation."""
+        if one.open and one.good_since is not None:
+            one.good_since = min(one.good_since, now)
+            one.open = now - one.good_since < (self._probation if one.row.probation else 0)
+        if not (one.open or one.latched):
+            del self._unsettled[one.row.name]
+
+    def _stop(self, now):
+        self.state, self.enabled = State.STOPPING, False
+        self._started, self._rest = now, False
+
+    def _end(self, state):
+        self.state, self.enabled = state, False
+        if self._leaving:
+            self._leaving, self.active = False, False
+
+    def _against(self, now):
+        """Return the reasons why nothing may begin."""
+        reasons = self._in_a_stop()
+        if self.state == State.SAFE:
+            reasons.append('the state is SAFE, which only a reset leaves')
+        reasons += [one.reason for one in self._unsettled.values() if one.demand.state >= State.STOPPING]
+        if self._arrival is None:
+            reasons.append(NO_STATE)
+        elif not 0 <= now - self._arrival <= self._stopping:
+            reasons.append(f'F18: the last state is {(now - self._arrival) / 1e6:.1f} ms old')
+        return reasons
+
+    def _in_a_stop(self):
+        return ['a stop is in progress'] if self.state == State.STOPPING else []
+
+    @staticmethod
+    def _refuse(what, *reasons):
+        reasons = [reason for some in reasons for reason in some]
+        if reasons:
+            raise SafetyError(f'{what} is refused: {"; ".join(reasons)}')
+
+
+def _severity(demand):
+    return demand.state, not demand.trusted

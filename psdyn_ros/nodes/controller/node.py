@@ -1,0 +1,405 @@
+"""The managed node `controller`: measured state and reference in, commands of the actuators out.
+
+docs/controller.md says what its states are, what it stops for, and how to commission it.
+
+    joint_states         sensor_msgs/JointState            in   any joints that fix every loop
+    pressures            see `pressures.py`                in   of all chambers, for laws on valves
+    ~/joint_trajectory   trajectory_msgs/JointTrajectory   in   in any joints that fix the others; stamp zero means now
+    ~/point              trajectory_msgs/JointTrajectory   in   its one point, streamed
+    ~/payload            geometry_msgs/InertiaStamped      in   on the link `frame_id`, in its axes; mass zero: none
+    ~/base_motion/twist, acceleration, imu                 in   TwistStamped, AccelStamped, Imu of the base, in its axes
+    ~/emergency_stop     std_msgs/Bool                     in   true stops; so does its absence, where it is required
+    ~/joint_commands     sensor_msgs/JointState            out  by name, stamped as the state they answer: effort or
+                                                                pressure in `effort`, velocity, valve in `position`
+    ~/commands           std_msgs/Float64MultiArray        out  the same in the order of the actuators, while heard
+    ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
+    ~/state              std_msgs/Float64MultiArray        out  `publishers.STATE` of that cycle
+    ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_statistics.STATISTICS`
+    ~/_rehearsal         sensor_msgs/JointState            out  hidden, without numbers: see docs/realtime.md, rehearsal
+    /diagnostics         diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
+    ~/enable             std_srvs/SetBool                  true: hold the machine where it is; false: stop, stand by
+    ~/reset              std_srvs/Trigger                  forget the faults that are gone
+    ~/follow_joint_trajectory  control_msgs/FollowJointTrajectory  action, where control_msgs is installed
+"""
+
+import sys
+import time
+from contextlib import nullcontext, suppress
+
+from rcl_interfaces.msg import SetParametersResult
+from std_srvs.srv import SetBool, Trigger
+
+from ...control.core.diagnostics import status
+from ...control.safety.fault_table import Result, State
+from ...control.safety.state_machine import SafetyError
+from ...model.errors import PsdynError
+from ..messages.conversions import SECOND
+from ..runtime import deadlines, executor, parameters, realtime
+from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
+from ..runtime.rejection_log import Rejections, brief
+from . import setup as controller_setup
+from .follow_joint_trajectory import TrajectoryAction, action_modules
+from .gain_parameters import Gains
+from .loop import ControlLoop, DeferredLog
+from .publisher_monitor import Publishers
+from .publishers import ControllerDiagnostics, ControllerOutputs
+from .subscribers import ControllerInputs
+from .trajectory_validation import TrajectoryChecks
+
+POLL = 1.0                  # s between two looks at who else publishes
+DOUBT = SECOND // 20        # ns, the same when what is measured contradicts itself
+FLUSH = 0.01                # s between two lines of the log
+PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
+DELIVERY = 0.05             # s that receivers have to acknowledge the last output
+
+
+class Controller:
+    """Puts a control core on a managed node."""
+
+    def __init__(self, node):
+        self._node = node
+        node.work = self
+        p = self._p = parameters.declare(node, parameters.CONTROLLER, fixed=False)
+        if p.parameter_services:
+            node.offer_parameters()
+        self._rejections = Rejections(node.get_logger().warning)
+        self._diagnostics = ControllerDiagnostics(node)
+        self._now = None                # function that gives ns on the clock of the stamps
+        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._rehearsal = None          # a control cycle of another core
+        self._action = None             # where control_msgs is installed
+        self._services, self._measures = [], ()
+        self._looked = False            # for a streamed point, since the last cycle
+        self._stopping = False          # cycles are done one by one, whatever comes
+        self._failing = False           # it ends because of an exception: what is no command must not keep it from that
+        self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
+        self._reported = -PATIENCE
+        self._autostart = Autostart(node) if p.autostart else None
+        node.add_on_set_parameters_callback(self._judge)
+        node.add_post_set_parameters_callback(self._take)
+
+    @property
+    def loop(self):
+        """The `ControlLoop`; None while there is nothing to control."""
+        return self._loop
+
+    @property
+    def core(self):
+        """The `ControlCore`; None while the node is unconfigured."""
+        return self._core
+
+    @property
+    def measures(self):
+        """Real-time conditions that were asked for, see `realtime.achieve`."""
+        return self._measures
+
+    # transitions of the managed node
+
+    def configure(self):
+        """Read machine, safety declaration and law; nothing is commanded yet."""
+        node = self._node
+        p = self._p = parameters.declared(node, parameters.CONTROLLER)
+        self._now = deadlines.clock_of(node)
+        try:
+            setup = self._setup = controller_setup.build(node, p)
+            law = setup.make_law(1.0 / p.rate)
+            self._gains = Gains(node, law, p.bandwidth)
+            self._rehearsal = controller_setup.Rehearsal(setup, p)
+            deadlines.require_rate(p.rate, self._rehearsal, 'one control cycle')
+            core = self._core = setup.make_core(p, law, node.get_parameter('use_sim_time').value, self._lines)
+            self._outputs = ControllerOutputs(node, setup.machine, setup.declaration)
+            self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
+            self._inputs = ControllerInputs(
+                node, setup, core, p, now=self._now, rejections=self._rejections, on_state=self._on_state,
+                on_trajectory=self._read_trajectory, on_doubt=self._doubt)
+            modules = action_modules()
+            if modules is not None:
+                self._action = TrajectoryAction(node, core, self._checks, *modules)
+            self._services = [node.create_service(SetBool, '~/enable', self._enable),
+                              node.create_service(Trigger, '~/reset', self._reset)]
+            self._rivals = Publishers(node, self._outputs.command_topics, ours=True)
+            self._sources = Publishers(node, self._inputs.state_topics, ours=False)
+            self._restart_loop()
+            self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
+        except PsdynError:
+            self._release()
+            raise
+        if p.emergency_stop == 'none':
+            node.get_logger().warning("emergency_stop: 'none': nobody can stop the machine by ~/emergency_stop")
+        for measure in self._measures:
+            node.get_logger().info(f'realtime {p.realtime}: {measure}')
+        tiers = ', '.join(dict.fromkeys(setup.declaration.tiers))
+        node.get_logger().info(f'{setup.machine.name}: {p.law} of {len(setup.machine.actuators)} actuators, commands: '
+                               f'{tiers}, trigger: {p.trigger}')
+
+    def activate(self):
+        """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
+        self._look_around()
+        self._core.activate(*deadlines.both_clocks(self._inputs.ros_now))
+        self._restart_loop()
+
+    def deactivate(self):
+        """Stop the machine, give the safe output, then nothing."""
+        self._stop()
+
+    def cleanup(self):
+        """Forget everything that `configure` made."""
+        self._release()
+
+    def shutdown(self):
+        """Stop the machine if it is active, and forget everything."""
+        self._stop()
+        self._release()
+
+    def end(self, failure):
+        """The node is not served any more, because of a failure or since it was asked to end."""
+        node = self._node
+        if node.lifecycle == ACTIVE and node.context.ok():
+            if failure is not None:
+                self._failing = True
+                self._core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
+            self._stop()
+
+    def _restart_loop(self):
+        p = self._p
+        inputs = self._inputs
+        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger,
+                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse,
+                                        parts=(self._rehearsal, self._outputs.rehearse),
+                                        look=inputs.look, serve=inputs.serve)
+        loop.chore(self._tell_statistics, 1.0 / p.report_rate)
+        loop.chore(self._report, 1.0 / p.report_rate)
+        self._looking = loop.chore(self._look_around, POLL)
+        loop.chore(self._collect_garbage, POLL)
+        loop.chore(self._lines.flush, FLUSH)
+        loop.chore(self._check_trajectory, 0.0)
+
+    def _release(self):
+        node = self._node
+        for part in (self._action, self._inputs, self._outputs):
+            if part is not None:
+                part.destroy()
+        for service in self._services:
+            node.destroy_service(service)
+        if self._gains is not None:
+            self._gains.forget()
+        parameters.undeclare(node, 'output.')
+        self._services, self._action = [], None
+        self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
+        self._rehearsal = None
+
+    # control
+
+    def turn(self):
+        """Do what is due between two callbacks; the seconds within which it wants to be called again."""
+        if self._node.failure is not None:
+            raise self._node.failure
+        if self._autostart is not None:
+            self._autostart.turn()
+            if self._autostart.over:
+                self._autostart = None
+        seconds = executor.WAKE_UP if self._autostart is None else Autostart.PERIOD
+        if self._loop is None:
+            self._report_if_due()
+            return seconds
+        return min(seconds, self._loop.turn())
+
+    def _doubt(self):
+        """A state does not go with the one before: perhaps somebody else says it."""
+        self._looking.hasten(DOUBT)
+
+    def _on_state(self, began):
+        if self._p.trigger == 'state' and not self._stopping:
+            self._loop.request(began)
+
+    def _rehearse(self):
+        """Before a cycle under control: the same code on other data, so that the processor has it at hand."""
+        enabled = self._core.states.enabled
+        if enabled:
+            self._inputs.take_point()
+            self._looked = True
+            self._inputs.rehearse()
+            self._rehearsal()
+            self._outputs.rehearse()
+        return enabled
+
+    def _cycle(self, now, dt):
+        inputs = self._inputs
+        inputs.move_base(dt)
+        if not self._looked:
+            inputs.take_point()
+        self._looked = False
+        began = time.monotonic_ns()
+        output = self._core.cycle(*deadlines.both_clocks(inputs.ros_now))
+        if output is None:
+            return
+        computed = time.monotonic_ns()
+        self._outputs.commands(output)
+        published = time.monotonic_ns()
+        self._loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
+        with suppress(Exception) if self._failing else nullcontext():
+            self._outputs.state(output, self._core)
+            if self._action is not None:
+                self._action.update(output)
+
+    def _stop(self):
+        """Bring the machine to rest and give the safe output, in control of the thread until that is done.
+
+        Whoever called serves no other callback meanwhile; what was measured is taken by hand.
+        """
+        if self._node.lifecycle != ACTIVE:
+            return
+        core, loop = self._core, self._loop
+        now = time.monotonic_ns()
+        self._checks.forget()
+        core.deactivate(now)
+        last, most = now, now + self._setup.declaration.stop_time_ns + PATIENCE
+        self._stopping = True
+        try:
+            while not core.finished and now < most:
+                time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
+                with suppress(Exception) if self._failing else nullcontext():
+                    self._inputs.poll()
+                now = time.monotonic_ns()
+                self._cycle(now, (now - last) / SECOND)
+                last = now
+        finally:
+            self._stopping = False
+        # a process that ends takes with it what its receivers do not have yet
+        with suppress(Exception):       # of a middleware that cannot tell
+            self._outputs.wait_for_receivers(DELIVERY)
+        self._lines.flush_all()
+        if not core.finished:
+            self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
+        self._report()
+
+    def _look_around(self):
+        """See who else publishes; 0.1 ms for each topic."""
+        now = time.monotonic_ns()
+        for name, publishers in (('rival_commands', self._rivals), ('rival_states', self._sources)):
+            rivals = publishers.rivals()
+            self._core.report(now, name, Result.FAIL if rivals else Result.PASS, rivals)
+
+    # what others ask for
+
+    def _enable(self, request, response):
+        now = time.monotonic_ns()
+        try:
+            if self._node.lifecycle != ACTIVE:
+                raise SafetyError(f'the node is {self._node.lifecycle}; activate it first')
+            if request.data:
+                self._core.enable(now)
+            else:
+                self._checks.forget()
+                self._core.disable(now)
+        except PsdynError as error:
+            return self._answer(response, False, error)
+        return self._answer(response, True, 'enabled' if request.data else 'stops and stands by')
+
+    def _reset(self, request, response):
+        try:
+            if self._core is None:      # an executor still delivers what it has noticed before a clean-up
+                raise SafetyError(f'the node is {self._node.lifecycle}; configure it first')
+            self._core.reset(time.monotonic_ns())
+        except PsdynError as error:
+            return self._answer(response, False, error)
+        return self._answer(response, True, 'reset')
+
+    def _answer(self, response, success, message):
+        response.success, response.message = success, str(message)
+        self._say('info' if success else 'warning', response.message)
+        return response
+
+    def _read_trajectory(self, reader):
+        if self._action is not None:
+            self._action.preempt()
+        self._checks.read(reader)
+
+    def _refuse_trajectory(self, error):
+        self._inputs.reject('joint_trajectory', error, 'reference_rejected')
+
+    def _judge(self, given):
+        for parameter in given:
+            reason = self._against(parameter)
+            if reason:
+                break
+        else:
+            reason = self._gains.against({one.name: one.value for one in given}) if self._gains else ''
+        if reason and self._core is not None:
+            row = 'clock_parameter' if parameter.name == 'use_sim_time' else 'parameter_rejected'
+            self._core.report(time.monotonic_ns(), row, Result.FAIL, brief(reason))
+        return SetParametersResult(successful=not reason, reason=brief(reason))
+
+    def _against(self, parameter):
+        """Why a parameter must not become this; '' where it may."""
+        tables = parameters.CONTROLLER + (self._gains.table if self._gains else ())
+        declared = {one.name: one for one in tables}.get(parameter.name)
+        if self._node.lifecycle != UNCONFIGURED and self._core is not None and not (declared and declared.live):
+            return f'{parameter.name}: may change only while the node is unconfigured; it is {self._node.lifecycle}'
+        try:
+            if declared is not None:
+                parameters.check_choice(declared, parameter.value)
+        except PsdynError as error:
+            return str(error)
+        return ''
+
+    def _take(self, given):
+        if self._gains is not None and any(parameter.name.startswith('gains.') for parameter in given):
+            self._gains.take()
+
+    # reports
+
+    def _report_if_due(self):
+        if time.monotonic_ns() - self._reported > SECOND / self._p.report_rate:
+            self._report()
+
+    def _check_trajectory(self):
+        if self._checks.pending:
+            self._checks.advance(time.monotonic_ns())
+
+    def _collect_garbage(self):
+        if self._core.states.state is State.STANDBY:
+            realtime.collect_young()
+
+    def _tell_statistics(self):
+        self._outputs.statistics(self._loop.records.statistics())
+
+    def _report(self):
+        self._reported = time.monotonic_ns()
+        core, records = self._core, self._loop.records if self._loop is not None else None
+        rejected = self._rejections
+        values = {'lifecycle': self._node.lifecycle, **rejected.values(),
+                  **{f'last rejected {topic}': brief(reason) for topic, reason in rejected.reasons.items()},
+                  'resident memory [MiB]': realtime.resident_memory() / 2**20}
+        if core is not None:
+            values |= {'cycles': records.cycles, 'missed slots': records.missed, 'longest run missed':
+                       records.longest_missed, 'execution p99 [ms]':
+                       float(records.histograms['execution'].percentiles(99.0)[0] * 1e3), **status(core)}
+        self._diagnostics.publish(time.time_ns() if self._now is None else self._now(), self._node.lifecycle,
+                                  self._node.refusal, None if core is None else core.states, values, self._notes())
+
+    def _notes(self):
+        """(level, text) of what is wrong without being a reason for the sub-state."""
+        notes = []
+        if self._inputs is not None and self._inputs.base_stale:
+            notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
+        return notes
+
+    def _say(self, level, text):
+        # rclpy wants one severity for each line of code that logs
+        log = self._node.get_logger()
+        if level == 'error':
+            log.error(text)
+        elif level == 'warning':
+            log.warning(text)
+        else:
+            log.info(text)
+
+
+def main(args=None):
+    """Run the node; returns the exit code of the process."""
+    return executor.run('controller', Controller, args, make=ManagedNode)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""What a controller publishes: commands, the reference, its sub-state, statistics, diagnostics."""
+
+import math
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.duration import Duration
+from rclpy.qos import QoSProfile
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from ...control.safety.fault_table import State
+from ...model.parameters.safety import BRAKE
+from ..messages.cdr_templates import BytesWriter
+from ..messages.commands import FIELDS
+from ..messages.conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
+from .cycle_statistics import STATISTICS
+
+COMMANDS = QoSProfile(depth=1)          # reliable, volatile: stock controllers subscribe reliably
+RELIABLE = QoSProfile(depth=10)
+STATE = ('state', 'valid', 'enabled', 'feedforward', 'speed', 'cycle')
+LEVEL = {State.DEGRADED: 'warn', State.STOPPING: 'error', State.SAFE: 'error'}
+
+
+class ControllerOutputs:
+    """Publishes what the core puts out, each topic by one message, as bytes, that is filled again and again.
+
+    Sub-state and reference are made only where somebody listens.
+
+    node         to publish on
+    machine      the Manipulator
+    declaration  `SafetyDeclaration`
+    """
+
+    def __init__(self, node, machine, declaration):
+        self._node = node
+        self._names, self._modes = declaration.actuators, declaration.tiers
+        # with a brake among the safe outputs an array, which cannot leave anything out, would release it
+        self._ordered = BRAKE not in declaration.safe_kind
+        self._commands = _ArrayWriter(self._names)
+        self._reference = _ReferenceWriter(machine.coordinates)
+        self._state = _ArrayWriter(('control',), STATE)
+        self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
+        self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
+        self._whole = _CommandWriter(self._names, self._modes, np.ones(len(self._names), dtype=bool))
+        overrides = QoSOverridingOptions.with_default_policies()
+        self._publishers = [
+            node.create_publisher(JointState, '~/joint_commands', COMMANDS, qos_overriding_options=overrides),
+            node.create_publisher(Float64MultiArray, '~/commands', COMMANDS),
+            node.create_publisher(JointTrajectory, '~/reference', RELIABLE),
+            node.create_publisher(Float64MultiArray, '~/state', RELIABLE),
+            node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE),
+            node.create_publisher(JointState, '~/_rehearsal', COMMANDS)]
+        self._nothing = np.full(len(self._names), math.nan)
+        (self._publish_joints, self._publish_commands, self._publish_reference, self._publish_state,
+         self._publish_statistics, self._publish_rehearsal) = (publisher.publish for publisher in self._publishers)
+        self._array_listeners, self._reference_listeners, self._state_listeners = (
+            publisher.get_subscription_count for publisher in self._publishers[1:4])
+        self.command_topics = tuple(publisher.topic_name for publisher in self._publishers[:2])
+        self.cycles = 0
+
+    def destroy(self):
+        """Publish nothing any more."""
+        for publisher in self._publishers:
+            self._node.destroy_publisher(publisher)
+
+    def wait_for_receivers(self, seconds):
+        """Wait until what was published last has been received, each topic at most for so long."""
+        for publisher in self._publishers:
+            publisher.wait_for_all_acked(Duration(seconds=seconds))
+
+    def commands(self, output):
+        """Publish the commands of an `Output` of the core."""
+        command, stamp = output.command, output.stamp
+        if output.valid:                # it passed the gate, so none is left out
+            self._publish_joints(self._whole.fill(command, stamp))
+            if self._ordered and self._array_listeners():      # to publish to nobody takes longer than to ask
+                self._publish_commands(self._commands.fill(command))
+            return
+        given = command == command      # not NaN
+        key = given.tobytes()
+        writer = self._writers.get(key)
+        if writer is None:
+            writer = self._writers[key] = _CommandWriter(self._names, self._modes, given)
+        if writer.names:
+            self._publish_joints(writer.fill(command, stamp))
+        if self._ordered and given.all():
+            self._publish_commands(self._commands.fill(command))
+
+    def rehearse(self):
+        """Publish a message like that of the commands, without any, on a hidden topic to which nobody listens."""
+        self._publish_rehearsal(self._whole.fill(self._nothing, 0))
+
+    def state(self, output, core):
+        """Publish sub-state and reference that belong to an `Output` of the `ControlCore`."""
+        self.cycles += 1
+        if self._state_listeners():
+            self._publish_state(self._state.fill((output.state, output.valid, core.states.enabled,
+                                                  core.law.feedforward_scale, core.drive.speed, self.cycles)))
+        if output.desired is not None and self._reference_listeners():
+            self._publish_reference(self._reference.fill(output.stamp, output.desired))
+
+    def statistics(self, values):
+        """Publish values in the order of `STATISTICS`."""
+        self._statistics.values[:] = values
+        self._publish_statistics(self._statistics.message)
+
+
+class _ArrayWriter:
+    """A Float64MultiArray; arguments as `LabelledArrayWriter`."""
+
+    def __init__(self, rows, columns=()):
+        writer = LabelledArrayWriter(rows, columns)
+        self._message, self._values = writer.message, writer.values
+        self._bytes = BytesWriter(writer.message, [writer.values])
+        if self._bytes.values is not None:
+            self._values, = self._bytes.values
+
+    def fill(self, values):
+        """What is to be published."""
+        self._values[:] = values
+        return self._message if self._bytes.values is None else self._bytes.bytes()
+
+
+class _ReferenceWriter:
+    """A JointTrajectory of one point: the reference of the coordinates at the time of its stamp."""
+
+    def __init__(self, coordinates):
+        self._writer = writer = ReferenceWriter(coordinates)
+        self._bytes = BytesWriter(writer.message, [writer.position, writer.velocity, writer.acceleration],
+                                  writer.message.header.stamp)
+
+    def fill(self, stamp, reference):
+        """What is to be published of a reference (3, dof) with this stamp [ns]."""
+        if self._bytes.values is None:
+            return self._writer.fill(stamp, *reference)
+        for values, row in zip(self._bytes.values, reference):
+            values[:] = row
+        return self._bytes.stamp(stamp)
+
+
+class _CommandWriter:
+    """A JointState of those actuators that have a command, each in the field of its tier and NaN in other fields."""
+
+    def __init__(self, names, modes, given):
+        self.names = [name for name, has in zip(names, given) if has]
+        fields = [FIELDS[mode][0] for mode, has in zip(modes, given) if has]
+        if not self.names:
+            return
+        used = tuple(dict.fromkeys(fields))
+        self._writer = JointStateWriter(self.names, used)
+        views = [getattr(self._writer, field) for field in used]
+        for view in views:
+            view[:] = math.nan
+        written = BytesWriter(self._writer.message, views, self._writer.message.header.stamp)
+        if written.values is not None:
+            self._writer, views = written, written.values
+        self._places = []               # (view of a field, its rows, their places in the command)
+        places = np.flatnonzero(given)
+        for field, view in zip(used, views):
+            rows = [row for row, of_row in enumerate(fields) if of_row == field]
+            # quicker than lists of places
+            whole = len(rows) == len(names)
+            self._places.append((view, slice(None), slice(None)) if whole else (view, rows, places[rows]))
+
+    def fill(self, command, stamp):
+        """What is to be published of a command (actuators,) with this stamp [ns]."""
+        for view, rows, places in self._places:
+            view[rows] = command[places]
+        return self._writer.stamp(stamp)
+
+
+class ControllerDiagnostics:
+    """Publishes `/diagnostics` about a controller, from before it is configured."""
+
+    def __init__(self, node):
+        self._node = node
+        self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+
+    def publish(self, now, lifecycle, refusal, states, values, notes=()):
+        """Tell everybody.
+
+        now        ns, ROS
+        lifecycle  state of the managed node
+        refusal    why the last transition was refused, or ''
+        states     `SafetyStates`, None before there is one
+        values     {what: figure}
+        notes      (level, text) of what is wrong without being a reason for the state
+        """
+        if states is not None and states.active:
+            summary, reasons = states.state.name, list(states.reasons.values())
+            worst = LEVEL.get(states.state, 'warn' if reasons else 'ok')
+        else:
+            summary, reasons = lifecycle, [refusal] if refusal else []
+            worst = 'warn' if reasons else 'ok'
+        level = max(worst, *(level for level, _ in notes), key=tuple(LEVELS).index) if notes else worst
+        text = '; '.join([summary, *reasons, *(text for _, text in notes)])
+        self._publish(diagnostics_msg(now, f'{self._node.get_name()}: control', level, text, values))

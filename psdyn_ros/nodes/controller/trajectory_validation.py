@@ -1,0 +1,82 @@
+"""A trajectory is read and checked in slices between control cycles; the newest one counts."""
+
+from ...control.reference.trajectory import TrajectoryError
+from ...model.errors import PsdynError
+
+SHARE = 0.2         # of a period that a slice may take
+
+
+class TrajectoryChecks:
+    """Lets a core consider one trajectory at a time, and accept it when it has passed.
+
+    core    `ControlCore`
+    rate    Hz of its cycles
+    refuse  called with the error of a trajectory that cannot be followed
+    say     called with (level, text)
+    """
+
+    def __init__(self, core, rate, refuse, say):
+        self._core, self._budget, self._refuse, self._say = core, SHARE / rate, refuse, say
+        self._reader = self._candidate = self._waypoints = None
+        self._told = self._tell
+
+    @property
+    def pending(self):
+        """Whether a trajectory is being read or checked."""
+        return self._reader is not None or self._candidate is not None
+
+    def read(self, reader):
+        """Read this `SerializedTrajectory` from the next cycle on, then check it."""
+        self._supersede(None)
+        self._reader = reader
+
+    def begin(self, waypoints, start, told=None):
+        """Check these `Waypoints` from the next cycle on.
+
+        start  stamp in ns, None: now
+        told   called with the error, or None where they are followed; by default `refuse` is, with an error
+        """
+        self._supersede(told)
+        try:
+            self._consider(waypoints, start)
+        except PsdynError as error:
+            self._end(error)
+
+    def _supersede(self, told):
+        if self.pending:
+            self._end(TrajectoryError('another trajectory came before this one was checked'))
+        self._told = told or self._tell
+
+    def _consider(self, waypoints, start):
+        self._candidate, self._waypoints = self._core.consider(waypoints, start), waypoints
+
+    def advance(self, now):
+        """Read or check a slice; now: ns of the steady clock."""
+        try:
+            if self._reader is not None:
+                if self._reader.advance(self._budget):
+                    reader, self._reader = self._reader, None
+                    self._consider(reader.waypoints, reader.start)
+                return
+            if not self._candidate.advance(self._budget):
+                return
+            self._core.accept(self._candidate, now)
+        except PsdynError as error:
+            self._end(error)
+            return
+        times = self._waypoints.times
+        self._say('info', f'following {times.size} points over {times[-1]:.3g} s')
+        self._end(None)
+
+    def forget(self):
+        """Drop the trajectory that is being checked."""
+        if self.pending:
+            self._end(TrajectoryError('the controller stops'))
+
+    def _end(self, error):
+        told, self._reader, self._candidate, self._waypoints = self._told, None, None, None
+        told(error)
+
+    def _tell(self, error):
+        if error is not None:
+            self._refuse(error)

@@ -1,0 +1,261 @@
+"""Between ROS messages and arrays, both ways.
+
+Readers take a message whole or raise `MessageError`; nothing of a rejected message is ever used. Joints are
+matched by name: a reordered message is read like any other, names that the machine does not have are passed
+over. Writers fill one message again and again through views made once: a new message costs more than filling
+an old one.
+"""
+
+import array
+import math
+from collections import Counter
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import PoseStamped, TwistStamped
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ...api.orientation import quaternion
+from ...control.reference.trajectory import Waypoints
+from ...model.errors import PsdynError
+
+SECOND = 1_000_000_000      # ns
+REMEMBERED = 8              # orders of names that a reader keeps ready
+
+
+class MessageError(PsdynError):
+    """A message that cannot be used; it is rejected whole."""
+
+
+class RepeatedNameError(MessageError):
+    """A message that names something more than once."""
+
+
+def stamp_to_ns(stamp):
+    """Nanoseconds of a builtin_interfaces/Time or Duration."""
+    return stamp.sec * SECOND + stamp.nanosec
+
+
+def ns_to_stamp(ns, stamp):
+    """Set a builtin_interfaces/Time or Duration to nanoseconds."""
+    stamp.sec, stamp.nanosec = divmod(ns, SECOND)
+
+
+class NameMaps:
+    """What to do with a list of names, made once for each order of names that comes in.
+
+    make    function of the tuple of names; it may raise
+    """
+
+    def __init__(self, make):
+        self._make = make
+        self._ready = {}
+        self._last = None, None
+
+    def __getitem__(self, names):
+        last, made = self._last
+        if names == last:
+            return made
+        key = tuple(names)
+        made = self._ready.get(key)
+        if made is None:
+            twice = [name for name, count in Counter(key).items() if count > 1]
+            if twice:
+                raise RepeatedNameError(f'{", ".join(twice)} named more than once')
+            made = self._make(key)
+            if len(self._ready) == REMEMBERED:
+                self._ready.clear()
+            self._ready[key] = made
+        self._last = names, made
+        return made
+
+
+class StateReader:
+    """JointState to the state of the coordinates, from whatever sufficient set of joints the message measures.
+
+    manipulator  the machine
+    tolerance    m or rad: how far redundant measurements may contradict each other
+    on_extra     called with the names that the machine does not have, once for each order of names
+
+    `residual` is how far they did at the last message; `positions` (m,) are those of its `joints` that the machine has,
+    where they are more than needed, else None.
+    """
+
+    def __init__(self, manipulator, tolerance, on_extra):
+        self.residual = 0.0
+        self.joints, self.positions = (), None
+        self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
+        self._maps = NameMaps(self._map)
+
+    def read(self, msg):
+        """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
+        names, position, velocity = msg.name, msg.position, msg.velocity
+        columns, joint_map = self._maps[names]
+        if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
+            check_lengths(msg, ('position', 'velocity'))        # raises, and says which
+        if type(position) is not np.ndarray or type(velocity) is not np.ndarray:
+            position, velocity = np.frombuffer(position), np.frombuffer(velocity)
+        self.joints, measured = joint_map.names, position[columns]
+        self.positions = measured if len(columns) > self._manipulator.dof else None
+        x, xd, residual = joint_map.state(measured, velocity[columns])
+        self._check(residual)
+        return x, xd
+
+    def _check(self, residual):
+        self.residual = residual
+        if not residual <= self._tolerance:
+            raise MessageError(f'the joints contradict each other by {residual:.3g}, '
+                               f'at most {self._tolerance:g} allowed')
+
+    def _map(self, names):
+        """(columns of the message that have joints of the machine, `JointMap` of these joints)."""
+        joints = self._manipulator.joints
+        # coordinates first: what is measured of them needs no detour through other joints of their loop
+        known = tuple(dict.fromkeys(name for name in (*self._manipulator.coordinates, *joints) if name in names))
+        extra = [name for name in names if name not in known]
+        joint_map = self._manipulator.joint_map(known)
+        if extra:
+            self._on_extra(extra)
+        return np.array([names.index(name) for name in known], dtype=np.intp), joint_map
+
+
+def trajectory_from_msg(msg):
+    """(Waypoints, start) of a JointTrajectory; start in ns, None where the stamp is zero and means now."""
+    count = len(msg.joint_names)
+    rows = {'positions': [], 'velocities': [], 'accelerations': []}
+    for i, point in enumerate(msg.points):
+        for field, values in rows.items():
+            row = getattr(point, field)
+            if len(row) not in (0, count):
+                raise MessageError(f'point {i} has {len(row)} {field} for {count} joints')
+            if len(row):
+                values.append(row)
+        if len(point.effort) not in (0, count):
+            raise MessageError(f'point {i} has {len(point.effort)} efforts for {count} joints')
+        if not len(point.positions):
+            raise MessageError(f'point {i} has no positions')
+    for field, values in rows.items():
+        if values and len(values) < len(msg.points):
+            raise MessageError(f'some points have {field} and some have none')
+    times = [stamp_to_ns(point.time_from_start) / SECOND for point in msg.points]
+    start = stamp_to_ns(msg.header.stamp) or None
+    return Waypoints(tuple(msg.joint_names), times, **{field: values or None for field, values in rows.items()}), start
+
+
+def trajectory_to_msg(waypoints):
+    """A JointTrajectory that starts when it is received."""
+    msg = JointTrajectory(joint_names=list(waypoints.joints))
+    for k, seconds in enumerate(waypoints.times):
+        point = JointTrajectoryPoint(positions=waypoints.positions[k].tolist())
+        if waypoints.velocities is not None:
+            point.velocities = waypoints.velocities[k].tolist()
+        if waypoints.accelerations is not None:
+            point.accelerations = waypoints.accelerations[k].tolist()
+        ns_to_stamp(round(seconds * SECOND), point.time_from_start)
+        msg.points.append(point)
+    return msg
+
+
+class JointStateWriter:
+    """A JointState of n joints, refilled: `position`, `velocity`, `effort` are (n,) views of `message`."""
+
+    def __init__(self, names, fields=('position', 'velocity', 'effort')):
+        self.message = JointState(name=list(names))
+        for field in fields:
+            setattr(self, field, view(self.message, field, len(names)))
+
+    def stamp(self, ns):
+        """The message with this stamp."""
+        ns_to_stamp(ns, self.message.header.stamp)
+        return self.message
+
+
+class BaseWriter:
+    """PoseStamped and TwistStamped of a floating base, refilled."""
+
+    def __init__(self, manipulator):
+        self._manipulator, self._link = manipulator, manipulator.machine.base_link
+        self._pose, self._twist = PoseStamped(), TwistStamped()
+        self._pose.header.frame_id, self._twist.header.frame_id = manipulator.links[0], self._link
+
+    def fill(self, ns, x, xd):
+        """(pose of the base in the root link, twist of its origin in its axes) of the state x (nx,), xd (dof,)."""
+        pose = self._manipulator.link_pose(x, self._link)
+        place, turn = self._pose.pose.position, self._pose.pose.orientation
+        place.x, place.y, place.z = pose[:3, 3].tolist()
+        turn.x, turn.y, turn.z, turn.w = quaternion(pose[:3, :3]).tolist()
+        linear, angular = self._twist.twist.linear, self._twist.twist.angular
+        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = xd[:6].tolist()
+        for message in (self._pose, self._twist):
+            ns_to_stamp(ns, message.header.stamp)
+        return self._pose, self._twist
+
+
+class LabelledArrayWriter:
+    """A Float64MultiArray, refilled through `values`: one row for each name of `rows`, or just one of the `columns`."""
+
+    def __init__(self, rows, columns=()):
+        self.message = Float64MultiArray()
+        shape = (len(rows), len(columns)) if columns else (len(rows),)
+        for names, size, stride in zip((rows, columns), shape, np.cumprod(shape[::-1])[::-1], strict=False):
+            self.message.layout.dim.append(
+                MultiArrayDimension(label=','.join(names), size=size, stride=int(stride)))
+        self.values = view(self.message, 'data', math.prod(shape)).reshape(shape)
+
+
+class ReferenceWriter:
+    """A JointTrajectory of one point, refilled: the reference of the coordinates at the time of its stamp."""
+
+    def __init__(self, coordinates):
+        count, point = len(coordinates), JointTrajectoryPoint()
+        self.position = view(point, 'positions', count)
+        self.velocity = view(point, 'velocities', count)
+        self.acceleration = view(point, 'accelerations', count)
+        self.message = JointTrajectory(joint_names=list(coordinates), points=[point])
+
+    def fill(self, ns, position, velocity, acceleration):
+        """The message with this stamp and reference."""
+        self.position[:], self.velocity[:], self.acceleration[:] = position, velocity, acceleration
+        ns_to_stamp(ns, self.message.header.stamp)
+        return self.message
+
+
+def diagnostics_msg(stamp, name, level, summary, values):
+    """A DiagnosticArray of one status, arguments as of `diagnostic_status`."""
+    return diagnostics_of(stamp, [diagnostic_status(name, level, summary, values)])
+
+
+def diagnostics_of(stamp, statuses):
+    """A DiagnosticArray of these statuses; stamp in ns."""
+    msg = DiagnosticArray(status=statuses)
+    ns_to_stamp(stamp, msg.header.stamp)
+    return msg
+
+
+def diagnostic_status(name, level, summary, values):
+    """A DiagnosticStatus; values is a dictionary, level a key of `LEVELS`."""
+    status = DiagnosticStatus(level=LEVELS[level], name=name, message=summary, hardware_id='')
+    status.values = [KeyValue(key=key, value=f'{value:.6g}' if isinstance(value, float) else str(value))
+                     for key, value in values.items()]
+    return status
+
+
+LEVELS = {'ok': DiagnosticStatus.OK, 'warn': DiagnosticStatus.WARN, 'error': DiagnosticStatus.ERROR,
+          'stale': DiagnosticStatus.STALE}
+
+
+def view(message, field, count):
+    """Zeros (count,) that are the array field of the message; the field must never be set again."""
+    setattr(message, field, array.array('d', bytes(8 * count)))
+    return np.frombuffer(getattr(message, field))
+
+
+def check_lengths(msg, needed):
+    """Raise MessageError where a needed field of a JointState, or another that is not empty, does not fit its names."""
+    count = len(msg.name)
+    for field in ('position', 'velocity', 'effort'):
+        length = len(getattr(msg, field))
+        if length != count and (length or field in needed):
+            raise MessageError(f'{field} has {length} entries for {count} names')

@@ -1,0 +1,54 @@
+"""One streamed point of a reference out of a message."""
+
+import numpy as np
+
+from ...model.errors import PsdynError
+from .conversions import MessageError, NameMaps
+
+FIELDS = 'positions', 'velocities', 'accelerations'
+
+
+class PointReader:
+    """A point, in any joints that fix the others, to motion of the coordinates.
+
+    manipulator  the machine
+    """
+
+    def __init__(self, manipulator):
+        self._manipulator = manipulator
+        self._maps = NameMaps(self._map)
+        self._refused = None, ''        # names that came last and cannot be used, and why not
+
+    def read(self, message):
+        """(x, xd, xdd) of a `PointBytes`, each (dof,); velocities and accelerations that are not there are zero."""
+        if message.rows is None:
+            raise MessageError(f'{message.points} points; expected one')
+        order, joint_map = self._map_of(message.names)
+        count = len(message.names)
+        motion = np.zeros((3, count))
+        for row, given, field in zip(motion, message.rows, FIELDS):
+            if len(given) != count and (len(given) or field == 'positions'):
+                raise MessageError(f'{len(given)} {field} for {count} joints')
+            if len(given):
+                row[:] = given
+        if not np.isfinite(motion).all():
+            raise MessageError('its point is not finite')
+        x, xd, xdd = motion
+        return (x[order], xd[order], xdd[order]) if joint_map is None else joint_map.motion(x, xd, xdd)
+
+    def _map_of(self, names):
+        refused, reason = self._refused
+        if names == refused:        # a flood of them must not cost a search each
+            raise MessageError(reason)
+        try:
+            return self._maps[names]
+        except PsdynError as error:
+            self._refused = names, str(error)
+            raise
+
+    def _map(self, names):
+        """(order of the coordinates among the names, None), or (None, map to the coordinates)."""
+        coordinates = self._manipulator.coordinates
+        if set(names) == set(coordinates):
+            return [names.index(name) for name in coordinates], None
+        return None, self._manipulator.joint_map(names)

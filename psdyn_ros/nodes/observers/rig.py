@@ -1,0 +1,192 @@
+"""The node `rig`: stands for a test rig with a real cylinder and its valve, for tests of hardware in the loop.
+
+    ~/load_motion         trajectory_msgs/JointTrajectory  in   one point: what the rod of the cylinder must do
+    ~/valve_commands      sensor_msgs/JointState           in   spool position -1 to 1 in `position`, by name
+    ~/measured            sensor_msgs/JointState           out  `rate`: force [N] in `effort`, motion of the rod
+    ~/measured_pressures  std_msgs/Float64MultiArray       out  `rate`: pressures [Pa] A, B; instead, by `measures`
+    /diagnostics          diagnostic_msgs/DiagnosticArray  out  now and then (`report_rate`)
+    ~/reset               std_srvs/Trigger                 begins anew at the next motion
+
+The rig begins at the first motion, with the rod where the load is and the force that holds it. Stamps of what it
+measures are on the clock of the motions: they tell which instant of the load an answer is for. Without motions the rod
+stands still and nothing is measured; without commands the spool goes to neutral.
+
+    ros2 run psdyn_ros rig --ros-args -p cylinder:=lift_cylinder -p hydraulics:=FILE -p robot_description:=FILE \\
+        -r '~/load_motion:=/simulator/load_motion/lift_cylinder' -r '~/measured:=/simulator/measured/lift_cylinder'
+"""
+
+import math
+import sys
+import time
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
+from rclpy.qos import QoSProfile
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from ...model.errors import PsdynError
+from ...model.parameters.hydraulics import read_hydraulics
+from ...simulation.rig import HORIZON, CylinderRig
+from ..messages import conversions
+from ..messages.conversions import SECOND, MessageError
+from ..runtime import deadlines, executor, parameters
+from ..runtime.rejection_log import Rejections
+from ..runtime.robot_description import load_machine
+
+NEWEST = QoSProfile(depth=1)
+STATES = QoSProfile(depth=10)
+JUMP = 0.01             # m between rod and load beyond which the load was put elsewhere
+
+
+class Rig:
+    """Puts a `CylinderRig` on a node: motion and commands in, time, measurements out."""
+
+    def __init__(self, node):
+        self._node = node
+        p = parameters.declare(node, parameters.RIG)
+        machine = load_machine(node, p)
+        hydraulics = read_hydraulics(p.hydraulics, machine.actuators)
+        rigs = [CylinderRig(machine, hydraulics, p.cylinder, period=1.0 / p.rate, substeps=p.substeps,
+                            bandwidth=p.bandwidth) for _ in range(2)]
+        deadlines.require_rate(p.rate, rigs[0].step, 'one step of the rig')
+        self._rig, self._cylinder, self._lock_step = rigs[1], p.cylinder, p.step_on_motion
+        self._force = p.initial_force if math.isfinite(p.initial_force) else _holding_force(machine, p.cylinder)
+        self._ttl = round(p.ttl * SECOND)
+        self._offset = None             # ns on the clock of the motions at which the time of the rig is zero
+        self._command, self._commanded = 0.0, 0
+        self._fault = ''
+        self._deadlines = deadlines.Deadlines(round(SECOND / p.rate), 0.05 * SECOND)
+        self._rejections = Rejections(node.get_logger().warning)
+        if p.measures == parameters.FORCE:
+            self._force_writer = conversions.JointStateWriter((p.cylinder,))
+            self._publisher, self._fill = node.create_publisher(JointState, '~/measured', STATES), self._fill_force
+        else:
+            self._pressure_writer = conversions.LabelledArrayWriter(('pressure_a', 'pressure_b'))
+            self._publisher = node.create_publisher(Float64MultiArray, '~/measured_pressures', STATES)
+            self._fill = self._fill_pressures
+        self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', STATES)
+        for topic, kind, read in (('load_motion', JointTrajectory, self._on_motion),
+                                  ('valve_commands', JointState, self._on_command)):
+            node.create_subscription(kind, f'~/{topic}', self._receiver(topic, read), NEWEST)
+        node.create_service(Trigger, '~/reset', self._on_reset)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        if not p.step_on_motion:
+            node.create_timer(1.0 / p.rate, self._tick, clock=steady)
+        node.create_timer(1.0 / p.report_rate, self._report, clock=steady)
+        node.get_logger().info(f'{p.cylinder} on the rig, at {p.rate:g} Hz, {self._force:.6g} N at first')
+
+    def _receiver(self, topic, read):
+        def receive(msg):
+            try:
+                read(msg)
+            except PsdynError as error:
+                self._rejections.add(topic, error, time.monotonic_ns())
+        return receive
+
+    def _on_motion(self, msg):
+        if list(msg.joint_names) != [self._cylinder] or len(msg.points) != 1:
+            raise MessageError(f"{len(msg.points)} points of {list(msg.joint_names)!s:.80}; expected one of "
+                               f"['{self._cylinder}']")
+        point = msg.points[0]
+        rows = point.positions, point.velocities, point.accelerations
+        if any(len(row) != 1 for row in rows):
+            raise MessageError('expected position, velocity and acceleration')
+        stamp = conversions.stamp_to_ns(msg.header.stamp)
+        if not stamp:
+            raise MessageError('no stamp: nobody could tell which instant it is of')
+        position, velocity, acceleration = (row[0] for row in rows)
+        if self._offset is None or abs(position - self._rig.position) > JUMP:
+            self._begin(stamp, position, velocity)
+        if abs(stamp - self._present()) > HORIZON * SECOND:
+            self._offset += stamp - self._present()     # the other side lost time, or paused
+        self._rig.impose((stamp - self._offset) / SECOND, position, velocity, acceleration)
+        if self._lock_step:
+            self._step(max(0, round((stamp - self._present()) / (self._rig.period * SECOND))))
+
+    def _begin(self, stamp, position, velocity):
+        self._rig.reset(position, velocity, self._force)
+        self._offset, self._fault = stamp, ''
+        self._deadlines.restart()
+
+    def _present(self):
+        """ns of the rig's time on the clock of the motions."""
+        return self._offset + round(self._rig.time * SECOND)
+
+    def _on_command(self, msg):
+        if self._cylinder not in msg.name:
+            return
+        conversions.check_lengths(msg, {'position'})
+        value = msg.position[msg.name.index(self._cylinder)]
+        if not math.isfinite(value):
+            raise MessageError(f'the command is {value:g}, not finite')
+        self._command, self._commanded = value, time.monotonic_ns()
+
+    def _on_reset(self, request, response):
+        self._offset, self._fault = None, ''
+        self._commanded = 0
+        response.success, response.message = True, 'begins at the next motion'
+        return response
+
+    def _tick(self):
+        now = time.monotonic_ns()
+        if self._offset is None or self._fault:
+            return
+        periods = self._deadlines.due(now)
+        if periods:
+            self._step(periods)
+
+    def _step(self, periods):
+        command = self._command if time.monotonic_ns() - self._commanded <= self._ttl else 0.0
+        try:
+            for _ in range(periods):
+                self._rig.step(command)
+        except PsdynError as error:
+            self._fault = str(error)
+            return
+        if not self._rig.stale:
+            self._publisher.publish(self._fill())
+
+    def _fill_force(self):
+        writer, rig = self._force_writer, self._rig
+        writer.position[0], writer.velocity[0], writer.effort[0] = rig.position, rig.velocity, rig.force
+        return writer.stamp(self._present())
+
+    def _fill_pressures(self):
+        self._pressure_writer.values[:] = self._rig.pressures
+        return self._pressure_writer.message
+
+    def _state(self):
+        """(level, summary) of diagnostics."""
+        if self._fault:
+            return 'error', f'FAULT: {self._fault}'
+        if self._offset is None:
+            return 'warn', 'waiting for a motion'
+        return ('warn', 'standing still: no motion') if self._rig.stale else ('ok', 'following')
+
+    def _report(self):
+        rig, rejected = self._rig, self._rejections
+        level, summary = self._state()
+        self._diagnostics.publish(conversions.diagnostics_msg(
+            time.time_ns(), f'{self._node.get_name()}: {self._cylinder}', level, summary, {
+                'force [N]': rig.force, 'position [m]': rig.position, 'spool': rig.spool,
+                'overruns': self._deadlines.overruns, 'lost time [s]': self._deadlines.slipped / SECOND,
+                **rejected.values()}))
+
+
+def _holding_force(machine, cylinder):
+    """N with which the cylinder holds the machine at its initial position."""
+    rest = np.zeros(machine.dof)
+    return float(machine.inverse_dynamics(machine.initial_position, rest, rest)[machine.actuators.index(cylinder)])
+
+
+def main(args=None):
+    """Run the node; returns the exit code of the process."""
+    return executor.run('rig', Rig, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What all nodes run on: executor, lifecycle, parameters, deadlines, real-time settings."""

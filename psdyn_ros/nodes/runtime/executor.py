@@ -1,0 +1,118 @@
+"""Running a node: from the command line to the exit code, with an end on SIGINT and SIGTERM."""
+
+import gc
+import signal
+import sys
+import traceback
+
+import rclpy
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.parameter_service import ParameterService
+from rclpy.signals import SignalHandlerOptions
+
+from ...model.errors import PsdynError
+from .wall_clock_wakeup import woken_by_clock_steps
+
+WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
+SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
+
+
+def make_executor(context=None):
+    """The event-driven executor where rclpy has it (half the processor time, less latency), else the usual
+    one.
+
+    It must be spun by `spin_once` with a timeout: its bare `spin()` burns a core and hears no signal.
+    """
+    try:
+        from rclpy.experimental import EventsExecutor
+    except ImportError:
+        return SingleThreadedExecutor(context=context)
+    return EventsExecutor(context=context)
+
+
+def spin(node, stopped, turn=None):
+    """Serve the node until `stopped()` or until its context is shut down.
+
+    turn  called between callbacks; the seconds within which it wants to be called again
+    """
+    executor = make_executor()
+    executor.add_node(node)
+    try:
+        with woken_by_clock_steps(executor.wake):
+            while rclpy.ok() and not stopped():
+                executor.spin_once(timeout_sec=WAKE_UP if turn is None else min(turn(), WAKE_UP))
+    finally:
+        executor.remove_node(node)
+        executor.shutdown()
+
+
+def plain_node(name, **options):
+    """An ordinary node; whether others may see its parameters is one of them, which is known only when it is made."""
+    return rclpy.create_node(name, start_parameter_services=False, **options)
+
+
+def run(name, build, args=None, make=plain_node):
+    """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process.
+
+    The work may have a `turn`, as `spin` takes it, and an `end(failure)`, which is called when the node is not served
+    any more: by then failure is the exception that ended it, or None. `make` is `plain_node` or the like.
+    """
+    try:
+        rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:      # what rclpy raises for arguments that it cannot read has no public name
+        print(f'{name}: {error}', file=sys.stderr)
+        return UNUSABLE
+    signals = _Signals()
+    node = None
+    try:
+        # also parameters whose names come with the machine, such as those of external forces
+        node = make(name, automatically_declare_parameters_from_overrides=True)
+        work = build(node)      # held here: the node itself keeps callbacks only
+        services = ParameterService(node) if make is plain_node and _offers_parameters(node) else None
+        signals.gentle = True
+        gc.collect()
+        gc.freeze()             # what lives as long as the process is no longer searched for garbage
+        _serve(node, work, lambda: signals.received)
+        del work, services
+    except (KeyboardInterrupt, ExternalShutdownException):
+        pass
+    except PsdynError as error:
+        print(f'{name}: {error}', file=sys.stderr)
+        return UNUSABLE
+    except Exception:
+        traceback.print_exc()
+        return INTERNAL
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()
+    return SUCCESS
+
+
+def _offers_parameters(node):
+    return not node.has_parameter('parameter_services') or node.get_parameter('parameter_services').value
+
+
+def _serve(node, work, stopped):
+    """Serve the node, and let its work come to an orderly end, whatever ends it."""
+    end = getattr(work, 'end', lambda failure: None)
+    try:
+        spin(node, stopped, getattr(work, 'turn', None))
+    except Exception as failure:
+        end(failure)
+        raise
+    end(None)
+
+
+class _Signals:
+    """SIGINT and SIGTERM: they interrupt the start-up, and are noted (`gentle`) once callbacks may be in progress."""
+
+    def __init__(self):
+        self.gentle = self.received = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._take)
+
+    def _take(self, number, frame):
+        self.received = True
+        if not self.gentle:
+            raise KeyboardInterrupt

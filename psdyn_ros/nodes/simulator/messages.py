@@ -1,0 +1,114 @@
+"""Messages about a plant, each made once and refilled."""
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
+from sensor_msgs.msg import FluidPressure
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ...api.orientation import quaternion
+from ..messages.conversions import ns_to_stamp, view
+
+ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
+
+
+class DynamicsWriter:
+    """A JointTrajectory of one point: motion of joints, and what their actuators do, at the time of its stamp.
+
+    `position`, `velocity`, `acceleration`, `effort` are (n,) views of `message`; without effort the last is None.
+    """
+
+    def __init__(self, joints, effort=True):
+        count, point = len(joints), JointTrajectoryPoint()
+        self.position = view(point, 'positions', count)
+        self.velocity = view(point, 'velocities', count)
+        self.acceleration = view(point, 'accelerations', count)
+        self.effort = view(point, 'effort', count) if effort else None
+        self.message = JointTrajectory(joint_names=list(joints), points=[point])
+
+    def stamp(self, ns):
+        """The message with this stamp."""
+        ns_to_stamp(ns, self.message.header.stamp)
+        return self.message
+
+
+class WrenchWriter:
+    """A WrenchStamped in the axes of a frame."""
+
+    def __init__(self, frame):
+        self._message = WrenchStamped()
+        self._message.header.frame_id = frame
+
+    def fill(self, ns, wrench):
+        """The message of a wrench (f, m) (6,)."""
+        force, torque = self._message.wrench.force, self._message.wrench.torque
+        force.x, force.y, force.z, torque.x, torque.y, torque.z = wrench.tolist()
+        ns_to_stamp(ns, self._message.header.stamp)
+        return self._message
+
+
+class LinkPoseWriter:
+    """A PoseStamped of a link, in the base, or in the root link where the base floats."""
+
+    def __init__(self, manipulator, link):
+        self._manipulator, self._link, self._message = manipulator, link, PoseStamped()
+        self._message.header.frame_id = manipulator.links[0] if manipulator.floating else manipulator.machine.base_link
+
+    def fill(self, ns, x):
+        """The message at the state x (nx,)."""
+        pose = self._manipulator.link_pose(x, self._link)
+        place, turn = self._message.pose.position, self._message.pose.orientation
+        place.x, place.y, place.z = pose[:3, 3].tolist()
+        turn.x, turn.y, turn.z, turn.w = quaternion(pose[:3, :3]).tolist()
+        ns_to_stamp(ns, self._message.header.stamp)
+        return self._message
+
+
+class LinkTwistWriter:
+    """A TwistStamped of the origin of a link in its axes, relative to the base where that does not float."""
+
+    def __init__(self, manipulator, link):
+        self._manipulator, self._link, self._message = manipulator, link, TwistStamped()
+        self._message.header.frame_id = link
+
+    def fill(self, ns, x, xd):
+        """The message at the state x (nx,), xd (dof,)."""
+        linear, angular = self._message.twist.linear, self._message.twist.angular
+        linear.x, linear.y, linear.z, angular.x, angular.y, angular.z = self._manipulator.link_twist(
+            x, xd, self._link).tolist()
+        ns_to_stamp(ns, self._message.header.stamp)
+        return self._message
+
+
+class PortPressureWriter:
+    """A FluidPressure of a port of a cylinder: absolute, where all else in this package is gauge."""
+
+    def __init__(self, frame):
+        self._message = FluidPressure()
+        self._message.header.frame_id = frame
+
+    def fill(self, ns, gauge):
+        """The message of a gauge pressure [Pa]."""
+        self._message.fluid_pressure = float(gauge) + ATMOSPHERE
+        ns_to_stamp(ns, self._message.header.stamp)
+        return self._message
+
+
+class DynamicStateWriter:
+    """A control_msgs/DynamicJointState: the same quantities of each of several joints.
+
+    types       module with DynamicJointState and InterfaceValue
+    joints      names
+    quantities  names
+    """
+
+    def __init__(self, types, joints, quantities):
+        self.message = types.DynamicJointState(joint_names=list(joints), interface_values=[
+            types.InterfaceValue(interface_names=list(quantities)) for _ in joints])
+        self._rows = [view(value, 'values', len(quantities)) for value in self.message.interface_values]
+
+    def fill(self, ns, values):
+        """The message of values (joints, quantities)."""
+        for row, given in zip(self._rows, np.asarray(values)):
+            row[:] = given
+        ns_to_stamp(ns, self.message.header.stamp)
+        return self.message

@@ -1,0 +1,1 @@
+"""Simulated sensors: noise, quantisation, delay and rate of each channel."""

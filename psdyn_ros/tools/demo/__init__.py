@@ -1,0 +1,1 @@
+"""The demonstration: simulator and controller as two processes, recorded and compared."""

@@ -1,0 +1,75 @@
+"""The safety declaration under which a demonstration runs: that of the machine, for a busy computer; or one made up."""
+
+import copy
+import math
+
+import yaml
+
+from ...model.mechanism.xml_reader import read_text
+from ...model.parameters.hydraulics import EFFORT, VALVE, read_hydraulics
+from ...model.parameters.safety import read_safety
+
+# s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
+LADDER = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
+WIDEST_LADDER = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}    # that may be declared
+MOST_TEXT = 256 * 1024
+STOP = 2.5              # s in which a machine of somebody else stops from its rated speed; who knows its inertia
+FULL = 0.02             # s in which its commands go from nothing to all
+SHARE = 0.1             # of its range by which an actuator of it may be off its reference
+WIDEST = 0.9            # of its range, for a law that is meant to be weak
+MARGIN = 0.01           # of its range before its limits
+SWING = 1.0             # m, rad and m/s, rad/s that a state of such a law may be off what was expected
+MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
+
+
+def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
+    """YAML text of a declaration.
+
+    declared  path of that of the machine; None: nobody has declared anything, brakes hold what is not commanded
+    weak      whether the machine may be anywhere, and swing, since its law does not follow well
+    ladder    of its timeouts, those that are not as declared
+    """
+    contents = yaml.safe_load(read_text(declared, MOST_TEXT)) if declared else _made_up(manipulator)
+    contents['timeouts'] = {**contents.get('timeouts', {}), **ladder}
+    # what stood once, under an anchor, may become different things
+    actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
+    if weak:
+        believed = contents['plausibility'] = {**contents.get('plausibility', {})}
+        # after a stall it swings beyond its rated speed, which is no fault of a sensor
+        believed['velocity_residual'] = believed['jump_margin'] = SWING
+        for name, span in zip(manipulator.actuators, _spans(manipulator)):
+            actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
+    return yaml.safe_dump(contents)
+
+
+def declared_safety(manipulator, declared=None, hydraulics=None, tiers=None):
+    """The `SafetyDeclaration` of that text, whose limits a reference has to keep.
+
+    declared    as above
+    hydraulics  path of those whose valves are commanded; None: efforts are
+    tiers       {actuator: tier} of those that are commanded otherwise
+    """
+    oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
+    cylinders, supply = (oil.cylinders, oil.supply.pressure) if oil else ((), None)
+    tiers = [(tiers or {}).get(name) or (VALVE if name in cylinders else EFFORT) for name in manipulator.actuators]
+    return read_safety(safety_text(manipulator, declared), manipulator.actuators, tiers, manipulator.limits, supply)
+
+
+def _spans(manipulator):
+    return [min(float(upper - lower), 10.0) for lower, upper in zip(*manipulator.limits[:2])]
+
+
+def _made_up(manipulator):
+    actuators = {}
+    limits = manipulator.limits
+    for name, span, speed, effort in zip(manipulator.actuators, _spans(manipulator), limits.velocity, limits.effort):
+        effort = float(effort) if math.isfinite(effort) else MOST_EFFORT
+        speed = float(speed) if math.isfinite(speed) else 1.0
+        actuators[name] = {
+            'safe_output': {'valve': 'neutral', 'velocity': 'neutral', 'effort': 'brake', 'pressure': 'brake'},
+            'deceleration': speed / STOP, 'tracking_tolerance': min(SHARE * span, 1.0),
+            'command_rate': {'valve': 1.0 / FULL, 'velocity': speed / FULL, 'effort': effort / FULL,
+                             'pressure': 1e9},
+            'command_limit': {'effort': effort}, 'soft_margin': MARGIN * span}
+    tolerance = min([0.02, *(one['tracking_tolerance'] for one in actuators.values())])
+    return {'stop_time': 1.2 * STOP, 'plausibility': {'start_tolerance': tolerance}, 'actuators': actuators}

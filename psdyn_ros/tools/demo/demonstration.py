@@ -1,0 +1,147 @@
+"""A reference that shows what a machine can do: every coordinate out and back at a realistic speed."""
+
+import numpy as np
+
+from ...control.reference.reference import ReferenceMotion
+from ...control.reference.reference_limits import ReferenceLimits
+from ...control.reference.trajectory import TrajectoryError, Waypoints
+from ...model.errors import PsdynError, UnknownNameError, did_you_mean
+from ...model.parameters.hydraulics import EFFORT
+
+DURATION = 10.0             # s
+RANGE_SHARE = 0.36          # of the range between its limits that a coordinate travels at most
+SPEED_SHARE = 0.5           # of its rated speed that it reaches at most
+PEAK = 1.875                # peak speed of a quintic from rest to rest, in units of its mean speed
+STEPS = ((0.05, 0.45, 0.50, 0.90), (0.05, 0.40, 0.50, 0.85), (0.10, 0.40, 0.55, 0.90))
+# of the duration: when a coordinate leaves, arrives, leaves again and is back; the coordinates take turns with these
+SMALLER = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)
+# shares of the motion, of which the first that is possible is taken
+EFFORT_SHARE = 0.9          # of the limit of an actuator that the motion needs at most; the rest is for the errors
+LOOKS = 200                 # instants at which efforts are looked at
+ROUNDS = 100                # of making the motion of one coordinate smaller
+STEPS_DOWN = (0.5, 0.98)    # of which each makes it smaller by a factor in here
+
+
+def demonstration(manipulator, duration=DURATION, travel=None, declaration=None, say=None):
+    """`Waypoints` of a motion of all coordinates that ends where it starts, the initial position.
+
+    Each goes towards the middle of its range and back, from rest to rest on quintics. A shorter motion goes less far,
+    not faster; a coordinate whose motion needs more than `EFFORT_SHARE` of the limit of an actuator goes less far, and
+    all do where loops do not follow, or another limit would be broken.
+
+    travel       {coordinate: m or rad it goes at most, negative to go down}; the rest goes as far as range and speed
+                 tell
+    declaration  `SafetyDeclaration` whose limits of references and of efforts are kept too; None: those of the URDF
+    say          called with a sentence for each coordinate that goes less far than range, speed and `travel` would let
+                 it
+
+    Raises TrajectoryError, UnknownNameError.
+    """
+    m, travel = manipulator, dict(travel or {})
+    for name in travel:
+        if name not in m.coordinates:
+            raise UnknownNameError(
+                f"travel of '{name}': no coordinate of '{m.name}'{did_you_mean(name, m.coordinates)}")
+    schedule = [[duration * step for step in STEPS[i % len(STEPS)]] for i in range(m.dof)]
+    far = [_travel(m, i, arrive - leave, travel.get(m.coordinates[i]))
+           for i, (leave, arrive, _, _) in enumerate(schedule)]
+    times = np.unique(np.concatenate([[0.0, duration], *schedule]))
+    unit, looks = (_out_and_back(at, far, schedule) for at in (times, np.linspace(0.0, duration, LOOKS)))
+    limits = ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration)
+    allowed = _allowed_efforts(m, declaration)
+    obstacle = None
+    for share in SMALLER:
+        try:
+            shares, tired = _within_efforts(m, share * looks, allowed)
+            motion = share * shares * unit
+            motion[0] += m.initial_position
+            waypoints = Waypoints(m.coordinates, times, *motion)
+            reference = ReferenceMotion(m, limits)
+            reference.hold(m.initial_position)
+            reference.follow(waypoints, 0.0)
+        except PsdynError as error:
+            obstacle = obstacle or error
+        else:
+            if say is not None:
+                _tell(say, m.coordinates, share, shares, np.abs(far), tired, obstacle)
+            return waypoints
+    raise TrajectoryError(f"'{m.name}' cannot move out of its initial position and back: {obstacle}")
+
+
+def _tell(say, coordinates, share, shares, far, tired, obstacle):
+    for name, own, way, actuator in zip(coordinates, shares, far, tired):
+        if share * own < 1.0:
+            reasons = [f'more takes {actuator} beyond {EFFORT_SHARE:.0%} of its effort'] if own < 1.0 else []
+            reasons += [str(obstacle)] if share < 1.0 else []
+            say(f'{name} goes {share * own * way:.3g} instead of {way:.3g}: {"; ".join(reasons)}')
+
+
+def _out_and_back(times, far, schedule):
+    """(3, N, dof) position, relative to the start, velocity and acceleration of all coordinates."""
+    motion = np.zeros((3, len(times), len(far)))
+    for i, (way, (leave, arrive, turn, back)) in enumerate(zip(far, schedule)):
+        motion[:, :, i] = (rest_to_rest((times - leave) / (arrive - leave), way, arrive - leave)
+                           + rest_to_rest((times - turn) / (back - turn), -way, back - turn))
+    return motion
+
+
+def _allowed_efforts(m, declaration):
+    """(actuators,) that the motion may need; what the initial position takes is given in any case."""
+    limits = np.array(m.limits.effort, dtype=float)
+    if declaration is not None:
+        forces = [tier == EFFORT for tier in declaration.tiers]
+        limits[forces] = np.minimum(limits, declaration.command_limit)[forces]
+    if np.isinf(limits).all():
+        return limits
+    rest = np.zeros(m.dof)
+    return np.maximum(EFFORT_SHARE * limits, (1.0 + 1e-6) * np.abs(m.inverse_dynamics(m.initial_position, rest, rest)))
+
+
+def _within_efforts(m, motion, allowed):
+    """Shares (dof,) of a motion (3, N, dof) that need no more than the efforts `allowed`, and why they are not 1.
+
+    Again and again the coordinate whose acceleration adds most to the worst effort goes less far. The second result
+    has for each the actuator that made it do so, or ''. Raises a PsdynError where loops do not follow, TrajectoryError
+    where the motion needs too much at any size.
+    """
+    shares, tired = np.ones(m.dof), [''] * m.dof
+    if np.isinf(allowed).all():
+        return shares, tired
+    for _ in range(ROUNDS):
+        x, xd, xdd = shares * motion
+        x = x + m.initial_position
+        needed = np.array([m.inverse_dynamics(*state) for state in zip(x, xd, xdd)])
+        instant, actuator = np.unravel_index(np.argmax(np.abs(needed) / allowed), needed.shape)
+        worst, bound = needed[instant, actuator], allowed[actuator]
+        if abs(worst) <= bound:
+            return shares, tired
+        without = np.array([m.inverse_dynamics(x[instant], xd[instant], np.where(own, 0.0, xdd[instant]))[actuator]
+                            for own in np.eye(m.dof, dtype=bool)])
+        saved = np.sign(worst) * (worst - without)
+        i = int(saved.argmax())
+        if saved[i] <= 0.0:
+            break
+        shares[i] *= np.clip((saved[i] - (abs(worst) - bound)) / saved[i], *STEPS_DOWN)
+        tired[i] = m.actuators[actuator]
+    raise TrajectoryError(f'{m.actuators[actuator]} needs {abs(worst):.3g}, {bound:.3g} are allowed')
+
+
+def _travel(manipulator, i, seconds, declared):
+    """How far coordinate i goes in so many seconds, positive or negative."""
+    limits, start = manipulator.coordinate_limits, manipulator.initial_position[i]
+    fastest = SPEED_SHARE * limits.velocity[i] * seconds / PEAK
+    if declared is not None:
+        return float(np.clip(declared, -fastest, fastest))
+    far = min(RANGE_SHARE * (limits.upper[i] - limits.lower[i]), fastest)
+    if not np.isfinite(far):
+        raise TrajectoryError(f'{manipulator.coordinates[i]} declares neither its limits nor its speed: '
+                              'there is no saying how far it may go')
+    return far if start <= 0.5 * (limits.upper[i] + limits.lower[i]) else -far
+
+
+def rest_to_rest(s, travel, seconds):
+    """Position, velocity, acceleration (3, N) of a quintic from 0 to `travel` while s goes from 0 to 1."""
+    s = np.clip(s, 0.0, 1.0)
+    return travel * np.array([s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
+                              30.0 * s**2 * (1.0 - s)**2 / seconds,
+                              60.0 * s * (1.0 - s) * (1.0 - 2.0 * s) / seconds**2])

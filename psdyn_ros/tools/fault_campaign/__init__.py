@@ -1,0 +1,1 @@
+"""The fault campaign: every fault in every safety state, judged independently."""

@@ -1,0 +1,250 @@
+"""A controller core on a plant, cycle by cycle in a time of their own; whatever goes between them can be spoilt."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ...api.load import load
+from ...control.core.core import ControlCore
+from ...control.laws.registry import make_law
+from ...control.reference.trajectory import Waypoints
+from ...model.locate import find_config, find_machine
+from ...model.parameters.hydraulics import read_hydraulics
+from ...model.parameters.safety import read_safety
+from ...simulation.hydraulic_plant import HydraulicPlant
+from ...simulation.plant import Plant
+from .judge import Cycle, Judge
+
+RATE = 500.0                # Hz
+TTL = 0.02                  # s after which the receiver acts by itself
+PROBATION = 0.1             # s, the shortest that may be declared, so that trials are short
+START = 1_700_000_000_000_000_000       # ns on the clock of stamps
+STEADY = 5_000_000_000      # ns on the steady clock at the beginning
+JITTER = 0.05               # of the period, by which a cycle comes early or late
+NOISE = 1e-5                # m or rad, of what is measured
+SPEED_SHARE = 0.3           # of the rated speed, peak of the motions of the trials
+LEVELS = ('effort', 'valve')
+LAW = {'effort': 'computed_torque', 'valve': 'valve_computed_torque'}
+
+
+@dataclass
+class Measured:
+    """A message of the state on its way to the core."""
+
+    stamp: int
+    x: np.ndarray
+    xd: np.ndarray
+    residual: float = 0.0
+    positions: np.ndarray | None = None
+    unreadable: tuple | None = None
+    """(condition, text): it is not read at all."""
+
+
+class Machine(NamedTuple):
+    """What all trials on one level share."""
+
+    level: str
+    manipulator: object
+    hydraulics: object
+    declaration: object
+    tiers: tuple
+    plant: object
+    rated: np.ndarray
+    """(actuators,) speeds [m/s, rad/s]."""
+
+
+def make_machine(level, name='hiab_xs031'):
+    """The `Machine` of the package with this name, at level 'effort' or 'valve'."""
+    m, period = load(find_machine(name)), 1.0 / RATE
+    if level == 'valve':
+        hydraulics = read_hydraulics(find_config(f'{name}_hydraulics.yaml'), m.actuators)
+        plant = HydraulicPlant(m, hydraulics, period=period, ttl=TTL)
+        supply = float(plant.supply['pressure'][0])
+    else:
+        hydraulics, supply = None, None
+        plant = Plant(m, period=period, command_timeout=TTL)
+    tiers = make_law(LAW[level], m, hydraulics, period=period).tiers
+    declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, tiers, m.limits, supply)
+    return Machine(level, m, hydraulics, replace(declaration, probation=PROBATION), tiers, plant,
+                   np.array(m.limits.velocity, dtype=float))
+
+
+class Bench:
+    """One core on the plant of a machine, which begins at its start.
+
+    machine  `Machine`; its plant is taken back to the start
+    seed     of what is random: jitter, noise, the motions
+    amend    function of (declaration, machine) -> declaration of this bench
+    options  of `ControlCore`
+
+    `turn` is one period: the plant goes on under the last command, is measured, and the core answers. What is spoilt
+    on the way is in `spoil_state`, `spoil_pressures`, ...: functions of what would be handed over, None by default.
+    """
+
+    def __init__(self, machine, seed, amend=None, **options):
+        self.machine, self.rng = machine, np.random.default_rng(seed)
+        m, self.period = machine.manipulator, 1.0 / RATE
+        self.declaration = amend(machine.declaration, machine) if amend else machine.declaration
+        self.plant = machine.plant
+        self.plant.reset()
+        self.law = make_law(LAW[machine.level], m, machine.hydraulics, period=self.period)
+        self.log = []
+        self.options = {'rate': RATE, 'log': lambda level, text: self.log.append((level, text)), **options}
+        self.judge = Judge(self.declaration, machine.rated, self.period)
+        self.slot = 0
+        self.output = None
+        self.ros_offset = START - STEADY
+        self.clock_stands = None            # ns at which the clock of stamps stands still; None: it goes on
+        self.spoil_state = self.spoil_pressures = None
+        self.emergency_stop = False         # what it says; None: nothing
+        self.core_runs = True               # whether the control process has its turns
+        self._step = round(self.period * 1e9)
+        self.start_core()
+
+    def start_core(self):
+        """A new control process: it knows nothing."""
+        m = self.machine
+        self.law = make_law(LAW[m.level], m.manipulator, m.hydraulics, period=self.period)
+        self.core = ControlCore(m.manipulator, self.declaration, self.law, **self.options)
+
+    # time
+
+    @property
+    def now(self):
+        """ns on the steady clock, of the present slot."""
+        return STEADY + self.slot * self._step + self._late
+
+    @property
+    def ros_now(self):
+        return self.clock_stands if self.clock_stands is not None else self.now + self.ros_offset
+
+    _late = 0
+
+    def turn(self):
+        """One period; returns the `Output`, None where the core gave none or had no turn."""
+        self.slot += 1
+        self._late = round(self._step * JITTER * self.rng.uniform(-1.0, 1.0))
+        self._drive()
+        self._measure()
+        core, now, ros_now = self.core, self.now, self.ros_now
+        if self.emergency_stop is not None:
+            core.take_emergency_stop(self.emergency_stop, now)
+        if not self.core_runs:
+            self.output = None
+            return None
+        self.output = core.cycle(now, ros_now)
+        self._judge(now, ros_now)
+        return self.output
+
+    def turns(self, seconds):
+        """Periods for so many seconds."""
+        for _ in range(round(seconds / self.period)):
+            self.turn()
+
+    def _drive(self):
+        """The plant goes on under what was given last, unless its time stands still."""
+        if self.clock_stands is not None:
+            return
+        output = self.output
+        command = None if output is None or np.isnan(output.command).all() else output.command
+        if command is not None and self.machine.level == 'effort' and np.isnan(command).any():
+            command = None
+        self.plant.step(command, self.period)
+
+    def _measure(self):
+        if not self.core_runs:
+            return
+        core, now, ros_now, n = self.core, self.now, self.ros_now, self.machine.manipulator.dof
+        x = self.plant.x + NOISE * self.rng.standard_normal(n)
+        msg = Measured(ros_now, x, self.plant.xd.copy())
+        if self.spoil_state:
+            msg = self.spoil_state(msg)
+        for one in msg if isinstance(msg, list) else [msg]:
+            if one is None:
+                continue
+            if one.unreadable:
+                core.reject_state(now, *one.unreadable)
+            else:
+                core.take_state(one.stamp, ros_now, now, one.x, one.xd, one.residual, one.positions)
+        if self.machine.level == 'valve':
+            pressures = self.plant.telemetry[:, :2].copy(), float(self.plant.supply_pressure[0])
+            if self.spoil_pressures:
+                pressures = self.spoil_pressures(pressures)
+            if pressures is not None:
+                core.take_pressures(ros_now, ros_now, now, *pressures)
+
+    def _judge(self, now, ros_now):
+        m, output = self.machine.manipulator, self.output
+        position, speed = self.plant.x, self.plant.xd       # coordinates of these machines are their actuators
+        state = self.core.states.state if output is None else output.state
+        command = None if output is None else output.command
+        holding = self.law.holding(self.plant.x) if self.machine.level == 'effort' else np.zeros(len(m.actuators))
+        self.judge.look(Cycle(now, command, 0 if output is None else output.stamp, ros_now, state,
+                              output is not None and output.valid, position.copy(), speed.copy(), holding))
+
+    # what an operator does
+
+    def activate(self):
+        self.core.activate(self.now, self.ros_now)
+        self.judge.was_activated()
+
+    def enable(self):
+        self.core.enable(self.now)
+        self.judge.was_enabled()
+
+    def reset(self):
+        self.core.reset(self.now)
+        self.judge.was_reset()
+
+    def deactivate(self):
+        self.core.deactivate(self.now)
+
+    def motion(self, seconds=None, size=1.0):
+        """`Waypoints` of a random motion of all coordinates from rest to rest, within their limits."""
+        m, rng = self.machine.manipulator, self.rng
+        seconds = rng.uniform(2.0, 3.0) if seconds is None else seconds
+        limits, here = m.coordinate_limits, np.array(self.law.desired[0])
+        far = size * SPEED_SHARE * limits.velocity * seconds / 1.875
+        span = limits.upper - limits.lower
+        room = np.where(np.isfinite(span), 0.15 * span, np.inf)
+        low, high = limits.lower + room, limits.upper - room
+        target = here + np.minimum(far, room) * rng.choice([-1.0, 1.0], m.dof) * rng.uniform(0.6, 1.0, m.dof)
+        inward = np.where(here < 0.5 * (low + high), 1.0, -1.0)
+        beyond = (target < low) | (target > high)
+        target = np.where(beyond, here + inward * np.abs(target - here), target)
+        zero = np.zeros((2, m.dof))
+        return Waypoints(m.coordinates, [0.0, seconds], [here, target], zero, zero)
+
+    def follow(self, waypoints):
+        """Hand a reference over, as a node does: checked, then accepted. Raises a PsdynError where it is refused."""
+        candidate = self.core.consider(waypoints)
+        candidate.advance()
+        self.core.accept(candidate, self.now)
+        self.judge.took_reference()
+
+    # how things are spoilt
+
+    @contextmanager
+    def spoilt(self, **hooks):
+        """With these attributes of the bench, such as spoil_state=function, and as they were afterwards."""
+        before = {name: getattr(self, name) for name in hooks}
+        for name, value in hooks.items():
+            setattr(self, name, value)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                setattr(self, name, value)
+
+    @contextmanager
+    def law_spoilt(self, update):
+        """With update(real command) in the place of what the law says."""
+        law = self.law
+        real = law.update
+        law.update = lambda *arguments, **named: update(real(*arguments, **named))
+        try:
+            yield
+        finally:
+            law.update = real

@@ -1,0 +1,153 @@
+"""The fault campaign: every fault of the table in process, and over the wire what only processes can show.
+
+    python3 -m psdyn_ros.tools.fault_campaign.campaign [--short] [--cycles N] [--seeds N] [--in-process]
+        [--over-wire] [--output FILE]
+
+Prints each condition with its trials, worst reaction against its bound and unsafe outputs, and writes a report. Ends
+with 1 where a bound was broken or an output was unsafe.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+
+import numpy as np
+
+from ...model.errors import PsdynError
+from ..demo.processes import NodeProcesses, environment, exported, free_domain
+from ..demo.session import own_node, terminable
+from ..timing.conditions import Meanwhile, conditions
+from . import fault_report, in_process
+from .over_dds import attacks as dds_attacks
+from .over_dds import kills as dds_kills
+from .over_dds.bench import LOOPBACK, TRANSPORTS, TTL, WireBench, surroundings
+
+GOOD, BAD, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+SEEDS, SHORT_SEEDS = 8, 1
+CYCLES, SHORT_CYCLES = 200, 2
+REPORT = 'docs/fault_report.md'
+
+
+def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attacks=True, ttl=TTL, output=None,
+        transport=LOOPBACK, quiet=False):
+    """Run the campaign; returns the exit code.
+
+    seeds      of each way, state and level in process
+    cycles     of kill -9 and SIGSTOP
+    first      seed; the same seeds, the same faults
+    processes  whether the in-process half runs
+    wire       whether the half over the wire runs; attacks: whether with its attacks
+    ttl        s of commands over the wire
+    output     file of the report; None: none is written
+    transport  over the wire, one of TRANSPORTS
+    quiet      whether nothing is said about progress
+    """
+    say = _progress if not quiet and sys.stdout.isatty() else (lambda text: None)
+    meanwhile, began = Meanwhile(), time.monotonic()
+    summaries, kills, attacked, nulls = [], [], [], {}
+    try:
+        with terminable():
+            if processes:
+                summaries = in_process.summarize(in_process.run(seeds, first=first, progress=say))
+            seconds = time.monotonic() - began
+            if wire:
+                with dds_kills.NullLoop() as null:
+                    kills, attacked, abandoned = _over_wire(cycles, first, attacks, (ttl, transport), say)
+                    nulls = _null(null, abandoned)
+    except KeyboardInterrupt:
+        print('\nstopped; the nodes have ended', file=sys.stderr)
+        return INTERRUPTED
+    except PsdynError as error:
+        print(f'\npsdyn campaign: {error}', file=sys.stderr)
+        return UNUSABLE
+    say('')
+    print('\n'.join([*fault_report.table(summaries), *fault_report.bad_trials(summaries)]) if summaries else '')
+    print(fault_report.verdict(summaries, kills, attacked))
+    for one in [kill for kill in kills if fault_report.wrong_kill(kill)] + [one for one in attacked if one.problem]:
+        print(f'  {one}')
+    if output:
+        facts = {'run': f'seeds {first} to {first + seeds - 1} of each way, state and level; {first} over the wire',
+                 'transport over the wire': transport,
+                 'begun': time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began)),
+                 'duration': f'{seconds:.0f} s in process, {time.monotonic() - began - seconds:.0f} s over the wire',
+                 **conditions(), **meanwhile.told()}
+        print('report:', fault_report.write(output, summaries, kills, attacked, facts, nulls, ttl))
+    return GOOD if fault_report.is_good(summaries, kills, attacked) else BAD
+
+
+def _over_wire(cycles, seed, attacks, wire, say):
+    """([`Kill`], [`Attack`], controllers that stopped by themselves) of processes in domains of their own."""
+    rng, attacked = np.random.default_rng(seed), []
+    with _wire(*wire) as bench:
+        watch = dds_attacks.CommandWatch(bench)
+        kills = list(dds_kills.run(bench, cycles, seed, say))
+        if attacks:
+            attacked += dds_attacks.run(bench, watch, rng, say)
+        attacked += _commands(watch)
+        abandoned = bench.abandoned
+    if attacks:
+        with _wire(*wire, simulated_time=True) as bench:
+            watch = dds_attacks.CommandWatch(bench)
+            attacked += dds_attacks.run_clock(bench, watch, rng, say)
+            attacked += _commands(watch)
+    return kills, attacked, abandoned
+
+
+def _commands(watch):
+    """What the commands on the wire were, all together, as an `Attack`."""
+    problem = f'{len(watch.unsafe)} unsafe: {watch.unsafe[0]}' if watch.unsafe else ''
+    return [dds_attacks.Attack('F16', 'every command on the wire, finite and in range', watch.messages, (), None, None,
+                                0, problem)]
+
+
+@contextmanager
+def _wire(ttl, transport, simulated_time=False):
+    """A `WireBench` with its processes, in a domain of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        domain = free_domain()
+        variables = environment(domain, folder) | surroundings(transport)
+        with exported(variables), NodeProcesses(folder) as nodes, own_node(domain) as (node, spin_once):
+            yield WireBench(node, spin_once, nodes, folder, ttl=ttl, simulated_time=simulated_time)
+
+
+def _null(null, abandoned):
+    return {'wake-ups': f'{null.wakes}', 'late by a period or more': f'{null.late}',
+            'worst lateness': f'{null.worst * 1e3:.1f} ms',
+            'controllers that stopped by themselves before their signal, and were replaced': f'{abandoned}'}
+
+
+def _progress(text):
+    print(f'{text:<100.100}', end='\r', flush=True)
+
+
+def main(args=None):
+    """Run the campaign from the command line."""
+    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.fault_campaign.campaign',
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument('--short', action='store_true',
+                        help=f'{SHORT_SEEDS} seed, {SHORT_CYCLES} cycles over the wire, no attacks, no report')
+    parser.add_argument('--cycles', type=int, metavar='N', help=f'kill -9 and SIGSTOP cycles (default: {CYCLES})')
+    parser.add_argument('--seeds', type=int, metavar='N', help=f'of each trial in process (default: {SEEDS})')
+    parser.add_argument('--first', type=int, default=0, metavar='N', help='first seed (default: %(default)s)')
+    parser.add_argument('--in-process', action='store_true', help='this half only')
+    parser.add_argument('--over-wire', action='store_true', help='this half only')
+    parser.add_argument('--ttl', type=float, default=TTL, metavar='S',
+                        help='of commands over the wire (default: %(default)s)')
+    parser.add_argument('--transport', choices=tuple(TRANSPORTS), default=LOOPBACK,
+                        help='over the wire (default: %(default)s)')
+    parser.add_argument('--output', metavar='FILE', help=f'report (default: {REPORT}, with --short none)')
+    given = parser.parse_args(args)
+    for name in ('cycles', 'seeds'):
+        if getattr(given, name) is not None and getattr(given, name) < 1:
+            parser.error(f'--{name} {getattr(given, name)}: expected 1 or more')
+    both = given.in_process == given.over_wire
+    return run(given.seeds or (SHORT_SEEDS if given.short else SEEDS),
+               given.cycles or (SHORT_CYCLES if given.short else CYCLES), first=given.first,
+               processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
+               transport=given.transport, output=given.output or (None if given.short else REPORT))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

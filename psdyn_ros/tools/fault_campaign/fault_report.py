@@ -1,0 +1,241 @@
+"""docs/fault_report.md and its picture, from what a campaign measured."""
+
+import math
+from collections import Counter
+from pathlib import Path
+
+from .bench import JITTER, PROBATION, RATE, TTL
+from .in_process import CONFIDENCE
+
+PICTURE = 'faults.png'
+ABOUT = '''# Fault campaign
+
+Written by `python3 -m psdyn_ros.tools.fault_campaign.campaign` from the run that is described at the end; `make
+campaign` repeats it. Every condition of the fault table (`psdyn_ros/control/safety/fault_table.py`) is brought about
+in every state where it can be, with random phases, places and sizes. An independent judge
+(`psdyn_ros/tools/fault_campaign/judge.py`, which shares nothing with the output gate) looks at every output: there,
+finite, in range, in rate, of its cycle, the declared safe output where that is due, no motion that nobody released,
+SAFE left by a reset only, and a machine that gets no faster once it is to stop.
+'''
+IN_PROCESS = '''## In process
+
+The control core on the plant of the HIAB XS 031, at force level and on valves, {rate:g} Hz, in a time of their own
+with {jitter:.0f} % of jitter; the timeouts are those that are shipped, the probation is {probation:g} s so that
+trials are short. *Worst* is the longest reaction, in control cycles from the first effect at the input to the first
+output that conforms (0: the same cycle); nothing is subtracted. Then follow the stop, a reset that is refused while
+the cause is present, a reset, enabling, and a new reference; whatever goes otherwise there is *wrong*. Of N good
+trials the rate of bad ones is below {confidence:g}/N with 95 % confidence.
+
+*Fastest* is the largest share of its rated speed that the machine itself had when it was not to move any more.
+Where sensors or the law are spoilt it moves by what it is told until that is noticed; there it is told for
+information, everywhere else a machine that gets faster is unsafe.
+'''
+TOLD = '''Conditions that only a node can see (rival states, parameters, floods, slow publishing, memory) are told to
+the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
+Descriptions of machines are judged in ms.
+'''
+KILLS = '''## Killed and stopped over the wire
+
+Simulator and controllers are processes over DDS; the hydraulic plant under valve commands gives its safe output
+when commands are older than ttl = {ttl:g} s. A controller that moves the machine gets a signal at a random phase;
+`kill -9` ends it, SIGSTOP freezes it, and SIGCONT lets it go on: after a second or more, when everybody takes it for
+dead and has to find it again, or after half a second, when what it says is heard at once. One in fifteen is frozen with
+a command computed and not yet published, which is late when it goes on. The time is that from the signal, on the
+clock of the system, to the stamp of the first telemetry in which every cylinder is at its safe output; the last command
+may have come up to a period before the signal, and stamps have the grain of a period. 5 mm or mrad away from where the
+machine stood count as a motion: stood, as soon as it goes less than 0.2 mm in 0.2 s, since behind shut valves pressures
+even out for a second or two; before short stops end there is no time for that, and 10 count.
+'''
+LEASE = '''A dead publisher counts as one until the middleware forgets it, by default of Fast DDS after 20 s, and as
+long as it counts a new controller is refused and the receiver obeys nobody. The processes here run with a profile of
+`config/fastdds_*.xml` that makes it 1 s; each controller has a node name of its own, so that the next one waits,
+unconfigured and without a publisher, while one is at work.
+
+In shared memory, the usual transport on one computer, SIGSTOP can hit a process while it holds a lock; then everybody
+else, the receiver too, was seen to stall for one to two seconds (`--transport shared_memory` shows it, in about one of
+five stops). What drives an actuator must not share memory with a controller: the campaign, and a machine, run with
+`config/fastdds_loopback.xml` or over a network.
+'''
+ATTACKS = '''Slots of 2 ms that the controller missed; of floods also the share of all slots that it missed in the two
+seconds before and under the flood, and the same of a bare echo loop that was flooded right after, beside a controller
+that went on: it answers states, with commands that somebody receives, and takes pressures and each message of the flood
+as it comes, without a look at them. What a flood costs is the difference.
+'''
+NULL = '''A process that only sleeps and wakes up, each 2 ms, while the half over the wire ran: what this computer is
+late by itself.
+'''
+LIMITS = '''## What this does not show
+
+One machine, one computer, simulated hydraulics; a fault that nobody thought of; two faults at once, but for those that
+follow from each other; anything below DDS. It is no proof of a safety function, and there is none. In process the plant
+gives its safe output when commands are older than {ttl:g} s.
+'''
+
+
+def write(path, summaries, kills, attacks, facts, nulls, ttl):
+    """Write the page, and images/faults.png beside it; returns its path.
+
+    summaries  [`Summary`] in process; empty: not run
+    kills      [`Kill`]; attacks: [`Attack`]; empty: not run
+    facts      {what: text} about the computer and the run
+    nulls      {what: text} of the null loop beside the wire half
+    ttl        s, of commands over the wire
+    """
+    path = Path(path)
+    folder = path.parent
+    parts = [ABOUT, verdict(summaries, kills, attacks), '']
+    if summaries:
+        (folder / 'images').mkdir(parents=True, exist_ok=True)
+        draw(summaries, folder / 'images' / PICTURE)
+        parts += [IN_PROCESS.format(rate=RATE, jitter=100 * JITTER, probation=PROBATION, confidence=CONFIDENCE),
+                  f'![reactions against their bounds](images/{PICTURE})\n', *table(summaries), '', TOLD]
+        parts += bad_trials(summaries)
+    if kills:
+        parts += [*_kills(kills, ttl), '']
+    if attacks:
+        parts += ['## Attacks over the wire\n', *_attacks(attacks), '']
+    if nulls:
+        parts += ['## The null loop\n', NULL, *_pairs(nulls), '']
+    parts += ['## Conditions\n', *_pairs(facts), '', LIMITS.format(ttl=TTL)]
+    path.write_text('\n'.join(parts))
+    return path
+
+
+def is_good(summaries, kills, attacks):
+    """Whether nothing was late, unsafe or wrong."""
+    return not (any(summary.bad for summary in summaries) or any(map(wrong_kill, kills))
+                or any(attack.problem for attack in attacks))
+
+
+def wrong_kill(kill):
+    """Whether the safe output did not come, something moved, or a process went on as if nothing had been."""
+    return kill.seconds is None or bool(kill.moved_by) or kill.first in ('RUN', 'DEGRADED', 'HOLD')
+
+
+def verdict(summaries, kills, attacks):
+    """One paragraph with the figures that matter."""
+    words = []
+    if summaries:
+        trials, unsafe = sum(one.trials for one in summaries), sum(one.unsafe for one in summaries)
+        late, bad = sum(one.late for one in summaries), sum(len(one.bad) for one in summaries)
+        faults = len({one.row.id for one in summaries})
+        words.append(f'In process: {len(summaries)} conditions of {faults} faults, {trials} trials, {unsafe} unsafe '
+                     f'outputs, {late} reactions beyond their bound, {bad} trials bad in any way.')
+    if kills:
+        done = [kill.seconds for kill in kills if kill.seconds is not None]
+        moved = sum(bool(kill.moved_by) for kill in kills)
+        words.append(f'Over the wire: {len(kills)} processes killed or stopped, safe output after '
+                     f'{max(done, default=math.nan) * 1e3:.1f} ms at worst, {len(kills) - len(done)} without it, '
+                     f'{moved} that moved without a new reference.')
+    if attacks:
+        words.append(f'{len(attacks)} attacks, {sum(bool(attack.problem) for attack in attacks)} with a problem.')
+    good = 'PASSED' if is_good(summaries, kills, attacks) else 'FAILED'
+    return f'**{good}.** ' + ' '.join(words)
+
+
+def table(summaries):
+    """Lines of the table of conditions."""
+    yield '| fault | condition | states | trials | worst | bound | unsafe | wrong | rate below | fastest |'
+    yield '|---|---|---|---|---|---|---|---|---|---|'
+    for one in summaries:
+        unit = ' ms' if one.unit == 'ms' else ''
+        worst = 'none' if one.worst is None else f'{one.worst}{unit}'
+        states = 'load' if unit else ', '.join(one.states)
+        rate = '' if one.rate_below is None or one.rate_below >= 1.0 else f'{100.0 * one.rate_below:.2g} %'
+        fastest = f'{one.fastest:.2g}' if one.fastest >= 0.05 else ''
+        yield (f'| {one.row.id} | {one.row.name} | {states} | {one.trials} | {worst} | {one.bound}{unit} | '
+               f'{one.unsafe} | {len(one.bad)} | {rate} | {fastest} |')
+
+
+def bad_trials(summaries):
+    """Lines about what went wrong, the first of each condition."""
+    found = [summary.bad[0] for summary in summaries if summary.bad]
+    if not found:
+        return []
+    lines = ['### What went wrong\n']
+    for trial in found:
+        texts = [f'reaction {trial.reaction}, bound {trial.bound}'] * trial.late + list(trial.failures) + [
+            f'{kind}: {text} ({count} times)' for kind, (count, text) in trial.findings.items()]
+        lines.append(f'* {trial.condition}, {trial.way}, {trial.level}, {trial.state}, seed {trial.seed}: '
+                     + '; '.join(texts))
+    return [*lines, '']
+
+
+def _kills(kills, ttl):
+    yield KILLS.format(ttl=ttl)
+    yield LEASE
+    yield ('| signal | cycles | worst | median | without a safe output | moved without a reference | most moved | '
+           'rate below |')
+    yield '|---|---|---|---|---|---|---|---|'
+    for way in dict.fromkeys(kill.way for kill in kills):
+        some = [kill for kill in kills if kill.way == way]
+        seconds = sorted(kill.seconds for kill in some if kill.seconds is not None)
+        bad = sum(map(wrong_kill, some))
+        yield (f'| {way} | {len(some)} | {seconds[-1] * 1e3:.1f} ms | {seconds[len(seconds) // 2] * 1e3:.1f} ms | '
+               f'{len(some) - len(seconds)} | {sum(bool(kill.moved_by) for kill in some)} | '
+               f'{max(kill.moved for kill in some) * 1e3:.2g} mm or mrad | '
+               f'{"" if bad or len(some) <= CONFIDENCE else f"{100 * CONFIDENCE / len(some):.2g} %"} |' if seconds else
+               f'| {way} | {len(some)} | none | none | {len(some)} | | | |')
+    yield from _went_on([kill for kill in kills if kill.first is not None])
+
+
+def _went_on(stopped):
+    """What processes did that were frozen, by the way in which they were."""
+    if not stopped:
+        return
+    yield '\n| signal | cycles | state of the first whole cycle | late commands refused by the receiver |'
+    yield '|---|---|---|---|'
+    for way in dict.fromkeys(kill.way for kill in stopped):
+        some = [kill for kill in stopped if kill.way == way]
+        first = Counter(kill.first or 'none was heard' for kill in some)
+        yield (f'| {way} | {len(some)} | {", ".join(f"{name} {count}" for name, count in first.items())} | '
+               f'{sum(kill.refused for kill in some)} |')
+
+
+def _attacks(attacks):
+    yield ATTACKS
+    yield ('| fault | attack | messages | states meanwhile | reaction | bound | slots missed | before, under | echo | '
+           'problem |')
+    yield '|---|---|---|---|---|---|---|---|---|---|'
+    for one in attacks:
+        shares = [f'{100.0 * share:.1f} %' for share in one.shares or ()]
+        shares = f'{", ".join(shares[:2])} | {", ".join(shares[2:])}'
+        reaction = '' if one.seconds is None else f'{one.seconds:.2f} s'
+        bound = '' if one.bound is None else f'{one.bound:g} s'
+        yield (f'| {one.row} | {one.what} | {one.trials} | {", ".join(one.states)} | {reaction} | {bound} | '
+               f'{one.missed} | {shares} | {one.problem or "none"} |')
+
+
+def _pairs(facts):
+    yield '| | |'
+    yield '|---|---|'
+    for what, text in facts.items():
+        yield f'| {what} | {text} |'
+
+
+def draw(summaries, path):
+    """Picture of the worst reactions in cycles, as bars, and their bounds, as marks."""
+    import matplotlib
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+    shown = [one for one in summaries if one.unit == 'cycles'][::-1]
+    figure, axes = pyplot.subplots(figsize=(8.0, 0.19 * len(shown) + 1.2), layout='constrained')
+    rows = range(len(shown))
+    # one more, since 0 has no place on a logarithmic scale: a reaction in the same cycle is a bar up to 1
+    worst = [math.nan if one.worst is None else one.worst + 1 for one in shown]
+    axes.barh(rows, [value - 0.5 for value in worst], left=0.5, height=0.6,
+              color=['#b03a2e' if one.bad else '#2f6f9f' for one in shown], label='worst reaction')
+    axes.plot([one.bound + 1 for one in shown], rows, '|', color='black', markersize=9, markeredgewidth=1.8,
+              label='bound')
+    axes.set_xscale('log')
+    ticks = [0, 1, 3, 10, 30, 100, 500]
+    axes.set_xticks([tick + 1 for tick in ticks], [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_yticks(rows, [f'{one.row.id} {one.row.name.replace("_", " ")}' for one in shown], fontsize=7)
+    axes.set_ylim(-0.7, len(shown) - 0.3)
+    axes.set_xlim(0.5, 800)
+    axes.set_xlabel(f'control cycles ({RATE:g} Hz) until the output conforms; 0: in the same one')
+    axes.grid(axis='x', alpha=0.3)
+    axes.legend(loc='lower right', fontsize=8)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

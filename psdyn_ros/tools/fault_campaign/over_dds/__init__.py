@@ -1,0 +1,1 @@
+"""The part of the fault campaign that runs real nodes over DDS."""

@@ -1,0 +1,358 @@
+"""What others on the graph may do to a controller while it moves a machine: rivals, floods, parameters, the clock."""
+
+import math
+import signal
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+import rclpy
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from ....control.safety.fault_table import State
+from ....nodes.messages.conversions import SECOND, ns_to_stamp
+from .bench import COMMANDS, WireError
+
+MOTION = 8.0            # s, longer than any attack
+LASTS = 2.0             # s of an attack
+STORM = 0.01            # s between two sets of parameters
+SMALL, LARGE, WRONG = 10_000.0, 50.0, 100.0     # Hz of messages of a flood
+MEBIBYTE = 2**20
+REPORTED = 2.0          # s within which a node says again how many slots it missed
+ECHO, READY = 'echo', 'ready'
+FOUND = 1.0 + 0.5       # s until a rival is found: a poll a second; discovery takes the rest
+TRIES = 5
+NAN = math.nan
+GOING_ON = {State.RUN, State.DEGRADED, State.HOLD}
+
+
+class Attack(NamedTuple):
+    """What came of one."""
+
+    row: str
+    what: str
+    trials: int
+    """Messages, sets, or jumps."""
+    states: tuple
+    """Names of the states that the controller was in meanwhile."""
+    seconds: float | None
+    """Until the reaction; None: none was due, or it did not come."""
+    bound: float | None
+    missed: int
+    """Slots without a cycle, as the controller counts them."""
+    problem: str
+    """'' where it went as it must."""
+    shares: tuple | None = None
+    """Of the slots that were missed: by it right before and under the attack, and so by a bare echo loop under the same
+    right after; None: nobody looked."""
+
+
+class CommandWatch:
+    """Every command on the wire: finite and in range."""
+
+    def __init__(self, bench):
+        limits = dict(zip(bench.machine.actuators, bench.machine.limits.effort))
+        self._limits, self.messages, self.unsafe = limits, 0, []
+        bench.node.create_subscription(JointState, COMMANDS, self._look, 10)
+        self.paused = False         # while we publish there ourselves
+
+    def _look(self, msg):
+        if self.paused:
+            return
+        self.messages += 1
+        for values, limit in ((msg.position, lambda name: 1.0), (msg.effort, self._limits.get)):
+            for name, value in zip(msg.name, values):
+                # NaN says that the other field is meant
+                if math.isinf(value) or abs(value) > limit(name) * (1.0 + 1e-9):
+                    self.unsafe.append(f'{name}: {value}')
+
+
+def run(bench, watch, rng, progress=lambda text: None):
+    """Yield an `Attack` for each on a `WireBench`."""
+    # commands that nobody receives would cost it nothing
+    bench.node.create_subscription(JointState, f'/{ECHO}/joint_commands', lambda msg: None, 10)
+    bench.nodes.start(ECHO, 'psdyn_ros.tools.fault_campaign.over_dds.flooded_echo', '--ros-args', '-r',
+                      f'__node:={ECHO}')
+    bench.until(lambda: f'{ECHO}: control' in bench.reports, 60.0, f'{ECHO} to come up')
+    for attack in (_parameter_storm, _small_flood, _large_flood, _wrong_types, _rival_states, _rival_commands):
+        progress(attack.__name__.strip('_').replace('_', ' '))
+        contestant = _moving(bench, rng)
+        try:
+            yield attack(bench, watch, contestant, rng)
+        finally:
+            contestant.end()
+
+
+def run_clock(bench, watch, rng, progress=lambda text: None):
+    """Yield an `Attack` for each on the clock; the simulator makes simulated time, the controller runs on it."""
+    for attack in (_pause, _backwards):
+        progress(f'clock: {attack.__name__.strip("_")}')
+        contestant = _moving(bench, rng, '-p', 'use_sim_time:=true')
+        try:
+            yield attack(bench, watch, contestant, rng)
+        finally:
+            contestant.end()
+
+
+def _moving(bench, rng, *arguments):
+    """A controller that moves the machine; one that a stall of the computer stops before is replaced."""
+    for _ in range(TRIES - 1):
+        contestant = bench.contestant(*arguments)
+        try:
+            return _brought_to_move(bench, contestant, rng)
+        except WireError:
+            bench.abandoned += 1
+            contestant.end()
+    return _brought_to_move(bench, bench.contestant(*arguments), rng)
+
+
+def _brought_to_move(bench, contestant, rng):
+    bench.until(lambda: contestant.is_up, 60.0, f'{contestant.name} to come up')
+    contestant.configure()
+    contestant.activate()
+    contestant.enable()
+    contestant.follow(bench.motion(rng, MOTION))
+    bench.until(lambda: not bench.safe.any(), 10.0, 'the receiver to obey')
+    bench.through(0.5)
+    if contestant.state not in GOING_ON:
+        raise WireError(f'{contestant.name} stopped by itself:\n{bench.said(contestant.name)}')
+    contestant.states.clear()
+    return contestant
+
+
+def _missed(bench, name):
+    """Slots without a cycle so far, as the node says in diagnostics."""
+    return _slots(bench, name)[0]
+
+
+def _slots(bench, name):
+    """(missed, all) slots so far, as an array."""
+    bench.reports.pop(f'{name}: control', None)
+    bench.within(lambda: f'{name}: control' in bench.reports, REPORTED)
+    status = bench.reports.get(f'{name}: control')
+    found = {pair.key: pair.value for pair in status.values} if status else {}
+    missed = int(found.get('missed slots', 0))
+    return np.array([missed, missed + int(found.get('cycles', 0))])
+
+
+def _names(contestant):
+    return tuple(sorted(state.name for state in contestant.states))
+
+
+def _going_on(contestant, what):
+    if contestant.process.poll() is not None:
+        return f'the process ended under {what}'
+    stopped = contestant.states - GOING_ON
+    return f'{", ".join(state.name for state in stopped)} under {what}' if stopped else ''
+
+
+def _storm(machine, rng):
+    """A set of parameters that must be refused, or that changes nothing."""
+    gain = f'gains.{machine.actuators[1]}.stiffness'
+    double, text, truth = ParameterType.PARAMETER_DOUBLE, ParameterType.PARAMETER_STRING, ParameterType.PARAMETER_BOOL
+    return (
+        (gain, ParameterValue(type=double, double_value=float(rng.choice([NAN, math.inf, -1.0, 1e300])))),
+        (gain, ParameterValue(type=text, string_value='stiff')),
+        ('rate', ParameterValue(type=double, double_value=float(rng.choice([NAN, 100.0, -1.0])))),
+        ('safety', ParameterValue(type=text, string_value='/dev/null')),
+        ('use_sim_time', ParameterValue(type=truth, bool_value=True)),
+        ('emergency_stop', ParameterValue(type=text, string_value='none')),
+        ('no_such_parameter', ParameterValue(type=double, double_value=1.0)),
+    )
+
+
+def _parameter_storm(bench, watch, contestant, rng):
+    client = bench.node.create_client(SetParameters, f'/{contestant.name}/set_parameters')
+    bench.until(client.service_is_ready, 10.0, 'parameter services')
+    before, sent, futures = _missed(bench, contestant.name), 0, []
+    end = time.monotonic() + LASTS
+    while time.monotonic() < end:
+        choices = _storm(bench.machine, rng)
+        name, value = choices[rng.integers(len(choices))]
+        futures.append(client.call_async(SetParameters.Request(parameters=[Parameter(name=name, value=value)])))
+        sent += 1
+        bench.through(STORM)
+    bench.within(lambda: all(future.done() for future in futures), 5.0)
+    accepted = sum(result.successful for future in futures if future.done() for result in future.result().results)
+    bench.through(0.3)
+    bench.node.destroy_client(client)
+    problem = _going_on(contestant, 'a parameter storm') or (f'{accepted} sets were accepted' if accepted else '')
+    return Attack('F23', f'sets of bad parameters at {1 / STORM:.0f} Hz', sent, _names(contestant), None, None,
+                  _missed(bench, contestant.name) - before, problem)
+
+
+def _flooded(bench, contestant, row, what, kind, rate):
+    """A flood from a process of its own, of the controller and then of a bare echo loop."""
+    contestant.states.clear()
+    sent, missed, shares = _under_flood(bench, contestant.name, kind, rate)
+    states = _names(contestant)
+    # it may stop the machine, by the ladder, but never end or give bad commands
+    problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
+    return Attack(row, what, sent, states, None, None, missed, problem,
+                  (*shares, *_under_flood(bench, ECHO, kind, rate)[2]))
+
+
+def _under_flood(bench, name, kind, rate):
+    """(messages sent, slots that the node of this name missed meanwhile, their shares before it and meanwhile)."""
+    before = _slots(bench, name)
+    bench.through(LASTS)
+    quiet = _slots(bench, name) - before
+    log = f'flood_{kind}_{name}'
+    flood = bench.nodes.start(log, 'psdyn_ros.tools.fault_campaign.over_dds.attacks', kind, name, str(rate), str(LASTS))
+    bench.within(lambda: READY in bench.said(log) or flood.poll() is not None, 30.0)    # its start is no flood
+    before = _slots(bench, name)
+    if flood.poll() is None:
+        flood.send_signal(signal.SIGUSR1)
+    bench.within(lambda: flood.poll() is not None, 30.0)
+    if flood.poll() is None:
+        flood.kill()
+        flood.wait()
+    sent = bench.said(log).split()
+    under = _slots(bench, name) - before
+    return (int(sent[-1]) if sent and sent[-1].isdigit() else 0, int(under[0]),
+            [float(missed / max(slots, 1)) for missed, slots in (quiet, under)])
+
+
+def _small_flood(bench, watch, contestant, rng):
+    return _flooded(bench, contestant, 'F33', f'small messages, {SMALL:.0f} Hz asked for', 'small', SMALL)
+
+
+def _large_flood(bench, watch, contestant, rng):
+    return _flooded(bench, contestant, 'F33', f'messages of 1 MiB, {LARGE:.0f} Hz asked for', 'large', LARGE)
+
+
+def _wrong_types(bench, watch, contestant, rng):
+    return _flooded(bench, contestant, 'F33', f'another message type on its topic, {WRONG:.0f} Hz', 'wrong', WRONG)
+
+
+def _rival_states(bench, watch, contestant, rng):
+    """A second source of states, that says something else: the controller stops."""
+    node, before = bench.node, _missed(bench, contestant.name)
+    began = time.monotonic()
+    publisher = node.create_publisher(JointState, '/joint_states', 1)
+    sent, reaction, m = 0, None, bench.machine
+    while reaction is None and time.monotonic() - began < 2.0 * LASTS:
+        names, position, _, _ = m.joint_state(m.initial_position)
+        msg = JointState(name=list(names), position=position.tolist(), velocity=np.zeros(len(names)).tolist(),
+                         effort=np.zeros(len(names)).tolist())
+        ns_to_stamp(time.time_ns(), msg.header.stamp)
+        publisher.publish(msg)
+        sent += 1
+        bench.through(0.01)
+        if contestant.state in (State.STOPPING, State.SAFE):
+            reaction = time.monotonic() - began
+    node.destroy_publisher(publisher)
+    problem = _of_rivals(reaction)
+    if contestant.process.poll() is not None:
+        problem = 'the process ended under a rival of states'
+    return Attack('F32', 'a second publisher of states, 100 Hz', sent, _names(contestant), reaction, FOUND,
+                  _missed(bench, contestant.name) - before, problem)
+
+
+def _of_rivals(reaction):
+    """What is wrong with the seconds that a controller took to stop; None: it did not."""
+    if reaction is None:
+        return 'the controller did not stop'
+    return f'it took {reaction:.2f} s' if reaction > FOUND else ''
+
+
+def _rival_commands(bench, watch, contestant, rng):
+    """A second publisher of commands: the controller stops, the receiver refuses both."""
+    node = bench.node
+    watch.paused, began = True, time.monotonic()
+    publisher = node.create_publisher(JointState, COMMANDS, 1)
+    names = list(bench.machine.actuators)
+    reaction, sent = None, 0
+    while time.monotonic() - began < 4.0:
+        msg = JointState(name=names, position=[NAN, 1.0, 1.0, 1.0], effort=[0.0, NAN, NAN, NAN])
+        ns_to_stamp(time.time_ns(), msg.header.stamp)
+        publisher.publish(msg)
+        sent += 1
+        bench.through(0.01)
+        if contestant.state in (State.STOPPING, State.SAFE):
+            reaction = time.monotonic() - began
+            break
+    refused = bench.within(lambda: bench.safe.all(), 3.0)
+    node.destroy_publisher(publisher)
+    watch.paused = False
+    problem = _of_rivals(reaction) or ('' if refused else 'the receiver still obeys')
+    return Attack('F32', 'a second publisher of commands, 100 Hz', sent, _names(contestant), reaction, FOUND,
+                  0, problem)
+
+
+def _pause(bench, watch, contestant, rng):
+    client = bench.node.create_client(SetBool, '/simulator/pause')
+    bench.ask(client, SetBool.Request(data=True))
+    began = time.monotonic()
+    held = bench.within(lambda: contestant.state == State.HOLD, 2.0)
+    reaction = time.monotonic() - began
+    before = bench.position.copy()
+    bench.ask(client, SetBool.Request(data=False))
+    bench.through(0.7)
+    bench.node.destroy_client(client)
+    problem = '' if held else f'{_names(contestant)} while simulated time stands still'
+    stopped = contestant.states & {State.STOPPING, State.SAFE}
+    if stopped:
+        problem = problem or f'{_names(contestant)} after the pause, {np.abs(bench.position - before).max():.3g} away'
+    return Attack('F31', 'simulated time paused', 1, _names(contestant), reaction if held else None, 0.5, 0, problem)
+
+
+def _backwards(bench, watch, contestant, rng):
+    """Somebody else publishes a clock that is a second behind."""
+    publisher = bench.node.create_publisher(Clock, '/clock', 10)
+    bench.through(0.3)
+    began, msg = time.monotonic(), Clock()
+    ns_to_stamp(max(0, bench.truth_stamp - SECOND), msg.clock)
+
+    def stopped_by_then():
+        publisher.publish(msg)      # the simulator goes on telling the time in between
+        return contestant.state in (State.STOPPING, State.SAFE)
+    stopped = bench.within(stopped_by_then, 2.0)
+    reaction = time.monotonic() - began
+    safe = bench.within(lambda: contestant.state == State.SAFE, 3.0)
+    bench.node.destroy_publisher(publisher)
+    problem = '' if stopped and safe else f'{_names(contestant)} after simulated time went back'
+    return Attack('F31', 'simulated time went back by 1 s', 1, _names(contestant), reaction if stopped else None, 0.5,
+                  0, problem)
+
+
+def flood(kind, name, rate, seconds):
+    """Publish on topics of a controller as fast as asked for, on SIGUSR1; print how many messages that were."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1,))
+    rclpy.init()
+    node = rclpy.create_node('flood')
+    topic = 'point' if kind == 'small' else 'joint_trajectory'
+    if kind == 'wrong':
+        msg = String(data='x' * 1000)
+    else:
+        msg = JointTrajectory(joint_names=['x' * MEBIBYTE] if kind == 'large' else ['slew'])
+        msg.points = [JointTrajectoryPoint(positions=[0.0])]
+    publisher = node.create_publisher(type(msg), f'/{name}/{topic}', 1)
+    deadline = time.monotonic() + (0.5 if kind == 'wrong' else 5.0)
+    while not publisher.get_subscription_count() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    print(READY, flush=True)
+    signal.sigwait((signal.SIGUSR1,))
+    began, sent = time.monotonic(), 0
+    while (elapsed := time.monotonic() - began) < seconds:
+        while sent < elapsed * rate:
+            publisher.publish(msg)
+            sent += 1
+            if sent % 100 == 0 and time.monotonic() - began > seconds:
+                break
+        time.sleep(1e-4)
+    print(sent)
+    node.destroy_node()
+    rclpy.try_shutdown()
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(flood(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])))

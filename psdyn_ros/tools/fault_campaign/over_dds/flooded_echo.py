@@ -1,0 +1,52 @@
+"""The bare echo loop of `psdyn latency` with the topics that a controller can be flooded on: what a flood costs anyone.
+
+    python -m psdyn_ros.tools.fault_campaign.over_dds.flooded_echo --ros-args -r __node:=echo
+
+It answers states, takes pressures and what comes on ~/point and ~/joint_trajectory without a look at it, and says in
+diagnostics how many slots it missed. What a controller is spared by its way to take messages is not spared it: it takes
+each of them when it comes.
+"""
+
+import sys
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from ....nodes.messages import pressures
+from ....nodes.runtime import executor
+from ...timing.loops import Echo
+
+REPORTS = 0.2       # s between them
+
+
+class FloodedEcho(Echo):
+    """Listens to what a controller of valves listens to: pressures, the newest point, ten trajectories as they come."""
+
+    def __init__(self, node):
+        super().__init__(node)
+        for topic, depth in (('~/point', 1), ('~/joint_trajectory', 10)):
+            node.create_subscription(JointTrajectory, topic, _pass_over, depth, raw=True)
+        node.create_subscription(Float64MultiArray, '/' + pressures.TOPICS[pressures.TELEMETRY], _pass_over,
+                                 pressures.NEWEST, raw=True)
+        self._name = f'{node.get_name()}: control'
+        self._report = node.create_publisher(DiagnosticArray, '/diagnostics', 10).publish
+        self.loop.chore(self._tell, REPORTS)
+
+    def _tell(self):
+        values = {'cycles': self.loop.records.cycles, 'missed slots': self.loop.records.missed}
+        self._report(DiagnosticArray(status=[DiagnosticStatus(
+            name=self._name, values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])]))
+
+
+def _pass_over(data):
+    """Take no notice of a message."""
+
+
+def main(args=None):
+    """Run the node; returns the exit code of the process."""
+    return executor.run('echo', FloodedEcho, args)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

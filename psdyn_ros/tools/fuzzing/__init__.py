@@ -1,0 +1,1 @@
+"""Mutated bags that a validation must reject or survive."""

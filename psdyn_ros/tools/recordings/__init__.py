@@ -1,0 +1,1 @@
+"""Example recordings of a simulated crane, healthy and with faults."""

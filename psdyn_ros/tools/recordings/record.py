@@ -1,0 +1,246 @@
+"""`psdyn record-demo`: bags of a machine that is as its model says, and of others that are not.
+
+Simulator and controller run as two processes over DDS, once for each case. The bag has the strokes of the cylinders and
+the angles of their booms; the controller is led by the angles, which are passed on to it.
+"""
+
+import shutil
+import sys
+import time
+import traceback
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from ...api.load import load
+from ...api.manipulator import Manipulator
+from ...model.errors import ModelError, PsdynError, did_you_mean
+from ...model.locate import find_config, find_machine
+from ...model.mechanism.xml_reader import read_text
+from ...model.parameters.hydraulics import read_hydraulics
+from ...nodes import EXECUTABLES
+from ...nodes.messages.conversions import SECOND
+from ...nodes.runtime.executor import INTERNAL, SUCCESS, UNUSABLE
+from ...simulation.sensors.bank import checked_seed
+from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH
+from ...validation.report import page
+from ..demo.demo_safety import WIDEST_LADDER, safety_text
+from ..demo.processes import NodeProcesses, environment, exported, free_domain
+from ..demo.recorder import Recorder
+from ..demo.session import DemoError, StoppedError, Waiting, own_node, stop, terminable
+from .cases import (
+    CASES,
+    DURATION,
+    HYDRAULICS,
+    MEASURED,
+    MODEL,
+    PASSED_ON,
+    PLAIN,
+    RANGES,
+    SEED,
+    SENSORS,
+    SPEEDS,
+    cases_text,
+    checked_cases,
+    faults,
+    machine_urdf,
+    model_urdf,
+)
+from .random_moves import random_moves
+from .run import ENCODERS, Encoders, Graph
+
+INTERRUPTED = 130
+MACHINE = 'hiab_xs031'
+RATE = 500.0
+PERIOD = round(SECOND / RATE)       # ns
+SHORTEST, LONGEST = 5.0, 3600.0
+LEAD = {True: 2.5, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
+REST = 0.5                          # s that are recorded before and after it
+TTL = 0.1                           # s, of commands
+SKEW = 0.1                          # s
+OVERRUNS = 0.2                      # of the cycles of a second that may come too late
+TRIES = 3                           # of a run in which the controller stops the machine
+# m/s^2 that the pump can give beside the weight of the payload
+DECELERATIONS = {'lift_cylinder': 0.35, 'tilt_cylinder': 0.35}
+TRUE_TELEMETRY = '/simulator/ground_truth/hydraulic_telemetry'
+COMMANDS, REFERENCE, STATE = '/controller/joint_commands', '/controller/reference', '/controller/state'
+RECORDED = {STATES: JointState, TELEMETRY: Float64MultiArray, COMMANDS: JointState, REFERENCE: JointTrajectory,
+            STATE: Float64MultiArray, TRUTH: JointState, TRUE_TELEMETRY: Float64MultiArray}
+OF_PLANT = STATES, TELEMETRY, TRUTH, TRUE_TELEMETRY
+
+
+class Setup(NamedTuple):
+    """What all cases have in common.
+
+    output      folder
+    urdf        text of the bare machine
+    model       `Manipulator` with its payload
+    hydraulics  path
+    safety      path of the safety declaration of the machine
+    sensors     path of their errors, or None
+    duration    s of motion
+    lock_step   whether time goes by as fast as the nodes answer each other; else they run on the clock
+    seed        of motion and sensors
+    """
+
+    output: Path
+    urdf: str
+    model: Manipulator
+    hydraulics: str
+    safety: str
+    sensors: str | None
+    duration: float
+    lock_step: bool
+    seed: int
+
+
+def record(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sensors=PLAIN, seed=SEED):
+    """Record bags of the crane on its valves; returns {case: path}.
+
+    output     folder, made where it does not exist; bags of these cases in it are replaced. It gets machine.urdf and
+               hydraulics.yaml, which are the model, and cases.yaml, which says what was done and should be found
+    cases      names, of `CASES`
+    duration   s of motion
+    lock_step  whether stamps and times of receipt are simulated time, one period for each command, so that nothing
+               depends on how busy the computer is; else the nodes run on the clock
+    sensors    'plain' or 'noiseless'
+    seed       of motion and sensors
+
+    Raises PsdynError: DemoError where the nodes do not do what they should, StoppedError where the controller stopped
+    the machine.
+    """
+    cases = checked_cases(cases)
+    if sensors not in SENSORS:
+        raise ModelError(f"there are no sensors '{sensors}'{did_you_mean(sensors, SENSORS)}")
+    if not (SHORTEST <= duration <= LONGEST):
+        raise ModelError(f'duration {duration:g} s: expected {SHORTEST:g} to {LONGEST:g}')
+    seed = checked_seed(seed)
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    urdf = read_text(find_machine(MACHINE))
+    (output / MODEL).write_text(model_urdf(urdf))
+    hydraulics = output / HYDRAULICS
+    hydraulics.write_text(Path(find_config(f'{MACHINE}_hydraulics.yaml')).read_text())
+    setup = Setup(output, urdf, load(model_urdf(urdf)), str(hydraulics), find_config(f'{MACHINE}_safety.yaml'),
+                  find_config(f'{MACHINE}_sensors.yaml') if sensors == PLAIN else None, duration, lock_step, seed)
+    print(f'{setup.model.name}: {duration:g} s of motion, {sensors} sensors, seed {seed}, '
+          f'{"in lock-step" if lock_step else "in real time"}', flush=True)
+    facts = {'sensors': sensors, 'seconds': duration, 'rate': RATE, 'seed': seed, 'lock_step': lock_step}
+    bags, listed = {}, output / 'cases.yaml'
+    for case in cases:
+        bags[case], halts = _record_case(case, setup)
+        before = listed.read_text() if listed.exists() else ''
+        listed.write_text(cases_text([case], {**facts, 'halts': halts}, before))
+    return bags
+
+
+def _record_case(case, setup):
+    """(bag of a case, how often it halted); where the controller stopped the machine it is done again."""
+    for left in reversed(range(TRIES)):
+        try:
+            return _run(case, setup)
+        except StoppedError as error:
+            if not left:
+                raise StoppedError(f'{case}: the controller stopped the machine: {error}; what it said is in '
+                                   f'{_logs(case, setup)}') from error
+            print(f'{case}: the controller stopped the machine: {error}; once more', flush=True)
+
+
+def _logs(case, setup):
+    return setup.output / 'log' / case
+
+
+def _run(case, setup):
+    logs = _logs(case, setup)
+    logs.mkdir(parents=True, exist_ok=True)
+    parameters = _write_parameters(case, setup, logs)
+    domain = free_domain()
+    with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
+        encoders = Encoders(node, PASSED_ON, setup.lock_step)
+        recorder = Recorder(node, RECORDED, (lambda: encoders.stamp) if setup.lock_step else time.time_ns,
+                            {STATES: encoders.pass_on})
+        arguments = '--ros-args', '--params-file', str(parameters)
+        for name, renamed in (('simulator', f'/simulator/joint_commands:={COMMANDS}'),
+                              ('controller', f'joint_states:={ENCODERS}')):
+            nodes.start(name, EXECUTABLES[name], *arguments, '-r', renamed)
+        graph = Graph(node, Waiting(nodes, spin_once), encoders, setup.lock_step, PERIOD, case)
+        begin = graph.hold() + round(LEAD[setup.lock_step] * SECOND)
+        end = begin + round(setup.duration * SECOND)
+        moves = partial(random_moves, setup.model, RANGES, SPEEDS)
+        halts = graph.follow(lambda seconds, start, halts: moves(seconds, setup.seed + halts, start), begin, end,
+                             lambda: recorder.last(REFERENCE).points[0])
+        graph.rest(end + round(REST * SECOND))
+        ended = encoders.stamp
+        graph.stand_by()
+        stop(nodes, logs)
+    bag = setup.output / case
+    if bag.exists():
+        shutil.rmtree(bag)
+    counts = recorder.write(bag, begin - round(REST * SECOND), ended, compressed=True)
+    expected = (ended - begin) // PERIOD + round(REST * RATE) + 1
+    lost = {topic: expected - counts[topic] for topic in OF_PLANT if counts[topic] < expected}
+    if setup.lock_step and lost:
+        raise DemoError(f'{case}: messages were lost: {lost}')
+    return bag, halts
+
+
+def _write_parameters(case, setup, logs):
+    """The path of the parameter file of both nodes."""
+    safety, parameters, schedule = logs / 'safety.yaml', logs / 'parameters.yaml', logs / 'faults.yaml'
+    declared = yaml.safe_load(safety_text(setup.model, setup.safety, ladder=WIDEST_LADDER))
+    for name, deceleration in DECELERATIONS.items():
+        declared['actuators'][name]['deceleration'] = deceleration
+    # pressures come on their own way, and may be ahead of the states, which say what time it is
+    declared.setdefault('plausibility', {})['clock_skew'] = SKEW
+    safety.write_text(yaml.safe_dump(declared))
+    common = {'hydraulics': setup.hydraulics, 'rate': RATE, 'report_rate': 5.0}
+    simulator = {**common, 'robot_description': machine_urdf(case, setup.urdf), 'ttl': TTL, 'seed': setup.seed,
+                 'measured_joints': ' '.join(MEASURED), 'step_on_command': setup.lock_step}
+    if setup.sensors:
+        simulator['sensors'] = setup.sensors
+    text = faults(case, list(read_hydraulics(setup.hydraulics, setup.model.actuators).cylinders),
+                  LEAD[setup.lock_step], setup.duration)
+    if text:
+        schedule.write_text(text)
+        simulator['faults'] = str(schedule)
+    # in lock-step no state may be lost: nobody would say it again
+    every = {f'qos_overrides.{ENCODERS}.subscription.{policy}': value
+             for policy, value in (('reliability', 'reliable'), ('depth', 100))}
+    controller = {**common, 'robot_description': model_urdf(setup.urdf), 'law': 'valve_computed_torque',
+                  'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS,
+                  'use_sim_time': setup.lock_step, **every}
+    parameters.write_text(yaml.safe_dump({'simulator': {'ros__parameters': simulator},
+                                          'controller': {'ros__parameters': controller}}))
+    return parameters
+
+
+def run(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sensors=PLAIN, seed=SEED):
+    """As `record`, from the command line: print what to do with the bags; returns the exit code."""
+    try:
+        with terminable():
+            bags = record(output, cases=cases, duration=duration, lock_step=lock_step, sensors=sensors, seed=seed)
+    except KeyboardInterrupt:
+        print('\nstopped; the nodes have ended', file=sys.stderr)
+        return INTERRUPTED
+    except (PsdynError, OSError) as error:
+        print(f'psdyn record-demo: {error}', file=sys.stderr)
+        return UNUSABLE
+    except Exception:
+        traceback.print_exc()
+        return INTERNAL
+    print(_summary(Path(output), bags))
+    return SUCCESS
+
+
+def _summary(output, bags):
+    rows = [('case', 'verdict', 'first cause', 'about', 'what was done')]
+    rows += [(case, CASES[case].verdict, CASES[case].kind or '-', CASES[case].about or '-', CASES[case].what)
+             for case in bags]
+    commands = [f'psdyn validate {bag} --urdf {output / MODEL} --hydraulics {output / HYDRAULICS}'
+                for bag in bags.values()]
+    return '\n'.join(['', page.as_text(rows), '', *commands])

@@ -1,0 +1,201 @@
+"""A simulator and a controller that run for a recording: in lock-step they drive each other, else on the clock."""
+
+import math
+import time
+
+from rclpy.serialization import deserialize_message
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+from std_srvs.srv import SetBool, Trigger
+from tqdm import tqdm
+from trajectory_msgs.msg import JointTrajectory
+
+from ...control.safety.fault_table import State
+from ...nodes.messages.conversions import SECOND, JointStateWriter, ns_to_stamp, stamp_to_ns, trajectory_to_msg
+from ..demo.session import REACTION, ControlState, DemoError, StoppedError
+
+ENCODERS = '/encoders'      # topic of the states that the controller gets
+START_UP = 300.0            # s for the nodes to come up; a first run compiles
+STALL = 60.0                # s in which time has to go by
+SLOWED = 60.0               # s of the plant's time more for a motion that was slowed down after all
+NOTICE = 1.0                # s of it before a motion at which it is announced
+LEISURE = 0.01              # s between two states while the controller checks a motion
+SHORTEST = 1.0              # s of a motion that is still worth it
+SHORTLY = 0.05              # s before its end at which a motion may be over
+MOST_HALTS = 20             # in a recording
+PATIENCE = 2.0              # s for some periods by hand
+HASTE = 50                  # periods by hand at a time
+SETTLED = 4                 # turns until nothing by hand is under way
+NUDGES = 20                 # times that the nodes are told to drive each other
+DRIVING = 20_000_000        # ns that have to go by for that to be so
+
+
+class Encoders:
+    """Passes on what was measured of some joints, and knows the time by it, which in lock-step it tells on /clock.
+
+    The simulator does not: a controller that heard of a time long before the state of that time would answer without
+    it.
+    """
+
+    def __init__(self, node, joints, lock_step):
+        self._writer, self._joints = JointStateWriter(joints, ('position', 'velocity')), joints
+        self._publish = node.create_publisher(JointState, ENCODERS, 10).publish
+        self._clock, self._tell = Clock(), node.create_publisher(Clock, '/clock', 10).publish if lock_step else None
+        self._columns = None
+        self.stamp = 0      # ns, of the last state
+        self.delay = 0.0    # s by which it is held back, in lock-step
+
+    def pass_on(self, data):
+        """Take a serialised JointState."""
+        msg, writer = deserialize_message(data, JointState), self._writer
+        if self._columns is None:
+            self._columns = [list(msg.name).index(joint) for joint in self._joints]
+        for row, column in enumerate(self._columns):
+            writer.position[row], writer.velocity[row] = msg.position[column], msg.velocity[column]
+        self.stamp = stamp_to_ns(msg.header.stamp)
+        if self.delay and self._tell is not None:
+            time.sleep(self.delay)
+        self._publish(writer.stamp(self.stamp))
+        if self._tell is not None:
+            self._clock.clock = msg.header.stamp
+            self._tell(self._clock)
+
+
+class Graph:
+    """Both nodes, from their start to standing by again.
+
+    node       of our own
+    wait       `Waiting` for them
+    encoders   `Encoders`
+    lock_step  whether they are in lock-step
+    period     ns
+    what       it is, for messages
+    """
+
+    def __init__(self, node, wait, encoders, lock_step, period, what):
+        self._node, self._wait, self._encoders, self._lock_step, self._what = node, wait, encoders, lock_step, what
+        self._period_ns, self._control = period, ControlState(node)
+        self._motions = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
+        self._step = node.create_client(Trigger, '/simulator/step')
+        self._left, self._asked = 0, -math.inf      # periods to do by hand, s when the first of them was asked for
+
+    def hold(self):
+        """Let the controller hold the machine; returns the stamp [ns] of the plant's time zero."""
+        encoders, control = self._encoders, self._control
+        self._until(lambda: encoders.stamp, START_UP, 'starting both nodes')
+        if not self._lock_step:
+            self._until(lambda: control.active, START_UP, 'starting the controller')
+            self._call(Trigger, '/simulator/reset')
+            origin = encoders.stamp
+            self._wait.held(self._node, f'{self._what}: enabling')
+            return origin
+        # nobody commands the machine yet: periods are done by hand
+        self._call(SetBool, '/simulator/pause', data=True)
+        self._until(self._step.service_is_ready, REACTION, 'waiting for the simulator')
+        self._until(lambda: self._periods() and control.active, START_UP, 'starting the controller')
+        self._until(lambda: self._periods() and self._call(SetBool, '/controller/enable', data=True).success,
+                    START_UP, 'enabling')
+        self._left = 0
+        for _ in range(SETTLED):
+            self._wait.turn(self._what)
+        self._call(Trigger, '/simulator/reset')
+        origin = encoders.stamp + self._period_ns
+        self._drive()
+        return origin
+
+    def _drive(self):
+        """Let both nodes drive each other."""
+        for _ in range(NUDGES):
+            self._call(SetBool, '/simulator/pause', data=False)
+            before, deadline = self._encoders.stamp, time.monotonic() + 1.0
+            while time.monotonic() < deadline and self._control.check():
+                self._wait.turn(self._what)
+                if self._encoders.stamp > before + DRIVING:
+                    return
+            self._call(SetBool, '/simulator/pause', data=True)
+            self._call(Trigger, '/simulator/step')
+        raise StoppedError(f'simulator and controller do not answer each other: {self._control.reason}')
+
+    def _periods(self):
+        """Let some time go by once the controller is up, which believes nothing before its probation is over."""
+        now = time.monotonic()
+        # the answer to a first request may get lost
+        if self._control.reason and (not self._left or now > self._asked + PATIENCE):
+            self._left, self._asked = HASTE, now
+            self._period()
+        return True
+
+    def _period(self, *_):
+        if self._left:
+            self._left -= 1
+            self._step.call_async(Trigger.Request()).add_done_callback(self._period)
+
+    def follow(self, motion, begin, end, reference):
+        """Let the machine move from one stamp to another; returns how often it halted meanwhile.
+
+        A controller halts where time stands still for 0.2 s, as it does while the computer is busy; then another motion
+        leads on from there.
+
+        motion     function of (s, where it starts (dof,) or None for the initial position, halts so far) that gives
+                   `Waypoints`
+        reference  function that gives the point of the reference that was recorded last
+        """
+        encoders, control, start = self._encoders, self._control, None
+        self._until(self._motions.get_subscription_count, REACTION, 'waiting for the controller')
+        for halts in range(MOST_HALTS):
+            if encoders.stamp > begin - round(NOTICE * SECOND):
+                raise StoppedError(f'it was not ready to move in time: {control.reason}')
+            self._through(begin - round(NOTICE * SECOND), 'waiting for its time', lambda: False)
+            self._announce(motion((end - begin) / SECOND, start, halts), begin)
+            self._through(end, 'moving', lambda: control.state == State.HOLD)
+            left = (end - encoders.stamp) / SECOND
+            if left <= SHORTLY:
+                return halts
+            print(f'{self._what}: the controller halted {left:.1f} s before the end; goes on from there', flush=True)
+            self._until(lambda: control.check() and not any(reference().velocities), STALL, 'coming to rest')
+            start, begin = reference().positions, encoders.stamp + round(2.0 * NOTICE * SECOND)
+            if begin > end - round(SHORTEST * SECOND):
+                return halts + 1
+        raise StoppedError(f'it halted {MOST_HALTS} times: {control.reason}')
+
+    def _announce(self, waypoints, begin):
+        """Send a motion, and give the controller the time to check it."""
+        control, encoders = self._control, self._encoders
+        message = trajectory_to_msg(waypoints)
+        ns_to_stamp(begin, message.header.stamp)
+        encoders.delay = LEISURE        # it checks while nothing else is to be done
+        self._motions.publish(message)
+        self._until(lambda: control.check() and (control.state != State.HOLD or encoders.stamp >= begin), STALL,
+                    'waiting for the motion to be accepted')
+        encoders.delay = 0.0
+
+    def rest(self, stamp):
+        """Let the controller hold the machine until a stamp, and until a motion that was slowed down is over."""
+        last = stamp + round(SLOWED * SECOND)
+        self._through(stamp, 'at rest', lambda: False)
+        self._through(last, 'coming to rest', lambda: self._control.state == State.HOLD)
+
+    def stand_by(self):
+        """Let the controller leave the machine to its valves and brakes."""
+        self._call(SetBool, '/controller/enable', data=False)
+        self._until(lambda: self._control.state == State.STANDBY, REACTION, 'standing by')
+
+    def _through(self, stamp, what, over):
+        """Wait for a stamp, and show how time goes by, or until something is over."""
+        encoders, last, deadline = self._encoders, -1, 0.0
+        seconds = max((stamp - encoders.stamp) / SECOND, 0.0)
+        with tqdm(total=seconds, desc=f'{self._what}: {what}', unit='s', disable=None, leave=False,
+                  bar_format='{desc}: {bar} {n:.1f} of {total:.1f} s') as bar:
+            while encoders.stamp < stamp and self._control.check() and not over():
+                if encoders.stamp > last:
+                    last, deadline = encoders.stamp, time.monotonic() + STALL
+                bar.update(seconds - (stamp - last) / SECOND - bar.n)
+                if time.monotonic() > deadline:
+                    raise DemoError(f'{self._what}: {what}: no time goes by: {self._control.reason}')
+                self._wait.turn(self._what)
+
+    def _until(self, condition, seconds, what):
+        self._wait.until(condition, seconds, f'{self._what}: {what}')
+
+    def _call(self, kind, service, **fields):
+        return self._wait.called(self._node, kind, service, kind.Request(**fields), f'{self._what}: {service}')

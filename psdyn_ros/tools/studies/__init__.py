@@ -1,0 +1,1 @@
+"""Studies of tracking and identification in simulation."""

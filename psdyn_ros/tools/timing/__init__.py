@@ -1,0 +1,1 @@
+"""Timing of control cycles on this computer."""

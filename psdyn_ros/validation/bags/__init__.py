@@ -1,0 +1,1 @@
+"""Reading, repairing and writing of bags."""

@@ -1,0 +1,1 @@
+"""Likely causes of a disagreement between a recording and the model."""

@@ -1,0 +1,112 @@
+"""Fits of a few columns to the residual of a recording, from normal equations per bin of time.
+
+A share is judged on parts of the recording that the fit has not seen, so more columns explain more only where they
+have a reason to; it is negative where a fit says nothing.
+"""
+
+import numpy as np
+
+from ..metrics.bootstrap import FEWEST, bootstrap, mean
+
+BLOCK = 5.0                 # s that are drawn together, and that are held out together
+SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
+FOLDS = 5
+RESAMPLES = 299
+RIDGE = 1e-9                # of the squares of each column, for what cannot be told from each other
+
+
+class Equations:
+    """Normal equations of all actuators, each weighted.
+
+    products  (bins, actuators, 1 + K, 1 + K): of the residual, which comes first, and of K columns
+    weights   (actuators,)
+    width     s of a bin
+    """
+
+    def __init__(self, products, weights, width):
+        # the last column is nothing: what does not act on an actuator
+        self._products = np.pad(products * weights[:, None, None], ((0, 0), (0, 0), (0, 1), (0, 1)))
+        bins = len(products)
+        self.block = max(min(round(BLOCK / width), bins // FEWEST), 1)
+        self._short = max(min(round(SHORT / width), self.block), 1)
+        self._fold = np.arange(bins) // self.block % FOLDS
+
+    def chosen(self, columns):
+        """(bins, 1 + n, 1 + n) of some columns (actuators, n) of those by number, -1: none."""
+        total = 0.0
+        for actuator, own in enumerate(columns):
+            index = np.concatenate(([0], np.where(own < 0, -1, own + 1)))
+            total = total + self._products[:, actuator][:, index[:, None], index]
+        return total
+
+    def share(self, columns):
+        """`Interval` of the share of the residual's squares that columns (actuators, n) explain."""
+        explained, squares = self._held_out(columns)
+        return self._bootstrap(explained, squares)
+
+    def gain(self, first, second):
+        """`Interval` of how much larger the share of the second is than that of the first."""
+        (before, squares), (after, _) = self._held_out(first), self._held_out(second)
+        return self._bootstrap(after - before, squares)
+
+    def of_rest(self, first, second):
+        """`Interval` of the share that the second, fitted together with the first, explains of what that leaves."""
+        before, squares = self._held_out(first)
+        after, _ = self._held_out(np.concatenate((first, second), axis=1))
+        return self._bootstrap(after - before, squares - before)
+
+    def effect(self, columns, theta):
+        """(actuators,) weighted sum of squares of what columns (actuators, n) times theta (n,) add to each."""
+        total, out = self._products.sum(axis=0), np.zeros(len(columns))
+        for actuator, own in enumerate(columns):
+            index = np.where(own < 0, -1, own + 1)
+            out[actuator] = theta @ total[actuator][index[:, None], index] @ theta
+        return out
+
+    def fit(self, columns):
+        """(theta (n,), covariance (n, n)) of columns (actuators, n), by leaving out one block of bins after the other.
+
+        What is left of the residual is alike for a while, so its errors are those between blocks, not between rows;
+        few blocks are not taken for more than they are (jackknife: Cameron and Miller, J. Hum. Resour. 50 (2015) 317).
+        """
+        products = self.chosen(columns)
+        total = products.sum(axis=0)
+        blocks = np.add.reduceat(products, np.arange(0, len(products), self._short), axis=0)
+        theta = solve(total)
+        others = solve(total - blocks) - theta
+        return theta, (len(blocks) - 1.0) / len(blocks) * others.T @ others
+
+    def likeness(self, first, second):
+        """How alike what two sets of columns say of the residual is, -1 to 1: a correlation."""
+        both = self.chosen(np.concatenate((first, second), axis=1)).sum(axis=0)
+        n = first.shape[1] + 1
+        parts = [np.zeros(len(both) - 1) for _ in range(2)]
+        parts[0][:n - 1] = solve(both[:n, :n])
+        rest = np.concatenate(([0], np.arange(n, len(both))))
+        parts[1][n - 1:] = solve(both[rest[:, None], rest])
+        inner = both[1:, 1:]
+        size = np.sqrt((parts[0] @ inner @ parts[0]) * (parts[1] @ inner @ parts[1]))
+        return float(parts[0] @ inner @ parts[1] / size) if size > 0.0 else 0.0
+
+    def _held_out(self, columns):
+        """(bins,) squares of the residual that fits to all parts but that of the bin explain, and all of them."""
+        products = self.chosen(columns)
+        parts = np.zeros((FOLDS, *products.shape[1:]))
+        np.add.at(parts, self._fold, products)
+        theta = solve(parts.sum(axis=0) - parts)[self._fold]
+        explained = (2.0 * (theta * products[:, 1:, 0]).sum(axis=-1)
+                     - np.einsum('bi,bij,bj->b', theta, products[:, 1:, 1:], theta))
+        return explained, products[:, 0, 0]
+
+    def _bootstrap(self, part, whole):
+        with np.errstate(invalid='ignore', divide='ignore'):        # of no residual there is no share
+            return bootstrap(np.column_stack((whole, part)), mean, block=self.block, resamples=RESAMPLES)
+
+
+def solve(products):
+    """theta (..., n) of normal equations (..., 1 + n, 1 + n); of columns that are nothing, or alike, the smallest."""
+    squares = np.diagonal(products, axis1=-2, axis2=-1)[..., 1:]
+    scale = 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    inner = products[..., 1:, 1:] * scale[..., :, None] * scale[..., None, :]
+    inner = inner + np.eye(squares.shape[-1]) * np.where(squares > 0.0, RIDGE, 1.0)[..., None, :]
+    return scale * np.linalg.solve(inner, (products[..., 1:, 0] * scale)[..., None])[..., 0]

@@ -1,0 +1,180 @@
+"""Small corrections of a model or of its sensors, as what each would add to the residual of the efforts.
+
+To first order everything that may be a little wrong is linear: the residual e = measured - predicted is C theta, one
+column of C for each number that may be off.  Payload and gravity are linear as such.
+"""
+
+import numpy as np
+
+from ...api.environment import BaseMotion
+from ...model.errors import StateError
+from ..identification.normal_equations import frictions
+from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
+from ..metrics.prediction import NEAR_STOP
+from ..signals.filters import through_gaps
+
+SPACING = 0.02              # s between rows; the filter leaves little in between
+STEP = 1e-5                 # m, rad of central differences
+# columns that each actuator has of its own, then those of the payload, of the tilt and of encoders
+RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B = range(6)
+OWN = 6
+PAYLOAD = slice(OWN, OWN + COUNT)
+TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
+ENCODERS = TILT.stop
+
+
+class Corrections:
+    """Columns of a machine.
+
+    predictor  `Predictor` whose residual is in question
+
+    link       that carries the payload: the outermost one that moves
+    encoders   {coordinate, by number: name of the measured joint that it follows from}, known with the first block
+    gravity    (2, 3) change of gravity per rad that the base is tilted about its x and its y [m/s^2]
+    believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
+    by_pressure  (actuators,) whether the effort was measured by chamber pressures
+    skipped    rows at which a loop does not close
+    """
+
+    def __init__(self, predictor):
+        self.predictor, manipulator = predictor, predictor.manipulator
+        self.actuators = tuple(manipulator.actuators)
+        self.link = outermost(manipulator)
+        self._regressor = Regressor(manipulator, [self.link])
+        self.gravity = -np.cross(np.eye(3)[:2], manipulator.gravity)
+        seals = np.array(frictions(manipulator, predictor.hydraulics))
+        self.believed, self._slip = (seals[:, :2] > 0.0).any(axis=1), seals[:, 2]
+        self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
+        self.encoders, self._map = None, None
+        self.skipped = 0
+
+    @property
+    def count(self):
+        """Columns."""
+        return ENCODERS + self.predictor.manipulator.dof
+
+    def __call__(self, block, prediction):
+        """(rows (n,), e (n, actuators), C (n, actuators, count)) of a `Block` and its `Prediction`.
+
+        Rows are some of the core; e is NaN where the effort is not known, or the actuator is near a stop, whose force
+        is not in the prediction.  There are no rows where the model cannot follow.
+        """
+        rows = np.arange(prediction.core.start, prediction.core.stop, max(1, round(SPACING / prediction.period)))
+        x, xd, xdd = (np.ascontiguousarray(values[rows]) for values in (prediction.x, prediction.xd, prediction.xdd))
+        e = (prediction.effort - prediction.effort_id)[rows]
+        e[prediction.regime[rows] == NEAR_STOP] = np.nan
+        C = np.zeros((*e.shape, self.count))
+        try:
+            C[..., PAYLOAD] = self._on_actuators(x, self._regressor(x, xd, xdd))
+            C[..., TILT] = self._tilt(x)
+            C[..., ENCODERS:] = self._encoders(block, x, xd, xdd, rows)
+        except StateError:
+            self.skipped += len(rows)
+            return rows[:0], e[:0], C[:0]
+        # not `effort_rate`, which has another bandwidth than the efforts
+        C[..., RATE] = -np.gradient(prediction.effort, prediction.period, axis=0)[rows]
+        C[..., OFFSET] = 1.0
+        C[..., TIME] = prediction.t[rows, None]
+        C[..., FRICTION] = self._friction(prediction)[rows]
+        C[..., GAIN_A:GAIN_B + 1] = self._gains(block, prediction)[rows]
+        return rows, e, np.nan_to_num(C)
+
+    def _on_actuators(self, x, columns):
+        """Columns (n, dof, k) of forces on the coordinates as efforts (n, actuators, k)."""
+        maps = self._regressor.maps(x)
+        if len(maps) == 1:
+            return columns
+        return np.linalg.pinv(np.swapaxes(maps, 1, 2)) @ columns
+
+    def _tilt(self, x):
+        still, mechanism = np.zeros_like(x), self.predictor.mechanism
+        rest = mechanism.inverse_dynamics(x, still, still)
+        return np.stack([mechanism.inverse_dynamics(x, still, still, base=BaseMotion(acceleration=(*-change, 0, 0, 0)))
+                         - rest for change in self.gravity], axis=-1)
+
+    def _encoders(self, block, x, xd, xdd, rows):
+        """(n, actuators, dof): what an encoder that says too much adds to the residual."""
+        if self.encoders is None:
+            self.encoders = measured_by(self.predictor.manipulator, block.joints)
+            self._map = self.predictor.manipulator.joint_map(block.joints)
+        columns = np.zeros((len(x), len(self.actuators), x.shape[1]))
+        for k, joint in self.encoders.items():
+            step = np.zeros(x.shape[1])
+            step[k] = STEP
+            ahead, behind = (self.predictor.mechanism.inverse_dynamics(x + way * step, xd, xdd) for way in (1.0, -1.0))
+            columns[..., k] = -(ahead - behind) / (2.0 * STEP)
+            if joint != self.predictor.manipulator.coordinates[k]:
+                columns[..., k] *= self._slope(block, k, joint, rows)[:, None]
+        return columns
+
+    def _slope(self, block, k, joint, rows):
+        """(n,) d coordinate / d measured joint."""
+        ahead, behind = block.positions[rows], block.positions[rows]
+        ahead[:, block.joints.index(joint)] += STEP
+        behind[:, block.joints.index(joint)] -= STEP
+        return (self._map.states(ahead)[0] - self._map.states(behind)[0])[:, k] / (2.0 * STEP)
+
+    def _friction(self, prediction):
+        friction = prediction.friction
+        if self.believed.all():
+            return friction
+        unit = self.predictor.filter(np.tanh(prediction.v / self._slip))
+        return np.where(self.believed, friction, unit)
+
+    def _gains(self, block, prediction):
+        """(N, actuators, 2): filtered effort of port A and of port B, else the whole effort, predicted, and nothing."""
+        gains = np.zeros((*prediction.effort.shape, 2))
+        # the measured one has the noise of the residual in it
+        gains[..., 0] = prediction.effort_id
+        hydraulics = self.predictor.hydraulics
+        if block.pressures is None or hydraulics is None:
+            return gains
+        for row, (name, one) in enumerate(hydraulics.cylinders.items()):
+            ports = np.array([one.area_a, -one.area_b]) * block.pressures[:, row]
+            if np.isfinite(ports).any():
+                number = self.actuators.index(name)
+                self.by_pressure[number] = True
+                gains[:, number] = through_gaps(self.predictor.filter, ports)
+        return gains
+
+
+def point_mass(mass, moments):
+    """(6, 4) d inertia / d (mass, moments (3,)) of a point: what 4 numbers add to the moments about the origin.
+
+    The inertia is of the first degree in the four, so that this times them is the inertia itself.
+    """
+    def matrix(square, products):
+        return square * np.eye(3) - products
+    h = moments
+    slopes = [-matrix(h @ h, np.outer(h, h)) / mass ** 2]
+    slopes += [matrix(2.0 * one @ h, np.outer(one, h) + np.outer(h, one)) / mass for one in np.eye(3)]
+    return np.array([slope[ROWS, COLUMNS] for slope in slopes]).T
+
+
+def outermost(manipulator):
+    """Name of the moving link with the most joints between it and the base, of several the first.
+
+    One that nothing hangs on and that closes no loop comes before those of loops, whose linkage may be longer.
+    """
+    description = manipulator.machine.description
+    parents = {joint.child: joint.parent for joint in description.joints.values()}
+    inner = {*parents.values(), *(link for one in description.closures.values() for link in (one.parent, one.child))}
+
+    def depth(link):
+        return 1 + depth(parents[link]) if link in parents else 0
+    moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
+    return max(moving, key=lambda link: (link not in inner, depth(link)))
+
+
+def measured_by(manipulator, joints):
+    """{coordinate, by number: measured joint that it follows from}, of those of which one joint says it alone."""
+    found, machine = {}, manipulator.machine
+    for k, name in enumerate(manipulator.coordinates):
+        if name in joints:
+            found[k] = name
+        else:
+            triangle = machine.modules[machine.module_of(name)].triangle
+            others = (triangle.boom.name, triangle.barrel.name) if triangle else ()
+            # the order in which `JointMap` asks them
+            found.update((k, other) for other in reversed(others) if other in joints)
+    return found

@@ -1,0 +1,285 @@
+"""What may be wrong where a model and a recording disagree: small corrections, ranked by what they would explain.
+
+None of it is a fact.  A recording in which little moves cannot tell many of them from each other, and what is wrong
+may be none of them.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..metrics.bootstrap import Interval, bootstrap
+from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
+from .cause_messages import REACH, briefly
+from .correction_fits import RESAMPLES, Equations
+from .corrections import PAYLOAD, RATE, Corrections, point_mass
+from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
+
+MOST_BINS = 512
+FEWEST_BINS = 5
+MOST_CAUSES = 6
+LAG = 0.1                   # s, longer than noise is alike after the filter, and shorter than what causes do
+FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
+REFINED = 3                 # times that the inertia of a payload is taken from its mass and its place
+LARGEST = 1e30              # from which a number is nonsense
+SUMS = '_products', '_rows', '_jumps', '_closure'       # that grow, and are merged
+MARGIN = 0.2                # s around a frozen encoder that suffer from it
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something that would explain a part of the residual.
+
+    kind      'payload', 'friction', 'area', 'sensor_offset', 'sensor_drift', 'delay', 'base_tilt', 'frozen_encoder' or
+              'encoder_offset'
+    about     link, actuator, topic, joint or 'base'
+    share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
+              to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
+              frozen encoder on which no effort depends, the share of the disagreement of redundant joints
+    estimate  of how much is wrong, in `unit` (SI), and its standard error; NaN where there is none
+    text      in words, with numbers
+    """
+
+    kind: str
+    about: str
+    share: float
+    low: float
+    high: float
+    estimate: float
+    error: float
+    unit: str
+    text: str
+
+    def as_dict(self):
+        """For JSON: what is not known is None."""
+        return known_numbers(self)
+
+
+class Diagnosis:
+    """Takes the blocks of a recording and their predictions, one after the other; memory does not grow.
+
+    predictor  `Predictor` that makes the predictions
+    channels   `Channels` of the recording, which know its topics; None: it has one of efforts and one of pressures
+
+    text  what came of `causes` in words, or why there are none
+    """
+
+    def __init__(self, predictor, channels=None):
+        self.corrections = Corrections(predictor)
+        self._channels, self._hydraulics = channels, predictor.hydraulics
+        self._actuators = self.corrections.actuators
+        count, size = len(self._actuators), 1 + self.corrections.count
+        self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
+        self._rows = np.zeros((0, count))
+        self._jumps = np.zeros((0, count, 2))               # second differences: how many, sum of squares
+        self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
+        self._range = np.tile([[np.inf], [-np.inf]], count)
+        self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
+        self.width, self.text = 1.0, ''
+        self._begin = None                                  # s, of the first bin
+
+    def add(self, block, prediction):
+        """Take a `Block` and its `Prediction`, whose core rows count; None where there is none."""
+        if prediction is None:
+            return
+        rows, e, columns = self.corrections(block, prediction)
+        if not len(rows):
+            return
+        joined = np.concatenate((e[..., None], columns), axis=-1)
+        with np.errstate(invalid='ignore'):
+            known = (np.abs(joined) < LARGEST).all(axis=-1)
+        joined[~known] = 0.0
+        effort = np.where(known, prediction.effort[rows], np.nan)
+        self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
+        self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
+        squares = _second_differences(np.where(known, e, np.nan), prediction.t[rows]) ** 2
+        closure = prediction.residual[rows]
+        closure = np.where(closure < LARGEST, closure, 0.0) ** 2
+        if self._begin is None:
+            self._begin = float(prediction.t[rows[0]])
+        bins = self._bins(prediction.t[rows] - self._begin)
+        starts = np.flatnonzero(np.diff(bins, prepend=-1)).tolist()
+        for first, last in zip(starts, [*starts[1:], len(bins)]):
+            part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
+            self._products[place] += np.swapaxes(part, 1, 2) @ part
+            self._rows[place] += known[first:last].sum(axis=0)
+            self._jumps[place, :, 0] += np.isfinite(squares[first:last]).sum(axis=0)
+            self._jumps[place, :, 1] += np.nansum(squares[first:last], axis=0)
+            self._closure[place] += closure[first:last].sum()
+
+    def _bins(self, t):
+        """(n,) bins of instants (n,) s since the first.
+
+        Makes room for them, and pairs of bins one where there are too many.
+        """
+        while t[-1] / self.width >= MOST_BINS:
+            if len(self._rows) % 2:
+                self._grow(1)
+            for name in SUMS:
+                sums = getattr(self, name)
+                setattr(self, name, sums[::2] + sums[1::2])
+            self.width *= 2.0
+        bins = np.maximum((t / self.width).astype(np.int64), 0)
+        self._grow(max(int(bins[-1]) + 1 - len(self._rows), 0))
+        return bins
+
+    def _grow(self, count):
+        for name in SUMS:
+            sums = getattr(self, name)
+            setattr(self, name, np.concatenate((sums, np.zeros((count, *sums.shape[1:])))))
+
+    def causes(self, quality=None, delays=None):
+        """Return the `Cause`s that are more than chance, the likeliest first.
+
+        quality  `Quality` of the recording, which knows frozen encoders, or None
+        delays   {topic: s} that were taken off the blocks; they count as a cause
+        """
+        used = np.flatnonzero(self._rows.any(axis=1))
+        if len(used) < FEWEST_BINS:
+            self.text = 'too little is known of the efforts to say what may be wrong'
+            return ()
+        delays = delays or {}
+        scale = self._scale()
+        weights = self._weights(scale)
+        products = self._before(self._products[used], delays)
+        equations = Equations(self._laden(products, weights), weights, self.width)
+        # from a weighted sum of squares to a mean square over the square of the range
+        size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
+        ranking = Ranking(equations, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
+                          self.corrections, self._hydraulics)
+        listed = candidates(self.corrections, self._rows.any(axis=0), self._groups())
+        fits = [fit for fit in (ranking.alone(one, one.about in delays) for one in listed) if fit is not None]
+        frozen = self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used)
+        first = ranking.simplest(fits)
+        if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
+            first, leading = None, frozen
+        else:
+            leading = [_cause(first, ranking.like(first, fits), ranking.further(first.candidate, listed))]
+        others = [_cause(fit) for fit in fits if fit is not first] + ([] if leading is frozen else frozen)
+        found = (leading + sorted(others, key=lambda cause: -cause.share))[:MOST_CAUSES]
+        self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
+                     'nothing that was looked for would explain more of the residual than noise does')
+        return tuple(found)
+
+    def _scale(self):
+        """(actuators,) range of the measured efforts, at least 5 % of what they can give."""
+        span = np.maximum(self._range[1] - self._range[0], 0.0)
+        return np.fmax(span, LEAST_RANGE * np.where(np.isfinite(self._capacity), self._capacity, 0.0))
+
+    def _weights(self, scale):
+        """(actuators,) 1 / (mean square of the noise in the residual), by what changes within `LAG`; 0 of none."""
+        count, squares = np.moveaxis(self._jumps, -1, 0)
+        noise = np.zeros(len(scale))
+        for axis in np.flatnonzero(count.any(axis=0)):
+            there = count[:, axis] > 0.0
+            # in most bins nothing happens but noise; in a second difference it has 1 + 4 + 1 times the power
+            noise[axis] = np.median(squares[there, axis] / count[there, axis]) / 6.0
+        noise = np.maximum(noise, (FLOOR * scale) ** 2)
+        return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
+
+    def _before(self, products, delays):
+        """Products (bins, actuators, ...) with the residual as it was before delays were taken off."""
+        change = np.tile(np.eye(products.shape[-1]), (len(self._actuators), 1, 1))
+        for axis in range(len(self._actuators)):
+            taken = [delays[topic] for topic in self._topics(axis) if topic in delays]
+            # the column of the delay is - rate, which is what being late by 1 s adds, to first order
+            change[axis, 1 + RATE, 0] = np.mean(taken) if taken else 0.0
+        return np.swapaxes(change, 1, 2) @ products @ change
+
+    def _laden(self, products, weights):
+        """Products in which the columns of a payload are those of a body without extent, whose inertia follows from
+        its mass and its place; exact for the payload that fits best."""
+        inertia = np.zeros((6, 4))
+        columns = np.tile(np.arange(PAYLOAD.start, PAYLOAD.start + 4), (len(self._actuators), 1))
+        for _ in range(REFINED):
+            change = np.eye(products.shape[-1])
+            change[1 + PAYLOAD.start + 4:1 + PAYLOAD.stop, 1 + PAYLOAD.start:1 + PAYLOAD.start + 4] = inertia
+            laden = change.T @ products @ change
+            mass, *moments = Equations(laden, weights, self.width).fit(columns)[0]
+            if not np.linalg.norm(moments) <= REACH * abs(mass):
+                break
+            inertia = point_mass(mass, np.array(moments))
+        return laden
+
+    def _topics(self, axis):
+        """Topics that the effort of an actuator is measured by."""
+        by_pressure = self.corrections.by_pressure[axis]
+        if self._channels is None:
+            return ('pressures' if by_pressure else 'efforts',)
+        if not by_pressure:
+            return (self._channels.efforts,)
+        ports = tuple(topic for (name, _), topic in self._channels.ports.items() if name == self._actuators[axis])
+        return ports or (self._channels.telemetry,)
+
+    def _groups(self):
+        """{topic: numbers of the actuators whose efforts it says}, and those of all ports together."""
+        groups = {}
+        for axis in np.flatnonzero(self._rows.any(axis=0)).tolist():
+            groups.setdefault(self._topics(axis), []).append(axis)
+        found = {topics[0]: axes for topics, axes in groups.items()}
+        of_ports = [axes for topics, axes in groups.items() if len(topics) > 1]
+        if len(of_ports) > 1:
+            found['chamber pressures'] = [axis for axes in of_ports for axis in axes]
+        return found
+
+    def _frozen(self, quality, squares, used):
+        """`Cause`s of encoders that were frozen; squares (bins,) of the residual in the bins used."""
+        found, begins = [], self._begin + used * self.width
+        for name, signal in quality.signals.items() if quality is not None else ():
+            joint, _, what = name.rpartition('.')
+            spans = signal.frozen if what == 'position' else ()
+            within = np.any([(begins < span.end + MARGIN) & (begins + self.width > span.start - MARGIN)
+                             for span in spans], axis=0)
+            if not spans or not within.any() or within.all():
+                continue
+            # a joint that is redundant is seen where it disagrees, and not in the efforts
+            shares = [(share, of) for sums, of in ((squares, 'the residual'),
+                                                   (self._closure[used], 'the disagreement of redundant joints'))
+                      if (share := _excess(sums, within)).estimate >= LEAST_SHARE and share.low > 0.0]
+            if shares:
+                seconds = sum(span.end - span.start for span in spans)
+                explained = ' and '.join(f'{_percent(share)} of {of}' for share, of in shares)
+                found.append(Cause('frozen_encoder', joint, *shares[0][0], seconds, math.nan, 's',
+                                   f"an encoder of '{joint}' that is frozen for {seconds:.3g} s would explain "
+                                   f'{explained}'))
+        return sorted(found, key=lambda cause: -cause.share)
+
+
+def _excess(squares, within):
+    """`Interval` of the share of squares (bins,) that some bins (bins,) have above what is usual in the others."""
+    total, count = squares[within].sum(), int(within.sum())
+    if not total:
+        return Interval(0.0, 0.0, 0.0)
+    others = squares[~within]
+
+    def share(totals):
+        usual = totals[..., 1] / totals[..., 0]
+        return (total - count * usual) / (total + len(others) * usual)
+    # what is frozen is no sample of anything; how large the residual is otherwise, is
+    return bootstrap(np.column_stack((np.ones(len(others)), others)), share, block=1, resamples=RESAMPLES)
+
+
+def _second_differences(e, t):
+    """(n, actuators) of rows in a row, `LAG` apart; NaN at either end."""
+    out = np.full_like(e, np.nan)
+    lag = max(round(LAG * (len(t) - 1) / (t[-1] - t[0])), 1) if len(t) > 1 else 1
+    out[lag:-lag] = e[2 * lag:] - 2.0 * e[lag:-lag] + e[:-2 * lag]
+    return out
+
+
+def _cause(fit, alike=(), further=()):
+    """The `Cause` of a `Fit`; of the first, also those that look alike, and those that explain what it leaves."""
+    wording = fit.wording
+    text = f'{wording.text} would explain {_percent(fit.share)} of the residual'
+    if alike:
+        others = list(dict.fromkeys(briefly(one.candidate.kind, one.candidate.about) for one in alike))
+        text += f'; this recording does not tell it from {" or ".join(others)}'
+    for one in further:
+        text += f'; with that, {one.wording.text} would explain {_percent(one.share)} of what is left'
+    return Cause(fit.candidate.kind, fit.candidate.about, fit.share.estimate, fit.share.low, fit.share.high,
+                 wording.estimate, wording.error, wording.unit, text)
+
+
+def _percent(share):
+    return f'{share.estimate:.0%} ({max(share.low, 0.0):.0%} to {min(share.high, 1.0):.0%})'

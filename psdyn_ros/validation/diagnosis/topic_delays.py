@@ -1,0 +1,358 @@
+"""By how much topics of efforts come later than the states: found before a recording is judged, and taken off.
+
+The efforts that a motion needs follow from the states by the model; a topic of pressures or efforts that is late by tau
+gives them shifted.  So tau is the shift at which the model explains what was measured best.  What the model may have
+wrong - payload, friction, offsets and drift of sensors, a tilted base - is fitted along with it, freely for each
+actuator, since an error of friction looks like a delay where a machine moves slowly.
+
+Only a part of the recording is read, up to where there was enough motion; what is kept of it does not grow.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.ndimage import maximum_filter1d
+from scipy.stats import t as student
+
+from ..bags.recording import BagError
+from ..metrics.metrics import known_numbers
+from ..metrics.prediction import Predictor
+from ..signals.blocks import blocks
+from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
+
+MOST = 0.5                  # s, the largest delay that is looked for, either way
+COARSE = 0.02               # s from one shift to the next, while looking for the best
+STEPS = 8                   # of Gauss and Newton from there
+SETTLED = 1e-6              # s
+ROWS = 4096                 # of a block
+STRETCH = 2.0               # s that are alike
+MOVING = 5e-3               # m/s or rad/s that some actuator reaches in a stretch that says something
+ENOUGH = 90.0               # s of such stretches
+FURTHEST = 600.0            # s of recording that are looked at
+FEWEST = 5                  # stretches for any answer
+LEVEL = 0.95
+SURE = 3e-3                 # s, half the width of the interval of a delay that is certain
+LEAST = 0.1                 # periods of the states below which a delay is not worth taking off
+LEAST_CORRELATION = 0.7     # of measured and explained efforts
+SIGNS = 2.0                 # half widths from zero for a delay not to be chance
+RIVAL = 1.05                # residual at the next best shift / at the best, both mean square, for one to be certain
+APART = 0.06                # s from the best at which another is no longer the same
+NEGLIGIBLE = 1e-9           # of the largest singular value
+
+
+@dataclass(frozen=True)
+class TopicDelay:
+    """By how much a topic comes later than the states.
+
+    seconds      NaN where that is not known
+    low, high    between which it lies with 95 % confidence, by how stretches of the recording agree
+    correlation  of what was measured and what the model explains of it at that delay
+    stretches    of 2 s that it was found from
+    certain      whether it is known well enough to be judged, be it that there is none
+    taken        s that were taken off: `seconds` where it is certain and worth it, else 0
+    reason       why nothing was taken off; '' where something was
+    """
+
+    seconds: float
+    low: float
+    high: float
+    correlation: float
+    stretches: int
+    certain: bool
+    taken: float
+    reason: str
+
+    @property
+    def text(self):
+        """In words."""
+        if not math.isfinite(self.seconds):
+            return f'not known: {self.reason}'
+        between = (f'{1e3 * self.seconds:.2f} ms ({1e3 * self.low:.2f} to {1e3 * self.high:.2f} ms) later than the '
+                   'states')
+        return f'{between}, taken off' if self.taken else f'{between}, not taken off: {self.reason}'
+
+    def as_dict(self):
+        """For JSON: what is not known is None."""
+        return known_numbers(self)
+
+
+def topic_delays(source, channels, predictor, delays=None):
+    """Return {topic: `TopicDelay`} of the topics of a `BagSource` that efforts are measured by.
+
+    channels   `Channels` of the bag
+    predictor  `Predictor`, with the filter that the recording is judged with
+    delays     {topic: s} known otherwise, which are taken off and not looked for
+
+    Efforts of the topic of the states share their stamps, so there is nothing to look for.
+    """
+    known = dict(delays or {})
+    looked_for = [topic for topic in _topics(channels, predictor)
+                  if topic not in known and topic not in channels.states]
+    if not looked_for:
+        return {}
+    evidence = _Evidence(channels, predictor, looked_for)
+    try:
+        for block in blocks(source, channels, predictor.manipulator, predictor.hydraulics, rows=ROWS,
+                            overlap_s=MOST + predictor.filter.half * channels.period, delays=known):
+            evidence.add(block)
+            if evidence.seconds >= ENOUGH or block.t[-1] >= FURTHEST:
+                break
+    except BagError:
+        # the pass over all of it says why
+        return {}
+    return evidence.delays(channels.period)
+
+
+def delay_of(delays, channels, actuator):
+    """The largest `TopicDelay` of the topics that the effort of an actuator is measured by; None where none is known.
+
+    delays  as `topic_delays` returns them
+    """
+    topics = [topic for (name, _), topic in channels.ports.items() if name == actuator]
+    labels = channels.labels.get(channels.telemetry, ())
+    if not topics and labels and actuator in labels[0].split(','):
+        topics = [channels.telemetry]
+    found = [delays[topic] for topic in topics or [channels.efforts] if topic in delays]
+    return max(found, key=lambda delay: np.nan_to_num(abs(delay.seconds), nan=-1.0), default=None)
+
+
+def _topics(channels, predictor):
+    found = [channels.efforts] if channels.efforts else []
+    if predictor.hydraulics:
+        found += [channels.telemetry, *channels.ports.values()]
+    return tuple(dict.fromkeys(topic for topic in found if topic))
+
+
+class _Piece:
+    """Instants of one actuator in a block.
+
+    t        (n,) s
+    number   (n,) of the stretch
+    target   (n,) effort that the model needs
+    columns  (n, k) of what may be wrong
+    signals  {topic: function of t and order of the derivative}: what it contributes to the measured effort
+    """
+
+    def __init__(self, t, target, columns, signals):
+        self.t, self.target, self.columns, self.signals = t, target, columns, signals
+        self.number = np.floor(t / STRETCH).astype(np.int64)
+
+
+class _Evidence:
+    """What some blocks say of delays."""
+
+    def __init__(self, channels, predictor, topics):
+        self._channels, self._topics = channels, topics
+        # its own: what it skips is none of the pass over everything
+        self._predictor = Predictor(predictor.manipulator, predictor.hydraulics, predictor.filter, predictor.bounds)
+        self._corrections = Corrections(self._predictor)
+        self._actuators = self._corrections.actuators
+        self._cylinders = tuple(predictor.hydraulics.cylinders.items()) if predictor.hydraulics else ()
+        self._pieces = [[] for _ in self._actuators]
+        self._stretches = set()
+
+    @property
+    def seconds(self):
+        """s of motion so far."""
+        return STRETCH * len(self._stretches)
+
+    def add(self, block):
+        """Take a `Block`."""
+        prediction = self._predictor.predict(block)
+        if prediction is None:
+            return
+        rows, _, columns = self._corrections(block, prediction)
+        if rows is None:
+            return
+        # a shift must not reach beyond the block
+        half = self._predictor.filter.half
+        reach = round(MOST / block.period) + half
+        inner = (rows >= reach) & (rows < len(block.t) - reach)
+        number = np.floor(prediction.t[rows] / STRETCH).astype(np.int64)
+        fast = np.abs(prediction.v[rows]).max(axis=1) >= MOVING
+        moving = inner & np.isin(number, number[fast & inner])
+        if not moving.any():
+            return
+        self._stretches.update(number[moving].tolist())
+        for axis in range(len(self._actuators)):
+            parts = self._parts(block, axis)
+            if not set(parts) & set(self._topics):
+                continue
+            unknown = np.any([~np.isfinite(values) for values in parts.values()], axis=0)
+            # what is bridged is not compared
+            near = maximum_filter1d(unknown, 2 * (half + round(APART / block.period)) + 1)
+            chosen = moving & ~near[rows]
+            if not chosen.any():
+                continue
+            used, own = rows[chosen], columns[chosen, axis]
+            wrong = np.column_stack((own[:, OFFSET], own[:, TIME], own[:, PAYLOAD], own[:, TILT],
+                                     prediction.friction[used, axis], prediction.v[used, axis]))
+            whole = slice(half, len(block.t) - half)
+            signals = {topic: CubicSpline(block.t[whole], self._smooth(values)[whole])
+                       for topic, values in parts.items()}
+            self._pieces[axis].append(_Piece(prediction.t[used], prediction.effort_id[used, axis], wrong, signals))
+
+    def _smooth(self, values):
+        """(N,) filtered, gaps bridged."""
+        rows, known = np.arange(len(values)), np.isfinite(values)
+        return self._predictor.filter(np.interp(rows, rows[known], values[known]))
+
+    def _parts(self, block, axis):
+        """{topic: (N,)}: what the topics say of the effort of an actuator, NaN where they say nothing."""
+        parts = {}
+        name = self._actuators[axis]
+        for row, (cylinder, one) in enumerate(self._cylinders):
+            if cylinder == name and block.pressures is not None and np.isfinite(block.pressures[:, row]).any():
+                for column, (port, area) in enumerate((('a', one.area_a), ('b', -one.area_b))):
+                    topic = self._channels.ports.get((name, port), self._channels.telemetry)
+                    parts[topic] = parts.get(topic, 0.0) + area * block.pressures[:, row, column]
+        if not parts:
+            parts = {self._channels.efforts: block.effort[:, axis]}
+        return parts
+
+    def delays(self, period):
+        """{topic: `TopicDelay`}."""
+        fits = [_Fit(pieces) for pieces in self._pieces if pieces]
+        topics = [topic for topic in self._topics if any(topic in fit.topics for fit in fits)]
+        nothing = TopicDelay(*(math.nan,) * 4, 0, False, 0.0, 'nothing moves where it is known')
+        return {**dict.fromkeys(self._topics, nothing), **(_Search(fits, topics).delays(period) if topics else {})}
+
+
+class _Fit:
+    """One actuator: what the model and its corrections leave of the measured effort, at delays of its topics."""
+
+    def __init__(self, pieces):
+        self._pieces = pieces
+        self.topics = tuple(dict.fromkeys(topic for piece in pieces for topic in piece.signals))
+        columns = np.vstack([piece.columns for piece in pieces])
+        scale = np.linalg.norm(columns, axis=0)
+        u, s, _ = np.linalg.svd(columns[:, scale > 0.0] / scale[scale > 0.0], full_matrices=False)
+        self._basis = u[:, s > NEGLIGIBLE * s[0]]
+        plain = np.column_stack((np.ones(len(columns)), np.concatenate([piece.t for piece in pieces])))
+        self._plain, _ = np.linalg.qr(plain)
+        self._target = np.concatenate([piece.target for piece in pieces])
+        self.number = np.concatenate([piece.number for piece in pieces])
+
+    def measured(self, delays):
+        """(n,) effort, of topics {topic: s} late."""
+        return sum(self._sampled(topic, delays.get(topic, 0.0), 0) for topic in self.topics)
+
+    def left(self, delays):
+        """(n,) residual."""
+        return self._rest(self.measured(delays) - self._target)
+
+    def slope(self, topic, delays):
+        """(n,) derivative of the residual by the delay of a topic."""
+        return self._rest(self._sampled(topic, delays.get(topic, 0.0), 1))
+
+    def varied(self, delays):
+        """Sum of squares of the measured effort about a line."""
+        effort = self.measured(delays)
+        effort = effort - self._plain @ (self._plain.T @ effort)
+        return float(effort @ effort)
+
+    def _sampled(self, topic, delay, order):
+        return np.concatenate([piece.signals[topic](piece.t + delay, order) for piece in self._pieces])
+
+    def _rest(self, values):
+        return values - self._basis @ (self._basis.T @ values)
+
+
+class _Search:
+    """Delays that leave the least residual over all actuators, each weighed by what is left of it at best."""
+
+    def __init__(self, fits, topics):
+        self._fits, self._topics = fits, topics
+
+    def delays(self, period):
+        """{topic: `TopicDelay`}."""
+        found, profiles = self._coarse()
+        at, widths, stretches = self._refined(found)
+        out = {}
+        for topic in self._topics:
+            concerned = [fit for fit in self._fits if topic in fit.topics]
+            left = sum(float(np.sum(fit.left(at) ** 2)) / max(fit.varied(at), 1e-300) for fit in concerned)
+            correlation = math.sqrt(max(1.0 - left / len(concerned), 0.0))
+            seconds, width = at[topic], widths[topic]
+            doubt = _doubt(width, correlation, stretches, _rival(*profiles[topic], seconds))
+            nothing = abs(seconds) <= max(SIGNS * width, LEAST * period)
+            reason = doubt or ('it may as well be none' if nothing else '')
+            out[topic] = TopicDelay(seconds, seconds - width, seconds + width, correlation, stretches, not doubt,
+                                    0.0 if reason else seconds, reason)
+        return out
+
+    def _coarse(self):
+        """({topic: s}, {topic: (shifts, cost)}): all topics together, then each for itself."""
+        shifts = np.arange(-MOST + COARSE, MOST - COARSE / 2, COARSE)
+        cost = np.array([self._cost(dict.fromkeys(self._topics, shift)) for shift in shifts])
+        found = dict.fromkeys(self._topics, float(shifts[np.argmin(cost)]))
+        profiles = dict.fromkeys(self._topics, (shifts, cost))
+        if len(self._topics) > 1:
+            for topic in self._topics:
+                cost = np.array([self._cost({**found, topic: shift}, topic) for shift in shifts])
+                found[topic], profiles[topic] = float(shifts[np.argmin(cost)]), (shifts, cost)
+        return found, profiles
+
+    def _cost(self, delays, topic=None):
+        """Mean of the logarithms of the mean square residuals."""
+        logarithms = [math.log(max(float(np.mean(fit.left(delays) ** 2)), 1e-300))
+                      for fit in self._fits if topic is None or topic in fit.topics]
+        return sum(logarithms) / len(logarithms)
+
+    def _refined(self, found):
+        """({topic: s}, {topic: half the width of its interval}, stretches), by Gauss and Newton."""
+        at = dict(found)
+        for _ in range(STEPS):
+            square, slope, scores = self._normal(at)
+            step = -np.linalg.lstsq(square, slope, rcond=1e-12)[0]
+            # no further than to the next shift that was looked at
+            at = {topic: float(np.clip(at[topic] + one, found[topic] - COARSE, found[topic] + COARSE))
+                  for topic, one in zip(self._topics, step)}
+            if np.abs(step).max() < SETTLED:
+                break
+        count = len(scores)
+        if count < 2:
+            return at, dict.fromkeys(self._topics, math.inf), count
+        # stretches are drawn, not instants, which are alike
+        inverse = np.linalg.pinv(square)
+        spread = inverse @ (scores.T @ scores) @ inverse * count / (count - 1)
+        wide = student.ppf(0.5 + 0.5 * LEVEL, count - 1) * np.sqrt(np.diag(spread))
+        return at, dict(zip(self._topics, wide.tolist())), count
+
+    def _normal(self, at):
+        """(square (n, n), slope (n,), slopes by stretch (stretches, n)) of the weighted least squares."""
+        count = len(self._topics)
+        square, by_stretch = np.zeros((count, count)), {}
+        for fit in self._fits:
+            left = fit.left(at)
+            weight = 1.0 / max(float(np.mean(left ** 2)), 1e-300)
+            slopes = np.column_stack([fit.slope(topic, at) if topic in fit.topics else np.zeros(len(left))
+                                      for topic in self._topics])
+            square += weight * slopes.T @ slopes
+            products = weight * slopes * left[:, None]
+            for number in np.unique(fit.number):
+                here = products[fit.number == number].sum(axis=0)
+                by_stretch[number] = by_stretch.get(number, 0.0) + here
+        scores = np.array(list(by_stretch.values()))
+        return square, scores.sum(axis=0), scores
+
+
+def _rival(shifts, cost, at):
+    """Mean square residual at the best shift that is another one, over that at the best."""
+    far = np.abs(shifts - at) >= APART
+    return math.exp(cost[far].min() - cost.min()) if far.any() else math.inf
+
+
+def _doubt(width, correlation, stretches, rival):
+    """Why a delay is not certain; '' where it is."""
+    if stretches < FEWEST:
+        return f'there are {stretches} stretches of {STRETCH:g} s with motion; {FEWEST} are needed'
+    if correlation < LEAST_CORRELATION:
+        return f'the model explains too little of what was measured (correlation {correlation:.2f})'
+    if not width <= SURE:
+        return f'it is not certain to {1e3 * SURE:g} ms'
+    if rival < RIVAL:
+        return 'another delay would explain as much'
+    return ''

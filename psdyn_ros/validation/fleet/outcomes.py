@@ -1,0 +1,27 @@
+"""How the outcomes of many bags are ranked and named."""
+
+from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+
+# exit code: (verdict, in words), the worst first: a failure says something of a machine, a bag that is unusable nothing
+KINDS = {EXIT_CODES[FAIL]: (FAIL, 'fail'), EXIT_CODES[INVALID]: (INVALID, 'unusable'),
+         PARTIAL_PASS: (PASS, 'pass in part'), EXIT_CODES[PASS]: (PASS, 'pass')}
+PAGES = 'index.html', 'summary.json', 'summary.csv', 'overview.png'
+
+
+def excess(check):
+    """How much of its tolerance a check of validation.json takes, 1 at the tolerance; infinite for what is unknown."""
+    value, tolerance = check['value'], check['tolerance']
+    if value is None or tolerance is None:
+        return float('inf')
+    if check['figure'] == 'r2':
+        return (1.0 - value) / (1.0 - tolerance) if tolerance < 1.0 else float('inf')
+    if tolerance == 0.0:
+        return float('inf') if value else 0.0
+    # a delay that may as well be nothing is within its tolerance, whatever its size
+    share = abs(value) / tolerance
+    return min(share, 1.0) if check['passed'] else share
+
+
+def worst_check(outcome):
+    """The check of an `Outcome` that takes most of its tolerance, or None."""
+    return max(outcome.document.get('checks', ()), key=excess, default=None)

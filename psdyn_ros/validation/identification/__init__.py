@@ -1,0 +1,1 @@
+"""Estimation of inertial parameters and friction."""

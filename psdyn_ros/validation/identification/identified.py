@@ -1,0 +1,298 @@
+"""What came of an identification: figures with standard errors, in words and as a dictionary."""
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ...api.manipulator import combine
+from ...model.mechanism.description import Inertial
+from ..metrics.verdict import PARTIAL_PASS
+from .physical_inertia import declared_body, is_physical
+
+SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
+TOLD = 0.5                      # share of its belief that the recording must have replaced of a quantity that it tells
+RELATIVE = 0.3                  # standard error of a base parameter that is told, of its value
+NOT_ALONE = ('friction is known as force at 30 to 100 mm/s; its viscous part alone is not identifiable, nor is the '
+             'Coulomb part without it')
+
+
+@dataclass(frozen=True)
+class BodyEstimate:
+    """A link, or what it carries.
+
+    name      of the link
+    declared  `Inertial` of the link in the URDF, or None
+    found     `Inertial` of the link, or of the payload on it
+    errors    (10,) standard errors: mass, com x y z, inertia xx xy xz yy yz zz about the centre of mass
+    told      (10,) 0 to 1: how much of that the recording says, the rest is belief
+    payload   whether it is a payload
+    """
+
+    name: str
+    declared: Inertial
+    found: Inertial
+    errors: np.ndarray
+    told: np.ndarray
+    payload: bool
+
+    @property
+    def corrected(self):
+        """`Inertial` of the link with what was found, one that a body can have."""
+        if not self.payload:
+            return self.found
+        total = combine(self.declared, self.found)
+        if total.mass <= 0.0:
+            return self.declared
+        return total if is_physical(total) else declared_body(total).inertial(np.zeros(10))
+
+    def lines(self):
+        """It in words."""
+        mass, com = self.found.mass, self.found.com
+        what = f"payload on '{self.name}'" if self.payload else f"link '{self.name}'"
+        was = '' if self.payload or self.declared is None else f' (was {self.declared.mass:.2f})'
+        yield f'{what}: mass {mass:.2f} +- {self.errors[0]:.2f} kg{was}'
+        parts = []
+        for axis, value, error, told in zip('xyz', com, self.errors[1:4], self.told[1:4]):
+            note = '' if told >= TOLD else ', a belief: the motion does not tell it'
+            parts.append(f'{axis} {value:.3f} +- {error:.3f} m{note}')
+        yield f'  centre of mass {"; ".join(parts)}'
+        if (self.told[4:] < TOLD).all():
+            yield '  inertia about it: a belief, the motion does not tell it'
+
+
+@dataclass(frozen=True)
+class SpeedForce:
+    """Friction [N, N m] at a speed [m/s, rad/s]: as found, its standard error, as believed."""
+
+    speed: float
+    force: float
+    error: float
+    believed: float
+
+
+@dataclass(frozen=True)
+class FrictionEstimate:
+    """Friction of an actuator; what was found is None where it moved too little.
+
+    unit                of its speed
+    moved               s in which it slid
+    was_coulomb         N, N m, as believed
+    was_viscous         N s/m, N m s/rad
+    coulomb, viscous    of the line through the forces, and their standard errors
+    forces              `SpeedForce` of each of SPEEDS
+    """
+
+    name: str
+    unit: str
+    moved: float
+    was_coulomb: float
+    was_viscous: float
+    coulomb: float
+    viscous: float
+    coulomb_error: float
+    viscous_error: float
+    forces: tuple
+
+    @property
+    def declared(self):
+        """Whether there was any in the model."""
+        return bool(self.was_coulomb or self.was_viscous)
+
+    @property
+    def told(self):
+        """Whether the recording tells it: cylinders side by side, for one, are not told apart."""
+        return bool(self.forces) and all(one.error <= 0.5 * max(abs(one.force), abs(one.believed))
+                                         for one in self.forces)
+
+    @property
+    def significant(self):
+        """Whether what was found differs from what was believed, beyond two standard errors."""
+        return any(abs(one.force - one.believed) > 2.0 * one.error for one in self.forces)
+
+    @property
+    def line(self):
+        """(Coulomb, viscous) as a model takes them: neither negative, through the force at the middle speed."""
+        middle = self.forces[len(self.forces) // 2]
+        viscous = min(max(self.viscous, 0.0), max(middle.force, 0.0) / middle.speed)
+        return max(middle.force - viscous * middle.speed, 0.0), viscous
+
+    def lines(self):
+        """It in words."""
+        if not self.forces:
+            yield f'{self.name}: friction not identified, it moved {self.moved:.1f} s only'
+            return
+        shown = ', '.join(f'{one.force:.4g} +- {one.error:.2g} at {one.speed:g} {self.unit} (was {one.believed:.4g})'
+                          for one in self.forces)
+        note = '' if self.told else '; this recording does not tell it'
+        yield f'{self.name}: friction {shown} {"N" if self.unit == "m/s" else "N m"}{note}'
+
+
+@dataclass(frozen=True)
+class BaseParameter:
+    """A combination that efforts can tell: its name, value as believed, as found without any belief, standard error."""
+
+    name: str
+    believed: float
+    found: float
+    error: float
+
+    @property
+    def told(self):
+        """Whether this recording tells it."""
+        return bool(self.error < RELATIVE * max(abs(self.found), abs(self.found - self.believed)))
+
+
+@dataclass(frozen=True)
+class SensorError:
+    """An error of a sensor of an actuator that explains the recording: value, standard error, and what is usual."""
+
+    name: str
+    what: str
+    value: float
+    error: float
+    believed: float
+
+
+@dataclass(frozen=True)
+class HeldOutTrace:
+    """Efforts on the coordinates at (N,) instants that were held out [s]: measured, NaN where unknown, as the believed
+    model has them, and as the identified one that was fitted to the rest, each (N, dof) [N, N m]; and whether they
+    count (N, dof), which they do while an actuator slides at speed."""
+
+    t: np.ndarray
+    measured: np.ndarray
+    believed: np.ndarray
+    identified: np.ndarray
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """How the model does where it was not fitted.
+
+    coordinates  names
+    seconds      held out
+    rows         (dof,) equations in them
+    before       (dof,) RMSE of the believed model there [N, N m]
+    after        (dof,) of the identified one
+    trained      (dof,) of the identified one where it was fitted
+    usual        (dof,) RMS of the efforts
+    significance standard deviations by which `after` is better
+    overfitted   whether it is far worse than `trained`
+    threshold    of the significance
+    trace        `HeldOutTrace`
+    """
+
+    coordinates: tuple
+    seconds: int
+    rows: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    trained: np.ndarray
+    usual: np.ndarray
+    significance: float
+    overfitted: bool
+    threshold: float
+    trace: HeldOutTrace
+
+    @property
+    def passed(self):
+        """Whether it explains what was held out, no worse than the believed model."""
+        return self.significance > -self.threshold and not self.overfitted
+
+    @property
+    def text(self):
+        """The verdict."""
+        if self.overfitted:
+            return (f'FAIL: where {self.seconds} s were held out the identified model is far worse than where it was '
+                    'fitted; the recording is too poor in motion')
+        if self.significance < -self.threshold:
+            return f'FAIL: the identified model is worse than the believed over the {self.seconds} s that were held out'
+        if self.significance < self.threshold:
+            return f'PASS: the believed model is as good as the identified over the {self.seconds} s that were held out'
+        return f'PASS: the identified model is better over the {self.seconds} s that were held out'
+
+
+@dataclass(frozen=True)
+class Identification:
+    """All of it; see `identify`.
+
+    sensor_share  of what is believed of the errors of sensors, that the recording shows
+    equations     that were used, `skipped` at instants at which a loop does not close
+    partial       why only a part of what was recorded could be used
+    findings      what is wrong with the data, in words
+    """
+
+    machine: str
+    source: str
+    payload: bool
+    bodies: tuple
+    friction: tuple
+    base: tuple
+    sensors: tuple
+    sensor_share: float
+    held_out: HeldOut
+    filter: str
+    seconds: float
+    equations: int
+    skipped: int
+    partial: tuple = ()
+    findings: tuple = ()
+
+    @property
+    def exit_code(self):
+        """0 it explains what was held out, 1 it does not, 3 it does, from a part of what was recorded."""
+        if not self.held_out.passed:
+            return 1
+        return PARTIAL_PASS if self.partial else 0
+
+    @property
+    def text(self):
+        """A report of plain text."""
+        return '\n'.join(self._lines())
+
+    def _lines(self):
+        yield f"'{self.machine}' from {self.seconds:.1f} s, {self.equations} equations; {self.filter}"
+        yield self.held_out.text + (' (of a partial input)' if self.partial else '')
+        for text in self.partial:
+            yield f'  partial input: {text}'
+        held = self.held_out
+        for name, rows, before, after, usual in zip(held.coordinates, held.rows, held.before, held.after, held.usual):
+            if rows:
+                yield f'  {name}: RMSE {before:.4g} before, {after:.4g} after, of {usual:.4g} N or N m'
+        for body in self.bodies:
+            yield from body.lines()
+        for one in self.friction:
+            yield from one.lines()
+        yield f'  {NOT_ALONE}'
+        told = sum(one.told for one in self.base)
+        yield f'{len(self.base)} base parameters, {told} of them told by this recording within {RELATIVE:.0%}:'
+        for one in self.base:
+            if one.told:
+                yield f'  {one.name} = {one.found:.5g} +- {one.error:.2g} (was {one.believed:.5g})'
+        for one in self.sensors:
+            if abs(one.value) > 2.0 * one.error:
+                yield f'{one.name}: an error of its sensors would explain some: {one.what} {one.value:.3g}'
+
+    def as_dict(self):
+        """For JSON."""
+        def plain(value):
+            if isinstance(value, dict):
+                return {key: plain(one) for key, one in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [plain(one) for one in value]
+            if isinstance(value, np.ndarray):
+                return plain(value.tolist())
+            if isinstance(value, np.generic):
+                return plain(value.item())
+            if isinstance(value, float) and not np.isfinite(value):
+                return None
+            return value
+
+        out = plain(asdict(self))
+        del out['held_out']['trace']
+        out['verdict'], out['passed'] = self.held_out.text, self.held_out.passed
+        out['exit_code'] = self.exit_code
+        out['friction_note'] = NOT_ALONE
+        for entry, one in zip(out['base'], self.base):
+            entry['told'] = one.told
+        return out

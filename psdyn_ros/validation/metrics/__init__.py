@@ -1,0 +1,1 @@
+"""Figures of agreement between a recording and the model, and the verdict on them."""

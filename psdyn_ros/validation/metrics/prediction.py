@@ -1,0 +1,186 @@
+"""What a model says of a recorded motion: efforts that it needs, and accelerations that measured efforts give."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...api.batch import actuator_states
+from ...api.hydraulics.statics import frictionless, hydraulic_records
+from ...model.errors import StateError
+from ..signals.filters import SavitzkyGolay, through_gaps
+
+REGIMES = STATIC, SLOW, FAST, REVERSING, NEAR_STOP = range(5)
+REGIME_NAMES = ('static', 'slow', 'fast', 'reversing', 'near_stop')
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A `Block` and what the model says of it, at the same N instants; everything has the bandwidth of one filter.
+
+    t          (N,) s since the start of the bag
+    x, xd, xdd (N, dof) filtered: positions, velocities as recorded or differentiated, accelerations
+    v          (N, actuators) velocities of the actuators
+    effort     (N, actuators) measured; NaN where unknown
+    effort_rate  (N, actuators) its derivative
+    effort_id  (N, actuators) inverse dynamics with friction
+    effort_id_frictionless  (N, actuators)
+    xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones are taken to be those that the motion
+               needs, and where none is known it is NaN
+    regime     (N, actuators) uint8, one of `REGIMES` for each actuator
+    residual   (N,) largest disagreement of redundant joints at a rod eye [m]
+    core       the rows that count: those of the block without what the filter cannot know at the ends of a record
+    period     s
+    """
+
+    t: np.ndarray
+    x: np.ndarray
+    xd: np.ndarray
+    xdd: np.ndarray
+    v: np.ndarray
+    effort: np.ndarray
+    effort_rate: np.ndarray
+    effort_id: np.ndarray
+    effort_id_frictionless: np.ndarray
+    xdd_fd: np.ndarray
+    regime: np.ndarray
+    residual: np.ndarray
+    core: slice
+    period: float
+
+    @property
+    def friction(self):
+        """(N, actuators) that the model takes off the efforts."""
+        return self.effort_id - self.effort_id_frictionless
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What tells regimes of an actuator from each other; m/s where it slides, rad/s where it turns.
+
+    static      below this speed it stands
+    slow        below this speed it is slow, from there on fast
+    reversal    s around a change of direction in which it reverses
+    stop        share of its range that is near its stops
+    """
+
+    static: float = 2e-3
+    slow: float = 0.03
+    reversal: float = 0.2
+    stop: float = 0.01
+
+
+class Predictor:
+    """Predicts block after block.
+
+    manipulator  the model, on a fixed base
+    hydraulics   its `Hydraulics`, whose friction counts; None: that of the URDF does
+    filter       made by `make_filter`; None: `SavitzkyGolay` with the period of the first block
+    bounds       of regimes
+    """
+
+    def __init__(self, manipulator, hydraulics=None, filter=None, bounds=None):
+        self.manipulator, self.hydraulics = manipulator, hydraulics
+        self.filter, self.bounds = filter, bounds or Bounds()
+        self.mechanism = frictionless(manipulator, hydraulics)
+        self._axes = hydraulic_records(manipulator, hydraulics)[0] if hydraulics else None
+        self._lower, self._upper = manipulator.limits.lower, manipulator.limits.upper
+        self.skipped = 0        # rows of blocks too short for the filter, or that the model cannot follow
+
+    def predict(self, block):
+        """Return the `Prediction` of a `Block`; None where it is too short for the filter, or out of reach of the
+        model at all its rows."""
+        if self.filter is None:
+            self.filter = SavitzkyGolay(block.period)
+        smooth, rows = self.filter, len(block.t)
+        if rows < 2 * smooth.half + 1:
+            self.skipped += block.core.stop - block.core.start
+            return None
+        x = smooth(block.x)
+        if block.xd is None:
+            xd, xdd = smooth(block.x, 1), smooth(block.x, 2)
+        else:
+            xd, xdd = smooth(block.xd), smooth(block.xd, 1)
+        effort = [through_gaps(lambda values, order=order: smooth(values, order), block.effort) for order in (0, 1)]
+        core = slice(max(block.core.start, smooth.half), min(block.core.stop, rows - smooth.half))
+        if core.start >= core.stop:
+            self.skipped += block.core.stop - block.core.start
+            return None
+        try:
+            return self._evaluate(block, (x, xd, xdd), *effort, core)
+        except StateError:
+            self.skipped += core.stop - core.start
+            return None
+
+    def _evaluate(self, block, motion, effort, effort_rate, core):
+        x, xd, xdd = motion
+        v, positions = self._actuator_motion(x, xd)
+        bare = self.mechanism.inverse_dynamics(x, xd, xdd)
+        # measured efforts have lost the corners of friction to the filter
+        friction = self.filter(self.friction(x, xd, xdd, v, bare))
+        known = np.isfinite(effort)
+        driving = np.where(known, effort, bare + friction) - friction
+        xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)
+        xdd_fd[~known.any(axis=1)] = np.nan
+        return Prediction(
+            t=block.t, x=x, xd=xd, xdd=xdd, v=v, effort=effort, effort_rate=effort_rate, effort_id=bare + friction,
+            effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=self._regimes(positions, v, block.period),
+            residual=block.residual, core=core, period=block.period)
+
+    def friction(self, x, xd, xdd, v, bare):
+        """Return the friction (N, actuators) of states, positive against motion."""
+        if self._axes is not None:
+            return sliding_friction(self._axes, v)
+        return self.manipulator.inverse_dynamics(x, xd, xdd) - bare
+
+    def _actuator_motion(self, x, xd):
+        """(v, positions) (N, actuators)."""
+        if self.manipulator.actuators == self.manipulator.coordinates:
+            return xd, x
+        positions, v, _ = actuator_states(self.manipulator, x, xd)
+        return v, positions
+
+    def _regimes(self, positions, v, period):
+        bounds, speed = self.bounds, np.abs(v)
+        regime = np.where(speed < bounds.static, STATIC, np.where(speed < bounds.slow, SLOW, FAST)).astype(np.uint8)
+        regime[reversals(v, bounds.static, round(bounds.reversal / period))] = REVERSING
+        margin = bounds.stop * (self._upper - self._lower)
+        with np.errstate(invalid='ignore'):     # ranges without limits
+            near = (positions < self._lower + margin) | (positions > self._upper - margin)
+        regime[near] = NEAR_STOP
+        return regime
+
+
+def predict(block, manipulator, hydraulics=None, filter=None):
+    """Return the `Prediction` of one `Block`, None where there is none; for many of them make a `Predictor`."""
+    return Predictor(manipulator, hydraulics, filter).predict(block)
+
+
+def sliding_friction(axes, v):
+    """Return the regularised friction (N, actuators) of AXIS records at velocities; of LuGre's, that of sliding.
+
+    The law of `kernels/hydraulics/friction.py` for rows of a recording.
+    """
+    level = np.broadcast_to(axes['coulomb'], v.shape)
+    if axes['stribeck'].any():
+        scale = np.where(axes['stribeck_velocity'] > 0.0, axes['stribeck_velocity'], 1.0)
+        fading = np.where(axes['stribeck_velocity'] > 0.0, np.exp(-(v / scale) ** 2), 0.0)
+        level = level + axes['stribeck'] * fading
+    return level * np.tanh(v / axes['slip']) + axes['viscous'] * v
+
+
+def reversals(v, still, reach):
+    """Return where (N, n) velocities are within `reach` rows of a change of direction; below `still` there is none."""
+    rows = np.arange(len(v))
+    out = np.zeros(v.shape, dtype=bool)
+    for column, velocity in enumerate(v.T):
+        moving = np.flatnonzero(np.abs(velocity) >= still)
+        turns = np.flatnonzero(velocity[moving[1:]] * velocity[moving[:-1]] < 0.0)
+        # what stands for longer than that between two ways was at rest, and does not reverse
+        before, after = moving[turns], moving[turns + 1]
+        quick = after - before <= 2 * reach
+        middle = (before + after)[quick] // 2
+        if middle.size:
+            nearest = np.searchsorted(middle, rows)
+            left, right = middle[np.maximum(nearest - 1, 0)], middle[np.minimum(nearest, len(middle) - 1)]
+            out[:, column] = np.minimum(np.abs(rows - left), np.abs(right - rows)) <= reach
+    return out

@@ -1,0 +1,248 @@
+"""Tables, figures and the HTML report of a comparison of control laws."""
+
+import base64
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ..metrics.tracking import units
+from . import machine_drawing
+from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .hydraulic_figures import pressures
+
+STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 1.4, 'linestyle': '--'})
+# unit of an actuator -> factor and unit of its errors, unit of its positions
+DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
+FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
+LABEL_SPACE = 0.07          # of the picture of the motion between two times written on it
+POSES = 5           # of the machine in the picture of the motion
+KILO = 2e3          # N or N m from which forces are shown in thousands
+COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
+
+
+class Run(NamedTuple):
+    """One control law on the reference: its name, the `Recording` and the `Tracking` in it."""
+
+    law: str
+    recording: object
+    tracking: object
+
+
+class Summary(NamedTuple):
+    """What the report says first.
+
+    machine    name
+    judged     the Run that the verdict is about
+    baseline   the Run that it is compared with, or None
+    duration   s that the motion takes
+    travel     (n,) how far the reference takes each coordinate
+    facts      label -> text: the conditions of the run
+    """
+
+    machine: str
+    judged: Run
+    baseline: Run
+    duration: float
+    travel: np.ndarray
+    facts: dict
+
+    @property
+    def reason(self):
+        """Why the run failed; empty when it passed."""
+        tracking = self.judged.tracking
+        if tracking.time[-1] < COMPLETE * self.duration:
+            return f'the recording ends after {tracking.time[-1]:.1f} s of {self.duration:.1f} s.'
+        covered = np.ptp(tracking.reference, axis=0)
+        for error, part, whole in zip(tracking.errors, covered, self.travel):
+            if part < COMPLETE * whole:
+                return f'the reference of {error.joint} went {part:.3g} of {whole:.3g} {error.unit} only.'
+        late = [error.joint for error in tracking.errors if not error.passed]
+        return f'{", ".join(late)} did not follow the reference within the bound.' if late else ''
+
+    @property
+    def verdict(self):
+        """One sentence."""
+        if self.reason:
+            return f'FAIL: {self.reason}'
+        return 'PASS: every coordinate follows its reference within its bound.'
+
+
+def tracking_table(summary):
+    """Rows of text, the header first: error of each coordinate under both laws."""
+    yield 'joint', 'unit', 'RMS', 'bound', 'maximum', 'RMS baseline', 'maximum baseline', 'ratio of RMS'
+    baseline = summary.baseline.tracking.errors if summary.baseline else (None,) * len(summary.judged.tracking.errors)
+    for error, other in zip(summary.judged.tracking.errors, baseline):
+        factor, unit, _ = DISPLAY[error.unit]
+        yield (error.joint, unit, f'{factor * error.rms:.3f}', f'{factor * error.bound:.3f}',
+               f'{factor * error.maximum:.3f}',
+               *(('', '', '') if other is None else (f'{factor * other.rms:.3g}', f'{factor * other.maximum:.3g}',
+                                                     f'{other.rms / error.rms:.0f}')))
+
+
+def timing_table(summary):
+    """Rows of text, the header first: control cycles of both laws."""
+    yield 'law', 'cycles', 'missed states', 'p50 [µs]', 'p99 [µs]', 'p99.9 [µs]'
+    for run in (summary.judged, summary.baseline):
+        if run is not None and run.recording.statistics:
+            s = run.recording.statistics
+            yield (run.law, f'{s["cycles"]:.0f}', f'{s["missed"]:.0f}',
+                   *(f'{1e6 * s[key]:.0f}' for key in ('p50', 'p99', 'p99.9')))
+
+
+def as_text(rows):
+    """A table of text rows as aligned lines."""
+    rows = [tuple(row) for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return '\n'.join('  '.join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                               for i, (cell, width) in enumerate(zip(row, widths))) for row in rows)
+
+
+def figures(summary, manipulator, urdf):
+    """file name -> (title, Figure) of everything that the report shows."""
+    shown = {
+        'motion.png': ('The motion, from the side', motion(
+            manipulator, urdf, summary.judged.tracking.time, summary.judged.tracking.measured,
+            f'{summary.machine} under {summary.judged.law}')),
+        'tracking.png': ('Positions and tracking errors', _tracking(summary)),
+        'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
+    }
+    law, recording, tracking = summary.judged
+    if recording.telemetry is not None:
+        shown['pressures.png'] = 'Pressures and valves', pressures(
+            recording.telemetry, tracking.start, tracking.time[-1], f'under {law}')
+    return shown
+
+
+def write_report(folder, summary, manipulator, urdf):
+    """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter."""
+    return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary,
+                      f'{summary.machine} under {summary.judged.law}', summary=summary,
+                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
+
+
+def write_page(folder, template, figures, result, title, file='report.html', **values):
+    """Write {file name: (title, Figure)} as PNG files, and a page with them and the values in it; returns its path.
+
+    result  with `reason`, `verdict` and `facts`, as a `Summary` has them
+    file    name of the page
+    """
+    folder = Path(folder)
+    pictures = []
+    for name, (caption, figure) in figures.items():
+        data = _png(figure)
+        (folder / name).write_bytes(data)
+        pictures.append((caption, base64.b64encode(data).decode()))
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
+    path = folder / file
+    path.write_text(environment.get_template(template).render(
+        pictures=pictures, title=title, verdict=result.verdict, reason=result.reason, facts=result.facts, **values),
+        encoding='utf-8')
+    return path
+
+
+def _png(figure):
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(buffer)
+    return buffer.getvalue()
+
+
+def _tracking(summary):
+    runs = [run for run in (summary.judged, summary.baseline) if run is not None]
+    errors = summary.judged.tracking.errors
+    columns = 1 + len(runs)
+    figure = Figure(figsize=(5.0 * columns, 2.5 * len(errors)), dpi=DPI, layout='constrained')
+    grid = figure.subplots(len(errors), columns, sharex=True, squeeze=False)
+    for i, (error, row) in enumerate(zip(errors, grid)):
+        _, _, unit = DISPLAY[error.unit]
+        tracking = summary.judged.tracking
+        row[0].plot(tracking.time, tracking.reference[:, i], color=BLACK, linewidth=4.0, alpha=0.3, label='reference')
+        row[0].set_ylabel(f'{error.joint} [{unit}]')
+        for axes, run in zip(row[1:], runs):
+            row[0].plot(run.tracking.time, run.tracking.measured[:, i], label=run.law, **STYLES[runs.index(run)])
+            _error(axes, run, i, STYLES[runs.index(run)])
+    for axes, title in zip(grid[0], ('position', *(f'error under {run.law}' for run in runs))):
+        axes.set_title(title)
+    grid[0][0].legend(fontsize=9)
+    finish(grid)
+    return figure
+
+
+def _error(axes, run, i, style):
+    """Error of coordinate i over time, with its figures."""
+    error = run.tracking.errors[i]
+    factor, unit, _ = DISPLAY[error.unit]
+    axes.plot(run.tracking.time, factor * (run.tracking.measured - run.tracking.reference)[:, i],
+              color=style['color'], linewidth=1.0)
+    axes.axhline(0.0, color=BLACK, linewidth=0.6)
+    axes.set_ylabel(f'error [{unit}]')
+    axes.margins(y=0.25)
+    axes.text(0.985, 0.95, f'RMS {factor * error.rms:.3g} {unit}, bound {factor * error.bound:.3g} {unit}',
+              transform=axes.transAxes, ha='right', va='top', fontsize=9,
+              bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 2})
+
+
+def _forces(summary, units):
+    """Efforts of the actuators under both laws; units of the actuators by name."""
+    runs = [run for run in (summary.judged, summary.baseline) if run is not None]
+    names = list(units)
+    figure = Figure(figsize=(12, 2.2 * len(names)), dpi=DPI, layout='constrained')
+    grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)
+    for axes, name in zip(grid[:, 0], names):
+        series = [_effort(run, name) for run in runs]
+        factor = 1e-3 if np.abs(series[0][1]).max() > KILO else 1.0
+        axes.set_ylabel(f"{name} [{'k' if factor < 1.0 else ''}{FORCE_UNITS[units[name]]}]")
+        for k in reversed(range(len(runs))):        # the judged one on top
+            stamps, effort = series[k]
+            time = (stamps - runs[k].tracking.start) * 1e-9
+            shown = (time >= 0.0) & (time <= runs[k].tracking.time[-1])
+            axes.plot(time[shown], factor * effort[shown], label=runs[k].law, **STYLES[k])
+    on_valves = runs[0].recording.telemetry is not None
+    grid[0][0].set_title(('effort of the actuators on the mechanism' if on_valves else
+                          'commanded effort of the actuators') + ', in the direction of their positions')
+    grid[0][0].legend(fontsize=9)
+    finish(grid)
+    return figure
+
+
+def _effort(run, name):
+    """(stamps, effort) of an actuator: what was commanded, or what a cylinder on a valve gives."""
+    telemetry = run.recording.telemetry
+    if telemetry is not None and name in telemetry.names:
+        return telemetry.stamps, telemetry['net_force'][:, telemetry.names.index(name)]
+    commands = run.recording.commands
+    return commands.stamps, commands['effort'][:, commands.names.index(name)]
+
+
+def motion(manipulator, urdf, time, positions, title):
+    """The machine at instants spread over a motion, positions (N, nx), the first one solid, and where its load goes."""
+    shapes, view = machine_drawing.shapes_of(urdf), machine_drawing.View(manipulator)
+    figure = Figure(figsize=(9, 8), dpi=DPI, layout='constrained')
+    axes = figure.subplots()
+    instants = np.linspace(0, len(time) - 1, POSES, endpoint=False).astype(int)
+    for k in instants[::-1]:
+        machine_drawing.draw(axes, manipulator, shapes, positions[k], alpha=0.3 if k else 1.0, view=view)
+    places = np.array([machine_drawing.middles(manipulator, shapes, positions[k], view) for k in instants])
+    tips = places[:, np.argmax(np.linalg.norm(np.ptp(places, axis=0), axis=1))]     # of what goes farthest
+    axes.set_aspect('equal')
+    axes.autoscale_view()
+    width, height = np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())
+    space = LABEL_SPACE * max(width, height)
+    figure.set_size_inches(9, min(max(9 * height / width + 1, 4), 10))
+    for row, (k, tip) in enumerate(zip(instants, tips)):
+        # a motion that comes back would write one time over another
+        if any(np.linalg.norm(tip - other) < space for other in tips[:row]):
+            continue
+        axes.annotate(f'{time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
+                      bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.5})
+    axes.set_title(f'{title}, {view.title}')
+    axes.set_xlabel(view.across)
+    axes.set_ylabel('height [m]')
+    axes.grid(True, color='#dddddd', linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure

@@ -1,0 +1,224 @@
+"""Figures of a validation."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..metrics.metrics import EFFORT
+from . import validation_tables as tables
+from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
+from .page import KILO
+from .validation_tables import FORCE, SHARE
+
+SINCE = 'since the start of the bag'
+DECADES = 5                 # of a spectrum that are shown below its largest value
+ZOOM = 20.0                 # s that are shown larger
+MILLI = 1e3                 # mm, mrad
+
+
+def figures(found):
+    """file name -> (title, Figure) of everything that the report shows."""
+    axes = [axis for axis in range(len(found.metrics.actuators)) if found.metrics.metrics(EFFORT, axis).count]
+    if not axes:
+        return {}
+    shown = {'efforts.png': ('Efforts', _efforts(found, axes)),
+             'errors.png': ('Errors over time', _errors(found, axes))}
+    if tables.redundant(found):
+        shown['closure.png'] = 'Closure of redundant joints', _closure(found)
+    shown['spectrum.png'] = 'Spectrum of the errors', _spectrum(found, axes)
+    shown['friction.png'] = 'Friction', _friction(found, axes)
+    if found.metrics.energy.balance().spans:
+        shown['energy.png'] = 'Energy balance', _energy(found)
+    if found.simulation:
+        shown['simulation.png'] = 'Errors of simulations', _simulation(found)
+    return shown
+
+
+def _label(found, axis, largest):
+    """(factor, 'name [unit]')."""
+    factor = 1e-3 if largest > KILO else 1.0
+    unit = FORCE[tables.actuator_units(found)[axis]]
+    return factor, f"{found.metrics.actuators[axis]} [{'k' if factor < 1.0 else ''}{unit}]"
+
+
+def _efforts(found, axes):
+    """All of the recording, and where it is long also the part with the largest errors."""
+    whole = found.traces.lines('effort', found.channels.period)[0]
+    long = np.nanmax(whole) - np.nanmin(whole) > 3.0 * ZOOM
+    figure = Figure(figsize=(12, 2.4 * len(axes)), dpi=DPI, layout='constrained')
+    grid = figure.subplots(len(axes), 1 + long, sharex='col', squeeze=False, width_ratios=(3, 2) if long else None)
+    worst = _worst(found, axes)
+    for axis, row in zip(axes, grid):
+        factor, label = _label(found, axis, np.nanmax(np.abs(found.traces['effort'][:, axis])))
+        for one, span in zip(row, ((-np.inf, np.inf), (worst - 0.5 * ZOOM, worst + 0.5 * ZOOM))):
+            _effort(found, axis, one, factor, span)
+        row[0].set_ylabel(label)
+    grid[0][0].legend(fontsize=9, ncols=3, loc='upper right')
+    grid[0][0].set_title('efforts of the actuators, measured and by the model')
+    if long:
+        grid[0][1].set_title(f'{ZOOM:g} s with the largest errors')
+    finish(grid, SINCE)
+    return figure
+
+
+def _effort(found, axis, one, factor, span):
+    """Efforts of an actuator between two times."""
+    for name, text, style in (
+            ('effort', 'measured', {'color': BLACK, 'linewidth': 3.0, 'alpha': 0.3}),
+            ('effort_id', 'predicted', {'color': BLUE, 'linewidth': 1.1}),
+            ('effort_id_frictionless', 'predicted without friction',
+             {'color': VERMILLION, 'linewidth': 1.1, 'linestyle': ':'})):
+        t, values = found.traces.lines(name, found.channels.period)
+        shown = ~((t < span[0]) | (t > span[1]))
+        one.plot(t[shown], factor * values[shown, axis], label=text, **style)
+    one.margins(y=0.25)
+
+
+def _worst(found, axes):
+    """s since the start of the bag at which errors are largest for what the actuator does."""
+    with np.errstate(invalid='ignore', divide='ignore'):
+        share = np.array([found.metrics.per_bin(EFFORT, axis)[:, 0] / found.metrics.scale(EFFORT, axis)
+                          for axis in axes])
+    return float(found.metrics.seconds[np.argmax(np.nan_to_num(share).max(axis=0))])
+
+
+def _errors(found, axes):
+    metrics = found.metrics
+    figure = Figure(figsize=(12, 2.2 * len(axes)), dpi=DPI, layout='constrained')
+    grid = figure.subplots(len(axes), 1, sharex=True, squeeze=False)
+    t = metrics.seconds
+    for axis, one in zip(axes, grid[:, 0]):
+        rmse, bias, _ = metrics.per_bin(EFFORT, axis).T
+        bound = found.settings.actuators[metrics.actuators[axis]].nrmse * metrics.scale(EFFORT, axis)
+        factor, label = _label(found, axis, max(np.nanmax(rmse), bound))
+        one.plot(t, factor * rmse, color=BLUE, linewidth=1.3, label=f'rms of {metrics.width:g} s')
+        one.plot(t, factor * bias, color=VERMILLION, linewidth=1.0, label='mean')
+        one.axhline(factor * bound, color=BLACK, linewidth=0.9, linestyle='--', label='tolerance of the rms of all')
+        one.axhline(0.0, color=BLACK, linewidth=0.6)
+        one.set_ylabel(label)
+        one.margins(y=0.25)
+    grid[0][0].legend(fontsize=9, ncols=3, loc='upper right')
+    grid[0][0].set_title('measured - predicted')
+    finish(grid, SINCE)
+    return figure
+
+
+def _closure(found):
+    """Disagreement of redundant joints over time."""
+    _, rms, _, largest = found.metrics.closure_residual()
+    figure = Figure(figsize=(12, 3), dpi=DPI, layout='constrained')
+    grid = figure.subplots(1, 1, squeeze=False)
+    one = grid[0][0]
+    one.plot(found.metrics.seconds, MILLI * largest, color=GREEN, linewidth=1.3,
+             label=f'largest of {found.metrics.width:g} s')
+    one.axhline(MILLI * rms, color=BLUE, linewidth=1.0, label='rms of all')
+    one.axhline(MILLI * found.settings.machine.closure, color=BLACK, linewidth=0.9, linestyle='--',
+                label='tolerance of the rms')
+    one.set_ylim(bottom=0.0)
+    one.set_ylabel('closure [mm]')
+    one.set_title('how far redundant joints disagree about where a rod eye is')
+    one.legend(fontsize=9, ncols=3, loc='upper right')
+    one.margins(y=0.25)
+    finish(grid, SINCE)
+    return figure
+
+
+def _energy(found):
+    """Where the work of the actuators went."""
+    balance, names = found.metrics.energy.balance(), found.metrics.actuators
+    bars = [(f'work of {name}', value, BLUE) for name, value in zip(names, balance.actuators)]
+    bars += [(f'friction of {name}', 0.0 - value, VERMILLION) for name, value in zip(names, balance.friction)]
+    bars += [('motion and height', 0.0 - balance.mechanical, GREEN), ('unexplained', balance.unexplained, BLACK)]
+    largest = max(abs(value) for _, value, _ in bars)
+    factor = 1e-3 if largest > KILO else 1.0
+    figure = Figure(figsize=(12, 1.2 + 0.32 * len(bars)), dpi=DPI, layout='constrained')
+    one = figure.subplots()
+    places = np.arange(len(bars))[::-1]
+    one.barh(places, [factor * value for _, value, _ in bars], color=[color for *_, color in bars], height=0.65)
+    for place, (_, value, _) in zip(places, bars):
+        one.annotate(f'{factor * value:.4g}', (factor * value, place), xytext=(4 if value >= 0.0 else -4, 0),
+                     textcoords='offset points', va='center', ha='left' if value >= 0.0 else 'right', fontsize=9)
+    one.set_yticks(places, [name for name, *_ in bars])
+    one.axvline(0.0, color=BLACK, linewidth=0.8)
+    one.margins(x=0.12)
+    one.grid(True, axis='x', color='#dddddd', linewidth=0.6)
+    one.set_axisbelow(True)
+    one.set_xlabel(f"energy [{'k' if factor < 1.0 else ''}J]")
+    one.set_title('work of the actuators, where it went by the model, and what is left: '
+                  f'{SHARE * balance.mismatch:.2g} % of the work in a second (rms)')
+    return figure
+
+
+def _simulation(found):
+    """Errors of simulations from recorded states, beside how far the machine moved meanwhile."""
+    names = found.metrics.coordinates
+    units = tables.actuator_units(found, names)
+    columns = min(len(names), 4)
+    rows = -(-len(names) // columns)
+    figure = Figure(figsize=(12, 0.8 + 2.6 * rows), dpi=DPI, layout='constrained')
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    seconds = [error.seconds for error in found.simulation]
+    for k, (one, name) in enumerate(zip(grid.flat, names)):
+        for values, text, style in (
+                ([error.still[k] for error in found.simulation], 'rms of how far it moved',
+                 {'color': BLACK, 'linestyle': ':'}),
+                ([error.position[k] for error in found.simulation], 'rms error', {'color': BLUE, 'marker': 'o'}),
+                ([error.largest[k] for error in found.simulation], 'largest error',
+                 {'color': VERMILLION, 'marker': 'v', 'linestyle': '--'})):
+            if max(values) > 0.0:
+                one.loglog(seconds, MILLI * np.array(values), label=text, linewidth=1.2, markersize=5, **style)
+        one.set_title(f'{name} [m{units[k]}]', fontsize=10)
+        one.grid(True, which='major', color='#dddddd', linewidth=0.6)
+    for one in list(grid.flat)[len(names):]:
+        one.set_visible(False)
+    for one in grid[-1]:
+        one.set_xlabel('simulated [s]')
+    grid[0][0].legend(fontsize=9)
+    figure.suptitle('error of position of simulations under the measured efforts')
+    return figure
+
+
+def _friction(found, axes):
+    """What is measured beyond the model without friction, over velocity."""
+    columns = min(len(axes), 2)
+    rows = -(-len(axes) // columns)
+    figure = Figure(figsize=(6.0 * columns, 3.2 * rows), dpi=DPI, layout='constrained')
+    grid = figure.subplots(rows, columns, squeeze=False)
+    bare, v = found.traces['effort_id_frictionless'], found.traces['v']
+    for axis, one in zip(axes, grid.flat):
+        rest = found.traces['effort'][:, axis] - bare[:, axis]
+        rubbing = found.traces['effort_id'][:, axis] - bare[:, axis]
+        factor, label = _label(found, axis, np.nanmax(np.abs(rest)))
+        one.plot(v[:, axis], factor * rest, '.', color=BLUE, markersize=1.5, alpha=0.5, label='measured')
+        order = np.argsort(v[:, axis])
+        one.plot(v[order, axis], factor * rubbing[order], color=VERMILLION, linewidth=1.2, label='model')
+        one.set_ylabel(label)
+        one.grid(True, color='#dddddd', linewidth=0.6)
+        unit = tables.actuator_units(found)[axis]
+        one.set_xlabel(f'velocity [{unit}/s]')
+    for one in list(grid.flat)[len(axes):]:
+        one.set_visible(False)
+    grid[0][0].legend(fontsize=9, markerscale=6)
+    figure.suptitle('measured effort less what the model needs without friction')
+    return figure
+
+
+def _spectrum(found, axes):
+    frequencies, density = found.metrics.spectrum.density()
+    figure = Figure(figsize=(12, 4), dpi=DPI, layout='constrained')
+    one = figure.subplots()
+    shown = frequencies > 0.0
+    for axis, style in zip(axes, [(color, line) for line in ('-', '--') for color in (BLUE, VERMILLION, GREEN, BLACK)]):
+        if np.isfinite(density[:, axis]).any():
+            one.loglog(frequencies[shown], np.sqrt(density[shown, axis]), color=style[0], linestyle=style[1],
+                       linewidth=1.2, label=found.metrics.actuators[axis])
+    if one.get_lines():
+        top = max(line.get_ydata().max() for line in one.get_lines())
+        if top > 0.0:
+            one.set_ylim(top * 10.0 ** -DECADES, 3.0 * top)
+        one.axvline(found.predictor.filter.cutoff(), color=BLACK, linewidth=0.9, linestyle=':', label='cut-off')
+        one.legend(fontsize=9)
+    one.set_xlabel('frequency [Hz]')
+    one.set_ylabel('N/√Hz or N m/√Hz')
+    one.grid(True, which='both', color='#eeeeee', linewidth=0.5)
+    one.set_title('amplitude density of measured - predicted efforts')
+    return figure

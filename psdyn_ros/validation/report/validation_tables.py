@@ -1,0 +1,190 @@
+"""A validation as text, JSON and CSV."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES
+from ..metrics.prediction import REGIME_NAMES
+from ..metrics.tracking import units
+
+VERSION = 1                 # of the layout of validation.json
+FORCE = {'m': 'N', 'rad': 'N m'}
+FIGURES = ('count', 'rmse', 'mae', 'bias', 'maximum', 'nrmse', 'r2', 'scale', 'low', 'high')
+SHARE = 100.0               # %
+
+
+def metrics_table(found):
+    """Rows of text, the header first: efforts of every actuator."""
+    yield ('actuator', 'unit', 'RMSE', 'NRMSE [%]', 'R2', 'bias', 'maximum', 'delay [ms]', 'without friction [%]',
+           'acceleration [%]')
+    coordinates = found.metrics.coordinates
+    delays = {check.about: check.value for check in found.verdict.checks if check.figure == 'delay'}
+    for axis, (name, unit) in enumerate(zip(found.metrics.actuators, actuator_units(found))):
+        effort = found.metrics.metrics(EFFORT, axis)
+        if not effort.count:
+            yield name, FORCE[unit], 'not measured', *('',) * 7
+            continue
+        acceleration = (found.metrics.metrics(ACCELERATION, coordinates.index(name)).nrmse if name in coordinates
+                        else math.nan)
+        yield (name, FORCE[unit], f'{effort.rmse:.4g}', f'{SHARE * effort.nrmse:.3g}', f'{effort.r2:.5f}',
+               f'{effort.bias:+.4g}', f'{effort.maximum:.4g}', f'{1e3 * delays[name]:.2g}' if name in delays else '',
+               f'{SHARE * found.metrics.metrics(FRICTIONLESS, axis).nrmse:.3g}', f'{SHARE * acceleration:.3g}')
+
+
+def regimes_table(found):
+    """Rows of text, the header first: RMSE of efforts in every regime, and the share of time in it."""
+    yield 'actuator', 'unit', *(f'{name.replace("_", " ")}' for name in REGIME_NAMES)
+    for axis, name, parts in found.metrics.table(EFFORT):
+        whole = parts['all'].count
+        if whole:
+            yield name, FORCE[actuator_units(found)[axis]], *(
+                f'{parts[regime].rmse:.4g} ({SHARE * parts[regime].count / whole:.0f} %)' if parts[regime].count else ''
+                for regime in REGIME_NAMES)
+
+
+def simulation_table(found):
+    """Rows of text, the header first: errors of simulations from recorded states."""
+    yield 'simulated [s]', 'from', *found.metrics.coordinates
+    for error in found.simulation:
+        yield (f'{error.seconds:g}', f'{error.starts} states', *(
+            f'{1e3 * one:.3g} m{unit}'
+            for one, unit in zip(error.position, actuator_units(found, found.metrics.coordinates))))
+
+
+def checks_table(found):
+    """Rows of text, the header first: what was judged."""
+    yield 'what', 'verdict'
+    for check in found.verdict.checks:
+        yield check.text, 'pass' if check.passed else 'FAIL'
+
+
+def facts(found):
+    """{label: text} of the conditions."""
+    channels = found.channels
+    shown = {'bag': f'{found.bag}, {found.duration:.1f} s', 'model': found.manipulator.name,
+             'states': f'{", ".join(channels.states)} ({1.0 / channels.period:.4g} Hz), joints '
+                       f'{", ".join(channels.joints)}',
+             'efforts': ', '.join(filter(None, (channels.efforts, channels.telemetry, *channels.ports.values())))
+                        or 'none',
+             'filter': found.predictor.filter.text(), 'tolerances': found.settings.where}
+    for topic, delay in found.delays.items():
+        shown[f'delay of {topic}'] = delay.text
+    if found.settings.delays:
+        shown['delays of the settings, taken off'] = ', '.join(f'{topic} {1e3 * delay:g} ms'
+                                              for topic, delay in found.settings.delays.items())
+    rows, rms, largest, _ = found.metrics.closure_residual()
+    if rows and redundant(found):
+        shown['closure of redundant joints'] = f'{1e3 * rms:.3g} mm rms, {1e3 * largest:.3g} mm at most'
+    balance = found.metrics.energy.balance()
+    if balance.spans:
+        shown['energy'] = (f'{sum(balance.actuators):.4g} J of work = {sum(balance.friction):.4g} J of friction + '
+                           f'{balance.mechanical:.4g} J kept + {balance.unexplained:.3g} J unexplained')
+    return shown
+
+
+def redundant(found):
+    """Whether more joints are measured than are needed, so that they may disagree."""
+    return len(found.channels.joints) > found.manipulator.dof
+
+
+def summary(found):
+    """The verdict and the tables as lines of text."""
+    from .page import as_text
+
+    lines = [found.verdict.text, *(f'partial input: {text}' for text in found.verdict.partial), '',
+             as_text(metrics_table(found)), '', 'RMSE by regime', as_text(regimes_table(found))]
+    if found.simulation:
+        lines += ['', 'errors of simulations under measured efforts', as_text(simulation_table(found))]
+    lines += ['', 'likely causes of what is not explained, none of them a fact']
+    lines += [f'  {number}. {cause.text}' for number, cause in enumerate(found.causes, 1)] or [f'  {found.causes_text}']
+    lines += ['', *(f'{label}: {text}' for label, text in facts(found).items())]
+    findings = found.quality.findings()
+    return '\n'.join(lines + [f'{one.severity}: {one.about}: {one.text}' for one in findings])
+
+
+def document(found):
+    """All of it as what JSON can hold, SI units; what is not known is None."""
+    metrics, verdict = found.metrics, found.verdict
+    actuators = {}
+    for axis, name in enumerate(metrics.actuators):
+        delay = metrics.delay(axis)
+        actuators[name] = {
+            'unit': FORCE[actuator_units(found)[axis]],
+            **{KIND_NAMES[kind]: _parts(metrics, kind, axis) for kind in (EFFORT, FRICTIONLESS)},
+            'nrmse_interval': metrics.interval(axis)[1:],
+            'delay': {'by_rate': metrics.lag(axis)._asdict(), 'by_correlation': None if delay is None else {
+                'seconds': delay.seconds, 'correlation': delay.correlation}}}
+    rows, rms, largest, _ = metrics.closure_residual()
+    return plain({
+        'version': VERSION, 'verdict': verdict.verdict, 'exit_code': verdict.exit_code, 'reasons': verdict.reasons,
+        'partial': verdict.partial, 'checks': [check.as_dict() for check in verdict.checks], 'bag': str(found.bag),
+        'machine': found.manipulator.name, 'duration': found.duration, 'usable': metrics.rows * found.channels.period,
+        'topics': {'states': found.channels.states, 'efforts': found.channels.efforts,
+                   'telemetry': found.channels.telemetry,
+                   'ports': {f'{name}.{port}': topic for (name, port), topic in found.channels.ports.items()},
+                   'commands': found.channels.commands, 'joints': found.channels.joints},
+        'filter': {'text': found.predictor.filter.text(),
+                   'cutoff': [found.predictor.filter.cutoff(order) for order in range(3)]},
+        'actuators': actuators,
+        'coordinates': {name: {'acceleration': _parts(metrics, ACCELERATION, channel)}
+                        for channel, name in enumerate(metrics.coordinates)},
+        'closure': {'rows': rows, 'rms': rms, 'largest': largest}, 'energy': metrics.energy.balance().as_dict(),
+        'simulation': [error._asdict() for error in found.simulation],
+        'delays': {topic: {**delay.as_dict(), 'text': delay.text} for topic, delay in found.delays.items()},
+        'causes': [cause.as_dict() for cause in found.causes], 'causes_text': found.causes_text,
+        'quality': found.quality.as_dict()})
+
+
+def plain(value):
+    """A value as JSON can hold it: NaN and infinities are None."""
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_tables(folder, found):
+    """Write validation.json, metrics.csv, seconds.csv and spectrum.csv into a folder."""
+    folder, metrics = Path(folder), found.metrics
+    text = json.dumps(document(found), indent=1, allow_nan=False)
+    (folder / 'validation.json').write_text(text + '\n', encoding='utf-8')
+    _write(folder / 'metrics.csv', ('quantity', 'name', 'regime', *FIGURES), (
+        (KIND_NAMES[kind], name, regime, *(one.as_dict()[figure] for figure in FIGURES))
+        for kind in (EFFORT, FRICTIONLESS, ACCELERATION) for _, name, parts in metrics.table(kind)
+        for regime, one in parts.items() if one.count))
+    columns = [metrics.per_bin(EFFORT, axis) for axis in range(len(metrics.actuators))]
+    closure = metrics.closure_residual()[3]
+    header = ('t', *(f'{name}.{what}' for name in metrics.actuators for what in ('rmse', 'bias', 'samples')), 'closure')
+    _write(folder / 'seconds.csv', header, (
+        (f'{t:.6g}', *(value for column in columns for value in column[row].tolist()), closure[row])
+        for row, t in enumerate(metrics.seconds) if any(column[row, 2] for column in columns)))
+    frequencies, density = metrics.spectrum.density()
+    _write(folder / 'spectrum.csv', ('frequency', *metrics.actuators), (
+        (frequency, *row) for frequency, row in zip(frequencies.tolist(), density.tolist())))
+
+
+def _write(path, header, rows):
+    with path.open('w', newline='', encoding='utf-8') as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(['' if value is None or value != value else f'{value:.9g}' if isinstance(value, float)
+                          else value for value in row] for row in rows)
+
+
+def _parts(metrics, kind, channel):
+    """{regime or 'all': figures} of what has samples."""
+    parts = {'all': metrics.metrics(kind, channel)}
+    parts.update({name: metrics.metrics(kind, channel, regime) for regime, name in enumerate(REGIME_NAMES)})
+    return {name: one.as_dict() for name, one in parts.items() if one.count}
+
+
+def actuator_units(found, names=None):
+    """['m' or 'rad'] of actuators."""
+    return list(units(found.manipulator, found.metrics.actuators if names is None else names).values())

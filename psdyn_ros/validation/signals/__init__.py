@@ -1,0 +1,1 @@
+"""Signals of a recording: topics, resampling, filters, quality."""

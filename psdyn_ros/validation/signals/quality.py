@@ -1,0 +1,322 @@
+"""How good the data of a bag are: what came when, and what its signals look like, whatever the model says."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...model.errors import StateError
+from ..bags.recording import SECOND
+from .signal_quality import SignalQuality, Spikes
+from .topics import PRESSURES, array_columns, rows_stamps
+from .unit_checks import Units
+
+GAP = 3.0                       # periods without a message
+FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
+DAY = 86_400 * SECOND
+MOST_GAPS = 64                  # that are kept, the longest
+INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
+# m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
+FLOORS = {'position': 1e-3, 'velocity': 0.05, 'pressure': 5e5, 'effort': 1e3}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong.
+
+    severity  INVALID: no verdict would hold; WARNING; NOTE
+    about     topic or signal
+    text      what, in words with numbers
+    """
+
+    severity: str
+    about: str
+    text: str
+
+
+class TopicQuality:
+    """When the messages of one topic came.
+
+    Counts: messages, out_of_order and repeated stamps, future, absurd (more than a day off) and zero stamps, missing
+    (messages with numbers that are not finite), gaps.
+    """
+
+    def __init__(self, period):
+        self._period = period
+        self.messages = self.out_of_order = self.repeated = self.future = self.absurd = self.zero = self.missing = 0
+        self.gaps, self.longest_gap, self.gap_spans = 0, 0.0, []
+        self.first = self.last = None
+        self._steps = np.zeros(3)           # how many between gaps, their sum and sum of squares [s]
+        self._clock = np.inf, -np.inf       # extremes of the time of receipt - stamp, by medians of packets [ns]
+
+    def add(self, times, received, stamps, missing):
+        """Add messages: times (n,) ns as they are used, received and stamps (n,) ns or None, missing (n,)."""
+        self.messages += len(times)
+        self.missing += int(missing.sum())
+        if stamps is not None:
+            late = received - stamps
+            middle = float(np.median(late))
+            self._clock = min(self._clock[0], middle), max(self._clock[1], middle)
+            self.zero += int((stamps == 0).sum())
+            self.absurd += int((np.abs(late - middle) > DAY).sum())
+            self.future += int((late < -FUTURE).sum()) if abs(middle) < DAY else 0
+        before = times if self.last is None else np.concatenate(([self.last], times))
+        steps = np.diff(before)
+        self.repeated += int((steps == 0).sum())
+        self.out_of_order += int((steps < 0).sum())
+        self.first = int(times[0]) if self.first is None else self.first
+        self.last = int(before.max())
+        self._steps_of(before[:-1], steps / SECOND)
+
+    def _steps_of(self, starts, steps):
+        wide = steps > GAP * self._period
+        for k in np.flatnonzero(wide).tolist():
+            self.gap_spans.append((float(starts[k]) / SECOND, float(starts[k]) / SECOND + float(steps[k])))
+        if wide.any():
+            self.gaps += int(wide.sum())
+            self.longest_gap = max(self.longest_gap, float(steps.max()))
+            self.gap_spans = sorted(self.gap_spans, key=lambda gap: gap[0] - gap[1])[:MOST_GAPS]
+        usual = steps[~wide & (steps > 0)]
+        self._steps += len(usual), usual.sum(), usual @ usual
+
+    @property
+    def rate(self):
+        """Messages per second between gaps."""
+        return float(self._steps[0] / self._steps[1]) if self._steps[1] > 0 else float('nan')
+
+    @property
+    def jitter(self):
+        """Standard deviation of the time between messages [s], gaps left out."""
+        count, total, squares = self._steps
+        return float(np.sqrt(max(squares / count - (total / count) ** 2, 0.0))) if count > 1 else float('nan')
+
+    @property
+    def clock_jump(self):
+        """s by which its clock moved against that of the receipt."""
+        low, high = self._clock
+        return (high - low) / SECOND if high >= low else 0.0
+
+    def as_dict(self):
+        """All of it, in SI units."""
+        names = ('messages', 'out_of_order', 'repeated', 'future', 'absurd', 'zero', 'missing', 'gaps', 'longest_gap',
+                 'rate', 'jitter', 'clock_jump')
+        return {name: getattr(self, name) for name in names}
+
+
+class Quality:
+    """Told by `blocks` what goes by; read afterwards.
+
+    topics   {topic: TopicQuality}
+    signals  {'<joint>.position', '<cylinder>.pressure_a', '<actuator>.effort': SignalQuality}
+    rates    {'<joint>.velocity': Spikes}
+    late     {topic: rows that were dropped for not being later than those before}
+    """
+
+    def __init__(self, channels, manipulator, hydraulics=None):
+        self._channels, self._machine = channels, manipulator
+        self._measured = {*channels.states, channels.telemetry, *channels.ports.values()}
+        self.topics = {topic: TopicQuality(_or(channels.periods.get(topic), 1.0)) for topic in channels.topics}
+        self.signals, self.rates = {}, {}
+        self.units = Units(manipulator, hydraulics)
+        self._moved = {}            # joint -> m or rad by its velocities so far
+        self._peers = _peers(manipulator, channels.joints)
+        self._source, self.late = None, {}
+
+    def rows(self, topic, found, times):
+        """Take `Rows` of a topic and the times (n,) ns since the start of the bag that they are used at."""
+        begin = 0
+        for rows in found:
+            part = times[begin:begin + len(rows.received)]
+            begin += len(rows.received)
+            missing = np.zeros(len(part), dtype=bool)
+            # of other topics NaN may mean that there is none, as in commands
+            for field in ('position', 'data', 'pressure') if topic in self._measured else ():
+                if field in rows.values:
+                    missing |= ~np.isfinite(rows.values[field]).all(axis=1)
+            self.topics[topic].add(part, rows.received, rows_stamps(rows), missing)
+            seconds = part / SECOND
+            if topic in self._channels.states:
+                self._joints(rows, seconds)
+            if topic == self._channels.efforts:
+                self._efforts(rows, seconds)
+            if topic == self._channels.telemetry:
+                self._array(rows, seconds)
+        for (cylinder, port), one in self._channels.ports.items():
+            if one == topic:
+                for rows, part in _parts(found, times):
+                    self._add(f'{cylinder}.pressure_{port}', 'pressure', part, rows.values['pressure'][:, 0])
+                    self.units.pressure(rows.values['pressure'][:, 0])
+
+    def _joints(self, rows, seconds):
+        if 'position' not in rows.values:
+            return
+        position, velocity = rows.values['position'], rows.values.get('velocity')
+        known = [name for name in self._channels.joints if name in rows.names]
+        ways = {}
+        for name in known:
+            column = rows.names.index(name)
+            self.units.position(name, seconds, position[:, column], None if velocity is None else velocity[:, column])
+            ways[name] = self._travel(name, seconds, None if velocity is None else velocity[:, column])
+            if velocity is not None:
+                self.rates.setdefault(f'{name}.velocity', Spikes(FLOORS['velocity'])).add(velocity[:, column])
+        for name in known:
+            peer = self._peers.get(name, '')
+            peer = peer if peer in known else None
+            self._add(f'{name}.position', 'position', seconds, position[:, rows.names.index(name)], ways[name],
+                      None if peer is None else position[:, rows.names.index(peer)])
+
+    def _travel(self, name, seconds, velocity):
+        """(n,) how far a joint has come, by its velocities."""
+        if velocity is None or len(seconds) < 2:
+            return np.full(len(seconds), self._moved.get(name, 0.0))
+        steps = np.clip(np.diff(seconds, prepend=seconds[0]), 0.0, 0.1)
+        way = self._moved.get(name, 0.0) + np.cumsum(np.nan_to_num(velocity) * steps)
+        self._moved[name] = float(way[-1])
+        return way
+
+    def _efforts(self, rows, seconds):
+        if 'effort' not in rows.values:
+            return
+        for name in self._machine.actuators:
+            if name in rows.names:
+                values = rows.values['effort'][:, rows.names.index(name)]
+                self._add(f'{name}.effort', 'effort', seconds, values)
+                self.units.effort(name, values)
+
+    def _array(self, rows, seconds):
+        quantities, data = array_columns(rows.names), rows.values.get('data')
+        if data is None or not set(PRESSURES) <= quantities.keys():
+            return
+        things = rows.names[0].split(',')
+        if data.shape[1] != len(things) * len(rows.names[1].split(',')):
+            return
+        for k, name in enumerate(things):
+            if name in self._machine.actuators:
+                for label in PRESSURES:
+                    values = data[:, k * (data.shape[1] // len(things)) + quantities[label]]
+                    self._add(f'{name}.{label}', 'pressure', seconds, values)
+                    self.units.pressure(values)
+
+    def _add(self, signal, kind, seconds, values, moved=None, peer=None):
+        if signal not in self.signals:
+            joint = signal.rpartition('.')[0]
+            follows = _follows(self._machine, self._peers[joint], joint) if peer is not None else None
+            self.signals[signal] = SignalQuality(FLOORS[kind], follows)
+        self.signals[signal].add(seconds, values, moved, peer)
+
+    def finish(self, source, late):
+        """Nothing more comes; late: {topic: rows that were dropped for not being later than those before}."""
+        self._source, self.late = source, late
+        for signal in self.signals.values():
+            signal.finish()
+
+    def findings(self):
+        """Every `Finding`, the worst first."""
+        found = list(self._of_source()) + list(self._of_clocks())
+        for topic, one in self.topics.items():
+            found += _of_topic(topic, one)
+        for name, signal in self.signals.items():
+            found += _of_signal(name, signal)
+        found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
+        found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
+        return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
+
+    def _of_source(self):
+        if self._source is None:
+            return
+        if self._source.invalid:
+            yield Finding(INVALID, 'bag', self._source.invalid)
+        if self._source.lost:
+            yield Finding(WARNING, 'bag', f'{self._source.lost.bytes} bytes are lost: {self._source.lost.text}')
+
+    def _of_clocks(self):
+        for topic, seconds in self._channels.clocks.items():
+            states = self._channels.states[0]
+            yield Finding(WARNING, topic, f"its stamps differ from those of '{states}' by {seconds:.6g} s (simulated "
+                          'and wall time mixed?); times of receipt are used for all')
+        if not self._channels.by_stamp and not self._channels.clocks:
+            yield Finding(WARNING, self._channels.states[0], 'it has no usable stamps; times of receipt are used')
+
+    def as_dict(self):
+        """{'topics', 'signals', 'findings'}, for JSON."""
+        return {'topics': {topic: one.as_dict() for topic, one in self.topics.items()},
+                'signals': {name: {'samples': one.samples, 'missing': one.missing, 'low': one.low, 'high': one.high,
+                                   'spikes': one.spikes, 'largest_spike': one.largest_spike,
+                                   'frozen': [(span.start, span.end) for span in one.frozen],
+                                   'saturated': [(span.start, span.end) for span in one.saturated]}
+                            for name, one in self.signals.items()},
+                'findings': [(one.severity, one.about, one.text) for one in self.findings()]}
+
+
+def _of_topic(topic, one):
+    zero = one.zero if one.zero > 1 else 0      # simulated time begins at zero
+    for count, what in ((one.gaps, f'gaps of more than {GAP:g} periods, the longest {one.longest_gap:.3g} s'),
+                        (one.out_of_order, 'messages out of order, left out'),
+                        (one.repeated, 'messages with the stamp of the one before'),
+                        (one.future, f'messages stamped more than {FUTURE / 1e6:g} ms after they were received'),
+                        (one.absurd, 'messages with absurd stamps'), (zero, 'messages without a stamp'),
+                        (one.missing, 'messages with numbers that are not finite')):
+        if count:
+            yield Finding(WARNING if count > 1e-3 * one.messages or one.longest_gap > 1.0 else NOTE, topic,
+                          f'{count} {what}')
+    if one.clock_jump > 1.0:
+        yield Finding(WARNING, topic, f'its clock moved by {one.clock_jump:.6g} s against that of the receipt '
+                      '(simulated time, or a clock that was set)')
+
+
+def _of_signal(name, signal):
+    for spans, what in ((signal.frozen, 'frozen'), (signal.saturated, 'at the end of its range')):
+        if spans:
+            total = sum(span.end - span.start for span in spans)
+            yield Finding(WARNING, name, f'{what} for {total:.3g} s in {len(spans)} stretches, the first from '
+                          f'{spans[0].start:.3f} to {spans[0].end:.3f} s')
+    if signal.spikes:
+        yield _spikes(name, signal)
+    # of what is never measured there is nothing to say
+    if 0 < signal.missing < signal.samples:
+        yield Finding(NOTE, name, f'{signal.missing} of {signal.samples} values are not finite')
+
+
+def _spikes(name, signal):
+    return Finding(WARNING, name, f'{signal.spikes} spikes, the largest {signal.largest_spike:.3g}')
+
+
+def _peers(manipulator, joints):
+    """joint -> another measured joint of its loop, of which it must follow the motion."""
+    peers = {}
+    for module in manipulator.machine.modules:
+        triangle = getattr(module, 'triangle', None)
+        if triangle:
+            # of the barrel's angle two strokes may follow
+            names = [one.name for one in (triangle.rod, triangle.boom, triangle.barrel) if one.name in joints]
+            peers.update((name, next(other for other in names if other != name)) for name in names
+                         if len(names) > 1 and (name != triangle.rod.name or triangle.boom.name in names))
+    return peers
+
+
+def _follows(manipulator, peer, joint):
+    """A function of the position of one joint of a loop that gives that of another, NaN where there is none."""
+    at_rest = dict(zip(manipulator.joints, manipulator.joint_state(manipulator.initial_position)[1]))
+    triangles = [module.triangle for module in manipulator.machine.modules if getattr(module, 'triangle', None)]
+    rod = next(one.rod.name for one in triangles if peer in (one.rod.name, one.boom.name, one.barrel.name))
+    names = [peer if name == rod else name for name in manipulator.actuators]
+    measured = manipulator.joint_map(names)
+    place = manipulator.joints.index(joint)
+
+    def follow(position):
+        try:
+            x, _, _ = measured.state([position if name == peer else at_rest[name] for name in names])
+            return float(manipulator.joint_state(x)[1][place])
+        except StateError:
+            return np.nan
+    return follow
+
+
+def _parts(found, times):
+    begin = 0
+    for rows in found:
+        yield rows, times[begin:begin + len(rows.received)] / SECOND
+        begin += len(rows.received)
+
+
+def _or(value, other):
+    return other if value is None or value != value else value
