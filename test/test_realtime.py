@@ -242,7 +242,7 @@ def test_linear_algebra_has_one_thread_even_if_numpy_was_loaded_before():
 
 UNPRIVILEGED = '''
 import os
-from psdyn_ros.nodes import realtime
+from psdyn_ros.nodes.runtime import realtime
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 for measure in realtime.achieve('try'):
     print(measure)
