@@ -1,4 +1,4 @@
-"""Where links are and how fast they move, from the scratch of a handle in which the machine was placed."""
+"""Where links are and how fast they move, from the scratch of a handle that was placed."""
 import numpy as np
 
 from ..kernels.rigid_body.entry import place_checked
