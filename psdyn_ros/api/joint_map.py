@@ -99,7 +99,8 @@ class JointMap:
     def states(self, position, velocity=None):
         """Return (x (N, nx), xd (N, dof), residual (N,)) of N rows of positions and velocities (N, m), as `state` does.
 
-        Rows that are not finite, or at which a loop does not close, are NaN; xd is NaN where velocities are not finite; xd is None without velocities.  A floating base is at rest at the origin.
+        Rows that are not finite, or at which a loop does not close, are NaN; xd is NaN where velocities are not finite,
+        and None without velocities.  A floating base is at rest at the origin.
         """
         q, qd = checked_batch(self.names, position, velocity)
         m, handle = self._manipulator, self._handle and self._handle.copy()
