@@ -11,7 +11,7 @@ from ..kernels.loops import closure
 from ..kernels.rigid_body import entry, floating_base, measurement, triangle
 from ..kernels.runtime import compiler
 
-# groups of kernels: Numba compiles them without what only clusters need, and with it
+# groups of kernels: compiled without and with clusters
 TREE, LOOPS, HYDRAULIC, HYDRAULIC_LOOPS = 'tree', 'loops', 'hydraulic', 'hydraulic_loops'
 
 _RECURSIONS = (

@@ -41,7 +41,7 @@ def base_rows(gravity, base):
 
 
 class BaseDrive(NamedTuple):
-    """What drives a floating base: the coordinates of its twist (v, w) that are given a rate; the others are free."""
+    """Prescribed motion of a floating base: driven coordinates of its twist (v, w); the others are free."""
 
     driven: tuple = (True,) * 6
     acceleration: tuple = (0.0,) * 6

@@ -14,7 +14,7 @@ BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
 
 
 class HybridDynamics(NamedTuple):
-    """Accelerations and efforts of all coordinates: those given, and those that follow."""
+    """Accelerations and efforts of all coordinates, given and computed."""
 
     accelerations: np.ndarray
     """(dof,), or (N, dof) for rows of states."""
@@ -47,7 +47,7 @@ def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, bas
     driven, xdd, f = partition(m, x.shape[:-1], accelerations or {}, efforts or {})
     given, free = (xdd.copy(), f.copy()), driven == 0.0
     _solve(m, driven, (x, xd, xdd, f), base, wrenches, joint_efforts, positions)
-    # what was given has come back through the recursion, rounded
+    # given values are returned exactly: the recursion rounds them
     return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f))
 
 

@@ -22,10 +22,10 @@ from .kinematics import place
 
 
 class JointMap:
-    """A fixed tuple of joint names and how all others follow: a triangle from its stroke, else boom, else barrel.
+    """Maps a fixed tuple of measured joints to the state: a triangle from its stroke, else boom, else barrel.
 
     Positions of a cluster follow from as many of its measured joints as it has coordinates; further ones only show by
-    how much the measurement contradicts itself.  The state of a floating base is not in joints: it comes out as given.
+    how much the measurement contradicts itself.  The state of a floating base is no joint: it is returned as given.
     """
 
     def __init__(self, manipulator, names):
@@ -99,8 +99,8 @@ class JointMap:
     def states(self, position, velocity=None):
         """Return (x (N, nx), xd (N, dof), residual (N,)) of N rows of positions and velocities (N, m), as `state` does.
 
-        Rows that fix nothing, being not finite or of a loop that does not close, come out as NaN, and so does xd where
-        velocities are not finite; xd is None without velocities.  A floating base is at rest at the origin.
+        Rows that are not finite, or at which a loop does not close, are NaN; xd is NaN where velocities are not finite,
+        and None without velocities.  A floating base is at rest at the origin.
         """
         q, qd = checked_batch(self.names, position, velocity)
         m, handle = self._manipulator, self._handle and self._handle.copy()

@@ -1,4 +1,4 @@
-"""Where links are and how fast they move, from the scratch of a handle in which the machine was placed."""
+"""Where links are and how fast they move, from the scratch of a handle that was placed."""
 import numpy as np
 
 from ..kernels.loops.closure import close_machine

@@ -199,7 +199,7 @@ class ClusterBuilder:
         return q, float(abs(self.jacobian(n, q)[0]).max())
 
     def rank(self, n, values):
-        """Return the rank of a K of cluster n with these singular values; what rounding leaves open does not count."""
+        """Return the rank of a K of cluster n from its singular values; those within rounding do not count."""
         return int((values > max(RANK_TOLERANCE * values[0], self.clusters[n]['gap'])).sum())
 
     def _orient_senses(self, n):

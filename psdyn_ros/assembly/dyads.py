@@ -45,7 +45,7 @@ def _dyad(cluster_joints, pin, row, known):
     """Return the DYAD of a pin that depends on exactly two unknown joints, else None."""
     paths = [_path(cluster_joints, pin['a']), _path(cluster_joints, pin['b'])]
     unknown = sorted((set(paths[0]) ^ set(paths[1])) - known)
-    # a joint of both paths that is not known yet moves all of the triangle alike
+    # an unknown joint in both paths moves the whole triangle and does not count
     if len(unknown) != 2:
         return None
     a, b = unknown

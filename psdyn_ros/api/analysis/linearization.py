@@ -1,4 +1,4 @@
-"""Linear systems about a state of a machine, by exact derivatives: of the motion, and of what one measures of it."""
+"""Linear systems about a state of a machine, by exact derivatives: of the motion and of measured outputs."""
 from typing import NamedTuple
 
 import numpy as np

@@ -108,7 +108,7 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
     record['leak'] = count * cylinder.leakage / viscosity
     record['relief'], record['relief_gain'] = (relief.pressure, relief.gain) if relief else (math.inf, 0.0)
     record['suction'] = cylinder.anti_cavitation
-    # of valves and cushions that are not there, numbers that no formula divides by zero with
+    # absent valves and cushions get 1, so that no formula divides by zero
     for field in ('holding_range', 'holding_time', 'holding_gain', 'cushion_gain'):
         record[field] = 1.0
     if cylinder.load_holding:

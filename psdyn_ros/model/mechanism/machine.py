@@ -167,7 +167,7 @@ class _Builder:
 
     def grow(self):
         self._place(self.base, -1, LINK, IDENTITY)
-        # entries: what stands on which kernel frame; a stack keeps the order depth first
+        # modules still to be added; a stack keeps the order depth first
         stack = self._float() if self.floating else self._standing(self.base, -1, LINK, IDENTITY)
         while stack:
             stack.extend(self._add(*stack.pop()))
@@ -239,7 +239,7 @@ class _Builder:
         return children + self._standing(body, k, LINK, link_pose)
 
     def _check_lever(self, record, joint, body):
-        """Refuse a link that turns on its own joint without any inertia about it, as a point mass would."""
+        """Refuse a leaf link without inertia about its joint axis, such as a point mass."""
         mass, about_axis = record['link'][0], record['link'][9]
         if joint.type != 'prismatic' and not body.joints and abs(about_axis) <= 1e-12 * mass:
             raise InertiaError(f"link '{body.link}' (line {self.description.links[body.link].line}) has no inertia "

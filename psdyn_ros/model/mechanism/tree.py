@@ -1,4 +1,4 @@
-"""The spanning tree: fixed joints lumped, so that bodies are what moves and joints are what moves them."""
+"""The spanning tree of bodies and movable joints; links on fixed joints are merged into bodies."""
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,7 +77,7 @@ def _check_floating(description, base, root):
 
 
 def check_inertia(description, body, in_loop):
-    """Refuse inertias that no body can have, and bodies that move without mass; in loops others may carry them."""
+    """Refuse inertias that no body can have, and moving bodies without mass; in loops other bodies may carry them."""
     for name in body.links:
         inertial = description.links[name].inertial
         if inertial is None:

@@ -1,4 +1,4 @@
-"""Elements and attributes that a URDF may have: what is misspelt is refused, what is misplaced or unknown reported.
+"""Elements and attributes of a URDF: misspelt ones are refused, misplaced or unknown ones reported.
 
 Examined is what the mechanism and its interfaces are read from.  Visuals, collisions, Gazebo tags, transmissions and
 other content for other tools may be anything.

@@ -1,4 +1,4 @@
-"""XML text in, elements with line numbers out; everything hostile is refused before or while parsing."""
+"""Reads XML into elements with line numbers; hostile input is refused before or while parsing."""
 import os
 from xml.etree import ElementTree
 from xml.parsers import expat

@@ -1,5 +1,5 @@
 """
-What drives a machine by oil, from YAML: supply, oil, a cylinder for each joint that one drives, and the other axes.
+Hydraulic drives of a machine, from YAML: supply, oil, cylinders by joint, and axes without a cylinder.
 
     supply: {pressure: 19e6, return_pressure: 1e6}
     oil: {bulk_modulus: 800e6}

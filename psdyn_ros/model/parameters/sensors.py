@@ -1,5 +1,5 @@
 """
-What the sensors of a machine do to what they measure, from YAML.
+Errors, delays and rates of the sensors of a machine, from YAML.
 
     default:                                    # of each kind of channel
       position: {quantum: 1.0e-4, noise: 2.0e-5}
