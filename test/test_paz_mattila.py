@@ -67,35 +67,3 @@ def test_reference_recursion_quantities(make):
         p, columns = columns[0], np.array(columns[1:])
         assert error(p, np.array(ref['p_Bc_A'])) < 1e-12
         assert error((columns - p).T, np.array(ref['M_Bc_A'])) < 1e-12
-
-
-@pytest.mark.parametrize('t, force', [(0.0, 7578.789634), (2.5, 7696.612240), (7.5, 7457.042727)])
-def test_published_forces_one_loop(t, force, make):
-    w = 2 * np.pi / 10
-    x, xd, xdd = 0.25 + 0.025 * np.sin(w * t), 0.025 * w * np.cos(w * t), -0.025 * w**2 * np.sin(w * t)
-    comp = make(paz_machine(PAZ[0])).inverse_dynamics([x], [xd], [xdd])
-    assert comp == pytest.approx([force], abs=1e-6)
-
-
-@pytest.mark.parametrize('t, forces', [
-    (0.0, (104.267261, 27960.248268, -375.836065, -1583.022428)),
-    (1.0, (-208.574972, 29951.461215, 1526.446326, -1569.744205)),
-    (3.0, (-354.267903, 29112.478720, 188.202433, -1542.634581))])
-def test_published_forces_four_dof(t, forces, make):
-    centre, amplitude = np.array((0, 0.25, 0.25, 0.5)), np.array((0.3, 0.05, 0.05, 0.1))
-    w = 2 * np.pi / 10 * np.array((1, 1, 2, 2))
-    x, xd = centre + amplitude * np.sin(w * t), amplitude * w * np.cos(w * t)
-    comp = make(paz_machine(PAZ[1])).inverse_dynamics(x, xd, -amplitude * w**2 * np.sin(w * t))
-    assert comp == pytest.approx(forces, abs=1e-6)
-
-
-def test_published_accelerations(make):
-    one, four = make(paz_machine(PAZ[0])), make(paz_machine(PAZ[1]))
-    x, xd = [0.25], [0.025 * 2 * np.pi / 10]
-    assert one.forward_dynamics(x, xd, [0.0]) == pytest.approx([-2.31149628], abs=1e-8)
-    assert one.forward_dynamics(x, xd, [1000.0]) == pytest.approx([-2.00650084], abs=1e-8)
-    w = 2 * np.pi / 10 * np.array((1, 1, 2, 2))
-    amplitude = np.array((0.3, 0.05, 0.05, 0.1))
-    x, xd = np.array((0, 0.25, 0.25, 0.5)) + amplitude * np.sin(w), amplitude * w * np.cos(w)
-    assert four.forward_dynamics(x, xd, np.zeros(4)) == pytest.approx(
-        [-0.01204794, -1.95437318, 1.70541313, -1.73127829], abs=1e-8)
