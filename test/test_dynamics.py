@@ -244,19 +244,6 @@ def test_redundant_rows_of_planar_loops_change_nothing(kind, rng):
     assert error(loose.forward_dynamics(s.x, s.xd, s.f), pinned.forward_dynamics(s.x, s.xd, s.f)) < CLOSE
 
 
-def test_energy_is_conserved_without_effort_and_friction(rng):
-    manipulator = load(hiab())
-    x, xd, f = manipulator.initial_position, 0.1 * rng.normal(size=4), np.zeros(4)
-    before = sum(manipulator.energy(x, xd))
-    integrator = manipulator.integrator(1e-3, 4)
-    moved = 0.0
-    for _ in range(150):
-        assert integrator.step(x, xd, f) == 0
-        moved = max(moved, manipulator.energy(x, xd)[0])
-    assert moved > 100.0
-    assert abs(sum(manipulator.energy(x, xd)) - before) < 1e-9 * moved
-
-
 @pytest.mark.parametrize('motion', ['slewing', 'tilting', 'accelerating'])
 def test_exact_with_moving_base_and_masses_off_the_plane(motion, rng):
     """Assumption (56) of Paz & Mattila, planar wrenches, is never needed: their section 4 in our words.
