@@ -2,10 +2,10 @@
 
 import pickle
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.cases import made, random_case
 from support.comparison import error, same
 from support.machines import hiab, loop_chain
@@ -38,7 +38,7 @@ ENVIRONED = ('forward_dynamics', 'inverse_dynamics', 'base_wrench')
 LOOPED = [call for call in CALLS if call != 'actuator_map']        # the crane's actuators are its coordinates anywhere
 
 
-@pytest.fixture(params=MACHINES)
+@pytest.fixture(params=thorough(MACHINES, ('crane', 'excavator', 'floating loops')))
 def m(request):
     return made(request.param).m
 
@@ -184,7 +184,7 @@ def test_numbers_alone_will_do_for_one_degree_of_freedom():
 
 
 @pytest.mark.parametrize('call', BATCHED)
-@pytest.mark.parametrize('n', BATCHES)
+@pytest.mark.parametrize('n', thorough(BATCHES, (0, 1, 257) if psdyn_ros.compiled else BATCHES))
 def test_batches_equal_single_calls_to_the_bit(m, s, call, n, rng):
     state = rows_about(s, call, rng, n)
     batch = getattr(m, call)(*state)
@@ -370,15 +370,6 @@ def test_finite_numbers_too_large_to_compute_with_are_an_error(m, s):
                 getattr(m, call)(*state)
             with pytest.raises(NonFiniteError, match='too large|not finite'):
                 getattr(m, call)(*(array[None] for array in state))
-
-
-def test_threads_share_a_manipulator(m, s, rng):
-    """With Numba any number of them; without it calls are one after another here all the same."""
-    rates = s.xd * rng.uniform(-1, 1, (40, 1))
-    expected = [m.forward_dynamics(s.x, xd, s.f) for xd in rates]
-    with ThreadPoolExecutor(4 if psdyn_ros.compiled else 1) as pool:
-        found = list(pool.map(lambda xd: m.forward_dynamics(s.x, xd, s.f), rates))
-    assert all(map(np.array_equal, found, expected))
 
 
 # Environment

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.general_machines import KINDS
 from support.machines import URDF, chain, loop_chain, paz_machine, tree
 from support.one_loop import one_loop
@@ -32,7 +33,7 @@ from psdyn_ros.validation.witness import witness_report
 # --- healthy machines
 
 
-@pytest.mark.parametrize('first', range(0, 24, 6))
+@pytest.mark.parametrize('first', thorough(range(0, 24, 6), 1))
 def test_chains_and_trees_of_triangles_and_joints(first, rng):
     """Serial joints, loops, branches, things on cylinders; friction in every second."""
     seen = set()
@@ -64,7 +65,7 @@ def test_every_formulation_does_one_triangle(options):
     assert result.largest[1].value < TIGHT
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', thorough([*KINDS], ('five_bar', 'six_link', 'spatial_prismatic', 'parallel')))
 def test_general_loops(kind, rng):
     result = examine(general(rng, [kind], friction=True), seed=int(rng.integers(2**32)))
     assert result.largest[1].value < TIGHT, witness_report(kind, result)

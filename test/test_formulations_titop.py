@@ -3,7 +3,7 @@
 import numpy as np
 import pinocchio as pin
 import pytest
-from conftest import seeded_generator
+from conftest import seeded_generator, thorough
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 from support import titop_machines as titop
@@ -37,7 +37,7 @@ def wrenches_on_ports(tree, system, rng):
     return wrenches, on_joints
 
 
-@pytest.fixture(params=[f'{kinds}-{k}' for kinds in TREES for k in range(5)])
+@pytest.fixture(params=thorough([f'{kinds}-{k}' for k in range(5) for kinds in TREES], len(TREES)))
 def machine(request, rng):
     """A random tree, its system under a random gravity, a state and its two vectors in Pinocchio."""
     tree = titop.random_tree(rng, request.param.split('-')[0])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from support.general_oracle import GeneralOracle
-from support.machines import chain, loop_chain, random_state, tree
+from support.machines import chain, random_state, tree
 
 SEEDS = range(12)
 
@@ -62,13 +62,3 @@ def test_friction_is_on_every_joint_and_pin():
     moving = xml.count('type="revolute"') + xml.count('type="prismatic"')  # pins are of type revolute too
     assert xml.count('<dynamics') == moving
     assert '<dynamics' not in chain(1, 'RLP').xml
-
-
-@pytest.mark.parametrize('n', [1, 8, 32])
-def test_loop_chain(n, rng):
-    machine = loop_chain(n)
-    oracle = GeneralOracle(machine.xml)
-    s = random_state(machine, rng)
-    assert oracle.closure([machine.initial[name] for name in machine.actuators]) < 5e-15
-    forces = oracle.inverse_dynamics(*s[:3])
-    assert np.isfinite(forces).all() and np.abs(forces).max() < 1e8

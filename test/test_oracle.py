@@ -5,6 +5,7 @@ test_paz_mattila compares the engine with reference numbers.
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.cases import MACHINES, along, made, moved, random_case
 from support.comparison import error
 from support.general_machines import general_machine, general_state
@@ -21,9 +22,10 @@ CASES = {kind: ([kind], {}) for kind in KINDS} | {
     'redundant': (NESTED, {'redundant': True, 'friction': True}),
     'under_actuated': (NESTED, {'under_actuated': True}),
     'random': (5, {})}
+QUICK = ('crane', 'excavator', 'parallel', 'spatial_universal', 'floating', 'redundant', 'RLPL')
 
 
-@pytest.fixture(params=[*MACHINES, *CASES, *WORDS])
+@pytest.fixture(params=thorough([*MACHINES, *CASES, *WORDS], QUICK))
 def case(request, rng):
     """(machine, oracle, state)."""
     if request.param in WORDS:
@@ -37,7 +39,7 @@ def case(request, rng):
     return case.machine, case.oracle, case.state(rng)
 
 
-@pytest.mark.parametrize('name', CASES)
+@pytest.mark.parametrize('name', thorough([*CASES], QUICK))
 def test_initial_values_close_the_loops(name, rng):
     kinds, options = CASES[name]
     machine = general_machine(rng, kinds, **options)
