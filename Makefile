@@ -8,7 +8,7 @@ bin := .venv/bin
 bootstrap := $(PYTHON) scripts/bootstrap.py
 
 # As plain Python kernels are a hundred times slower, so tests of anything else are left out.
-coverage_skips := packaging bootstrap surroundings machines oracle readme layers formulations_% simulat% rig% \
+coverage_skips := packaging bootstrap surroundings oracle readme layers formulations_% simulat% rig% \
     ros2_control% valve_% command_file faults fault_files sensors sensor_files sensor_faults watchdog snapshot
 coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard test/test_*.py))
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from conftest import thorough
-from support.cases import made, random_case
+from support.cases import made
 from support.comparison import error, same
 from support.machines import hiab, loop_chain
 from support.one_loop import one_loop
@@ -491,15 +491,3 @@ def test_efforts_on_actuated_joints_are_as_good_as_those_of_their_actuators(m, s
     expected = m.forward_dynamics(s.x, s.xd, s.f)
     comp = m.forward_dynamics(s.x, s.xd, 0 * s.f, joint_efforts=dict(zip(m.actuators, s.f)))
     assert error(comp, expected) < 1e-12
-
-
-def test_efforts_on_booms_and_barrels_of_triangles_beside_other_loops(rng):
-    """The triangle keeps its closed form beside a cluster; efforts find its passive joints."""
-    _, oracle, m, _ = case = random_case(rng, ['four_bar', 'triangle'])
-    assert len(m.machine.clusters) == 1
-    s = case.state(rng)
-    efforts = {name: rng.uniform(-50, 50) for name in m.joints}
-    assert error(m.forward_dynamics(s.x, s.xd, s.f, joint_efforts=efforts),
-                 oracle.forward_dynamics(s.x, s.xd, s.f, efforts=efforts)) < 1e-11
-    assert error(m.inverse_dynamics(s.x, s.xd, s.xdd, joint_efforts=efforts),
-                 oracle.inverse_dynamics(s.x, s.xd, s.xdd, efforts=efforts)) < 1e-11

@@ -277,20 +277,3 @@ def test_a_base_on_a_carousel(rng):
     on_base, on_hub = manipulator.base_wrench(*s[:3], base=base), mounted.base_wrench(*s[:3], base=hub)
     assert on_hub[:3] == pytest.approx(on_base[:3], rel=1e-11, abs=1e-9)
     assert on_hub[3:] == pytest.approx(on_base[3:] + np.cross(r, on_base[:3]), rel=1e-11, abs=1e-9)
-
-
-def test_wrenches_do_work(rng):
-    """The power of a wrench on a link is that of the efforts that it saves."""
-    machine = tree(8, 6, cylinder_branches=True)
-    manipulator = psdyn_ros.load(machine.xml)
-    x, xd, xdd = random_state(machine, rng)[:3]
-    still = manipulator.inverse_dynamics(x, xd, xdd)
-    for link in manipulator.links:
-        force, moment = rng.normal(size=(2, 3)) * 100
-        saved = still - manipulator.inverse_dynamics(x, xd, xdd, wrenches={link: (force, moment)})
-        h = 1e-6
-        before, pose, after = (manipulator.link_pose(x + t * xd, link) for t in (-h, 0.0, h))
-        velocity = pose[:3, :3].T @ (after - before)[:3, 3] / (2 * h)
-        spin = pose[:3, :3].T @ (after - before)[:3, :3] / (2 * h)
-        power = force @ velocity + moment @ (spin[2, 1], spin[0, 2], spin[1, 0])
-        assert saved @ xd == pytest.approx(power, rel=1e-5, abs=1e-5)

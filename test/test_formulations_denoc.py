@@ -10,7 +10,6 @@ from psdyn_ros.model.errors import LoopClosureError
 
 T = 20.0
 FOUR_BAR_ENDS = np.deg2rad(((30.0,), (90.0,)))
-FIVE_BAR_ENDS = np.deg2rad(((30.0, 30.0), (90.0, 70.3)))
 
 
 def integrate(mechanism, start, control, end, **options):
@@ -81,14 +80,3 @@ def test_passive_joints_that_move_alike_are_refused():
     leg = legs.Leg(links, 1, np.array((0.5, 0.0, 0.0)), np.eye(3))
     with pytest.raises(denoc.SingularPoseError, match='Joint 2'):
         denoc.project_leg(leg, np.array((0.1, 0.2, 0.3)))
-
-
-def test_trajectory_against_differences():
-    h = 1e-3
-    for t in (0.5, 7.0, 19.0):
-        points = [denoc.trajectory(t + step * h, T, *FIVE_BAR_ENDS) for step in (-1, 1)]
-        here = denoc.trajectory(t, T, *FIVE_BAR_ENDS)
-        assert error((points[1].theta - points[0].theta) / (2 * h), here.thetadot) < 1e-8
-        assert error((points[1].thetadot - points[0].thetadot) / (2 * h), here.thetadd) < 1e-8
-    for t, end in zip((0.0, T), FIVE_BAR_ENDS):
-        assert error(denoc.trajectory(t, T, *FIVE_BAR_ENDS), (end, (0, 0), (0, 0))) < 1e-15

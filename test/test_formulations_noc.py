@@ -54,22 +54,6 @@ def test_reference_rows(ref):
 # --- law (B-1)
 
 
-def test_rates_of_the_trajectory_against_differences(rng):
-    h = 2e-3
-    for t in rng.uniform(0, 1.25 - 4 * h, 20) + 1.25 * rng.integers(0, 8, 20) + 2 * h:  # between knots
-        points = [noc.trajectory(MACHINE, t + step * h) for step in (-2, -1, 1, 2)]
-        here = noc.trajectory(MACHINE, t)
-        for values, rate in (([point.x for point in points], here.xd), ([point.xd for point in points], here.xdd)):
-            assert error(np.dot((1, -8, 8, -1), values) / (12 * h), rate) < 1e-11
-
-
-def test_tool_tip_is_on_the_helix(rng):
-    for t in rng.uniform(0, 10, 10):
-        tool, x, _, _ = noc.trajectory(MACHINE, t)
-        P, R = platform(x)
-        assert error(P + MACHINE.h * R[:, 2], tool) < 1e-15
-
-
 # --- twist-shaping matrices against the geometry of the machine, by points and directions alone
 
 

@@ -359,15 +359,6 @@ def test_joint_maps_are_kept_but_not_without_end():
 
 # the way there: joint_state
 
-@pytest.mark.parametrize('options', [{}, dict(e=0.3, mode=1), dict(rod_sign=-1), dict(rod_sign=-1, e=0.2, mode=1),
-                                     dict(L=0.4, L1=1.2, e=-0.3, mode=1), dict(L=0.4, L1=1.2, e=0.3)], ids=str)
-def test_joint_positions_run_without_a_jump(options):
-    machine = one_loop(**options)
-    manipulator = psdyn_ros.load(machine.xml)
-    strokes = np.linspace(*machine.span['cylinder'], 500)[1:-1]
-    positions = np.array([manipulator.joint_state([x])[1] for x in strokes])
-    assert np.abs(np.diff(positions, axis=0)).max() < 0.2
-
 
 def test_joint_state_answers_what_it_is_asked():
     x, xd, xdd = np.full((3, 4), 0.1)

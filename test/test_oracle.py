@@ -1,6 +1,6 @@
 """The independent engine against laws that test_dynamics does not have; the generator keeps its promises.
 
-test_paz_mattila compares the engine with reference numbers.
+The package, which agrees with it, is compared with the reference numbers by test_papers.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from support.comparison import error
 from support.general_machines import general_machine, general_state
 from support.general_oracle import GeneralOracle
 from support.loop_kinds import KINDS
-from support.machines import chain, random_state
+from support.machines import chain, random_state, tree
 
 NESTED = ['six_link', 'parallel', 'twin_cylinders', 'spatial_universal', 'turn', 'knuckle']
 WORDS = ['L', 'LL', 'RLPL', 'PRLRL', 'LLLLLLLL']       # of chains of cylinder triangles
@@ -118,22 +118,6 @@ def test_virtual_work_of_external_wrenches(case, rng):
         assert comp[k] == pytest.approx(-work, abs=1e-6 * (1 + abs(work)))
 
 
-def test_coordinates_do_not_matter(rng):
-    """The same motion told in other coordinates costs the same power and the same actuator efforts."""
-    machine = general_machine(rng, ['knuckle', 'rusr'])
-    oracle = GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates)
-    s = general_state(machine, oracle, rng, reach=0.1)
-    names, q, qd, qdd = oracle.joint_state(s.x, s.xd, s.xdd)
-    spatial = next(name for name in machine.coordinates if 'rusr' in name)
-    other = GeneralOracle(machine.xml, machine.gravity, coordinates=[
-        'm1_knuckle_second', spatial, 'm1_knuckle_first'])
-    at = [names.index(name) for name in other.coordinates]
-    assert error(other.joint_state(q[at], qd[at], qdd[at])[1:], (q, qd, qdd)) < 1e-9
-    ref = oracle.inverse_dynamics(s.x, s.xd, s.xdd)
-    assert error(other.inverse_dynamics(q[at], qd[at], qdd[at]), ref) < 1e-9
-    assert set(other.coordinates) != set(machine.coordinates)
-
-
 def test_generator_repeats():
     first, second, other = (general_machine(np.random.default_rng(seed), 4) for seed in (1, 1, 2))
     assert first == second
@@ -148,3 +132,64 @@ def test_options_of_the_generator(rng):
     assert len(redundant.actuators) == redundant.dof + 3
     assert len({name.split('_')[0] for name in fewer.actuators}) == len(NESTED) - 1
     assert not set(own.coordinates) <= set(own.actuators)
+
+
+# random chains and trees of triangles
+
+SEEDS = range(12)
+
+
+def sin_q(oracle, x, loop):
+    """Return sin q of a loop about the axis of its rod eye, from the places of its pins."""
+    c, b = (oracle.link_pose(x, f'{loop}_{part}_link')[:3, 3] for part in ('barrel', 'boom'))
+    eye = oracle.data.oMf[oracle.model.getFrameId(f'{loop}_eye/parent')]
+    across, lever, axis = b - c, eye.translation - b, eye.rotation[:, 2]
+    across, lever = (v - v @ axis * axis for v in (across, lever))
+    return axis @ np.cross(across, lever) / np.linalg.norm(across) / np.linalg.norm(lever)
+
+
+@pytest.mark.parametrize('seed', SEEDS)
+@pytest.mark.parametrize('make', [chain, tree])
+def test_loops_close_and_stay_clear_of_toggle_points(make, seed, rng):
+    machine = make(seed, 5)
+    oracle = GeneralOracle(machine.xml, machine.gravity)
+    assert oracle.closure([machine.initial[name] for name in machine.actuators]) < 5e-15
+    loops = [name.removesuffix('_cylinder') for name in machine.actuators if name.endswith('_cylinder')]
+    x = random_state(machine, rng).x
+    ends = np.array([machine.span[name] for name in machine.actuators]).T
+    for loop in loops:
+        assert abs(sin_q(oracle, x, loop)) >= 0.2
+        for end in ends:
+            assert abs(sin_q(oracle, end, loop)) == pytest.approx(0.2, abs=1e-9)
+
+
+def test_both_assembly_modes_and_all_kinds_of_mounting_occur():
+    machines = [chain(seed, 'L') for seed in SEEDS]
+    assert {sin_q(GeneralOracle(m.xml), [m.initial['m1_cylinder']], 'm1') > 0 for m in machines} == {True, False}
+    for bracket in ('m1_barrel_bracket', 'm1_boom_bracket'):
+        assert {bracket in machine.xml for machine in machines} == {True, False}
+
+
+def test_limits_declare_the_same_machine():
+    """Only limits and initial values differ between the two ways to declare the assembly mode."""
+    declared, limited = chain(3, 'LL'), chain(3, 'LL', assembly='limits')
+    assert 'initial_value' in declared.xml and 'initial_value' not in limited.xml
+    assert limited.initial == declared.initial and limited.span == declared.span
+
+
+def test_trees_branch_from_cylinders_on_request():
+    for branches in (False, True):
+        machines = [tree(seed, 'LLLLL', cylinder_branches=branches) for seed in SEEDS]
+        assert any('<parent link="m1_rod_link"/><child' in machine.xml for machine in machines) == branches
+
+
+def test_same_seed_same_machine():
+    assert chain(5, 6) == chain(5, 6)
+    assert chain(5, 6).xml != chain(6, 6).xml
+
+
+def test_friction_is_on_every_joint_and_pin():
+    xml = chain(1, 'RLP', friction=True).xml
+    moving = xml.count('type="revolute"') + xml.count('type="prismatic"')  # pins are of type revolute too
+    assert xml.count('<dynamics') == moving
+    assert '<dynamics' not in chain(1, 'RLP').xml

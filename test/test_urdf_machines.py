@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from support.comparison import error
 from support.general_oracle import GeneralOracle, read_control
 from support.reference import reference
 
@@ -91,50 +90,6 @@ def test_the_header_names_the_start_of_the_other_assembly_mode(name):
     row = reference(f'{name}_inverse_dynamics')['cases'][1]['inverse_dynamics'][0]
     below = row['theta'][1:] if 'theta' in row else row['theta2']
     np.testing.assert_allclose(list(other.values()), below, atol=1e-12)
-
-
-def pkm_actuator_rates(x):
-    """Return A of Wang et al., section 3: rates of q1..q4 of unit rates of alpha, beta, zeta (e = 0)."""
-    p = reference('pkm_2pur2rpu')['parameters']
-    (a, b, z), l, l3, f, d = x, p['l'], p['l3'], p['f'], p['d']
-    sa, ca, sb, cb = np.sin(a), np.cos(a), np.sin(b), np.cos(b)
-    g12, g22 = z - f * sb, z + f * sb
-    g11, g21 = np.sqrt(l * l - g12 ** 2), np.sqrt(l * l - g22 ** 2)
-    g31, g32 = z * ca - f * sa - d, l3 - f * ca - z * sa
-    g41, g42 = z * ca + f * sa - d, -l3 + f * ca - z * sa
-    k31, k32, k41, k42 = z * sa + f * ca, z * ca - f * sa, f * ca - z * sa, f * sa + z * ca
-    q3, q4 = np.hypot(g31, g32), np.hypot(g41, g42)
-    return np.array([
-        [0, -f * cb * g12 / g11 - f * sb, g12 / g11],
-        [0, f * sb - f * cb * g22 / g21, -g22 / g21],
-        [-(g31 * k31 + g32 * k32) / q3, 0, (g31 * ca - g32 * sa) / q3],
-        [(g41 * k41 - g42 * k42) / q4, 0, (g41 * ca - g42 * sa) / q4]])
-
-
-def test_pkm_moves_and_is_driven_as_in_the_paper():
-    m = machine('pkm_2pur2rpu')
-    assert m.actuators == ('slider_1', 'slider_2', 'leg_3', 'leg_4')
-    driven = [m.actuators.index(name) for name in m.coordinates]
-    for row in reference('pkm_2pur2rpu')['rows']:
-        x, xd, xdd = (np.array(row[key])[driven] for key in ('q', 'qd', 'qdd'))
-        names, position, velocity, acceleration = m.joint_state(x, xd, xdd)
-        rows = [names.index(name) for name in m.actuators]
-        assert error(position[rows], row['q']) < 1e-13
-        assert error(velocity[rows], row['qd']) < 1e-12
-        assert error(acceleration[rows], row['qdd']) < 1e-8         # differences, in the file
-        angle = dict(zip(names, position))
-        assert error([angle['cross_1'], angle['link_1'] + angle['platform']], row['x'][:2]) < 1e-12
-        assert error(m.link_pose(x, 'tcp')[:3, 3], row['tool']) < 1e-12
-
-        A = pkm_actuator_rates(row['x'])
-        force = m.inverse_dynamics(x, xd, xdd)
-        assert error(force, row['tau_a0']) < 1e-8
-        assert error(A.T @ force, row['tau']) < 1e-8
-        internal = np.linalg.svd(A.T)[2][-1]
-        assert abs(internal @ force) < 1e-12                        # of least norm
-        assert error(m.forward_dynamics(x, xd, force + 0.3 * internal), xdd) < 1e-9
-        of_coordinates = A[driven]
-        assert error(of_coordinates.T @ m.mass_matrix(x) @ of_coordinates, row['inertia']) < 1e-12
 
 
 def test_pkm_starts_where_the_sliders_and_legs_are_a_mirror_image():

@@ -105,7 +105,7 @@ def pkm(findings):
         _worse(worst, 'actuator forces of least norm [N]', effort[order], row['tau_a0'])
         _worse(worst, 'accelerations under them, of the coordinates', machine.forward_dynamics(x, xd, effort), xdd)
     for name, value in worst.items():
-        bound = 1e-7 if 'forces' in name else BOUND
+        bound = 1e-8 if 'forces' in name else BOUND
         findings.below('2PUR-2RPU', f'{name}, worst of {len(rows)} instants', value, bound)
 
 
