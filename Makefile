@@ -8,12 +8,12 @@ bin := .venv/bin
 bootstrap := $(PYTHON) scripts/bootstrap.py
 
 # As plain Python kernels are a hundred times slower, so tests of anything else are left out.
-coverage_skips := packaging bootstrap surroundings machines oracle readme layers formulations_% simulat% rig% \
+coverage_skips := packaging bootstrap surroundings oracle readme layers formulations_% simulat% rig% \
     ros2_control% valve_% command_file faults fault_files sensors sensor_files sensor_faults watchdog snapshot
 coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard test/test_*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-oldest coverage bench campaign mutation lint clean distclean
+.PHONY: help demo test test-all test-long test-oldest coverage bench campaign mutation lint clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,11 +22,15 @@ demo:  ## run the main job: a machine simulated and controlled by two processes 
 	@$(bootstrap) run
 	@$(bin)/psdyn demo $(if $(MACHINE),--machine $(MACHINE)) $(ARGS)
 
-test:  ## run the tests (ARGS="-k name" and other options of pytest)
+test:  ## run the tests; every feature is proven once (ARGS="-k name" and other options of pytest)
 	@$(bootstrap) dev
 	@$(bin)/python scripts/run_tests.py $(ARGS)
 
-test-long:  ## run the tests that take minutes each, which `make test` leaves out
+test-all:  ## run all tests: also those on more machines and states, of minutes each, and more random examples
+	@$(bootstrap) dev
+	@$(bin)/python scripts/run_tests.py --all $(ARGS)
+
+test-long:  ## run the tests that `make test` leaves out, and no others
 	@$(bootstrap) dev
 	@$(bin)/python scripts/run_tests.py --long $(ARGS)
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Run the tests with the Python this is called with: those without ROS processes side by side, then the others.
+"""Run the tests with the Python this is called with: those that do not keep to the clock side by side, then the others.
 
-Arguments are those of pytest. Tests that start nodes run alone, since they keep to the clock; where one of them fails
+Arguments are those of pytest. Other tests that start nodes run alone, since they keep to the clock; where one fails
 it runs once more, and the summary says so (RERUN): a computer that others share may stall for longer than any deadline
-of a controller may be. Tests that take minutes are left out; `--long` runs them, and no others.
+of a controller may be. Tests that are marked `long` are left out; `--long` runs them, and no others, and `--all` both.
+Either has Hypothesis draw as many examples as it should, where it draws a fifth of them otherwise.
 
 A cold cache of compiled kernels is filled first: both workers would compile the same.
 """
@@ -14,23 +15,27 @@ import sys
 from pathlib import Path
 
 NO_TESTS = 5        # exit code of pytest that found nothing to do
-LONG = '--long'
+CHOICES = {'--long': ' and long', '--all': ''}
 KERNELS = Path(__file__).with_name('compile_kernels.py')
 # files in the order of conftest.py, where those that take longest come first
-PARTS = (('not dds', ('-n', '2', '--dist', 'loadfile', '--no-loadscope-reorder')),
-         ('dds', ('-rR', '--reruns', '1')))
+SIDE_BY_SIDE = '-n', '2', '--dist', 'loadfile', '--no-loadscope-reorder'
+PARTS = (('not dds', SIDE_BY_SIDE), ('lockstep', (*SIDE_BY_SIDE, '-rR', '--reruns', '1')),
+         ('dds and not lockstep', ('-rR', '--reruns', '1')))
 
 
 def main(arguments):
     """Return 0 where every test passed, else the code of the first part in which one did not."""
-    only = 'long' if LONG in arguments else 'not long'
-    arguments = [one for one in arguments if one != LONG]
+    chosen = [one for one in arguments if one in CHOICES]
+    only = CHOICES[chosen[-1]] if chosen else ' and not long'
+    arguments = [one for one in arguments if one not in CHOICES]
     # hundreds of processes start; without bytecode each would compile our sources again
     quick = {name: value for name, value in os.environ.items() if name != 'PYTHONDONTWRITEBYTECODE'}
+    if chosen:
+        quick['PSDYN_THOROUGH'] = '1'
     # where it fails, the tests say more
     subprocess.run([sys.executable, KERNELS], env=quick)
     pytest = sys.executable, '-m', 'pytest', '--durations', '15', '-m'
-    codes = [subprocess.run([*pytest, f'{marked} and {only}', *options, *arguments], env=quick).returncode
+    codes = [subprocess.run([*pytest, f'{marked}{only}', *options, *arguments], env=quick).returncode
              for marked, options in PARTS]
     if all(code == NO_TESTS for code in codes):
         return NO_TESTS

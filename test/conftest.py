@@ -2,6 +2,8 @@
 
 The seed of a run is in the header of pytest. It is the same in every run, so that a failure is that of a change;
 `PSDYN_SEED=random make test` draws another, `PSDYN_SEED=<seed> make test` repeats it.
+
+`PSDYN_THOROUGH=1`, which `make test-all` sets, has Hypothesis draw five times as many examples.
 """
 
 import fcntl
@@ -39,6 +41,7 @@ DOMAIN, DOMAIN_LOCK = claim_domain()
 LOG_DIR = tempfile.mkdtemp(prefix='psdyn_ros_test_')
 SEED = os.environ.get('PSDYN_SEED') or 11
 SEED = random.SystemRandom().randrange(2**32) if SEED == 'random' else int(SEED)
+THOROUGH = bool(os.environ.get('PSDYN_THOROUGH'))
 os.environ.pop('ROS_LOCALHOST_ONLY', None)  # it would override the range
 os.environ.update(
     ROS_AUTOMATIC_DISCOVERY_RANGE='LOCALHOST',
@@ -50,9 +53,25 @@ os.environ.update(
     MPLBACKEND='Agg',
 )
 
+
+def examples(count):
+    """Return how many examples Hypothesis draws where `count` are drawn in a thorough run."""
+    return count if THOROUGH else max(10, count // 5)
+
+
+def thorough(values, quick):
+    """Return parameters of a test: those in `quick`, or so many of the first ones, in every run, the others `long`.
+
+    values  parameters, each of which proves the same of another machine or state
+    """
+    chosen = values[:quick] if isinstance(quick, int) else quick
+    return [value if value in chosen else pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 # No deadline: the first example of a test may compile a kernel.
-hypothesis.settings.register_profile('psdyn', deadline=None, derandomize=False, print_blob=True)
-hypothesis.settings.load_profile('psdyn')
+for name, count in (('quick', 20), ('thorough', 100)):
+    hypothesis.settings.register_profile(name, deadline=None, derandomize=False, print_blob=True, max_examples=count)
+hypothesis.settings.load_profile('thorough' if THOROUGH else 'quick')
 
 
 # Files with few tests that take long: begun last, they would leave the other worker with nothing to do.
@@ -75,7 +94,8 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_report_header():
-    return f'psdyn_ros: PSDYN_SEED={SEED}, ROS_DOMAIN_ID={DOMAIN}'
+    profile = hypothesis.settings.get_current_profile_name()
+    return f'psdyn_ros: PSDYN_SEED={SEED}, ROS_DOMAIN_ID={DOMAIN}, examples: {profile}'
 
 
 def pytest_unconfigure():

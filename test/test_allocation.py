@@ -1,4 +1,4 @@
-"""Efforts of redundant actuators against the pseudo-inverse, against every active set, and against the paper's PKM."""
+"""Efforts of redundant actuators against the pseudo-inverse and against every active set."""
 
 import itertools
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 from support.comparison import error
-from support.reference import reference
 
 from psdyn_ros.api.allocation import Allocation
 from psdyn_ros.kernels.control import allocation as kernels
@@ -19,7 +18,6 @@ from psdyn_ros.model.errors import (
     UnknownNameError,
 )
 
-PKM = reference('pkm_2pur2rpu')
 NAMES = ('left', 'right', 'rotor')
 A3 = np.array(((1.0, 0.0), (1.0, 0.5), (0.0, 2.0)))
 
@@ -73,34 +71,6 @@ def random_problem(rng):
     if rng.random() < 0.2:
         lower[-1] = upper[-1] = 0.3  # a stuck actuator
     return A, 10 ** rng.uniform(-2, 2, m), lower, upper, rng.choice((0, 1)) * rng.normal(size=m)
-
-
-def pkm_map(x):
-    """Return A (4, 3) of Wang et al.'s machine: the differentiated displacements (39), with e = 0."""
-    length, l3, f, d = (PKM['parameters'][key] for key in ('l', 'l3', 'f', 'd'))
-    (sa, sb), (ca, cb), z = np.sin(x[:2]), np.cos(x[:2]), x[2]
-    g12, g22 = z - f * sb, z + f * sb
-    g11, g21 = np.sqrt(length**2 - np.square((g12, g22)))
-    g31, g32 = z * ca - f * sa - d, l3 - f * ca - z * sa
-    g41, g42 = z * ca + f * sa - d, -l3 + f * ca - z * sa
-    q3, q4 = np.hypot(g31, g32), np.hypot(g41, g42)
-    return np.array((
-        (0, -f * cb * g12 / g11 - f * sb, g12 / g11),
-        (0, f * sb - f * cb * g22 / g21, -g22 / g21),
-        (-(g31 * (z * sa + f * ca) + g32 * (z * ca - f * sa)) / q3, 0, (g31 * ca - g32 * sa) / q3),
-        ((g41 * (f * ca - z * sa) - g42 * (f * sa + z * ca)) / q4, 0, (g41 * ca - g42 * sa) / q4)))
-
-
-@pytest.mark.parametrize('row', PKM['rows'], ids=lambda row: f't{row["t"]}')
-def test_efforts_of_the_pkm(row):
-    A, tau = pkm_map(row['x']), np.array(row['tau'])
-    assert np.abs(A @ row['xd'] - row['qd']).max() < 1e-9
-    status, efforts = allocate(A, np.ones(4), tau)
-    assert status == 0
-    assert np.abs(efforts - row['tau_a0']).max() < 1e-9
-    # least: orthogonal to the efforts that cancel each other
-    null = np.linalg.svd(A.T)[2][3]
-    assert abs(null @ efforts) < 1e-14
 
 
 def test_least_norm_is_the_pseudo_inverse(rng):

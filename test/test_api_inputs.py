@@ -2,13 +2,13 @@
 
 import pickle
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from support.cases import made, random_case
+from conftest import thorough
+from support.cases import made
 from support.comparison import error, same
-from support.machines import chain, hiab, loop_chain
+from support.machines import hiab, loop_chain
 from support.one_loop import one_loop
 
 import psdyn_ros
@@ -34,10 +34,11 @@ CALLS = {**dict.fromkeys(('forward_dynamics', 'inverse_dynamics', 'generalized_f
          **dict.fromkeys(('bias_forces', 'energy'), 2),
          **dict.fromkeys(('mass_matrix', 'gravity_forces', 'actuator_map'), 1)}
 BATCHED = ('forward_dynamics', 'inverse_dynamics', 'generalized_forces')
+ENVIRONED = ('forward_dynamics', 'inverse_dynamics', 'base_wrench')
 LOOPED = [call for call in CALLS if call != 'actuator_map']        # the crane's actuators are its coordinates anywhere
 
 
-@pytest.fixture(params=MACHINES)
+@pytest.fixture(params=thorough(MACHINES, ('crane', 'excavator', 'floating loops')))
 def m(request):
     return made(request.param).m
 
@@ -65,8 +66,9 @@ def rows_about(s, call, rng, n):
 
 def outside_of(m, rng):
     """Return what acts on a machine from outside, by names of arguments."""
-    base = {} if m.floating else {'base': BaseMotion((0.1, 0.2, 0.3, 0.9), *rng.normal(size=(2, 6)))}
-    return base | {'wrenches': {m.links[-1]: rng.normal(size=(2, 3))}, 'joint_efforts': {m.joints[0]: 3.0}}
+    base = BaseDrive((1, 0, 1, 0, 0, 1), rng.normal(size=6)) if m.floating else \
+        BaseMotion((0.1, 0.2, 0.3, 0.9), *rng.normal(size=(2, 6)))
+    return {'base': base, 'wrenches': {m.links[-1]: rng.normal(size=(2, 3))}, 'joint_efforts': {m.joints[0]: 3.0}}
 
 
 # Arrays
@@ -182,7 +184,7 @@ def test_numbers_alone_will_do_for_one_degree_of_freedom():
 
 
 @pytest.mark.parametrize('call', BATCHED)
-@pytest.mark.parametrize('n', BATCHES)
+@pytest.mark.parametrize('n', thorough(BATCHES, (0, 1, 257) if psdyn_ros.compiled else BATCHES))
 def test_batches_equal_single_calls_to_the_bit(m, s, call, n, rng):
     state = rows_about(s, call, rng, n)
     batch = getattr(m, call)(*state)
@@ -269,11 +271,16 @@ def test_link_pose_checks_the_state_and_the_name():
         CRANE.link_pose([0, 0.7, 0.3, 0], 'tcp')
     with pytest.raises(ShapeError, match='got shapes'):
         CRANE.link_pose([0, 0.2, 0.3], 'tcp')
-    for name in ('tpc', None, 5, ['tcp']):
-        with pytest.raises(psdyn_ros.UnknownNameError, match="no such link in 'hiab_xs031'"):
-            CRANE.link_pose(STATE[0], name)
-    with pytest.raises(psdyn_ros.UnknownNameError, match="did you mean 'pillar'"):
+    with pytest.raises(UnknownNameError, match="did you mean 'pillar'"):
         CRANE.link_pose(STATE[0], 'pilar')
+
+
+def test_names_of_links_are_checked(m, s):
+    for name in ('tpc', None, 5, ['tcp']):
+        with pytest.raises(UnknownNameError, match=f"no such link in '{m.name}'"):
+            m.link_pose(s.x, name)
+        with pytest.raises(UnknownNameError, match=f"no such link in '{m.name}'"):
+            m.link_twist(s.x, s.xd, name)
 
 
 @pytest.mark.parametrize('call', CALLS)
@@ -309,12 +316,25 @@ def test_batches_do_not_write_to_their_inputs(m, s, call, rng):
     assert all(map(np.array_equal, inputs, kept)) and not any(np.shares_memory(out, array) for array in inputs)
 
 
-def test_what_a_manipulator_hands_out_is_not_its_own():
-    for name in ('initial_position', 'gravity'):
-        getattr(CRANE, name)[:] = 99.0
-        assert not (getattr(CRANE, name) == 99.0).any()
-    CRANE.limits.lower[:] = 99.0
-    assert (CRANE.limits.lower == (-3, 0, 0.03, 0)).all()
+def test_limits_and_arrays_are_those_of_the_joints_and_copies(m):
+    joints = m.machine.description.joints
+    for own, names in (('limits', m.actuators), ('coordinate_limits', m.coordinates)):
+        for side in ('lower', 'upper', 'effort'):
+            assert getattr(getattr(m, own), side).tolist() == [getattr(joints[name], side) for name in names]
+    for array in (m.initial_position, m.gravity, m.limits.lower, m.coordinate_limits.lower):
+        array[:] = 99.0
+    for array in (m.initial_position, m.gravity, m.limits.lower, m.coordinate_limits.lower):
+        assert not (array == 99.0).any()
+
+
+def test_sizes_and_names_are_those_of_the_engine(request, m):
+    oracle = made(request.node.callspec.params['m']).oracle
+    assert (m.dof, m.nx) == (oracle.dof, oracle.dof + m.floating) and m.coordinates == oracle.coordinates
+    assert set(m.joints) == set(oracle.joints) and set(oracle.links) <= set(m.links)
+    assert repr(m).startswith(f"<Manipulator '{m.name}': {m.dof} DoF, {len(m.actuators)} actuators, ")
+    assert repr(m).endswith(f' loops, {m.total_mass:.2f} kg>')
+    joints = slice(7 * m.floating, None)
+    assert error(m.initial_position[joints], oracle.start_position()[joints]) < 1e-12
 
 
 def test_the_properties_of_the_crane():
@@ -352,26 +372,39 @@ def test_finite_numbers_too_large_to_compute_with_are_an_error(m, s):
                 getattr(m, call)(*(array[None] for array in state))
 
 
-def test_integrator_refuses_an_effort_that_is_not_finite_and_keeps_the_state():
-    arm = psdyn_ros.load(chain(1, 'RP').xml)
-    integrator, x, xd = arm.integrator(1e-3), np.zeros(2), np.zeros(2)
-    status = integrator.step(x, xd, np.array([np.nan, 0.0]))
-    assert status != 0
-    assert not x.any()
-    assert not xd.any()
-    assert isinstance(integrator.error(status, x), NonFiniteError)
-
-
-def test_threads_share_a_manipulator(m, s, rng):
-    """With Numba any number of them; without it calls are one after another here all the same."""
-    rates = s.xd * rng.uniform(-1, 1, (40, 1))
-    expected = [m.forward_dynamics(s.x, xd, s.f) for xd in rates]
-    with ThreadPoolExecutor(4 if psdyn_ros.compiled else 1) as pool:
-        found = list(pool.map(lambda xd: m.forward_dynamics(s.x, xd, s.f), rates))
-    assert all(map(np.array_equal, found, expected))
-
-
 # Environment
+
+@pytest.mark.parametrize('call', ENVIRONED)
+@pytest.mark.parametrize('base, kind, words', [
+    (BaseMotion(orientation=(0, 0, 1)), ShapeError, r'base.orientation has shape \(3,\); expected \(4,\)'),
+    (BaseMotion(orientation=np.eye(3)), ShapeError, r'base.orientation has shape \(3, 3\)'),
+    (BaseMotion(orientation=(0, 0, 0, 0)), StateError, 'base.orientation = .* is no rotation; .* quaternion x y z w'),
+    (BaseMotion(orientation=(0, 0, 0, 1e-9)), StateError, 'base.orientation = .* is no rotation'),
+    (BaseMotion(orientation=(0, 0, 0, np.nan)), NonFiniteError, 'base.orientation = .* is not finite'),
+    (BaseMotion(twist=(1, 2, 3)), ShapeError, r'base.twist has shape \(3,\); expected \(6,\)'),
+    (BaseMotion(twist=((1, 2, 3), (4, 5, 6))), ShapeError, r'base.twist has shape \(2, 3\)'),
+    (BaseMotion(twist=(1, 2, 3, 4, 5, np.nan)), NonFiniteError, 'base.twist = .* is not finite'),
+    (BaseMotion(acceleration=5.0), ShapeError, r'base.acceleration has shape \(\)'),
+    (BaseMotion(acceleration=(0, 0, 0, 0, 0, np.inf)), NonFiniteError, 'base.acceleration = .* is not finite'),
+    (BaseMotion(twist='fast'), ShapeError, 'base.twist is not an array of numbers'),
+    (BaseMotion(twist=None), ShapeError, 'base.twist is not an array of numbers'),
+    (5, ShapeError, r'base=5: expected a BaseMotion\(orientation, twist, acceleration\)'),
+    ((1, 2, 3, 4), ShapeError, r'base=\(1, 2, 3, 4\): expected a BaseMotion'),
+    ({'twist': np.zeros(6)}, ShapeError, 'base.orientation is not an array of numbers'),
+], ids=lambda value: str(value)[:40])
+def test_bad_base_motions(call, base, kind, words):
+    with pytest.raises(kind, match=words):
+        getattr(CRANE, call)(*STATE, base=base)
+
+
+def test_base_motion_may_be_a_plain_tuple_of_lists(rng):
+    """Its quaternion of any norm, and with either sign."""
+    quaternion, *rates = rng.normal(size=4), *rng.normal(size=(2, 6)).tolist()
+    expected = CRANE.inverse_dynamics(*STATE, base=BaseMotion(quaternion, *rates))
+    for scale in (1.0, -2.5, 1e-3):
+        found = CRANE.inverse_dynamics(*STATE, base=((scale * quaternion).tolist(), *rates))
+        assert found == pytest.approx(expected, rel=1e-12, abs=1e-10)
+
 
 @pytest.mark.parametrize('base', [BaseDrive(), BaseMotion(), (1, 2), 5, 'still'], ids=str)
 def test_a_base_that_does_not_fit(m, s, base):
@@ -401,26 +434,42 @@ def test_quaternions_without_a_direction(rng):
     for call in CALLS:
         with pytest.raises(StateError, match=r'the quaternion x\[3:7\] of the base is zero; expected x y z w'):
             getattr(m, call)(x, *arguments(call, s)[1:])
-    m, s = made('redundant').m, made('redundant').state(rng)
-    with pytest.raises(StateError, match='base.orientation = .* is no rotation'):
-        m.forward_dynamics(s.x, s.xd, s.f, base=BaseMotion((0, 0, 0, 0)))
 
 
-def test_a_base_at_rest_is_no_base(m, s):
-    base = BaseDrive((False,) * 6) if m.floating else BaseMotion()
-    assert error(m.forward_dynamics(s.x, s.xd, s.f, base=base), m.forward_dynamics(s.x, s.xd, s.f)) < 1e-13
+def test_environment_at_rest_changes_nothing(m, s):
+    for call in ENVIRONED:
+        state = arguments(call, s)
+        expected = getattr(m, call)(*state)
+        if not m.floating:
+            assert error(getattr(m, call)(*state, base=BaseMotion()), expected) < 1e-13
+        elif call == 'forward_dynamics':
+            assert same(m.forward_dynamics(*state, base=BaseDrive((False,) * 6, np.ones(6))), expected)
+        assert same(getattr(m, call)(*state, wrenches={}), expected)
+        nothing = {link: (np.zeros(3), np.zeros(3)) for link in m.links if link != 'world'}
+        assert error(getattr(m, call)(*state, wrenches=nothing), expected) < 1e-13
 
 
+@pytest.mark.parametrize('call', ENVIRONED)
 @pytest.mark.parametrize('wrenches, kind, words', [
-    ({'nobody': ((0, 0, 0), (0, 0, 0))}, UnknownNameError, "link 'nobody': no such link in"),
-    ({'base_link': (0, 0, 0)}, ShapeError, "wrench on 'base_link': expected a pair"),
-    ({'base_link': ((0, 0), (0, 0, 0))}, ShapeError, r"force on 'base_link' has shape \(2,\)"),
-    ({'base_link': ((0, 0, 0), (0, 0, np.nan))}, NonFiniteError, "moment on 'base_link' = .* is not finite"),
-    ([('base_link', 1)], ShapeError, r'expected \{link: \(force, moment\)\}')])
-def test_wrenches_that_do_not_fit(m, s, wrenches, kind, words):
-    for call in ('forward_dynamics', 'inverse_dynamics', 'base_wrench'):
+    ({'tpc': ((0, 0, 1), (0, 0, 0))}, UnknownNameError, "link 'tpc': no such link in 'hiab_xs031'"),
+    ({'slew': ((0, 0, 1), (0, 0, 0))}, UnknownNameError, "link 'slew': no such link"),
+    ({None: ((0, 0, 1), (0, 0, 0))}, UnknownNameError, "link 'None': no such link"),
+    ({'tcp': (0, 0, 1, 0, 0, 0)}, ShapeError, r"wrench on 'tcp': expected a pair \(force, moment\)"),
+    ({'tcp': 5}, ShapeError, r"wrench on 'tcp': expected a pair \(force, moment\)"),
+    ({'tcp': None}, ShapeError, r"wrench on 'tcp': expected a pair \(force, moment\)"),
+    ({'tcp': ((0, 0), (0, 0, 0))}, ShapeError, r"force on 'tcp' has shape \(2,\); expected \(3,\)"),
+    ({'tcp': ((0, 0, 0), 4.0)}, ShapeError, r"moment on 'tcp' has shape \(\)"),
+    ({'tcp': ((0, 0, np.nan), (0, 0, 0))}, NonFiniteError, "force on 'tcp' = .* is not finite"),
+    ({'tcp': ((0, 0, 0), (0, np.inf, 0))}, NonFiniteError, "moment on 'tcp' = .* is not finite"),
+    ({'tcp': ('up', 'down')}, ShapeError, "force on 'tcp' is not an array of numbers"),
+    ([('tcp', (0, 0, 1), (0, 0, 0))], ShapeError, r'wrenches=.*: expected {link: \(force, moment\)}'),
+    ('tcp', ShapeError, 'wrenches=.*: expected'),
+    (5, ShapeError, 'wrenches=5: expected'),
+], ids=lambda value: str(value)[:40])
+def test_bad_wrenches(call, wrenches, kind, words):
+    for state in (STATE, np.tile(STATE[:, None], (3, 1))) if call in BATCHED else (STATE,):
         with pytest.raises(kind, match=words):
-            getattr(m, call)(*arguments(call, s), wrenches=wrenches)
+            getattr(CRANE, call)(*state, wrenches=wrenches)
 
 
 @pytest.mark.parametrize('effort, kind, words', [
@@ -442,15 +491,3 @@ def test_efforts_on_actuated_joints_are_as_good_as_those_of_their_actuators(m, s
     expected = m.forward_dynamics(s.x, s.xd, s.f)
     comp = m.forward_dynamics(s.x, s.xd, 0 * s.f, joint_efforts=dict(zip(m.actuators, s.f)))
     assert error(comp, expected) < 1e-12
-
-
-def test_efforts_on_booms_and_barrels_of_triangles_beside_other_loops(rng):
-    """The triangle keeps its closed form beside a cluster; efforts find its passive joints."""
-    _, oracle, m, _ = case = random_case(rng, ['four_bar', 'triangle'])
-    assert len(m.machine.clusters) == 1
-    s = case.state(rng)
-    efforts = {name: rng.uniform(-50, 50) for name in m.joints}
-    assert error(m.forward_dynamics(s.x, s.xd, s.f, joint_efforts=efforts),
-                 oracle.forward_dynamics(s.x, s.xd, s.f, efforts=efforts)) < 1e-11
-    assert error(m.inverse_dynamics(s.x, s.xd, s.xdd, joint_efforts=efforts),
-                 oracle.inverse_dynamics(s.x, s.xd, s.xdd, efforts=efforts)) < 1e-11

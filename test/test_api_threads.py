@@ -6,7 +6,8 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from support.machines import hiab, random_state, tree
+from support.cases import made
+from support.machines import hiab, random_state
 
 import psdyn_ros
 
@@ -26,15 +27,15 @@ def everything(manipulator, s):
         manipulator.forward_dynamics(*(np.tile(row, (3, 1)) for row in (s.x, s.xd, s.f))),
         manipulator.mass_matrix(s.x), manipulator.bias_forces(s.x, s.xd), manipulator.gravity_forces(s.x),
         manipulator.energy(s.x, s.xd), manipulator.base_wrench(*s[:3], base=BASE), position,
-        *manipulator.actuator_state(names, position, velocity),
+        *manipulator.joint_map(names).state(position, velocity),
         *(manipulator.link_pose(s.x, link) for link in manipulator.links[::3])]
     return np.concatenate([np.ravel(answer) for answer in answers])
 
 
-@pytest.mark.parametrize('machine', [hiab(), tree(4, 6, cylinder_branches=True)], ids=['crane', 'tree'])
-def test_threads_do_not_disturb_each_other(machine, rng):
-    manipulator = psdyn_ros.load(machine.xml)
-    states = [random_state(machine, rng) for _ in range(20)]
+@pytest.mark.parametrize('name', ['crane', 'tree', 'excavator'])
+def test_threads_do_not_disturb_each_other(name, rng):
+    case = made(name)
+    manipulator, states = case.m, [case.state(rng) for _ in range(20)]
     alone = [everything(manipulator, s) for s in states]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)             # so that threads change within every call

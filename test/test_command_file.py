@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def test_a_file_that_is_not_there_is_named():
 
 
 @given(text=st.text(max_size=200), suffix=st.sampled_from(['csv', 'yaml']))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_garbage_is_refused_or_read(tmp_path_factory, text, suffix):
     path = tmp_path_factory.mktemp('garbage') / f'c.{suffix}'
     path.write_text(text)

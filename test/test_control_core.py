@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
@@ -348,7 +349,7 @@ EVENTS = ('wait', 'wait', 'silence', 'nan', 'jump', 'late', 'old', 'repeat', 'pr
           'reset', 'disable', 'deactivate', 'activate', 'cancel', 'wall', 'law', 'point')
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(LEVELS), st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(1, 30)), max_size=25))
 def test_whatever_happens_outputs_are_fit_and_safe_is_left_by_a_reset_only(level, events):
     rig = Rig(level, feedforward_ramp=0.05).hold()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.children import children_of
 from support.machines import URDF
 
@@ -35,7 +36,7 @@ def start(*arguments):
 
 @pytest.mark.parametrize('level, laws, title, better, duration', [
     ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
-    ('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 3),
+    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 3, marks=pytest.mark.long),
 ])
 def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better, duration):
     process = start('--duration', str(duration), '--output', str(tmp_path),
@@ -63,7 +64,7 @@ def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path,
         assert np.ptp(telemetry['pressure_a'], axis=0).min() > 1e5      # the oil does the work
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     process = start('--duration', '10', '--output', str(tmp_path))
     deadline = time.monotonic() + 120.0

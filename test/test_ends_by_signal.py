@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from conftest import thorough
 from support.children import children_of
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
@@ -17,9 +18,10 @@ LATENCY = ('psdyn_ros.cli', 'latency', '--rate', '100', '--trigger', 'timer', '-
 SOAK = ('psdyn_ros.tools.timing.soak', '--hours', '1'), 2
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM], ids=['SIGINT', 'SIGTERM'])
-@pytest.mark.parametrize('arguments, nodes', [LATENCY, SOAK], ids=['latency', 'soak'])
-def test_a_signal_ends_it_and_its_nodes(arguments, nodes, number):
+@pytest.mark.parametrize('case', thorough([(LATENCY, signal.SIGINT), (SOAK, signal.SIGTERM), (LATENCY, signal.SIGTERM),
+                                           (SOAK, signal.SIGINT)], 2), ids=str)
+def test_a_signal_ends_it_and_its_nodes(case):
+    (arguments, nodes), number = case
     process = subprocess.Popen([sys.executable, '-m', *arguments], text=True, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT)
     deadline, found = time.monotonic() + 120.0, []

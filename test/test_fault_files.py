@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -158,7 +159,7 @@ def usable(fault):
         number.low <= value <= number.high for number, value in zip(kinds[0].numbers, fault.value, strict=True)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(TREES)
 def test_any_tree_is_read_or_refused(tree):
     text = yaml.safe_dump(tree, allow_unicode=True) + '\n\n'
@@ -171,7 +172,7 @@ def test_any_tree_is_read_or_refused(tree):
             assert all(usable(fault) for fault in faults)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.binary(max_size=40), st.integers(0, len(SCHEDULE)))
 def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
     content = SCHEDULE.encode()

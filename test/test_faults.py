@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -395,7 +396,7 @@ class InjectorMachine(RuleBasedStateMachine):
 
 
 TestInjectorMachine = InjectorMachine.TestCase
-TestInjectorMachine.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestInjectorMachine.settings = settings(max_examples=examples(150), stateful_step_count=30, deadline=None)
 
 
 def test_a_fault_does_not_change_once_made():

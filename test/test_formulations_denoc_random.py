@@ -7,6 +7,7 @@ steps.
 
 import numpy as np
 import pytest
+from conftest import thorough
 from scipy.integrate import solve_ivp
 from support.comparison import error
 
@@ -179,7 +180,7 @@ class Dense:
         return found
 
 
-@pytest.fixture(params=[(name, turn) for name in MECHANISMS for turn in range(4)],
+@pytest.fixture(params=thorough([(name, turn) for turn in range(4) for name in MECHANISMS], len(MECHANISMS)),
                 ids=lambda case: f'{case[0]} #{case[1]}')
 def case(request, rng):
     mechanism, theta = random_mechanism(rng, *MECHANISMS[request.param[0]])

@@ -144,14 +144,6 @@ def test_rough_initial_positions_choose_the_mode(name, rng):
     assert rough.joint_state(x)[1] == pytest.approx(exact.joint_state(x)[1], abs=1e-12)
 
 
-def test_a_payload_does_not_change_the_mode():
-    m = psdyn_ros.load(FIVE_BAR, initial=CROSSED['five'])
-    laden = m.with_payload('tcp', 5.0, (0, 0, 0), np.eye(3) * 0.01)
-    x = m.initial_position
-    assert (laden.joint_state(x)[1] == m.joint_state(x)[1]).all()
-    assert laden.gravity_forces(x) != pytest.approx(m.gravity_forces(x))
-
-
 def test_loading_twice_gives_the_same_machine():
     """Names of clusters, coordinates and results do not depend on the order of hashes."""
     first, second = (psdyn_ros.load(find_machine('excavator')) for _ in range(2))

@@ -1,6 +1,7 @@
 """Equations of cylinders, valves, friction and supply: against the witness, and their slopes against differences."""
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import hydraulic_witness as witness
@@ -42,7 +43,7 @@ strokes = st.one_of(drawn(0.0, 0.06), drawn(0.0, 0.59), drawn(0.54, 0.59))
 lines = drawn(5.0, 200.0).map(lambda p: p * BAR)
 
 
-@settings(max_examples=STATES)
+@settings(max_examples=examples(STATES))
 @given(cylinders(), strokes, drawn(-0.5, 0.5), lines)
 def test_rates_of_a_cylinder_are_those_of_the_witness(case, x, v, line):
     c, fluid = case
@@ -55,7 +56,7 @@ def test_rates_of_a_cylinder_are_those_of_the_witness(case, x, v, line):
         witness.port_flows(c, x, fluid, line, 10 * BAR), rel=1e-10, abs=1e-18)
 
 
-@settings(max_examples=STATES)
+@settings(max_examples=examples(STATES))
 @given(cylinders(), strokes, lines)
 def test_slopes_of_the_flows_are_their_differences(case, x, line):
     c, fluid = case
@@ -105,7 +106,7 @@ def axes(draw):
     return b
 
 
-@settings(max_examples=STATES)
+@settings(max_examples=examples(STATES))
 @given(axes(), st.one_of(drawn(-1e-3, 0.501), drawn(-1e-3, 1e-3)), st.one_of(drawn(-0.3, 0.3), drawn(-0.01, 0.01)),
        drawn(-5e-4, 5e-4))
 def test_forces_of_an_axis_are_those_of_the_witness(b, q, v, z):
@@ -115,7 +116,7 @@ def test_forces_of_an_axis_are_those_of_the_witness(b, q, v, z):
                                                                    abs=1e-9)
 
 
-@settings(max_examples=STATES)
+@settings(max_examples=examples(STATES))
 @given(axes(), drawn(-1e-3, 0.501), drawn(-0.3, 0.3))
 def test_slopes_of_friction_and_stops_are_their_differences(b, q, v):
     step = 1e-8

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_model_fuzz import harmed_text
@@ -350,19 +351,19 @@ def read_or_refuse(text):
         assert found.cylinders['lift'].rod < found.cylinders['lift'].bore
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(harmed_tokens())
 def test_harmed_tokens(text):
     read_or_refuse(text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(harmed_text([SOUND, yaml.safe_dump(everything()), CRANE.read_text()]))
 def test_harmed_text(text):
     read_or_refuse(text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.one_of(st.text(), st.text(alphabet='{}[]:,-&*!|>\'"\n aoilsupy?%#')))
 def test_any_text(text):
     read_or_refuse(text)
@@ -372,7 +373,7 @@ SIMPLE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text
 NAMES = ['supply', 'oil', 'cylinders', 'axes', 'lift', 'slew', 'valve', 'bore', 'safe_output', 'brake', 'friction']
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.recursive(SIMPLE, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(
     st.sampled_from(NAMES), inner, max_size=5)), max_leaves=20))
 def test_any_yaml(contents):

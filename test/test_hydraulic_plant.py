@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -331,7 +332,7 @@ def test_an_unknown_cylinder_is_named(plant):
 
 @given(st.lists(st.tuples(st.sampled_from(['command', 'nothing', 'partial', 'reset', 'wild']),
                           st.integers(0, 2**31)), max_size=25))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_whatever_comes_the_state_stays_finite(crane, hydraulics, story):
     plant = HydraulicPlant(crane, hydraulics, period=1e-3, ttl=0.005)
     for what, seed in story:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import seeded_generator
+from conftest import seeded_generator, thorough
 from support.comparison import error
 from support.general_machines import GeneralState, general_machine
 from support.loop_kinds import KINDS
@@ -74,7 +74,7 @@ def other_modes(m, x, q, rng):
     return found
 
 
-@pytest.mark.parametrize('kind', CLUSTERED)
+@pytest.mark.parametrize('kind', thorough(CLUSTERED, ('five_bar', 'six_link', 'rusr', 'parallel')))
 def test_hints_of_any_kind_change_nothing(kind, rng):
     """Those of the step before, rough and wrong ones, nonsense, and other assembly modes."""
     m = drawn(rng, kind)
@@ -100,7 +100,7 @@ def test_hints_of_any_kind_change_nothing(kind, rng):
     assert closing > STATES // 3
 
 
-@pytest.mark.parametrize('kind', SPATIAL)
+@pytest.mark.parametrize('kind', thorough(SPATIAL, ('spatial_universal', 'parallel')))
 def test_hinted_paths_past_singular_poses(kind, rng):
     """Far over the range and back: the same position or the same error at every step, whatever was closed before."""
     m = drawn(rng, kind)
@@ -129,7 +129,7 @@ def test_hints_of_parallel_robots_change_nothing(robot, rng):
             check_same(plain, hinted, x, xd, other)
 
 
-@pytest.mark.parametrize('kind', SPATIAL)
+@pytest.mark.parametrize('kind', thorough(SPATIAL, ('spatial_universal', 'parallel')))
 def test_newton_finds_the_root_from_trusted_distances(kind, rng):
     """From anywhere within the distance at which a hint is used, at tabulated poses."""
     m = drawn(rng, kind)

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.machines import chain, hiab
@@ -89,19 +90,19 @@ def load_and_compute(text, **options):
         return error
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(harmed_elements(), st.booleans())
 def test_harmed_elements(text, allow_unphysical):
     load_and_compute(text, allow_unphysical=allow_unphysical)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(harmed_text(SOUND))
 def test_harmed_text(text):
     load_and_compute(text if text.lstrip().startswith('<') else '<' + text)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(harmed_text([LOOPS]))
 def test_harmed_loops_files(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / 'harmed.yaml'

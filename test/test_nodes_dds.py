@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -317,7 +318,7 @@ def test_pause_stops_time_and_states(simulated):
 # both
 
 
-@pytest.mark.parametrize('trigger', ['state', 'timer'])
+@pytest.mark.parametrize('trigger', thorough(['state', 'timer'], 1))
 def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(crane, tmp_path, trigger):
     target = crane.initial_position + [0.1, 0.03, 0.03, 0.06]
     with graph(tmp_path, f'/loop_{trigger}') as g:
@@ -353,9 +354,11 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
 # starting and ending
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize('name', ['simulator', 'controller'])      # the latter unconfigured
-def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, name, number):
+# the controller is unconfigured
+@pytest.mark.parametrize('case', thorough([('simulator', signal.SIGINT), ('controller', signal.SIGTERM),
+                                           ('simulator', signal.SIGTERM), ('controller', signal.SIGINT)], 2), ids=str)
+def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
+    name, number = case
     with graph(tmp_path, f'/signal_{name}_{int(number)}') as g:
         process = g.start(name, *MACHINE)
         g.until(lambda: g.reports, START_UP)
@@ -395,8 +398,9 @@ def test_a_node_that_cannot_run_says_why_and_ends_with_two(refused, row):
     assert REFUSED[row][2] in said and 'Traceback' not in said
 
 
-@pytest.mark.parametrize('name, rate', [('simulator', 500.0), ('controller', 5000.0)])
-def test_without_numba_a_rate_that_cannot_be_held_is_refused_with_the_remedy(tmp_path, monkeypatch, name, rate):
+@pytest.mark.parametrize('case', thorough([('simulator', 500.0), ('controller', 5000.0)], 1), ids=str)
+def test_without_numba_a_rate_that_cannot_be_held_is_refused_with_the_remedy(tmp_path, monkeypatch, case):
+    name, rate = case
     monkeypatch.setenv('NUMBA_DISABLE_JIT', '1')
     with graph(tmp_path, '/slow') as g:
         process = (g.start_controller('-p', f'rate:={rate}') if name == 'controller'

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -240,7 +241,7 @@ class AnyCommands(RuleBasedStateMachine):
 
 
 TestAnyCommands = AnyCommands.TestCase
-TestAnyCommands.settings = settings(max_examples=60, stateful_step_count=20)
+TestAnyCommands.settings = settings(max_examples=examples(60), stateful_step_count=20)
 
 
 # the ramp
@@ -330,7 +331,7 @@ def test_commands_of_a_ramp_are_taken_within_their_limits():
     assert r.at(SECOND).tolist() == (-MOST).tolist()
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(command=commands, velocity=commands, target=commands, start=st.integers(0, 10**18))
 def test_a_ramp_is_finite_in_limits_and_in_rate(command, velocity, target, start):
     r = ramp(command, velocity, target, start)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from conftest import thorough
 from support.children import children_of
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
@@ -25,12 +26,13 @@ from psdyn_ros.validation.metrics.comparison import WORSE, compare  # noqa: E402
 from psdyn_ros.validation.metrics.metrics import EFFORT  # noqa: E402
 from psdyn_ros.validation.validate import validate  # noqa: E402
 
-pytestmark = pytest.mark.dds
+pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 10.0
 CASES = tuple(record_cases.CASES)
 WRONG = CASES[1:]
+QUICK = ('healthy', 'payload')        # recorded where no long test asks for the others
 
 
 def start(output, *arguments):
@@ -41,21 +43,24 @@ def start(output, *arguments):
 
 
 @pytest.fixture(scope='module')
-def folders(tmp_path_factory):
+def folders(request, tmp_path_factory):
     """{'plain', 'noiseless': folder, 'expected': {case: what should be found}}; two machines run at a time."""
+    long = any(item.path == request.path and item.get_closest_marker('long') for item in request.session.items)
+    cases = CASES if long else QUICK
     plain, more, exact = (tmp_path_factory.mktemp(name) for name in ('plain', 'more', 'noiseless'))
     duration = '--duration', str(SECONDS)
     graphs = [start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration),
-              start(plain, '--cases', ','.join(CASES[:4]), *duration)]
+              start(plain, '--cases', ','.join(cases[:4]), *duration)]
     said = [graphs[0].communicate(timeout=280)[0]]
-    graphs.append(start(more, '--cases', ','.join(CASES[4:]), *duration))
+    if cases[4:]:
+        graphs.append(start(more, '--cases', ','.join(cases[4:]), *duration))
     said += [graph.communicate(timeout=280)[0] for graph in graphs[1:]]
     for graph, text in zip(graphs, said):
         assert graph.returncode == 0, text
     listed = {}
-    for folder in (plain, more):
+    for folder in (plain, more)[:len(graphs) - 1]:
         listed |= yaml.safe_load((folder / 'cases.yaml').read_text())['cases']
-    for case in CASES[4:]:
+    for case in cases[4:]:
         (more / case).rename(plain / case)
     return {'plain': plain, 'noiseless': exact, 'expected': listed}
 
@@ -85,7 +90,7 @@ def test_the_model_is_that_of_the_bags_and_cases_say_what_to_expect(folders):
         **{key: said['cases']['payload'][key] for key in ('what', 'verdict', 'cause')}, 'seed': 2}}
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize('case', thorough(CASES, QUICK))
 def test_a_bag_has_every_instant_on_every_topic_and_honest_times(folders, case):
     from rosbags.rosbag2 import Reader
 
@@ -117,6 +122,7 @@ def test_the_machine_starts_and_ends_at_rest_and_moves_everything_both_ways(fold
     assert speed[:, 0].max() > 0.2 and speed[:, 0].min() < -0.2 and np.abs(speed[:, 1:]).max() < 0.12
 
 
+@pytest.mark.long
 def test_what_is_wrong_is_in_the_bag(folders):
     def series(case):
         messages = read_messages(folders['plain'] / case, [
@@ -154,7 +160,7 @@ def test_an_exact_model_and_exact_sensors_agree_within_one_percent(found):
     assert max(errors.values()) <= 0.01, errors
 
 
-@pytest.mark.parametrize('case', WRONG)
+@pytest.mark.parametrize('case', thorough(WRONG, QUICK))
 def test_what_is_wrong_is_told_from_healthy_and_named_first(folders, found, case):
     expected = folders['expected'][case]
     wrong = found['plain', case]
@@ -166,6 +172,7 @@ def test_what_is_wrong_is_told_from_healthy_and_named_first(folders, found, case
     json.dumps(first.as_dict())
 
 
+@pytest.mark.long
 def test_the_first_cause_says_how_much_is_wrong(found):
     size = {case: found['plain', case].causes[0] for case in WRONG}
     for case, truth, unit, least in (

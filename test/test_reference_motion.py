@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.machines import URDF
@@ -63,7 +64,7 @@ ACTION = st.tuples(st.sampled_from(['follow', 'positions', 'future', 'past', 'sp
                    st.floats(-1.0, 1.0), st.integers(0, 3), st.floats(0.0, 0.6), st.sampled_from([0.7, 1.0, 2.0]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(ACTION, min_size=1, max_size=8))
 def test_nothing_that_is_asked_makes_the_reference_jump_or_leave_its_limits(actions):
     machine = load()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reference_motion import BOOMS, DECELERATION, assert_smooth, at, load, reference_of, run
@@ -108,7 +109,7 @@ def test_another_trajectory_may_begin_while_it_stops(crane, moving):
 STATE = st.tuples(*[st.floats(-1.0, 1.0)] * 4)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(where=STATE, speed=STATE, share=st.floats(0.3, 3.0))
 def test_a_stop_from_a_measured_state_is_bounded_and_ends_before_the_limits_where_it_can(where, speed, share):
     crane = load()

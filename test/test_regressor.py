@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.machines import URDF
@@ -138,7 +139,7 @@ def test_a_body_as_declared_has_the_declared_parameters():
         assert is_physical(body.inertial(np.zeros(10)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.floats(-6.0, 6.0), min_size=10, max_size=10), st.booleans())
 def test_no_numbers_lead_to_a_body_that_cannot_be(eta, payload):
     eta = np.array(eta)

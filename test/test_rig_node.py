@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -36,8 +37,9 @@ def start_rig(g, cylinder, *arguments):
     return g.start('rig', *MACHINE, '-p', f'cylinder:={cylinder}', *arguments)
 
 
-@pytest.mark.parametrize('cylinder, measures', [('lift_cylinder', 'force'), ('telescope', 'pressures')])
-def test_the_split_machine_follows_the_whole_one_and_freezes_without_its_rig(crane, tmp_path, cylinder, measures):
+@pytest.mark.parametrize('case', thorough([('telescope', 'pressures'), ('lift_cylinder', 'force')], 1), ids='-'.join)
+def test_the_split_machine_follows_the_whole_one_and_freezes_without_its_rig(crane, tmp_path, case):
+    cylinder, measures = case
     with graph(tmp_path, f'/split_{measures}') as g:
         topic = {'force': 'measured', 'pressures': 'measured_pressures'}[measures]
         common = ('-r', f'~/valve_commands:={g.namespace}/valve_commands')

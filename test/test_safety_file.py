@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from conftest import examples
 from hypothesis import given, settings
 from support.safety_declarations import ACTUATORS, LIMITS, SUPPLY, TIERS, contents, declaration
 from test_model_fuzz import harmed_text
@@ -217,7 +218,7 @@ def test_files_that_cannot_be_read(tmp_path):
             read_safety(source, ACTUATORS, TIERS, LIMITS, SUPPLY)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(harmed_text([SOUND, EVERYTHING]))
 def test_harmed_files_are_read_or_refused(text):
     try:

@@ -1,5 +1,6 @@
 """The sub-states, called in any order: what must never happen."""
 
+from conftest import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -172,4 +173,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=40)
+TestAnyOrder.settings = settings(max_examples=examples(60), stateful_step_count=40)

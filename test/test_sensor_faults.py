@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.sensor_readings import ONE, PERIOD, bank_of, readings, wave
@@ -142,7 +143,7 @@ def test_faults_of_all_kinds_add_up_and_end_alone():
     assert bank.faults == {}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(['dropout', 'freeze', 'nan', 'bias', 'drift', 'gain', 'noise', 'delay',
                                            'spike']), st.integers(0, 39), st.integers(0, 39)), max_size=8),
        st.sampled_from([{}, {'delay': 0.0023}, {'rate': 300.0}, {'rate': 120.0, 'delay': 0.001, 'noise': 1e-4}]))

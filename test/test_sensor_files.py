@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,7 +114,7 @@ TREES = st.recursive(SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3
                                                       st.dictionaries(KEYS, inner, max_size=4)), max_leaves=12)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TREES)
 def test_any_tree_is_read_or_refused(tree):
     text = yaml.safe_dump(tree, allow_unicode=True) + '\n\n'
@@ -127,7 +128,7 @@ def test_any_tree_is_read_or_refused(tree):
         assert np.isfinite(bank.sample(0, np.zeros(len(CHANNELS)))[0]).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.binary(max_size=60), st.integers(0, 400))
 def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
     content = CRANE.read_bytes()

@@ -18,7 +18,7 @@ from support.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.nodes.messages.conversions import ns_to_stamp, stamp_to_ns  # noqa: E402
 
-pytestmark = pytest.mark.dds
+pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'
 CRANE = URDF / 'hiab_xs031.urdf'

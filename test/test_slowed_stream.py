@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_reference_motion import AXES, DECELERATION, assert_smooth, at, load, reference_of, run
@@ -177,7 +178,7 @@ def test_twin_cylinders_that_are_no_coordinates_keep_their_share_too():
     assert path[-1, 0] == pytest.approx(points(5.0)[0], abs=1e-3)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.floats(0.3, 1.0), st.floats(2.0, 5.0), st.sampled_from([0.004, 0.01, 0.03]),
        st.lists(st.tuples(st.floats(0.0, 5.0), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])), max_size=6))
 def test_whatever_speed_is_given_whenever(share, duration, period, speeds):

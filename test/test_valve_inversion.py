@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.machines import URDF
@@ -94,7 +95,7 @@ cases = given(options=st.sets(st.sampled_from(OPTIONS)), opening=st.floats(-1.0,
               stroke=st.floats(0.01, 0.5), rate=st.floats(-0.3, 0.3))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @cases
 def test_the_command_gives_the_rate_of_force_that_the_plant_has(crane, hydraulics, options, opening, pressure_a,
                                                                  pressure_b, stroke, rate):
@@ -169,7 +170,7 @@ def searched(c, wanted, *state):
     return middle
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @cases
 def test_a_search_through_the_equations_finds_the_same_opening(crane, hydraulics, options, opening, pressure_a,
                                                                 pressure_b, stroke, rate):
@@ -226,7 +227,7 @@ def test_what_is_not_finite_is_refused(lift, place, bad):
     assert math.isnan(pressure_command(*lift, state[0], tuple(state[1:3]), *state[3:], 60.0))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(state=st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=6, max_size=6))
 def test_a_command_is_within_its_bounds_whatever_comes_in(crane, hydraulics, state):
     _, cylinders, supply = records_of(crane, hydraulics, OPTIONS)

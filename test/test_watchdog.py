@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -169,4 +170,4 @@ class WatchdogMachine(RuleBasedStateMachine):
 
 
 TestWatchdogMachine = WatchdogMachine.TestCase
-TestWatchdogMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestWatchdogMachine.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

@@ -30,7 +30,11 @@ MIXES = {
     'two platforms': (['parallel', 'parallel'], {'own_coordinates': True, 'friction': True}),
 }
 SINGLE = {f'{kind} module': kind for kind in KINDS}
-SPREAD = {'five_bar': 0.3, 'pkm_2pur2rpu': 0.01, 'excavator': 0.3, 'balloon': 1.0}      # of states [m, rad]
+# 3 joint coordinates; on a fixed base 4 actuators
+SHARED = {'shared': (['five_bar', 'twin_cylinders'], {'friction': True}),
+          'floating shared': (['five_bar', 'twin_cylinders'], {'friction': True, 'floating': True})}
+# how far states are from the initial position [m, rad]
+SPREAD = {'four_bar': 0.5, 'five_bar': 0.3, 'pkm_2pur2rpu': 0.01, 'excavator': 0.3, 'balloon': 1.0}
 TREES = {'crane': hiab, 'chain of loops': lambda: loop_chain(3),
          'tree': lambda: tree(4, 7, cylinder_branches=True, friction=True)}
 FLOATING_CRANE = 'floating crane'
@@ -67,9 +71,11 @@ def floating(xml):
 
 @cache
 def made(name):
-    """Return the `Case` of a name of MACHINES, MIXES or SINGLE."""
-    if name in MIXES or name in SINGLE:
-        kinds, options = MIXES[name] if name in MIXES else ([SINGLE[name]], {})
+    """Return the `Case` of a name of MACHINES, MIXES, SINGLE or SHARED."""
+    if name in SINGLE:
+        return random_case(seeded_generator(name), [SINGLE[name]])
+    if name in MIXES or name in SHARED:
+        kinds, options = (MIXES | SHARED)[name]
         return random_case(seeded_generator(name), kinds, **options)
     if name in TREES:
         machine = TREES[name]()

@@ -1,15 +1,11 @@
-"""Block networks for the tests of TITOP: balloon, four-bar with a compliant cut, random trees beside Pinocchio."""
+"""Block networks for the tests of TITOP: random trees beside Pinocchio."""
 
 from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
 
-from psdyn_ros.formulations.titop import Body, LoopClosure, Network, Prismatic, Revolute, System, Weld
-
-from .reference import reference
-
-NO_INERTIA = np.zeros((3, 3))
+from psdyn_ros.formulations.titop import Body, Network, Prismatic, Revolute, Weld
 
 
 def unit(rng):
@@ -39,95 +35,6 @@ def connect(network, *pairs):
         network.connect(*pair.split())
 
 
-class Balloon(NamedTuple):
-    """The balloon of the paper, with the data that it leaves out; springs and dampers may be turned off."""
-
-    data: dict
-    system: System
-    state: tuple
-    stiffness: float
-
-    def inputs(self, damped=True):
-        """Return joint forces and wrenches: spring, dampers, buoyancy at B that carries the whole weight."""
-        ours, g = self.data['parameters']['ours'], self.system.gravity
-        k, d_s, d_1, d_2 = (ours[name] * keep for name, keep in
-                            zip(('k', 'd_s', 'd_p1', 'd_p2'), (1, damped, damped, damped)))
-        forces = {'slider': lambda t, p, pd: -k * p - d_s * pd, 'pendulum1': lambda t, q, qd: -d_1 * qd,
-                  'pendulum2': lambda t, q, qd: -d_2 * qd}
-        buoyancy = -sum(self.data['parameters']['m']) * g
-        return forces, {'balloon.P': lambda t, B: np.append(B.rotation.T @ buoyancy, np.zeros(3))}
-
-    def energy(self, state):
-        """Return the energy [J]: kinetic, of gravity, of buoyancy and of the spring."""
-        lift = sum(self.data['parameters']['m']) * self.system.gravity @ state.position
-        return sum(self.system.energy(state)) + lift + 0.5 * self.stiffness * state.joint_positions[0] ** 2
-
-
-def balloon():
-    data = reference('balloon')
-    p = data['parameters']
-    m, z = p['m'], (0, 0, 1)
-    network = Network()
-    network.add(Body('balloon', m[0], p['J_B'], ports={'C': np.negative(p['CB'])}),
-                Prismatic('slider', p['t_axis'], m[1], NO_INERTIA, ports={'C': (0, 0, 0)}),
-                Revolute('pendulum1', z, m[2], NO_INERTIA, p['SP1'], {'C': p['SP1']}),
-                Revolute('pendulum2', z, m[3], NO_INERTIA, p['P1P2']))
-    connect(network, 'slider.P balloon.C', 'slider.C pendulum1.P', 'pendulum2.P pendulum1.C')
-    system = network.assemble(p['g'])
-    state = system.state(joint_positions={'pendulum1': np.radians(p['theta1_0_deg']),
-                                          'pendulum2': np.radians(p['theta2_0_deg'])})
-    return Balloon(data, system, state, p['ours']['k'])
-
-
-# four-bar of S. K. Saha and W. Schiehlen: crank, coupler, rocker, ground [m], masses [kg], slender rods
-BARS, GROUND, MASSES = np.array((0.3, 1.0, 0.6)), 1.0, np.array((1.5, 5.0, 3.0))
-GRAVITY = 9.81
-
-
-def rod(length, mass):
-    return np.diag((0, 1, 1)) * mass * length**2 / 12
-
-
-def four_bar_angles(crank):
-    """Angles (3,) of crank, coupler and rocker against the ground, each from the bar before; coupler above."""
-    tip = BARS[0] * np.exp(1j * crank)
-    to_pivot = GROUND - tip
-    d = abs(to_pivot)
-    coupler = np.angle(to_pivot) + np.arccos((BARS[1] ** 2 + d**2 - BARS[2] ** 2) / (2 * BARS[1] * d))
-    return np.array((crank, coupler, np.angle(to_pivot - BARS[1] * np.exp(1j * coupler))))
-
-
-def four_bar(kappa, damping):
-    """The four-bar on a ground that is a driven base, its coupler cut in the middle."""
-    (a, b, c), (m1, m2, m3), z = BARS, MASSES, (0, 0, 1)
-    half = rod(b / 2, m2 / 2)
-    network = Network()
-    network.add(Body('ground', 0, NO_INERTIA, ports={'A': (0, 0, 0), 'D': (GROUND, 0, 0)}),
-                Revolute('crank', z, m1, rod(a, m1), (a / 2, 0, 0), {'B': (a, 0, 0)}),
-                Revolute('left', z, m2 / 2, half, (b / 4, 0, 0), {'cut': (b / 2, 0, 0)}),
-                Revolute('rocker', z, m3, rod(c, m3), (c / 2, 0, 0), {'C': (c, 0, 0)}),
-                Revolute('right', z, m2 / 2, half, (-b / 4, 0, 0), {'cut': (-b / 2, 0, 0)}),
-                LoopClosure('coupler', kappa * np.eye(6), damping * np.eye(6)))
-    connect(network, 'crank.P ground.A', 'left.P crank.B', 'rocker.P ground.D', 'right.P rocker.C',
-            'coupler.l left.cut', 'right.cut coupler.r')
-    system = network.assemble((0, -GRAVITY, 0))
-    crank, coupler, rocker = four_bar_angles(np.pi / 2) + (0, 0, np.pi)
-    return system, system.state(joint_positions={'crank': crank, 'left': coupler - crank, 'rocker': rocker,
-                                                 'right': coupler - rocker})
-
-
-def rigid_four_bar(t, y):
-    """Rate of (angles, rates) (6,) of the rigid loop: three bars in a row whose end is pinned, with multipliers."""
-    angle, rate = np.split(y, 2)
-    arms = np.tril(np.ones((3, 3)), -1) * BARS + np.diag(BARS) / 2  # from bar k's centre back to each bar's pin
-    products = arms.T @ (MASSES[:, None] * arms)
-    difference = angle[:, None] - angle
-    M = products * np.cos(difference) + np.diag(MASSES * BARS**2 / 12)
-    bias = products * np.sin(difference) @ rate**2 + GRAVITY * np.cos(angle) * (MASSES @ arms)
-    J = BARS * np.array((-np.sin(angle), np.cos(angle)))
-    K = np.block([[M, J.T], [J, np.zeros((2, 2))]])
-    centripetal = BARS * np.array((np.cos(angle), np.sin(angle))) @ rate**2
-    return np.append(rate, np.linalg.solve(K, np.append(-bias, centripetal))[:3])
 
 
 class Tree(NamedTuple):

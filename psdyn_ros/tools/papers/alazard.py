@@ -88,7 +88,7 @@ def flight(findings):
         findings.equal('responses', f'energy at {t:g} s [J]', energies[at[t]], rows[t]['energy'], bound=1e-5)
     worst = np.max([np.abs(values[at[t]] - row_outputs(row)) for t, row in rows.items()], axis=0)
     for name, value in zip(OUTPUTS, worst):
-        findings.below('responses', f'{name}: worst of {len(rows)} instants over 20 s', value, 1e-6)
+        findings.below('responses', f'{name}: worst of {len(rows)} instants over 20 s', value, 1e-8)
     _invariants(findings, balloon, states, energies)
     axes = findings.plate('alazard_fig17', 'Alazard et al., Fig. 17: the nine responses of the balloon system '
                           '(circles: independent computation)', 3, 3, (12, 8)).ravel()

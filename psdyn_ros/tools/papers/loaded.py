@@ -12,7 +12,7 @@ from .bars import FIVE_BAR_ENDS, FIVE_BAR_MODES, FOUR_BAR_ENDS, FOUR_BAR_MODES, 
 from .findings import stored
 
 TITLE = 'The machines of urdf/ by psdyn_ros.load'
-BOUND = 1e-9
+BOUND = 1e-12
 # joint -> initial position that picks the second assembly mode
 FOUR_BAR_INITIAL = {'open': {}, 'crossed': {'coupler': -1.3648281656841457, 'rocker': 2.288972884144962}}
 FIVE_BAR_INITIAL = {'above': {}, 'below': {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}}
@@ -105,7 +105,7 @@ def pkm(findings):
         _worse(worst, 'actuator forces of least norm [N]', effort[order], row['tau_a0'])
         _worse(worst, 'accelerations under them, of the coordinates', machine.forward_dynamics(x, xd, effort), xdd)
     for name, value in worst.items():
-        bound = 1e-7 if 'forces' in name else BOUND
+        bound = 1e-8 if 'forces' in name else BOUND
         findings.below('2PUR-2RPU', f'{name}, worst of {len(rows)} instants', value, bound)
 
 

@@ -195,7 +195,7 @@ def check_values(findings):
                 worst[name] = max(worst[name], np.abs(xdd - row['xdd']).max() / (1 + np.abs(row['xdd']).max()))
         for name, value in worst.items():
             findings.below('checks', f'{kind}, {name}: worst acceleration of {len(data["forward_dynamics"])} '
-                           'instants against the dense KKT solution, relative', value, 1e-12)
+                           'instants against the dense KKT solution, relative', value, 1e-13)
     at_rest = {tuple(row['f']): row['xdd'] for row in stored(ONE.name)['forward_dynamics'] if row['t'] == 0}
     x, xd, _ = ONE.motion(0.0)
     for f, ref in at_rest.items():

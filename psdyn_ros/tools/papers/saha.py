@@ -35,7 +35,7 @@ def four_bar_numbers(findings):
                        form='.5f')
         for variant in 'ab':
             findings.below('four-bar', f'{mode}, variant ({variant}): worst of angles, rates, accelerations, torque, '
-                           'inertia at 21 instants', _four_bar_error(mode, variant, rows.values()), 1e-11)
+                           'inertia at 21 instants', _four_bar_error(mode, variant, rows.values()), 1e-12)
     for mode, sign, what, value, instant, window in (
             ('open', -1, 'largest', 8.6445, 3.3, (2, 5)), ('open', 1, 'smallest', -0.8754, 19.73, (18, 20)),
             ('crossed', -1, 'largest', 10.860, 7.2, (5, 9))):
@@ -114,7 +114,7 @@ def five_bar_numbers(findings):
                           ([leg[i] for leg in acceleration], row[f'acc{i + 1}'])]
             worst = max(worst, *(np.abs(np.subtract(comp, ref)).max() for comp, ref in pairs))
         findings.below('five-bar', f'{words}: worst of angles, rates, accelerations, torques, GIM at 21 instants',
-                       worst, 1e-11)
+                       worst, 1e-12)
 
 
 def figures_10_and_11(findings):

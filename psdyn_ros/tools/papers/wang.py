@@ -81,7 +81,7 @@ def law(findings):
                    8 * np.pi * c / T**2, source=PAPER)
     jump = max(np.abs(np.subtract(*(noc.progress(knot * T / 8 + step, T) for step in (-1e-13, 1e-13)))).max()
                for knot in (1, 3, 4, 5, 7))
-    findings.below('law', 'largest jump of phi and its rates at a knot', jump, 1e-11)
+    findings.below('law', 'largest jump of phi and its rates at a knot', jump, 1e-12)
     findings.equal('law', "operations, sum of the paper's cost table", sum(FLOPS.values()), 2125, form='.0f',
                    source=PAPER)
 

@@ -5,29 +5,33 @@ import re
 import numpy as np
 import pytest
 from support import urdf_text as urdf
+from support.cases import made
 from support.comparison import error
-from support.machines import chain, hiab, load, random_state, tree
+from support.machines import chain, hiab, load, random_state
 from support.one_loop import one_loop
 
 import psdyn_ros
 from psdyn_ros import InertiaError, NonFiniteError, PsdynError, ShapeError, UnknownNameError
+from psdyn_ros.model.locate import find_machine
 
-CRANE = psdyn_ros.load(hiab().xml)
+CRANE = made('crane').m
 COM, INERTIA = np.array([0.2, -0.1, 0.3]), np.array([[9.0, 0.5, 0.2], [0.5, 8.0, -0.4], [0.2, -0.4, 7.0]])
 BODY = 150.0, COM, INERTIA
 
 
-def written_in(xml, link, mass, com, inertia):
-    """Weld the payload to a link, as a link of its own."""
-    payload = urdf.link('payload', mass, com, inertia)
-    weld = urdf.joint('weld', 'fixed', link, 'payload', (0, 0, 0), (0, 0, 0))
-    return xml.replace('<ros2_control', payload + weld + '<ros2_control', 1)
+def written_in(name, link, *bodies):
+    """Load a machine with payloads (mass, com, inertia) welded to a link, as links of their own."""
+    welds = ''.join(urdf.link(f'payload{k}', *body) + urdf.joint(f'weld{k}', 'fixed', link, f'payload{k}', (0, 0, 0),
+                                                                 (0, 0, 0)) for k, body in enumerate(bodies))
+    machine, _, m, _ = made(name)
+    return load(machine._replace(xml=machine.xml.replace('<ros2_control', welds + '<ros2_control', 1)),
+                coordinates=m.coordinates)
 
 
-def assert_same(a, b, machine, rng):
-    s = random_state(machine, rng)
-    base = psdyn_ros.BaseMotion((0.1, 0.2, -0.1, 0.9), rng.normal(size=6), rng.normal(size=6))
-    assert a.total_mass == pytest.approx(b.total_mass)
+def assert_same(a, b, name, rng):
+    s = made(name).state(rng)
+    base = None if a.floating else psdyn_ros.BaseMotion((0.1, 0.2, -0.1, 0.9), *rng.normal(size=(2, 6)))
+    assert (a.coordinates, a.actuators) == (b.coordinates, b.actuators) and a.total_mass == pytest.approx(b.total_mass)
     assert error(a.forward_dynamics(s.x, s.xd, s.f), b.forward_dynamics(s.x, s.xd, s.f)) < 1e-12
     assert error(a.inverse_dynamics(*s[:3], base=base), b.inverse_dynamics(*s[:3], base=base)) < 1e-12
     assert error(a.base_wrench(*s[:3], base=base), b.base_wrench(*s[:3], base=base)) < 1e-12
@@ -35,30 +39,30 @@ def assert_same(a, b, machine, rng):
     assert error(a.mass_matrix(s.x), b.mass_matrix(s.x)) < 1e-12
 
 
-@pytest.mark.parametrize('link', CRANE.links)
-def test_payload_on_every_link_of_the_crane(link, rng):
-    written = psdyn_ros.load(written_in(hiab().xml, link, *BODY))
-    loaded = CRANE.with_payload(link, *BODY)
-    assert loaded.total_mass == pytest.approx(CRANE.total_mass + 150.0)
-    assert_same(loaded, written, hiab(), rng)
+@pytest.mark.parametrize('name', ['crane', 'tree', 'shared', 'floating shared'])
+def test_payload_is_a_link_more(name, rng):
+    """On every link of the crane, and on some of other machines."""
+    m, links = made(name).m, made(name).oracle.links
+    for link in m.links if name == 'crane' else rng.choice(links, 3, replace=False):
+        loaded = m.with_payload(str(link), *BODY)
+        assert loaded.total_mass == pytest.approx(m.total_mass + 150.0)
+        assert_same(loaded, written_in(name, link, BODY), name, rng)
 
 
-@pytest.mark.parametrize('machine', [tree(5, 6, cylinder_branches=True), chain(6, 'RLPL', friction=True)],
-                         ids=['tree', 'chain'])
-def test_payload_on_links_of_random_machines(machine, rng):
-    manipulator = load(machine)
-    for link in rng.choice(manipulator.links, 5, replace=False):
-        written = psdyn_ros.load(written_in(machine.xml, link, *BODY), gravity=machine.gravity)
-        assert_same(manipulator.with_payload(str(link), *BODY), written, machine, rng)
+def test_payload_keeps_the_weights_of_the_actuators(rng):
+    machine, _, m, _ = made('shared')
+    m = load(machine, coordinates=m.coordinates)
+    m.allocation.set_weights(dict(zip(m.actuators, rng.uniform(0.1, 10, 4))))
+    loaded = m.with_payload('base_link', 3.0, (0, 0, 0), np.eye(3))
+    assert (loaded.allocation.weights == m.allocation.weights).all()
+    loaded.allocation.set_weights(None)
+    assert (loaded.allocation.weights != m.allocation.weights).any()
 
 
 def test_payloads_add_up(rng):
-    two = CRANE.with_payload('tcp', 100.0, COM, INERTIA).with_payload('tcp', 50.0, -COM, 0.5 * INERTIA)
-    xml = written_in(hiab().xml, 'tcp', 100.0, COM, INERTIA)
-    payload = urdf.link('second', 50.0, -COM, 0.5 * INERTIA)
-    weld = urdf.joint('second_weld', 'fixed', 'tcp', 'second', (0, 0, 0), (0, 0, 0))
-    written = psdyn_ros.load(xml.replace('<ros2_control', payload + weld + '<ros2_control', 1))
-    assert_same(two, written, hiab(), rng)
+    bodies = (100.0, COM, INERTIA), (50.0, -COM, 0.5 * INERTIA)
+    two = CRANE.with_payload('tcp', *bodies[0]).with_payload('tcp', *bodies[1])
+    assert_same(two, written_in('crane', 'tcp', *bodies), 'crane', rng)
 
 
 @pytest.mark.parametrize('link', ['tcp', 'lift_rod_link', 'base_link'])
@@ -70,9 +74,9 @@ def test_no_payload_is_no_change(link, rng):
 
 
 def test_a_point_mass_is_a_payload(rng):
-    written = psdyn_ros.load(written_in(hiab().xml, 'tcp', 20.0, COM, np.zeros((3, 3))))
-    assert_same(CRANE.with_payload('tcp', 20.0, COM, np.zeros((3, 3))), written, hiab(), rng)
-    assert_same(CRANE.with_payload('tcp', 20, COM.tolist(), [[0] * 3] * 3), written, hiab(), rng)
+    written = written_in('crane', 'tcp', (20.0, COM, np.zeros((3, 3))))
+    assert_same(CRANE.with_payload('tcp', 20.0, COM, np.zeros((3, 3))), written, 'crane', rng)
+    assert_same(CRANE.with_payload('tcp', 20, COM.tolist(), [[0] * 3] * 3), written, 'crane', rng)
 
 
 def test_the_original_is_unchanged(rng):
@@ -98,6 +102,9 @@ def test_the_options_of_load_are_kept(rng):
     ambiguous = one_loop(initial=('cylinder',)).xml
     chosen = psdyn_ros.load(ambiguous, initial={'boom': 1.0}).with_payload('boom_link', *BODY)
     assert chosen.machine.modules[0].assembly.mode == 1
+    bars = psdyn_ros.load(find_machine('five_bar'), initial={'elbow_1': -1.15, 'elbow_2': -2.61})
+    loaded, x = bars.with_payload('tcp', 5.0, (0, 0, 0), np.eye(3) * 0.01), bars.initial_position
+    assert (loaded.joint_state(x)[1] == bars.joint_state(x)[1]).all()
     unphysical = re.sub('izz="0.3"', 'izz="3.3"', one_loop().xml)
     assert psdyn_ros.load(unphysical, allow_unphysical=True).with_payload('boom_link', *BODY).dof == 1
 

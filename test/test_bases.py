@@ -1,4 +1,4 @@
-"""A floating base: the rigid body of the textbooks, momentum, orientation without singularity, and driven bases."""
+"""Bases that float: the rigid body of the textbooks, momentum, orientation; and bases that are moved."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,11 @@ from support import urdf_text as urdf
 from support.comparison import error
 from support.general_machines import general_machine, general_state
 from support.general_oracle import GeneralOracle
+from support.machines import random_state, tree
 
 import psdyn_ros
 from psdyn_ros import BaseDrive, BaseMotion
-from psdyn_ros.api.orientation import quaternion, rotation
+from psdyn_ros.api.orientation import rotation
 
 MASS, COM = 4.0, np.array((0.1, -0.2, 0.05))
 TURN = urdf.rotation((0.4, -0.3, 0.8))  # of the principal axes
@@ -58,12 +59,6 @@ def march(m, x, xd, f, step, steps, stiffness=0.0):
     for _ in range(steps):
         assert integrator.step(x, xd, f) == 0
     return x, xd
-
-
-def test_sizes():
-    m = body()
-    assert m.floating and (m.dof, m.nx) == (6, 7) and m.coordinates == m.actuators == ()
-    assert m.initial_position.tolist() == [0, 0, 0, 0, 0, 0, 1]
 
 
 def test_newton_and_euler(rng):
@@ -158,14 +153,6 @@ def test_norm_and_sign_of_the_quaternion_do_not_matter(rng):
         assert all(error(a, b) < 1e-12 for a, b in zip(found, expected))
 
 
-def test_integration_keeps_the_quaternion_a_rotation(rng):
-    _, m, s = arm(rng, friction=False)
-    integrator, x, xd = m.integrator(1e-3), s.x.copy(), s.xd.copy()
-    for _ in range(50):
-        assert integrator.step(x, xd, np.zeros(len(m.actuators))) == 0
-        assert abs(np.linalg.norm(x[3:7]) - 1) < 1e-15
-
-
 def test_a_floating_arm_keeps_its_momentum(rng):
     """Without gravity, whatever its actuators do; friction, as stiff as it is, would need smaller steps."""
     _, m, s = arm(rng, gravity=(0, 0, 0), friction=False)
@@ -227,12 +214,6 @@ def test_a_base_may_be_driven_in_part(driven, rng):
     assert np.abs(felt[~driven]).max(initial=0.0) < 1e-10 * scale
 
 
-def test_nothing_driven_is_free(rng):
-    _, m, s = arm(rng)
-    assert (m.forward_dynamics(s.x, s.xd, s.f, base=BaseDrive((False,) * 6, np.ones(6)))
-            == m.forward_dynamics(s.x, s.xd, s.f)).all()
-
-
 def test_a_resting_base_carries_the_weight(rng):
     machine, m, s = arm(rng)
     zero, R = np.zeros(m.dof), rotation(s.x[3:7])
@@ -242,43 +223,6 @@ def test_a_resting_base_carries_the_weight(rng):
     links = {name: link.inertial for name, link in m.machine.description.links.items() if link.inertial}
     com = sum(inertial.mass * (m.link_pose(s.x, name) @ (*inertial.com, 1))[:3] for name, inertial in links.items())
     assert error(R @ moment, np.cross(com / m.total_mass - s.x[:3], -weight)) < 1e-12
-
-
-def test_position_rates_are_those_of_the_twist(rng):
-    """One small step of the integrator against the pose that the twist leads to."""
-    m = body(gravity=(0, 0, 0), com=np.zeros(3), turn=np.eye(3), principal=np.full(3, 0.4))
-    x, xd = np.concatenate((rng.normal(size=3), random_quaternion(rng))), rng.normal(size=6)
-    ahead, _ = march(m, x, xd, np.zeros(0), 1e-3, 100)
-    w = np.linalg.norm(xd[3:])
-    turned = rotation(x[3:]) @ urdf.turn(xd[3:] / w, 0.1 * w)[:3, :3]
-    assert error(rotation(ahead[3:]), turned) < 1e-12
-    assert error(np.abs(quaternion(turned) @ ahead[3:]), 1) < 1e-12
-    # no force: a straight line in the world
-    assert error(ahead[:3], x[:3] + 0.1 * rotation(x[3:]) @ xd[:3]) < 1e-12
-
-
-def test_a_batch_of_floating_states(rng):
-    machine, m, s = arm(rng)
-    x, xd, f, xdd = (np.tile(values, (4, 1)) for values in (s.x, s.xd, s.f, s.xdd))
-    xd *= np.arange(4)[:, None]
-    for base in (None, BaseDrive((1, 0, 1, 0, 0, 1), s.xdd[:6])):
-        batch = m.forward_dynamics(x, xd, f, base=base)
-        assert batch.shape == (4, m.dof)
-        for row, single in enumerate(batch):
-            assert (single == m.forward_dynamics(x[row], xd[row], f[row], base=base)).all()
-        batch = m.inverse_dynamics(x, xd, xdd, base=base)
-        for row, single in enumerate(batch):
-            assert error(single, m.inverse_dynamics(x[row], xd[row], xdd[row], base=base)) < 1e-13
-
-
-def test_joint_states_and_maps_leave_the_base_as_given(rng):
-    _, m, s = arm(rng)
-    names, position, velocity, _ = m.joint_state(s.x, s.xd)
-    assert 'float' not in names
-    x, xd, residual = m.joint_map(names).state(position, velocity, (s.x[:7], s.xd[:6]))
-    assert error(x, s.x) < 1e-10 and error(xd, s.xd) < 1e-10 and residual < 1e-10
-    x, xd, _ = m.joint_map(names).state(position, velocity)
-    assert x[:7].tolist() == [0, 0, 0, 0, 0, 0, 1] and not xd[:6].any()
 
 
 def test_floating_joints_elsewhere_are_refused():
@@ -300,3 +244,36 @@ def test_floating_joints_elsewhere_are_refused():
         load(urdf.link('world'), hull, free, tip, turn, urdf.constraint('tie', *ground))
     with pytest.raises(psdyn_ros.ActuationError, match="actuated joint 'free' is the floating base"):
         psdyn_ros.load(urdf.robot('r', [urdf.link('world'), hull, free]), actuated=['free'])
+
+
+# a base that is moved
+
+
+def test_acceleration_upwards_is_gravity(rng):
+    """d'Alembert: a base that accelerates at a is a base in a field of -a."""
+    machine = tree(2, 5)
+    a = rng.normal(size=3)
+    s = random_state(machine, rng)
+    weightless = psdyn_ros.load(machine.xml, gravity=(0, 0, 0))
+    for call, third in (('inverse_dynamics', s.xdd), ('forward_dynamics', s.f), ('base_wrench', s.xdd)):
+        accelerated = getattr(weightless, call)(s.x, s.xd, third, base=BaseMotion(acceleration=(*a, 0, 0, 0)))
+        expected = getattr(psdyn_ros.load(machine.xml, gravity=-a), call)(s.x, s.xd, third)
+        assert accelerated == pytest.approx(expected, rel=1e-12, abs=1e-10)
+
+
+def test_a_base_on_a_carousel(rng):
+    """A base at r on a turning body: v = w x r, and its acceleration, the classical one, is that of the circle."""
+    machine = tree(2, 5)
+    r, w, turn = rng.normal(size=(3, 3))
+    arm = '<link name="hub"/>' + urdf.joint('arm', 'fixed', 'hub', 'base_link', r, (0, 0, 0))
+    mounted = psdyn_ros.load(machine.xml.replace('<link name="base_link"', arm + '<link name="base_link"', 1))
+    manipulator = psdyn_ros.load(machine.xml)
+    s = random_state(machine, rng)
+    orientation = rng.normal(size=4)
+    hub = BaseMotion(orientation, (0, 0, 0, *w), (0, 0, 0, *turn))
+    base = BaseMotion(orientation, (*np.cross(w, r), *w), (*(np.cross(turn, r) + np.cross(w, np.cross(w, r))), *turn))
+    assert manipulator.inverse_dynamics(*s[:3], base=base) == pytest.approx(
+        mounted.inverse_dynamics(*s[:3], base=hub), rel=1e-11, abs=1e-9)
+    on_base, on_hub = manipulator.base_wrench(*s[:3], base=base), mounted.base_wrench(*s[:3], base=hub)
+    assert on_hub[:3] == pytest.approx(on_base[:3], rel=1e-11, abs=1e-9)
+    assert on_hub[3:] == pytest.approx(on_base[3:] + np.cross(r, on_base[:3]), rel=1e-11, abs=1e-9)
