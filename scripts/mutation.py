@@ -210,7 +210,7 @@ class _Quick:
     @staticmethod
     def pytest_collection(session):
         import hypothesis
-        hypothesis.settings.register_profile('mutation', hypothesis.settings.get_profile('psdyn'), database=None,
+        hypothesis.settings.register_profile('mutation', hypothesis.settings.get_profile('thorough'), database=None,
                                              derandomize=True, phases=[hypothesis.Phase.generate])
         hypothesis.settings.load_profile('mutation')
 
@@ -255,7 +255,8 @@ def judge(chosen, jobs, tell):
 def warm_up():
     """Import what all tests need, but none of the modules that are changed."""
     sys.path[:0] = [str(ROOT), str(ROOT / 'test')]
-    os.environ['NUMBA_DISABLE_JIT'] = '1'       # kernels as they are written
+    # kernels as they are written, and all random examples
+    os.environ.update(NUMBA_DISABLE_JIT='1', PSDYN_THOROUGH='1')
     for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy',
                  f'{PACKAGE}.control.safety.fault_table', f'{PACKAGE}.model.parameters.safety'):
         importlib.import_module(name)

@@ -9,7 +9,6 @@ from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.laws.computed_torque import LAWS, ComputedTorque, PdGravity, check_actuation
-from psdyn_ros.tools.demo.demonstration import demonstration
 from psdyn_ros.control.reference.reference import ReferenceMotion
 from psdyn_ros.control.reference.reference_limits import ReferenceLimits
 from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
@@ -19,6 +18,7 @@ from psdyn_ros.simulation.external_forces import ExternalForces
 from psdyn_ros.simulation.forced import ForcedIntegrator
 from psdyn_ros.simulation.offline import simulate
 from psdyn_ros.simulation.plant import HELD, RUNNING, Plant
+from psdyn_ros.tools.demo.demonstration import demonstration
 from psdyn_ros.validation.report import machine_drawing
 
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}

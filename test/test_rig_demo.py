@@ -8,7 +8,7 @@ from psdyn_ros import cli
 from psdyn_ros.nodes.messages.conversions import stamp_to_ns
 from psdyn_ros.validation.bags.recording import read_messages
 
-pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
+pytestmark = pytest.mark.dds
 
 
 def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd):
