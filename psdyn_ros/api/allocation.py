@@ -50,6 +50,7 @@ class Allocation:
         self.set_limits(limits)
         self.set_weights(weights)
         self.set_preload(preload)
+        self._scratch = kernels.scratch(len(self.actuators), 0)
 
     def set_limits(self, limits):
         """Replace all limits; see the class.  Default weights stay those of the limits before."""
@@ -95,6 +96,15 @@ class Allocation:
         at_limit = tuple(name for name, f, low, high in zip(self.actuators, efforts, self.lower, self.upper)
                          if f <= low or f >= high)
         return Allocated(efforts, A.T @ efforts - forces, status == 0, at_limit)
+
+    def efforts(self, A, forces):
+        """Return the efforts of `share` for contiguous arrays, None where the forces are not met."""
+        if self._scratch.B.shape != A.shape:
+            self._scratch = kernels.scratch(*A.shape)
+        efforts = np.zeros(len(self.actuators))
+        met = kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces, self._scratch,
+                               efforts) == 0
+        return efforts if met else None
 
     def share_rows(self, A, forces):
         """Return efforts (N, actuators) for A (N, actuators, dof) and forces (N, dof); NaN where they are not met."""

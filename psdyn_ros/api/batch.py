@@ -5,11 +5,12 @@ from functools import cache
 
 import numpy as np
 
-from ..kernels.rigid_body.entry import actuator_rows
+from ..kernels.loops.closure import close_machine
+from ..kernels.rigid_body.entry import actuator_rows, read_actuator_map
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError
-from .errors_from_status import status_error
+from .errors_from_status import check, status_error
 from .inputs import states
 
 MIN_CHUNK_ROWS = 256        # below this a thread costs more than it saves
@@ -67,6 +68,14 @@ def actuator_states(m, x, xd):
     return positions, rates, maps
 
 
+def map_at(m, x):
+    """Return A (actuators, dof) with the rates A xd of the actuators at a checked x."""
+    A, handle = np.empty((len(m.actuators), m.dof)), m.handle()
+    check(m, close_machine(handle.tree, handle.loops, x, np.zeros(m.dof)), x=x)
+    read_actuator_map(handle.tree, handle.loops, A)
+    return A
+
+
 def inverse_efforts(m, allocation, motion, **around):
     """Return the actuator efforts that `allocation` chooses for a motion (x, xd, xdd), one state or rows.
 
@@ -76,7 +85,9 @@ def inverse_efforts(m, allocation, motion, **around):
     first = m.dof - len(m.coordinates)
     needed = m.generalized_forces(*motion, **around)[..., first:]
     if motion[0].ndim == 1:
-        return share_efforts(m, allocation, m.actuator_map(motion[0])[:, first:], needed)
+        A = np.ascontiguousarray(map_at(m, motion[0])[:, first:])
+        efforts = allocation.efforts(A, needed)
+        return share_efforts(m, allocation, A, needed) if efforts is None else efforts
     maps = actuator_states(m, *motion[:2])[2][:, :, first:]
     efforts = allocation.share_rows(maps, needed)
     for row in np.flatnonzero(np.isnan(efforts).any(axis=1)):      # says why

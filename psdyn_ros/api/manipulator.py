@@ -21,14 +21,14 @@ from .analysis.derivatives import (
 from .analysis.equilibrium import equilibrium
 from .analysis.linearization import linearize
 from .arguments import names as checked_names
-from .batch import inverse_efforts, run_batch
+from .batch import inverse_efforts, map_at, run_batch
 from .environment import base_rows, find_link, wrench_rows
 from .errors_from_status import check, in_row
 from .hybrid import hybrid_dynamics
 from .inputs import environment_at, plain, states
 from .integrator import Integrator
 from .joint_map import JointMap
-from .kinematics import place, placed, pose_in_base, twist_of_link
+from .kinematics import placed, pose_in_base, twist_of_link
 from .orientation import rotation
 from .payload import checked_payload, combine
 
@@ -101,8 +101,7 @@ class Manipulator:
         x: finding the loop closed takes less time from there, and the answer is the same.
         Raises ShapeError, NonFiniteError, UnknownNameError, UnreachableStrokeError, TogglePointError.
         """
-        undisturbed = base is None and wrenches is None and joint_efforts is None and positions is None
-        if undisturbed and compiled and plain(x, xd, f):
+        if base is wrenches is joint_efforts is positions is None and compiled and plain(x, xd, f):
             xdd = np.empty(self.dof)
             if entry.forward_checked(self._tree, self._loops, x, xd, f, xdd) == OK:
                 return xdd
@@ -129,8 +128,7 @@ class Manipulator:
         Arguments and errors as `forward_dynamics`; coordinates of a floating base that a `BaseDrive` frees accelerate
         as they then do.
         """
-        undisturbed = base is None and wrenches is None and joint_efforts is None and positions is None
-        if undisturbed and compiled and plain(x, xd, xdd):
+        if base is wrenches is joint_efforts is positions is None and compiled and plain(x, xd, xdd):
             f = np.empty(self.dof)
             if entry.inverse_checked(self._tree, self._loops, x, xd, xdd, f) == OK:
                 return f
@@ -209,22 +207,15 @@ class Manipulator:
     def actuator_map(self, x):
         """Return A (actuators, dof) with the rates A xd of the actuators; f on them act as A' f."""
         x, = states(self, x=x)
-        A = np.empty((len(self.actuators), self.dof))
-        self._place(x, np.zeros(self.dof))
-        entry.read_actuator_map(self._tree, self._loops, A)
-        return A
+        return map_at(self, x)
 
     def mass_matrix(self, x):
         """Return M (dof, dof) with generalized_forces = M xdd + bias; symmetric positive definite."""
         x, = states(self, x=x)
-        M = np.empty((self.dof, self.dof))
-        self._place(x, np.zeros(self.dof))
-        check(self, entry.read_mass_matrix(self._tree, self._loops, x, M), x=x)
+        M, rest = np.empty((self.dof, self.dof)), np.zeros(self.dof)
+        handle = placed(self, x, rest, rest)
+        check(self, entry.read_mass_matrix(handle.tree, handle.loops, x, M), x=x)
         return M
-
-    def _place(self, x, xd, xdd=None):
-        """Place all modules of the machine's own handle at a checked state."""
-        check(self, place(self._handle, x, xd, xd if xdd is None else xdd), x=x, xd=xd)
 
     def bias_forces(self, x, xd):
         """Return `generalized_forces` at xdd = 0: velocity, gravity and friction terms."""
@@ -257,9 +248,8 @@ class Manipulator:
         """
         zero = np.zeros(self.dof)
         state = states(self, x=x, xd=zero if xd is None else xd, xdd=zero if xdd is None else xdd)
-        out = np.empty((3, len(self.joints)))
-        self._place(*state)
-        check(self, entry.read_joint_states(self._tree, self._loops, out), x=state[0])
+        out, handle = np.empty((3, len(self.joints))), placed(self, *state)
+        check(self, entry.read_joint_states(handle.tree, handle.loops, out), x=state[0])
         return (self.joints, out[0], None if xd is None else out[1],
                 None if xd is None or xdd is None else out[2])
 

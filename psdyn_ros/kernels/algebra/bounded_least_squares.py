@@ -5,7 +5,7 @@ its systems solved by Householder reflections.  Bounds of zero and infinity make
 C. L. Lawson, R. J. Hanson, "Solving Least Squares Problems", chapter 23.  Columns that depend on each other are fine
 where each has a finite bound.
 
-`s` has at least as many rows and columns as are used in J, b, bounds (2, columns), u, work (rows, columns + 1), and
+`s` has at least as many rows and columns as are used in J, b, bounds (2, columns), u, work (rows + 1, columns + 1), and
 integers `side` (-1, 1: at the lower, upper bound; 0: free) and `barred` (1: rounding alone would free it).
 """
 import math

@@ -41,13 +41,27 @@ def solve_upper(L, n, b):
 
 
 @kernel
-def reflector(A, rows, j):
-    """Return (norm, head): the length of column j from its diagonal on, and the first entry of its reflector."""
-    norm = 0.0
-    for i in range(j, rows):
-        norm += A[i, j] * A[i, j]
-    norm = math.sqrt(norm)
-    return norm, A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
+def column_norm(A, first, rows, j):
+    """Return the length of A[first:rows, j]."""
+    square = 0.0
+    for i in range(first, rows):
+        square += A[i, j] * A[i, j]
+    return math.sqrt(square)
+
+
+@kernel
+def eliminate_column(A, rows, j, columns):
+    """Eliminate column j below its diagonal by a Householder reflection, which the columns after it get as well.
+
+    Row `rows` of A takes what the diagonal has no room for.  Returns |R_jj|; at 0 nothing was done.
+    """
+    norm = column_norm(A, j, rows, j)
+    if norm > 0.0:
+        A[rows, j] = A[j, j] + norm if A[j, j] > 0.0 else A[j, j] - norm
+        A[j, j] = -norm if A[rows, j] > 0.0 else norm
+        for c in range(j + 1, columns):
+            reflect(A, rows, j, c)
+    return norm
 
 
 @kernel
@@ -62,47 +76,26 @@ def substitute_back(A, unknowns, c):
 
 @kernel
 def least_squares(A, rows, unknowns, columns):
-    """Solve A[:, :unknowns] X = A[:, unknowns:columns] in place by Householder reflections.
+    """Solve A[:rows, :unknowns] X = A[:rows, unknowns:columns] in place by Householder reflections.
 
-    X comes in the first `unknowns` rows of the right-hand columns.  Returns min |R_jj| / max |R_jj|.
+    X comes in the first `unknowns` rows of the right-hand columns; row `rows` is scratch.  Returns as `factorise`.
     """
-    small, large = math.inf, 0.0
-    for j in range(unknowns):
-        norm, head = reflector(A, rows, j)
-        small, large = min(small, norm), max(large, norm)
-        if norm == 0.0:
-            return 0.0
-        beta = 1.0 / (norm * abs(head))
-        A[j, j] = head
-        for c in range(j + 1, columns):
-            total = 0.0
-            for i in range(j, rows):
-                total += A[i, j] * A[i, c]
-            total *= beta
-            for i in range(j, rows):
-                A[i, c] -= total * A[i, j]
-        A[j, j] = -norm if head > 0.0 else norm
-    for c in range(unknowns, columns):
-        substitute_back(A, unknowns, c)
-    return small / large if unknowns > 0 else 1.0
+    rank = factorise(A, rows, unknowns, columns)
+    if rank > 0.0:
+        for c in range(unknowns, columns):
+            substitute_back(A, unknowns, c)
+    return rank
 
 
 @kernel
-def factorise(A, rows, unknowns):
-    """Factorise A[:rows, :unknowns] in place by Householder reflections; return min |R_jj| / max |R_jj|.
-
-    Row `rows` of A takes what the diagonal has no room for.
-    """
+def factorise(A, rows, unknowns, columns):
+    """Factorise A[:rows, :unknowns] in place, the reflections applied to `columns`; return min |R_jj| / max |R_jj|."""
     small, large = math.inf, 0.0
     for j in range(unknowns):
-        norm, head = reflector(A, rows, j)
+        norm = eliminate_column(A, rows, j, columns)
         small, large = min(small, norm), max(large, norm)
-        if norm == 0.0:
+        if not norm > 0.0:
             return 0.0
-        A[j, j] = -norm if head > 0.0 else norm
-        A[rows, j] = head
-        for c in range(j + 1, unknowns):
-            reflect(A, rows, j, c)
     return small / large if unknowns > 0 else 1.0
 
 

@@ -45,11 +45,10 @@ def bind_actuation(buffer):
         records(buffer, 0, FLOAT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0],
         records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], matrix(buffer, 5)[0], records(buffer, 6, FLOAT)[0],
         matrix(buffer, 7)[0], Scratch(
-            matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0], records(buffer, 10, INT)[0], matrix(buffer, 11)[0],
-            records(buffer, 12, FLOAT)[0], records(buffer, 13, FLOAT)[0], records(buffer, 14, INT)[0],
-            records(buffer, 15, FLOAT)[0], matrix(buffer, 16)[0], matrix(buffer, 17)[0], records(buffer, 18, FLOAT)[0],
-            matrix(buffer, 19)[0], records(buffer, 20, FLOAT)[0], records(buffer, 21, INT)[0],
-            records(buffer, 22, INT)[0], matrix(buffer, 23)[0]))
+            matrix(buffer, 8)[0], records(buffer, 9, INT)[0], matrix(buffer, 10)[0], records(buffer, 11, FLOAT)[0],
+            records(buffer, 12, INT)[0], records(buffer, 13, FLOAT)[0], matrix(buffer, 14)[0], matrix(buffer, 15)[0],
+            records(buffer, 16, FLOAT)[0], matrix(buffer, 17)[0], records(buffer, 18, FLOAT)[0],
+            records(buffer, 19, INT)[0], records(buffer, 20, INT)[0], matrix(buffer, 21)[0]))
 
 
 @kernel

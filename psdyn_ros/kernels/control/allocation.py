@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algebra.bounded_least_squares import STALLED, bounded_least_squares
-from ..algebra.linear import least_squares
+from ..algebra.linear import column_norm, eliminate_column, least_squares, reflect
 from ..runtime.compiler import entry, kernel
 
 DEFICIENT, LIMITED = 1, 2   # the forces are not met: too few actuators; limits.  STALLED: no number or no end
@@ -33,11 +33,9 @@ NORM_WEIGHT = 1e-5                  # of the norm beside the residual where both
 class Scratch(NamedTuple):
     """Scratch of `allocate`; m actuators, n coordinates."""
 
-    B: np.ndarray           # (m, n) W^-1/2 A, then the reflections and R of its QR
-    diagonal: np.ndarray    # (n,) of R
+    B: np.ndarray           # (m + 1, n + 1) W^-1/2 A, then the reflections and R of its QR; last column: z
     order: np.ndarray       # (n,) columns of A in the order of R
-    L: np.ndarray           # (n, n + 1) R' of dependent columns
-    z: np.ndarray           # (m,)
+    L: np.ndarray           # (n + 1, n + 1) R' of dependent columns
     rest: np.ndarray        # (n,) forces less those of the preload and of efforts at a limit
     free: np.ndarray        # (m,) 1: to be solved for, 0: given
     efforts: np.ndarray     # (m,)
@@ -48,16 +46,16 @@ class Scratch(NamedTuple):
     u: np.ndarray           # (2 m,)
     side: np.ndarray        # (2 m,)
     barred: np.ndarray      # (2 m,)
-    work: np.ndarray        # (m + n + 1, 2 m + 1)
+    work: np.ndarray        # (m + n + 2, 2 m + 1)
 
 
 def scratch(actuators, dof):
     """Return fresh `Scratch` for A of shape (actuators, dof)."""
     m, n, rows, columns = actuators, dof, actuators + dof + 1, 2 * actuators
-    return Scratch(np.zeros((m, n)), np.zeros(n), np.zeros(n, np.int64), np.zeros((n, n + 1)), np.zeros(m), np.zeros(n),
-                   np.zeros(m, np.int64), np.zeros(m), np.zeros((m, m)), np.zeros((rows, columns)), np.zeros(rows),
-                   np.zeros((2, columns)), np.zeros(columns), np.zeros(columns, np.int64),
-                   np.zeros(columns, np.int64), np.zeros((rows, columns + 1)))
+    return Scratch(
+        np.zeros((m + 1, n + 1)), np.zeros(n, np.int64), np.zeros((n + 1, n + 1)), np.zeros(n), np.zeros(m, np.int64),
+        np.zeros(m), np.zeros((m, m)), np.zeros((rows, columns)), np.zeros(rows), np.zeros((2, columns)),
+        np.zeros(columns), np.zeros(columns, np.int64), np.zeros(columns, np.int64), np.zeros((rows + 1, columns + 1)))
 
 
 @entry
@@ -70,45 +68,27 @@ def factorise(A, weights, s):
             s.B[i, j] = A[i, j] / root if s.free[i] else 0.0
     for j in range(n):
         s.order[j] = j
-    largest = 0.0
     for k in range(min(m, n)):
-        pivot, most = k, 0.0
+        pivot, norm = k, -1.0
         for j in range(k, n):
-            total = 0.0
-            for i in range(k, m):
-                total += s.B[i, j] * s.B[i, j]
-            if total > most:
-                pivot, most = j, total
-        norm = math.sqrt(most)
-        if k == 0:
-            largest = norm
-        if not norm > MIN_RANK_RATIO * largest:
+            length = column_norm(s.B, k, m, j)
+            if length > norm:
+                pivot, norm = j, length
+        if not norm > MIN_RANK_RATIO * (abs(s.B[0, 0]) if k > 0 else 0.0):
             return k
         s.order[k], s.order[pivot] = s.order[pivot], s.order[k]
         for i in range(m):
             s.B[i, k], s.B[i, pivot] = s.B[i, pivot], s.B[i, k]
-        s.diagonal[k] = -norm if s.B[k, k] > 0.0 else norm
-        s.B[k, k] -= s.diagonal[k]
-        beta = 1.0 / (norm * abs(s.B[k, k]))
-        for j in range(k + 1, n):
-            total = 0.0
-            for i in range(k, m):
-                total += s.B[i, k] * s.B[i, j]
-            for i in range(k, m):
-                s.B[i, j] -= beta * total * s.B[i, k]
+        eliminate_column(s.B, m, k, n)
     return min(m, n)
 
 
 @kernel
 def apply_reflections(s, rank):
-    """Replace z by Q z."""
+    """Replace the last column of B, z, by Q z."""
+    m, n = s.B.shape[0] - 1, s.B.shape[1] - 1
     for k in range(rank - 1, -1, -1):
-        total = 0.0
-        for i in range(k, s.z.shape[0]):
-            total += s.B[i, k] * s.z[i]
-        total /= abs(s.diagonal[k] * s.B[k, k])
-        for i in range(k, s.z.shape[0]):
-            s.z[i] -= total * s.B[i, k]
+        reflect(s.B, m, k, n)
 
 
 @entry
@@ -120,21 +100,21 @@ def least_norm(A, weights, s):
         for j in range(n):                              # U' z = rest (36)
             total = s.rest[s.order[j]]
             for i in range(j):
-                total -= s.B[i, j] * s.z[i]
-            s.z[j] = total / s.diagonal[j]
+                total -= s.B[i, j] * s.B[i, n]
+            s.B[j, n] = total / s.B[j, j]
     elif rank > 0:
         for j in range(n):
             for i in range(rank):
-                s.L[j, i] = s.diagonal[i] if i == j else s.B[i, j] if i < j else 0.0
+                s.L[j, i] = s.B[i, j] if i <= j else 0.0
             s.L[j, rank] = s.rest[s.order[j]]
         least_squares(s.L, n, rank, rank + 1)
         for i in range(rank):
-            s.z[i] = s.L[i, rank]
+            s.B[i, n] = s.L[i, rank]
     for i in range(rank, m):
-        s.z[i] = 0.0
+        s.B[i, n] = 0.0
     apply_reflections(s, rank)                          # Q_L z (35)
     for i in range(m):
-        s.efforts[i] = s.z[i] / math.sqrt(weights[i]) if s.free[i] else 0.0
+        s.efforts[i] = s.B[i, n] / math.sqrt(weights[i]) if s.free[i] else 0.0
     return rank
 
 
@@ -176,14 +156,14 @@ def within_limits(weights, lower, upper, rank, s):
     The shortest such move, in the weighted norm, is that of least distance programming.  On return `side` has the
     limits that hold it.
     """
-    m = weights.shape[0]
+    m, n = weights.shape[0], s.B.shape[1] - 1
     null = m - rank
     for c in range(null):
         for i in range(m):
-            s.z[i] = 1.0 if i == rank + c else 0.0
+            s.B[i, n] = 1.0 if i == rank + c else 0.0
         apply_reflections(s, rank)
         for i in range(m):
-            s.Z[i, c] = s.z[i] / math.sqrt(weights[i])
+            s.Z[i, c] = s.B[i, n] / math.sqrt(weights[i])
     # rows of G z >= h: efforts + Z z above lower, below upper; each scaled by itself, h as a whole
     size = 0.0
     for k in range(2 * m):

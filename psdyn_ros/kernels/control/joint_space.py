@@ -22,14 +22,14 @@ class JointSpace(NamedTuple):
     measured: np.ndarray    # (3, n)
     zero: np.ndarray        # (n,)
     unit: np.ndarray        # (n,) zeros between calls
-    system: np.ndarray      # (n, n + 1)
+    system: np.ndarray      # (n + 1, n + 1)
 
 
 def make_joint_space(columns, joints):
     """Return the buffer of `JointSpace`: columns (n,) of so many joints."""
     n = len(columns)
     return pack([np.array(columns, INT), np.zeros((3, joints)), *np.zeros((2, 3, n)), *np.zeros((2, n)),
-                 np.zeros((n, n + 1))])
+                 np.zeros((n + 1, n + 1))])
 
 
 @kernel

@@ -44,7 +44,7 @@ class Slopes(NamedTuple):
     curve: np.ndarray           # (cluster joints, largest freedom, largest freedom) dG_b/dy_a
     bodies: np.ndarray          # (cluster joints,) SHIFTED
     rates: np.ndarray           # (4, cluster joints) change of q, rate, change of the rate, acceleration
-    A: np.ndarray               # (most rows, most joints + 1 + largest freedom^2)
+    A: np.ndarray               # (most rows + 1, most joints + 1 + largest freedom^2)
     pin: np.ndarray             # (largest freedom + 1, largest freedom) rates of a closing pin and their changes
 
 
@@ -60,7 +60,7 @@ def slope_arrays(loops, modules, dof):
     columns = int(loops.clusters['joints'].max(initial=0)) + 1 + freedom * freedom
     return [np.zeros((3, m, m)), np.zeros(m), np.zeros((4, m, dof)), np.zeros((m, dof)),
             np.zeros((cluster_joints, freedom, freedom)), np.zeros(cluster_joints, SHIFTED),
-            np.zeros((4, cluster_joints)), np.zeros((int(loops.clusters['rows'].max(initial=0)), columns)),
+            np.zeros((4, cluster_joints)), np.zeros((int(loops.clusters['rows'].max(initial=0)) + 1, columns)),
             np.zeros((freedom + 1, freedom))]
 
 

@@ -40,7 +40,7 @@ def decompose(cluster, loops, rows, end):
     """Factorise the system of `residuals` so that `solve` can solve its columns before `end`; return its rank test."""
     dependent = cluster['joints'] - cluster['freedom']
     if cluster['planar']:
-        return factorise(loops.A, rows, dependent)
+        return factorise(loops.A, rows, dependent, dependent)
     return factorise_sparse(loops.A, rows, loops.columns, loops.column_rows, cluster['column'], dependent, end)
 
 

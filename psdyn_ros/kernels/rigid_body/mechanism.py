@@ -3,6 +3,7 @@
 `tree` holds the modules and all scratch, so that a copy of it is a machine for another thread; `loops` holds what is
 constant of clusters, and is None where a machine has none: Numba then leaves out what only clusters need.
 """
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -49,9 +50,13 @@ class Handle:
 
     def __init__(self, tree, loops):
         self.tree, self.loops = tree, loops
-        dtypes = (MODULE, WORK, ENVIRONMENT, FLOAT)
-        arrays = views(tree, dtypes if loops is None else dtypes + SCRATCH)
-        self.arrays = Mechanism(*arrays[:FIRST_SCRATCH - 1], loops_of(loops, arrays[FIRST_SCRATCH:]))
+
+    @cached_property
+    def arrays(self):
+        """`Mechanism` of views; its loops are `Loops`, or None."""
+        own = (MODULE, WORK, ENVIRONMENT, FLOAT)
+        arrays = views(self.tree, own if self.loops is None else own + SCRATCH)
+        return Mechanism(*arrays[:FIRST_SCRATCH - 1], loops_of(self.loops, arrays[FIRST_SCRATCH:]))
 
     modules = property(lambda self: self.arrays.modules, doc='(n,) MODULE')
     work = property(lambda self: self.arrays.work, doc='(n,) WORK')
