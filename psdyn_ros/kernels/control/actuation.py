@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..loops.closure import close_machine
 from ..rigid_body.entry import close_and_place, read_actuator_map
 from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, pack, records
@@ -69,16 +70,17 @@ def actuator_motion(tree, loops, actuation, x, xd, position, rate):
 
 
 @kernel
-def share(tree, loops, actuation, needed, f):
-    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates; return a status.
-
-    Comes after `inverse_checked`, where that has closed the clusters.
-    """
+def share(tree, loops, actuation, x, needed, f):
+    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates at x (dof,); return a status."""
     if actuation is None:
         for i in range(f.shape[0]):
             f[i] = needed[i]
         return OK
     a = bind_actuation(actuation)
+    # the map is that of any rates
+    status = close_machine(tree, loops, x, needed)
+    if status != OK:
+        return status
     read_actuator_map(tree, loops, a.A)
     if allocate(a.A, a.weights, a.preload, a.lower, a.upper, needed, a.scratch, f) != 0:
         return UNMET

@@ -86,7 +86,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
     if status == OK:
         status = load_forces(tree, loops, s)
     if status == OK:
-        status = share(tree, loops, actuation, s.needed, s.effort)
+        status = share(tree, loops, actuation, measured[0], s.needed, s.effort)
     if status == OK:
         status = add_friction(tree, loops, actuation, s)
     if status == OK:

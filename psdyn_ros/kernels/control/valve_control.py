@@ -235,7 +235,7 @@ def model_forces(tree, loops, actuation, s):
         sample = s.motion[3 if k == 0 else k]
         status = inverse_checked(tree, loops, sample[0], sample[1], sample[2], s.needed)
         if status == OK:
-            status = share(tree, loops, actuation, s.needed, s.force[k])
+            status = share(tree, loops, actuation, sample[0], s.needed, s.force[k])
         if status == OK and k > 0:
             status = actuator_motion(tree, loops, actuation, sample[0], sample[1], s.position[1], s.velocity[k - 1])
         if status != OK:
