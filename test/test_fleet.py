@@ -196,7 +196,15 @@ def gone(pid):
     return False
 
 
-def test_control_c_ends_all_processes(bags, monkeypatch):
+@pytest.fixture
+def interruptible():
+    """What a shell starts in the background ignores Control-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_control_c_ends_all_processes(bags, monkeypatch, interruptible):
     pids, ask = [], process_pool._Process.ask
 
     def interrupted(process, bag, setup):
