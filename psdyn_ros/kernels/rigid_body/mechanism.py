@@ -54,8 +54,8 @@ class Handle:
     @cached_property
     def arrays(self):
         """`Mechanism` of views; its loops are `Loops`, or None."""
-        own = (MODULE, WORK, ENVIRONMENT, FLOAT)
-        arrays = views(self.tree, own if self.loops is None else own + SCRATCH)
+        dtypes = (MODULE, WORK, ENVIRONMENT, FLOAT)
+        arrays = views(self.tree, dtypes if self.loops is None else dtypes + SCRATCH)
         return Mechanism(*arrays[:FIRST_SCRATCH - 1], loops_of(self.loops, arrays[FIRST_SCRATCH:]))
 
     modules = property(lambda self: self.arrays.modules, doc='(n,) MODULE')
