@@ -10,69 +10,49 @@ Our controller becomes active by itself and gives the safe output. `ros2 service
 std_srvs/srv/SetBool "{data: true}"` lets it hold the machine and take trajectories. A machine of your own needs
 `safety:=FILE`.
 
-To put a controller of your own in place of ours: `controller:=false`, and let it publish on /controller/joint_commands
+`namespace:=left` puts everything into a namespace, so that two machines run beside each other.
+
+To put a controller of your own in place of ours: `controller:=false`, and let it publish on controller/joint_commands
 (sensor_msgs/JointState) efforts, or with hydraulics what `command_modes` of the simulator say.
 """
 
-from launch.actions import DeclareLaunchArgument, SetEnvironmentVariable
-from launch.conditions import IfCondition
-from launch.substitutions import (
-    Command,
-    EqualsSubstitution,
-    IfElseSubstitution,
-    LaunchConfiguration,
-    PathJoinSubstitution,
-)
-from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
+from psdyn_ros.nodes.launching import COMMON, FLAG, MACHINE, RVIZ, describe
 
-from launch import LaunchDescription
-
-SHARE = FindPackageShare('psdyn_ros')
-VALVE = EqualsSubstitution(LaunchConfiguration('level'), 'valve')
 TTL = 0.1       # s; demonstrations run beside whatever else a computer does
 ARGUMENTS = (
-    ('machine', 'hiab_xs031', 'name of a machine of the package'),
-    ('urdf', PathJoinSubstitution([SHARE, 'urdf', [LaunchConfiguration('machine'), '.urdf']]),
-     'URDF file of the machine'),
-    ('params_file', PathJoinSubstitution([SHARE, 'config', [LaunchConfiguration('machine'), '.yaml']]),
-     'parameters of both nodes'),
-    ('level', 'effort', 'effort: forces are commanded; valve: spool positions, with the hydraulics'),
-    ('hydraulics', IfElseSubstitution(
-        VALVE, PathJoinSubstitution([SHARE, 'config', [LaunchConfiguration('machine'), '_hydraulics.yaml']]), ''),
-     'YAML file of cylinders, valves and supply; empty: force level'),
-    ('safety', PathJoinSubstitution([SHARE, 'config', [LaunchConfiguration('machine'), '_safety.yaml']]),
-     'YAML file of safe outputs, timeouts and limits of the machine, for our controller'),
-    ('emergency_stop', 'none', 'required: our controller stops unless ~/emergency_stop says false all the time'),
-    ('law', IfElseSubstitution(VALVE, 'valve_computed_torque', 'computed_torque'), 'control law'),
-    ('controller', 'true', 'start our controller'),
-    ('rviz', 'false', 'start RViz'),
-    ('rviz_config', PathJoinSubstitution([SHARE, 'config', 'hiab_xs031.rviz']), 'what RViz shows'),
-    ('discovery_range', 'LOCALHOST', 'ROS_AUTOMATIC_DISCOVERY_RANGE of all nodes; SUBNET: other computers take part'),
-    ('log_level', 'info', 'log level of all nodes'),
+    *MACHINE,
+    ('level', 'effort', 'effort: forces are commanded; valve: spool positions, with the hydraulics',
+     ('effort', 'valve')),
+    ('hydraulics', '', 'YAML file of cylinders, valves and supply; empty: none, or at level:=valve '
+     'config/<machine>_hydraulics.yaml'),
+    ('safety', '', 'YAML file of safe outputs, timeouts and limits, for our controller; empty: '
+     'config/<machine>_safety.yaml'),
+    ('emergency_stop', '', 'required: our controller stops unless ~/emergency_stop says false all along; empty: none',
+     ('', 'none', 'required')),
+    ('law', '', 'control law; empty: computed_torque, or at level:=valve valve_computed_torque'),
+    ('controller', 'true', 'start our controller', FLAG),
+    ('autostart', '', 'our controller becomes active by itself; empty: true', ('', *FLAG)),
+    ('use_sim_time', '', 'the simulator publishes /clock, of which one may exist, and all others use it; empty: false',
+     ('', *FLAG)),
+    *RVIZ, *COMMON,
 )
+
+
+def start(given):
+    valve = given['level'] == 'valve'
+    hydraulics = {'hydraulics': given.of_package('_hydraulics.yaml') if valve else ''}
+    law = {'law': 'valve_computed_torque' if valve else 'computed_torque', 'safety': given.of_package('_safety.yaml'),
+           'emergency_stop': 'none', 'autostart': True}
+    time = given.chosen('use_sim_time')
+    return [
+        given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
+                   defaults={'ttl': TTL, **hydraulics}, remap=[('~/joint_commands', 'controller/joint_commands')]),
+        *[given.ours('controller', time, given.chosen('hydraulics', 'law', 'safety', 'emergency_stop', 'autostart'),
+                     defaults={**hydraulics, **law})] * given.flag('controller'),
+        given.robot_state_publisher(time),
+        *given.rviz(time),
+    ]
 
 
 def generate_launch_description():
-    urdf, params_file, log_level = (LaunchConfiguration(name) for name in ('urdf', 'params_file', 'log_level'))
-    description = {'robot_description': ParameterValue(Command(['cat ', urdf]), value_type=str)}
-    hydraulics = {'hydraulics': ParameterValue(LaunchConfiguration('hydraulics'), value_type=str)}
-    law = {'law': ParameterValue(LaunchConfiguration('law'), value_type=str)}
-    safety = {'safety': ParameterValue(LaunchConfiguration('safety'), value_type=str), 'autostart': True,
-              'emergency_stop': ParameterValue(LaunchConfiguration('emergency_stop'), value_type=str)}
-    logging = ['--ros-args', '--log-level', log_level]
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS),
-        SetEnvironmentVariable('ROS_AUTOMATIC_DISCOVERY_RANGE', LaunchConfiguration('discovery_range')),
-        Node(package='psdyn_ros', executable='simulator', arguments=logging,
-             parameters=[params_file, {'ttl': TTL}, description, hydraulics],
-             remappings=[('~/joint_commands', '/controller/joint_commands')]),
-        Node(package='psdyn_ros', executable='controller', arguments=logging,
-             parameters=[params_file, description, hydraulics, law, safety],
-             condition=IfCondition(LaunchConfiguration('controller'))),
-        Node(package='robot_state_publisher', executable='robot_state_publisher', parameters=[description],
-             arguments=logging),
-        Node(package='rviz2', executable='rviz2', arguments=['-d', LaunchConfiguration('rviz_config'), *logging],
-             condition=IfCondition(LaunchConfiguration('rviz'))),
-    ])
+    return describe(ARGUMENTS, start)

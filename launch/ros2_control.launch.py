@@ -9,78 +9,53 @@ with the efforts that they need. `loop_state` completes joint_states for robot_s
 A machine of your own: `urdf:=FILE params_file:=FILE controllers_file:=FILE namespace:=NAME controller:=NAME`.
 """
 
-from launch.actions import DeclareLaunchArgument, SetEnvironmentVariable
-from launch.conditions import IfCondition
-from launch.substitutions import (
-    Command,
-    EqualsSubstitution,
-    IfElseSubstitution,
-    LaunchConfiguration,
-    PathJoinSubstitution,
-)
-from launch_ros.actions import Node
-from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
-
-from launch import LaunchDescription
-
-SHARE = FindPackageShare('psdyn_ros')
-VALVE = EqualsSubstitution(LaunchConfiguration('level'), 'valve')
-STATES = IfElseSubstitution(LaunchConfiguration('loop_state'), 'joint_states_full', 'joint_states')
-
-
-def in_share(*parts):
-    return PathJoinSubstitution([SHARE, *parts])
-
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.nodes.launching import COMMON, FLAG, describe
 
 ARGUMENTS = (
-    ('level', 'effort', 'effort: controllers command forces; valve: they command spools, with the hydraulics'),
-    ('urdf', IfElseSubstitution(VALVE, in_share('urdf', 'ros2_control', 'hiab_xs031_valves.urdf'),
-                                in_share('urdf', 'hiab_xs031.urdf')),
-     'URDF file of the machine with its <ros2_control> blocks'),
-    ('params_file', in_share('config', 'hiab_xs031.yaml'), 'parameters of the simulator'),
-    ('hydraulics', IfElseSubstitution(VALVE, in_share('config', 'hiab_xs031_hydraulics.yaml'), ''),
-     'YAML file of cylinders, valves and supply; empty: force level'),
-    ('controllers_file', in_share('config', 'ros2_control', 'hiab_xs031_controllers.yaml'),
+    ('level', 'effort', 'effort: controllers command forces; valve: they command spools, with the hydraulics',
+     ('effort', 'valve')),
+    ('machine', 'hiab_xs031', 'name of the machine of the package that has such blocks', ('hiab_xs031',)),
+    ('urdf', '', 'URDF file of a machine with <ros2_control> blocks; empty: that of the package'),
+    ('hydraulics', '', 'YAML file of cylinders, valves and supply; empty: none, or at level:=valve '
+     'config/<machine>_hydraulics.yaml'),
+    ('controllers_file', find_config('ros2_control/hiab_xs031_controllers.yaml'),
      'parameters of controller_manager and controllers'),
-    ('controller', IfElseSubstitution(VALVE, 'valve_controller', 'joint_trajectory_controller'),
-     'controller of that file to activate'),
-    ('annotator', IfElseSubstitution(VALVE, 'false', 'true'),
-     'start the annotator, which fills trajectories for the controller with efforts'),
-    ('loop_state', 'true', 'start loop_state, so that any joints that fix the others may be measured'),
+    ('controller', '', 'controller of that file to activate; empty: joint_trajectory_controller, or at level:=valve '
+     'valve_controller'),
+    ('annotator', '', 'start the annotator, which fills trajectories for the controller with efforts; empty: at '
+     'level:=effort', ('', *FLAG)),
+    ('loop_state', 'true', 'start loop_state, so that any joints that fix the others may be measured', FLAG),
+    ('use_sim_time', '', 'the simulator publishes /clock, and all others use it; empty: false', ('', *FLAG)),
+    *COMMON,
     ('namespace', 'hiab_xs031', 'namespace of the simulator, with which the topics of the <ros2_control> blocks begin'),
-    ('discovery_range', 'LOCALHOST', 'ROS_AUTOMATIC_DISCOVERY_RANGE of all nodes; SUBNET: other computers take part'),
-    ('log_level', 'info', 'log level of all nodes'),
 )
+
+
+def start(given):
+    valve, time, root = given['level'] == 'valve', given.chosen('use_sim_time'), {'namespace': ''}
+    controller = given['controller'] or ('valve_controller' if valve else 'joint_trajectory_controller')
+    completed = given.flag('loop_state')
+    if valve and not given['urdf']:
+        given.describe(find_machine('ros2_control/hiab_xs031_valves'))
+
+    def spawner(name):
+        return given.node('controller_manager', 'spawner', file='', needed=False, **root,
+                          arguments=[name, '--param-file', given['controllers_file']])
+
+    return [
+        given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
+                   defaults={'hydraulics': given.of_package('_hydraulics.yaml') if valve else ''},
+                   remap=[('~/joint_commands', 'joint_commands'), ('~/valve_commands', 'valve_commands')]),
+        *[given.ours('loop_state', time, **root)] * completed,
+        given.robot_state_publisher(
+            time, **root, remap=[('joint_states', 'joint_states_full' if completed else 'joint_states')]),
+        *[given.ours('annotator', time, **root, remap=[('~/trajectory_out', f'{controller}/joint_trajectory')])
+          ] * (given.flag('annotator') or not given['annotator'] and not valve),
+        given.node('controller_manager', 'ros2_control_node', time, file=given['controllers_file'], **root),
+        *map(spawner, ['joint_state_broadcaster', controller, *['slew_controller'] * valve]),
+    ]
 
 
 def generate_launch_description():
-    params_file, controllers_file, log_level = (
-        LaunchConfiguration(name) for name in ('params_file', 'controllers_file', 'log_level'))
-    description = {'robot_description': ParameterValue(Command(['cat ', LaunchConfiguration('urdf')]), value_type=str)}
-    hydraulics = {'hydraulics': ParameterValue(LaunchConfiguration('hydraulics'), value_type=str)}
-    logging = ['--ros-args', '--log-level', log_level]
-
-    def spawner(controller, **options):
-        return Node(package='controller_manager', executable='spawner',
-                    arguments=[controller, '--param-file', controllers_file, *logging], **options)
-
-    return LaunchDescription([
-        *(DeclareLaunchArgument(name, default_value=default, description=text) for name, default, text in ARGUMENTS),
-        SetEnvironmentVariable('ROS_AUTOMATIC_DISCOVERY_RANGE', LaunchConfiguration('discovery_range')),
-        Node(package='psdyn_ros', executable='simulator', namespace=LaunchConfiguration('namespace'),
-             parameters=[params_file, description, hydraulics], arguments=logging,
-             remappings=[('~/joint_commands', 'joint_commands'), ('~/valve_commands', 'valve_commands')]),
-        Node(package='psdyn_ros', executable='loop_state', parameters=[params_file, description], arguments=logging,
-             condition=IfCondition(LaunchConfiguration('loop_state'))),
-        Node(package='robot_state_publisher', executable='robot_state_publisher', parameters=[description],
-             arguments=logging, remappings=[('joint_states', STATES)]),
-        Node(package='psdyn_ros', executable='annotator', parameters=[params_file, description], arguments=logging,
-             remappings=[('~/trajectory_out', ['/', LaunchConfiguration('controller'), '/joint_trajectory'])],
-             condition=IfCondition(LaunchConfiguration('annotator'))),
-        Node(package='controller_manager', executable='ros2_control_node', parameters=[controllers_file],
-             arguments=logging),
-        spawner('joint_state_broadcaster'),
-        spawner(LaunchConfiguration('controller')),
-        spawner('slew_controller', condition=IfCondition(VALVE)),
-    ])
+    return describe(ARGUMENTS, start)

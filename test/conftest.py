@@ -6,38 +6,20 @@ The seed of a run is in the header of pytest. It is the same in every run, so th
 `PSDYN_THOROUGH=1`, which `make test-all` sets, has Hypothesis draw five times as many examples.
 """
 
-import fcntl
 import os
 import random
 import shutil
 import tempfile
 import zlib
-from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
 
-
-def claim_domain():
-    """A ROS_DOMAIN_ID in 1..101 that no other run of these tests on this machine has, and what holds it.
-
-    101 is the last domain whose ports stay below those that Linux hands out to others.
-    """
-    for offset in range(101):
-        domain = 1 + (os.getpid() + offset) % 101
-        path = Path(tempfile.gettempdir()) / f'psdyn_ros_test_domain_{domain}.lock'
-        try:
-            lock = open(path, 'w')
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:  # claimed by another run, or a file of another user
-            continue
-        return domain, lock
-    raise RuntimeError('Every ROS_DOMAIN_ID from 1 to 101 is claimed by a test run.')
-
+from psdyn_ros.tools.demo.processes import free_domain
 
 # Set on import, before any test module imports rclpy or starts a process.
-DOMAIN, DOMAIN_LOCK = claim_domain()
+DOMAIN = free_domain()
 LOG_DIR = tempfile.mkdtemp(prefix='psdyn_ros_test_')
 SEED = os.environ.get('PSDYN_SEED') or 11
 SEED = random.SystemRandom().randrange(2**32) if SEED == 'random' else int(SEED)

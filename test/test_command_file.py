@@ -63,6 +63,18 @@ def test_bad_files_are_named(tmp_path, text, name, message):
     assert message in str(caught.value)
 
 
+def test_commands_of_some_actuators_are_refused_where_brakes_hold_all_or_none(tmp_path):
+    whole = 'time,slew,lift_cylinder,telescope\n0,1,2,3\n0.5,nan,nan,nan\n1,4,5,6\n'
+    assert read_commands(written(tmp_path, whole), ACTUATORS, all_or_none=True).values.shape == (3, 3)
+    for text, name, message in (
+            ('time,slew\n0,1\n', 'c.csv', "c.csv', line 2: no command of lift_cylinder, telescope; without"),
+            (whole + '2,nan,,\n', 'd.csv', "d.csv', line 5: no command of slew; without hydraulics"),
+            ('- {time: 0, slew: 1}', 'c.yaml', "c.yaml', entry 1: no command of lift_cylinder, telescope;")):
+        with pytest.raises(PsdynError) as caught:
+            read_commands(written(tmp_path, text, name), ACTUATORS, all_or_none=True)
+        assert message in str(caught.value)
+
+
 def test_a_file_that_is_not_there_is_named():
     with pytest.raises(PsdynError, match='nowhere.csv'):
         read_commands('nowhere.csv', ACTUATORS)

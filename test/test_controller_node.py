@@ -104,7 +104,7 @@ def managed(crane, tmp_path_factory):
     with graph(tmp_path_factory.mktemp('managed'), '/managed') as g, Managed(g, crane) as machine:
         machine.speaking.clear()
         machine.process = g.start_patient(*ON_VALVES, '-p', f'robot_description:={CRANE}',
-                                          '-r', '/robot_description:=description')
+                                          '-r', 'robot_description:=description')
         g.until(lambda: g.reports, START_UP)
         yield machine
         if machine.process.poll() is None:

@@ -4,6 +4,7 @@ import pytest
 from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
 from support import hydraulic_witness as witness
 from support.hydraulic_cases import BAR, crane, plain_axes, plain_cylinder, plain_supply
 
@@ -160,6 +161,22 @@ def test_a_valve_that_jumps_its_dead_band_opens_with_the_command():
     c['overlap_up'], c['overlap_down'], c['jump'] = 0.05, 0.1, 1
     for c['command'] in (-1.0, -0.3, -1e-4, 0.0, 1e-4, 0.3, 1.0):
         assert hydraulics.opening(c, hydraulics.spool_target(c))[0] == pytest.approx(c['command'])
+
+
+def test_a_slew_limit_above_the_rate_of_the_spool_changes_nothing_and_one_below_holds():
+    """A unit step of omega = 2 pi 30 Hz, zeta = 0.707 is at most omega exp(-pi / 4) = 86 1/s fast."""
+    def stepped(slew):
+        c = plain_cylinder(0, 0.08, 0.045, 0.59, 3e-3, 100.0)
+        c['omega'], c['zeta'], c['slew'], c['command'] = 2 * np.pi * 30, np.sqrt(0.5), slew, 1.0
+        return solve_ivp(lambda t, u: hydraulics.spool_rates(c, *u), (0.0, 0.3), (0.0, 0.0), rtol=1e-9, atol=1e-9,
+                         t_eval=np.linspace(0.0, 0.3, 301)).y
+
+    free, loose, tight = stepped(1e5), stepped(100.0), stepped(10.0)
+    assert free[1].max() == pytest.approx(60 * np.pi * np.exp(-np.pi / 4), rel=1e-2)
+    np.testing.assert_allclose(loose, free, atol=1e-6)
+    assert 9.99 < tight[1].max() <= 10.0 + 1e-6
+    np.testing.assert_allclose(tight[0, 10:80], np.arange(10, 80) * 1e-2, atol=0.02)
+    assert tight[0, -1] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_cushion_lets_oil_in_freely_and_out_slowly():

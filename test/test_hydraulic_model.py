@@ -186,6 +186,11 @@ BAD = [
      r"line 8\): cylinder 'lift': 'dead_volume_a' is -0.003; expected 1e-07 to 1 .m\^3 of chamber A"),
     (changed('dead_volume_b: 3e-3', 'dead_volume_b: 0'), ModelError,
      r"line 9\): cylinder 'lift': 'dead_volume_b' is 0; expected"),
+    # A 19 MPa / 50 MN/m = 1.91 mm, 4 times that on A = 50.3 cm^2 is 38.4 cm^3
+    (changed('dead_volume_a: 3e-3', 'dead_volume_a: 3e-5'), ModelError,
+     r"line 8\): cylinder 'lift': 'dead_volume_a' 3e-05 m\^3 may vanish in the stop, which yields 0.00764 m under "
+     r"4 times the 9.55e\+04 N of the cylinder; expected more than 3.84e-05 m\^3, or a stiffer end_stop"),
+    (changed('dead_volume_b: 3e-3', 'dead_volume_b: 2.6e-5'), ModelError, "'dead_volume_b' 2.6e-05 .* than 2.63e-05"),
     (changed('rod: 0.045', 'rod: 0.09'), ModelError,
      r"line 6\): cylinder 'lift': 'rod' 0.09 m is not smaller than 'bore' 0.08 m"),
     (changed('rod: 0.045', 'rod: 0.08'), ModelError, "'rod' 0.08 m is not smaller than 'bore' 0.08 m"),

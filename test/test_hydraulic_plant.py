@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from psdyn_ros.api.environment import BaseMotion
 from psdyn_ros.api.load import load
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B, QUANTITIES
-from psdyn_ros.model.errors import PsdynError
+from psdyn_ros.model.errors import ModelError, PsdynError, StateError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+from psdyn_ros.simulation.plant import Plant
 
 MS = 1_000_000      # ns
 NET, FRICTION = QUANTITIES.index('net_force'), QUANTITIES.index('friction_force')
@@ -63,6 +64,30 @@ def test_whole_periods_at_once_are_the_same_as_one_by_one(crane, hydraulics):
     np.testing.assert_array_equal(one.x, many.x)
     np.testing.assert_array_equal(one.fluid, many.fluid)
     assert one.steps == many.steps == 50
+
+
+@pytest.mark.parametrize('command, dt, message', [
+    ([0.1], 1e-3, r'command has shape \(1,\); expected \(4,\)'), (np.zeros((1, 4)), 1e-3, r'shape \(1, 4\)'),
+    (None, 1.5e-3, 'dt 0.0015 s; expected a whole number of periods of 0.001 s'), (None, -1e-3, 'dt -0.001 s'),
+    (None, np.nan, 'dt nan s'), (None, np.inf, 'dt inf s')])
+def test_a_step_refuses_other_shapes_and_times(crane, plant, command, dt, message):
+    for each in (plant, Plant(crane, period=1e-3)):
+        with pytest.raises(StateError, match=message):
+            each.step(command, dt)
+        assert each.time == 0.0 and len(each.held) == 4
+
+
+def test_the_least_dead_volume_that_is_read_survives_its_stop(crane):
+    text = open(find_config('hiab_xs031_hydraulics.yaml'), encoding='utf-8').read()
+    smallest = read_hydraulics(text.replace('3.0e-3', '4.66e-5'), crane.actuators)
+    with pytest.raises(ModelError, match='more than 4.65e-05'):
+        read_hydraulics(text.replace('3.0e-3', '4.64e-5'), crane.actuators)
+    high = crane.initial_position.copy()
+    high[1] = 0.45
+    plant = HydraulicPlant(crane, smallest, period=1e-3, ttl=0.02, position=high)
+    fed(plant, 5.0, lift_cylinder=-1.0)
+    assert not plant.fault and abs(plant.xd).max() < 1e-3
+    assert -0.002 < plant.x[1] < 0.0
 
 
 def test_each_actuator_goes_to_its_own_safe_output_in_time(plant):

@@ -100,6 +100,16 @@ def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp
     assert len(truth) < 800 and np.isfinite([row.position for row in truth]).all()
 
 
+def test_a_bag_is_never_overwritten(tmp_path, commands, capsys):
+    bag = tmp_path / 'recorded'
+    bag.mkdir()
+    simulate_into_bag('hiab_xs031', commands, bag, duration=0.1, quiet=True)
+    before = {path: path.read_bytes() for path in bag.iterdir()}
+    assert cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(bag)]) == 2
+    assert 'will not be overwritten' in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in bag.iterdir()} == before
+
+
 @pytest.mark.parametrize('arguments, says', [
     (['--input', 'nowhere.csv'], 'nowhere.csv'),
     (['--mode', 'slew=valve'], "'valve' of 'slew': expected one of effort"),
@@ -108,7 +118,9 @@ def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp
     (['--duration', '1e-9'], 'expected a period of the plant'),
     (['--initial', 'slew'], "--initial 'slew': expected JOINT=POSITION"),
     (['--hydraulics', 'none', '--mode', 'telescope=valve'], 'every command mode is effort'),
-    (['--output', '.'], 'is no bag; it will not be overwritten'),
+    (['--output', '.'], "output '.' exists and will not be overwritten; expected a new folder"),
+    (['--output', '/proc/bag'], "No such file or directory: '/proc/bag'"),
+    (['--hydraulics', 'none'], "commands.csv', line 4: no command of slew; without hydraulics expected one of every"),
 ])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, commands, capsys, arguments, says):
     code = cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(tmp_path / 'bag'),

@@ -5,13 +5,18 @@ from pathlib import Path
 
 import conftest
 import hypothesis
+import pytest
+
+from psdyn_ros.tools.demo import processes
 
 
-def test_two_runs_do_not_share_a_domain():
-    domain, lock = conftest.claim_domain()
-    with lock:
-        assert 1 <= domain <= 101
-        assert domain != conftest.DOMAIN
+def test_two_runs_do_not_share_a_domain(monkeypatch):
+    assert 1 <= conftest.DOMAIN <= 101 and processes.free_domain() != conftest.DOMAIN
+    monkeypatch.delenv('ROS_DOMAIN_ID')
+    monkeypatch.setattr(processes, '_claims', {})       # as in another process
+    monkeypatch.setattr(processes, 'DOMAINS', range(conftest.DOMAIN, conftest.DOMAIN + 1))
+    with pytest.raises(RuntimeError, match='no ROS domain'):
+        processes.free_domain()
 
 
 def test_ros_stays_on_this_machine_and_out_of_the_home_folder():

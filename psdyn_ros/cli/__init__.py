@@ -28,6 +28,9 @@ def main(arguments=None):
         # the reader of our output went away, as `psdyn check FILE | head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f'psdyn: {error}', file=sys.stderr)       # of a file that was asked for, or its disk
+        return 2
     except KeyboardInterrupt:
         return 130
     except Exception:

@@ -38,11 +38,8 @@ def run(options):
     if options.output is None:
         print(text, end='')
         return 0
-    try:
-        with open(options.output, 'w', encoding='utf-8') as file:
-            file.write(text)
-    except OSError as error:
-        raise ModelError(f"--output '{options.output}': {error}") from error
+    with open(options.output, 'w', encoding='utf-8') as file:
+        file.write(text)
     print(f'{len(found.efforts)} points over {found.waypoints.times[-1]:.3g} s in {options.output}'
           + (f'; clamped at {found.clamped} of them' if found.clamped else ''))
     return 0

@@ -1,7 +1,6 @@
 """`psdyn papers`: every example and figure of the four papers, computed again."""
 
 import argparse
-import sys
 
 from ..tools.papers import SECTIONS
 
@@ -19,11 +18,7 @@ def run(options):
     """Compute and write the page; return the exit code."""
     from ..tools.papers.runner import run as compute
 
-    try:
-        return compute(options.output, options.only)
-    except OSError as error:
-        print(f"psdyn: --output '{options.output}': {error}", file=sys.stderr)
-        return 2
+    return compute(options.output, options.only)
 
 
 def _sections(text):

@@ -11,7 +11,7 @@ def add_arguments(parser):
     """Add the arguments of the command to its parser."""
     parser.add_argument('machine', metavar='MACHINE', help=f"URDF file, or one of: {', '.join(machine_names())}")
     parser.add_argument('--input', required=True, metavar='FILE', help='CSV or YAML file of commands over time')
-    parser.add_argument('--output', default='simulated', metavar='DIR', help='folder of the bag (simulated)')
+    parser.add_argument('--output', default='simulated', metavar='DIR', help='new folder of the bag (simulated)')
     parser.add_argument('--hydraulics', metavar='FILE',
                         help="YAML file, or 'none' for the force level (default: that of the machine of the package)")
     parser.add_argument('--mode', nargs='+', default=[], metavar='JOINT=MODE',

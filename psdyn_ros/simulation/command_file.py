@@ -4,7 +4,8 @@ CSV: a header `time,<actuator>,...`, then one row for each change; an empty fiel
 YAML: a list of mappings, `- {time: 0.5, lift_cylinder: 0.3}`.
 
 A command counts until the next one; `nan` (CSV: `nan`, YAML: `.nan`) takes it back, so that the actuator goes to its
-safe output.  Units are those of the actuator's command mode.
+safe output.  Units are those of the actuator's command mode.  At the level of forces, without hydraulics, brakes hold
+all actuators or none, so each row commands all of them or takes all commands back.
 """
 
 import csv
@@ -43,8 +44,11 @@ class CommandTable:
         return float(self.times[row]) if row < self.times.size else math.inf
 
 
-def read_commands(path, actuators):
-    """The `CommandTable` of a file; raises ModelError that names file, line and actuator."""
+def read_commands(path, actuators, *, all_or_none=False):
+    """Return the `CommandTable` of a file; raise ModelError that names file, line and actuator.
+
+    all_or_none  refuse commands of some actuators only, as of a plant at the level of forces
+    """
     text = read_text(path, MAX_BYTES)
     entries = _from_yaml(path, text) if Path(path).suffix in ('.yaml', '.yml') else _from_csv(path, text)
     times, rows = [], []
@@ -63,6 +67,10 @@ def read_commands(path, actuators):
             if math.isinf(number):
                 raise ModelError(f"{where}: '{name}' is infinite; expected a number, or nan for no command")
             row[actuators.index(name)] = number
+        missing = [name for name, number in zip(actuators, row) if math.isnan(number)]
+        if all_or_none and 0 < len(missing) < len(actuators):
+            raise ModelError(f"{where}: no command of {', '.join(missing)}; without hydraulics expected one of every "
+                             'actuator, or nan for all')
         times.append(time)
         rows.append(row.copy())
     if not times:

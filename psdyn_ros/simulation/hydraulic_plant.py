@@ -18,7 +18,7 @@ from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
 from ..model.parameters.hydraulics import BRAKE, MODES
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
-from .plant import FAULT, HELD, RUNNING
+from .plant import FAULT, HELD, RUNNING, check_step
 from .watchdog import Watchdog
 
 SECOND = 1_000_000_000      # ns
@@ -164,10 +164,11 @@ class HydraulicPlant:
 
         command  (actuators,) each in its mode: -1 to 1, Pa, m/s, N or N m; NaN where there is none, None for none
         now      ns on the clock of the ages, a steady one; None: simulated time
+        Raises ShapeError, StateError for other shapes and times.
         """
+        left = check_step(command, dt, len(self.actuators), self.period)
         if command is not None and not self.fault:
-            self._take(command, self._now(now))
-        left = round(dt / self.period)
+            self._take(np.asarray(command, dtype=float), self._now(now))
         while left:
             periods = left if self._undisturbed(left, now) else 1
             self._advance(periods, now)

@@ -4,11 +4,21 @@ import math
 
 import numpy as np
 
-from ..model.errors import ModelError, PsdynError, StateError
+from ..model.errors import ModelError, PsdynError, ShapeError, StateError
 from .forced import ForcedIntegrator
 
 RUNNING, HELD, FAULT = 'running', 'held', 'fault'
 BRAKING = 10.0      # periods in which brakes take off what is left of a motion, where some coordinate has no actuator
+
+
+def check_step(command, dt, actuators, period):
+    """Return how many periods dt [s] has; raise ShapeError or StateError where `step` cannot take its arguments."""
+    if command is not None and np.shape(command) != (actuators,):
+        raise ShapeError(f'command has shape {np.shape(command)}; expected ({actuators},), one entry an actuator')
+    periods = dt / period
+    if not (0.0 <= periods < math.inf and abs(periods - round(periods)) < 1e-6 * max(1.0, periods)):
+        raise StateError(f'dt {dt:g} s; expected a whole number of periods of {period:g} s')
+    return round(periods)
 
 
 class Plant:
@@ -127,11 +137,13 @@ class Plant:
     def step(self, command, dt, now=None):
         """Advance by dt (a whole number of periods) under the forces `command` (actuators,), or the last if None.
 
+        Raises ShapeError, StateError for other shapes and times.
         now is for plants whose commands age on another clock; these age in simulated time.
         """
+        periods = check_step(command, dt, len(self.actuators), self.period)
         if command is not None and not self.fault:
             self._take(command)
-        for _ in range(round(dt / self.period)):
+        for _ in range(periods):
             self._advance()
 
     def _take(self, command):

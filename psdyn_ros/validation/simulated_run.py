@@ -1,6 +1,5 @@
 """`psdyn simulate`: a machine under commands from a file, offline, into a bag."""
 
-import shutil
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +23,6 @@ from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study
 from .bags.simulated_bag import SimulatedBag
 
-METADATA = 'metadata.yaml'      # what makes a folder a bag
 SNAPSHOT = 'snapshot.npz'
 TTL = 0.1                       # s of simulated time; commands from a file never age
 
@@ -63,13 +61,13 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     log_rate    Hz at which states go into the bag
     """
     output = Path(output)
-    if output.exists() and any(output.iterdir() if output.is_dir() else [output]) and not (output / METADATA).is_file():
-        raise ModelError(f"output '{output}' exists and is no bag; it will not be overwritten")
+    if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
+        raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
     manipulator = load(find_machine(machine), initial=initial)
     if hydraulics is None and not Path(machine).is_file():
         hydraulics = find_config(f'{machine}_hydraulics.yaml')
     plant = _plant(manipulator, hydraulics, modes, period, substeps, seed)
-    table = read_commands(commands, list(manipulator.actuators))
+    table = read_commands(commands, list(manipulator.actuators), all_or_none=not hydraulics)
     bank = None
     if sensors or faults:
         bank = PlantSensors(plant, read_sensors(sensors, channels_of(plant)) if sensors else None, seed)
@@ -77,7 +75,7 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     study = Study(plant, table, sensors=bank, faults=injector)
     duration = float(table.times[-1]) + 1.0 if duration is None else duration
     if output.exists():
-        shutil.rmtree(output)
+        output.rmdir()
     ranges = _Ranges(plant)
     started = time.perf_counter()
     with SimulatedBag(output, getattr(plant, 'cylinders', ())) as bag, \

@@ -4,6 +4,8 @@ Records come as any mapping of field names to numbers.  Nothing here knows the k
 """
 import math
 
+import numpy as np
+
 ATMOSPHERE = 101325.0
 
 
@@ -80,9 +82,9 @@ def spool(c, s, r):
     if c['jump'] and u != 0.0:
         band = c['overlap_up'] if u > 0.0 else c['overlap_down']
         u = math.copysign(band + (1.0 - band) * abs(u), u)
-    rate = c['omega'] / (2.0 * c['zeta']) * (u + c['offset'] - s)
-    rate = min(c['slew'], max(-c['slew'], rate))
-    return r, 2.0 * c['zeta'] * c['omega'] * (rate - r)
+    free = c['omega'] ** 2 * (u + c['offset'] - s) - 2.0 * c['zeta'] * c['omega'] * r
+    # to the limit with a time constant of 1 / (20 omega)
+    return r, float(np.clip(free, 20.0 * c['omega'] * (-c['slew'] - r), 20.0 * c['omega'] * (c['slew'] - r)))
 
 
 def holding(c, port, fluid, tank):

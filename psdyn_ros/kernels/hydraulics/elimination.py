@@ -8,17 +8,18 @@ import numpy as np
 
 from ..runtime.compiler import entry, kernel
 from .equations import (
+    SLEW_STIFFNESS,
     SUCTION_SCALE_PA,
     bulk_modulus,
     cushion,
     edge_gain,
+    free_spool,
     holding_demand,
     metered,
     opening,
     pilot_share,
     root,
     root_slope,
-    spool_target,
     volumes,
 )
 from .friction import nearest_zero
@@ -90,10 +91,9 @@ def set_slopes(c, w, h, x, fluid, rate, supply):
     """
     line, line_rate, tank = supply
     s, r = fluid[SPOOL], fluid[SPOOL_RATE]
-    reach = 2.0 * c['zeta'] * c['slew'] / c['omega']
-    lag = spool_target(c) - s
-    w['regulated'] = 0.0 if c['stuck'] or nearest_zero(lag, lag - h * r) > reach \
-        or nearest_zero(lag, lag - h * r) < -reach else 1.0
+    free, stiffness = free_spool(c, s, r), SLEW_STIFFNESS * c['omega']
+    limited = free > stiffness * (c['slew'] - r) or free < stiffness * (-c['slew'] - r)
+    w['regulated'] = 0.0 if limited or c['stuck'] else 1.0
     o, o_slope = opening(c, s)
     ahead, ahead_slope = opening(c, s + h * rate[SPOOL])
     if abs(ahead) > abs(o):
@@ -146,7 +146,7 @@ def known_part(c, w, gh, r, k):
     if c['stuck']:
         k[SPOOL], k[SPOOL_RATE] = r[SPOOL], r[SPOOL_RATE]
     else:
-        damping = 1.0 + gh * 2.0 * c['zeta'] * c['omega']
+        damping = 1.0 + gh * c['omega'] * (2.0 * c['zeta'] if w['regulated'] else SLEW_STIFFNESS)
         spring = gh * c['omega'] * c['omega'] * w['regulated']
         k[SPOOL] = (damping * r[SPOOL] + gh * r[SPOOL_RATE]) / (damping + gh * spring)
         k[SPOOL_RATE] = (r[SPOOL_RATE] - spring * r[SPOOL]) / (damping + gh * spring)

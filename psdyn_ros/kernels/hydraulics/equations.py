@@ -19,6 +19,7 @@ ATMOSPHERIC_PRESSURE_PA = 101325.0
 MIN_CAVITY_PRESSURE_PA = 5000.0     # absolute: air in the oil expands no further
 SUCTION_SCALE_PA = 1e5
 DRAIN_OPENING = 0.02                # opening of the drain that empties the line of a port which the spool does not feed
+SLEW_STIFFNESS = 20.0               # times omega: with which a spool comes to its slew limit
 
 
 @kernel
@@ -93,13 +94,17 @@ def spool_target(c):
 
 @kernel
 def spool_rates(c, s, r):
-    """Return (s', s'') of a spool: omega^2 (u - s) - 2 zeta omega s', within its slew limit."""
+    """Return (s', s'') of a spool: omega^2 (u - s) - 2 zeta omega s', unless s' is at its slew limit."""
     if c['stuck']:
         return 0.0, 0.0
-    damping = 2.0 * c['zeta'] * c['omega']
-    wanted = c['omega'] * c['omega'] / damping * (spool_target(c) - s)
-    wanted = min(c['slew'], max(-c['slew'], wanted))
-    return r, damping * (wanted - r)
+    stiffness = SLEW_STIFFNESS * c['omega']
+    return r, min(stiffness * (c['slew'] - r), max(stiffness * (-c['slew'] - r), free_spool(c, s, r)))
+
+
+@kernel
+def free_spool(c, s, r):
+    """Return s'' of a spool without slew limit."""
+    return c['omega'] * (c['omega'] * (spool_target(c) - s) - 2.0 * c['zeta'] * r)
 
 
 @kernel

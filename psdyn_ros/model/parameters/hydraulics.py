@@ -33,6 +33,7 @@ MAX_TEXT_CHARACTERS = 256 * 1024
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
 MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
 STRIBECK, LUGRE = 'stribeck', 'lugre'
+MOMENTUM = 4.0          # times the largest force of a cylinder that its stop may take from a load in motion
 NOTHING = ('zero', 'zero_effort', 'zero_force', 'none', 'off', 'free', 'float')
 
 
@@ -319,6 +320,14 @@ def _check_cylinder(cylinder, places, supply):
     if cylinder.relief and cylinder.relief.pressure <= supply.pressure:
         refuse('relief.pressure', f"'pressure' {cylinder.relief.pressure:g} Pa is not above that of the supply, "
                                   f'{supply.pressure:g} Pa')
+    push = cylinder.area_a * (cylinder.relief.pressure if cylinder.relief else supply.pressure)
+    depth = MOMENTUM * push / cylinder.end_stop.stiffness if cylinder.end_stop.stiffness else 0.0
+    for port, area in (('a', cylinder.area_a), ('b', cylinder.area_b)):
+        dead, displaced = getattr(cylinder, f'dead_volume_{port}'), depth * area / cylinder.count
+        if dead <= displaced:
+            refuse(f'dead_volume_{port}', f"'dead_volume_{port}' {dead:g} m^3 may vanish in the stop, which yields "
+                                          f'{depth:.3g} m under {MOMENTUM:g} times the {push:.4g} N of the cylinder; '
+                                          f'expected more than {displaced:.3g} m^3, or a stiffer end_stop')
     if cylinder.cushion and cylinder.cushion.length_a + cylinder.cushion.length_b > cylinder.stroke:
         refuse('cushion.length_a', f"'length_a' {cylinder.cushion.length_a:g} m and 'length_b' "
                                    f"{cylinder.cushion.length_b:g} m are longer than 'stroke' {cylinder.stroke:g} m")

@@ -75,6 +75,8 @@ class Controller:
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
         self._reported = -PATIENCE
         self._autostart = Autostart(node) if p.autostart else None
+        if not p.autostart:
+            node.get_logger().info(f'waiting for `ros2 lifecycle set {node.get_fully_qualified_name()} configure`')
         node.add_on_set_parameters_callback(self._judge)
         node.add_post_set_parameters_callback(self._take)
 
@@ -269,7 +271,7 @@ class Controller:
         with suppress(Exception):       # of a middleware that cannot tell
             self._outputs.wait_for_receivers(DELIVERY)
         self._lines.flush_all()
-        if not core.finished:
+        if not core.finished and any(map(self._node.count_subscribers, self._outputs.command_topics)):
             self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
         self._report()
 

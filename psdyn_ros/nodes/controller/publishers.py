@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -16,6 +15,7 @@ from ...model.parameters.safety import BRAKE
 from ..messages.cdr_templates import BytesWriter
 from ..messages.commands import FIELDS
 from ..messages.conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
+from ..runtime import diagnostics
 from .cycle_statistics import STATISTICS
 
 COMMANDS = QoSProfile(depth=1)          # reliable, volatile: stock controllers subscribe reliably
@@ -177,7 +177,7 @@ class ControllerDiagnostics:
 
     def __init__(self, node):
         self._node = node
-        self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        self._publish = diagnostics.publisher(node)
 
     def publish(self, now, lifecycle, refusal, states, values, notes=()):
         """Tell everybody.

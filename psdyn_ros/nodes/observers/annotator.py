@@ -17,7 +17,6 @@ import sys
 import time
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -31,7 +30,7 @@ from ...control.offline.feedforward import Feedforward
 from ...model.errors import PsdynError
 from ..messages import conversions
 from ..messages.conversions import SECOND
-from ..runtime import deadlines, executor, parameters
+from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .feedforward_inputs import take_payload
@@ -57,7 +56,7 @@ class AnnotatorNode:
         overrides = QoSOverridingOptions.with_default_policies()
         self._publish = node.create_publisher(JointTrajectory, '~/trajectory_out', RELIABLE,
                                               qos_overriding_options=overrides).publish
-        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        self._publish_diagnostics = diagnostics.publisher(node)
         node.create_subscription(JointTrajectory, '~/trajectory_in', self._on_trajectory, RELIABLE,
                                  qos_overriding_options=overrides)
         if p.from_state:

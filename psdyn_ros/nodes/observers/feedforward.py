@@ -22,7 +22,6 @@ import sys
 import time
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -35,7 +34,7 @@ from ...control.offline.feedforward import Feedforward, Terms
 from ...model.errors import PsdynError
 from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
-from ..runtime import deadlines, executor, parameters
+from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
@@ -93,7 +92,7 @@ class FeedforwardNode:
                                                        qos_overriding_options=overrides).publish
         self._publish_terms = node.create_publisher(Float64MultiArray, '~/terms', RELIABLE).publish \
             if p.publish_terms else None
-        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        self._publish_diagnostics = diagnostics.publisher(node)
         inputs = {REFERENCE: (JointTrajectory, '~/reference', self._first_point, NEWEST),
                   CONTROLLER_STATE: (trajectory_controller_state(), '~/controller_state', self._reference, NEWEST),
                   JOINT_STATES: (JointState, 'joint_states', self._states.read, NEWEST)}

@@ -16,7 +16,6 @@ import sys
 import time
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
@@ -29,7 +28,7 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
 from ..messages.pressures import PressureInputs
-from ..runtime import deadlines, executor, parameters
+from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 
@@ -61,7 +60,7 @@ class LoopStateNode:
                                                    qos_overriding_options=overrides).publish
         self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', STATES,
                                                         qos_overriding_options=overrides).publish
-        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', STATES).publish
+        self._publish_diagnostics = diagnostics.publisher(node)
         node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA,
                                  qos_overriding_options=overrides)
         node.create_timer(1.0 / p.report_rate, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))

@@ -20,7 +20,6 @@ import sys
 import time
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
@@ -33,7 +32,7 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ...simulation.rig import HORIZON, CylinderRig
 from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
-from ..runtime import deadlines, executor, parameters
+from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.rejection_log import Rejections
 from ..runtime.robot_description import load_machine
 
@@ -68,7 +67,7 @@ class Rig:
             self._pressure_writer = conversions.LabelledArrayWriter(('pressure_a', 'pressure_b'))
             self._publisher = node.create_publisher(Float64MultiArray, '~/measured_pressures', STATES)
             self._fill = self._fill_pressures
-        self._diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', STATES)
+        self._diagnostics = diagnostics.publisher(node)
         for topic, kind, read in (('load_motion', JointTrajectory, self._on_motion),
                                   ('valve_commands', JointState, self._on_command)):
             node.create_subscription(kind, f'~/{topic}', self._receiver(topic, read), NEWEST)
@@ -170,7 +169,7 @@ class Rig:
     def _report(self):
         rig, rejected = self._rig, self._rejections
         level, summary = self._state()
-        self._diagnostics.publish(conversions.diagnostics_msg(
+        self._diagnostics(conversions.diagnostics_msg(
             time.time_ns(), f'{self._node.get_name()}: {self._cylinder}', level, summary, {
                 'force [N]': rig.force, 'position [m]': rig.position, 'spool': rig.spool,
                 'overruns': self._deadlines.overruns, 'lost time [s]': self._deadlines.slipped / SECOND,

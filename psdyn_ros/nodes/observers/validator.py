@@ -16,7 +16,6 @@ are those of the tolerances of `psdyn validate`, over a window that moves along.
 import sys
 import time
 
-from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -31,7 +30,7 @@ from ..messages import conversions
 from ..messages.cdr_templates import JointStateBytes
 from ..messages.conversions import SECOND
 from ..messages.pressures import TOPICS, PressureInputs
-from ..runtime import deadlines, executor, parameters
+from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
@@ -42,6 +41,7 @@ MEASURED = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
 # the rows of a piece leave together
 PREDICTED = QoSProfile(depth=200)
 RELIABLE = QoSProfile(depth=10)
+READY = 'validator: ready'
 
 
 class ValidatorNode:
@@ -72,6 +72,7 @@ class ValidatorNode:
             f'judged by the {settings.where}')
         if settings.topics:
             node.get_logger().info('topics of that file are those of a bag; here they are remapped')
+        print(READY, flush=True)    # at any level of the log: replay.launch.py waits for it
 
     def _connect(self, p, hydraulics, settings):
         node = self._node
@@ -82,7 +83,7 @@ class ValidatorNode:
         self._publish_force, self._publish_deviation = (
             node.create_publisher(WrenchStamped, f'~/{name}', RELIABLE).publish
             for name in ('external_force', 'external_force_deviation'))
-        publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        publish = diagnostics.publisher(node)
         states = node.create_subscription(JointState, 'joint_states', self._on_state, MEASURED,
                                           qos_overriding_options=overrides, raw=True).topic_name
         pressures = ''

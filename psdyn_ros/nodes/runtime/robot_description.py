@@ -10,7 +10,7 @@ from ...model.errors import ModelError
 from .parameters import joint_positions
 from .take_message import newest
 
-TOPIC = '/robot_description'
+TOPIC = 'robot_description'        # of the namespace
 POLL = 0.02             # s between two looks at the topic
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -30,6 +30,8 @@ def load_machine(node, parameters, description=None):
 def _from_topic(node, timeout):
     # by hand: this may be in a callback of the executor that serves the node
     subscription = node.create_subscription(String, TOPIC, _nothing, LATCHED)
+    topic = subscription.topic_name
+    node.get_logger().info(f'the parameter robot_description is empty: waiting for {topic}')
     deadline = time.monotonic() + timeout
     try:
         while (taken := newest(subscription)) is None and time.monotonic() < deadline:
@@ -37,7 +39,7 @@ def _from_topic(node, timeout):
     finally:
         node.destroy_subscription(subscription)
     if taken is None:
-        raise ModelError(f'no machine: the parameter robot_description is empty and nothing came on {TOPIC} '
+        raise ModelError(f'no machine: the parameter robot_description is empty and nothing came on {topic} '
                          f'within {timeout:g} s')
     return taken[0].data
 

@@ -121,7 +121,7 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     except KeyboardInterrupt:
         print('\nstopped; the nodes have ended', file=sys.stderr)
         return INTERRUPTED
-    except PsdynError as error:
+    except (PsdynError, OSError) as error:
         print(f'psdyn demo: {error}', file=sys.stderr)
         return UNUSABLE
     except Exception:

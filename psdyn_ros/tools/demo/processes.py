@@ -1,29 +1,45 @@
 """Nodes as processes of their own, on a ROS domain of their own, that do not outlive who started them."""
 
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
 from ...nodes.runtime.realtime import ONE_THREAD
 
-DOMAINS = range(20, 101)            # clear of 0, and of the ports that Linux hands out by itself
+DOMAINS = range(1, 102)             # clear of 0, and of the ports that Linux hands out by itself
+PARTICIPANTS = 10                   # of a domain that are looked for
 PATIENCE = 3.0                      # s for a process to end after each signal
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+_claims = {}                        # domain -> its locked file, until this process ends
 
 
 def free_domain():
-    """A ROS domain that no process on this computer seems to use."""
+    """Return a ROS domain that no other process uses or has claimed by this function; not that of the environment."""
     domains = list(DOMAINS)
     shift = os.getpid() % len(domains)
     for domain in domains[shift:] + domains[:shift]:
-        if _is_free(domain):
+        if str(domain) != os.environ.get('ROS_DOMAIN_ID') and _is_claimed(domain) and _is_free(domain):
             return domain
     raise RuntimeError(f'no ROS domain from {DOMAINS.start} to {DOMAINS.stop - 1} is free')
+
+
+def _is_claimed(domain):
+    """Claim a domain; return whether this process has it."""
+    if domain not in _claims:
+        try:
+            lock = open(Path(tempfile.gettempdir()) / f'psdyn_ros_domain_{domain}.lock', 'w')
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:     # claimed by another process, or a file of another user
+            return False
+        _claims[domain] = lock
+    return True
 
 
 def environment(domain, log_folder):
@@ -105,10 +121,11 @@ def _wait(process, seconds):
 
 
 def _is_free(domain):
-    """Whether the first unicast port of the domain (RTPS 9.6.1.1) can be bound."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind(('', 7400 + 250 * domain + 10))
-        except OSError:
-            return False
+    """Return whether the unicast ports of the first participants of the domain (RTPS 9.6.1.1) can be bound."""
+    for participant in range(PARTICIPANTS):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(('', 7400 + 250 * domain + 10 + 2 * participant))
+            except OSError:
+                return False
     return True

@@ -121,6 +121,7 @@ def _record(bag, setup, commands, on_rig, real_time):
         settled = driver.now + SETTLE
         wait.until(lambda: driver.now >= settled, PATIENCE, f'{what}: at rest')
         recorder.clear()
+        plant.frozen = ''
         driver.begin()
         wait.through(lambda: driver.elapsed, setup.duration, what)
         stop(nodes, logs)
@@ -130,7 +131,7 @@ def _record(bag, setup, commands, on_rig, real_time):
     messages = read_messages(bag, topics)
     return split.SplitRecording(
         joint_series(messages, TRUTH), telemetry_series(messages[TOPICS.telemetry]),
-        joint_series(messages, measured) if on_rig else None, driver.began)
+        joint_series(messages, measured) if on_rig else None, driver.began, plant.frozen)
 
 
 class _Driver:

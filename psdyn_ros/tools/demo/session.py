@@ -30,16 +30,18 @@ class StoppedError(DemoError):
 
 
 class PlantState:
-    """What the simulator last said of its plant."""
+    """Keeps the last report of the simulator on its plant, and the first one on a frozen cylinder."""
 
     def __init__(self, node):
-        self.summary = None
+        self.summary, self.frozen = None, ''
         node.create_subscription(DiagnosticArray, '/diagnostics', self._keep, 10)
 
     def _keep(self, msg):
         for status in msg.status:
             if status.name == 'simulator: plant':
                 self.summary = status.message
+                self.frozen = self.frozen or next((part for part in status.message.split('; ') if ' frozen: ' in part),
+                                                  '')
 
 
 class ControlState:

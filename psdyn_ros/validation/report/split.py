@@ -39,6 +39,7 @@ class Split(NamedTuple):
     time           (N,) s from the first command
     whole, split   (N, actuators) positions
     forces         {'whole', 'split', 'measured': (s, N)} of the cylinder on the rig
+    frozen         why the simulator froze that cylinder in the motion; empty where it did not
     """
 
     machine: str
@@ -50,10 +51,13 @@ class Split(NamedTuple):
     forces: dict
     deviations: tuple
     facts: dict
+    frozen: str = ''
 
     @property
     def reason(self):
         """Why the run failed; empty when it passed."""
+        if self.frozen:
+            return f'{self.frozen}; from there on the rig no longer moved the load.'
         if self.time[-1] < page.COMPLETE * self.duration:
             return f'the recordings have {self.time[-1]:.1f} s of {self.duration:.1f} s in common.'
         travel = next(d.travel for d in self.deviations if d.name == self.cylinder)
@@ -79,12 +83,17 @@ class Split(NamedTuple):
 
 
 class SplitRecording(NamedTuple):
-    """One run: `Series` of the true joint states and telemetry, and of the measured force or None; began: ns."""
+    """One run: `Series` of the true joint states and telemetry, and of the measured force or None.
+
+    began   ns, stamp of the first command
+    frozen  what the simulator reported of a frozen cylinder; empty: nothing
+    """
 
     states: object
     telemetry: object
     measured: object
     began: int
+    frozen: str = ''
 
 
 def compare(manipulator, cylinder, whole, split, duration, bounds, facts):
@@ -107,7 +116,7 @@ def compare(manipulator, cylinder, whole, split, duration, bounds, facts):
         forces[label] = 1e-9 * (run.telemetry.stamps - run.began), run.telemetry['net_force'][:, row]
     if split.measured is not None:
         forces['measured'] = 1e-9 * (split.measured.stamps - split.began), split.measured['effort'][:, 0]
-    return Split(manipulator.name, cylinder, duration, time, *positions, forces, deviations, facts)
+    return Split(manipulator.name, cylinder, duration, time, *positions, forces, deviations, facts, split.frozen)
 
 
 def _at(time, run, values):
