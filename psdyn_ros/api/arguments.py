@@ -1,7 +1,14 @@
-"""Checks of arguments: arrays of numbers and lists of names; errors name the argument and its value."""
+"""Names of coordinates, and checks of arguments: arrays of numbers and lists of names; errors name the argument."""
 import numpy as np
 
 from ..model.errors import ModelError, NonFiniteError, ShapeError
+
+BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
+
+
+def coordinate_names(manipulator):
+    """Return names (dof,) of the entries of xd; base_x to base_rz are along and about the axes of a floating base."""
+    return (*(BASE if manipulator.floating else ()), *manipulator.coordinates)
 
 
 def vector(what, values, shape):

@@ -11,9 +11,9 @@ import numpy as np
 from ...kernels.derivatives.entry import arrays_of, forward_derivatives, inverse_derivatives, make_scratch
 from ...kernels.runtime.status import OK
 from ...model.errors import UnknownNameError
-from ..arguments import vector
+from ..arguments import coordinate_names, vector
 from ..errors_from_status import check
-from ..hybrid import coordinate_names, partition
+from ..hybrid import partition
 from ..inputs import environment_at, named_efforts, one_state, plain
 from ..kinematics import module_positions, transmission
 

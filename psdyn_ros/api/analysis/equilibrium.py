@@ -4,9 +4,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model.errors import PsdynError, StateError, UnknownNameError, did_you_mean
+from ..arguments import coordinate_names, vector
 from ..arguments import names as checked_names
-from ..arguments import vector
-from ..hybrid import coordinate_names
 from ..inputs import base_drive
 from .derivatives import generalized_forces_derivatives
 from .linearization import wrench_forces

@@ -4,8 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model.errors import ShapeError, UnknownNameError, did_you_mean
-from ..arguments import vector
-from ..hybrid import BASE, coordinate_names
+from ..arguments import BASE, coordinate_names, vector
 from ..inputs import base_drive
 from ..kinematics import transmission
 from .derivatives import forward_dynamics_derivatives, slopes_of_efforts

@@ -6,11 +6,12 @@ import re
 import numpy as np
 
 from ..errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean, shorten
+from ..text_file import read_text
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .loops_file import read_loops
 from .triangle import AXIS_TOLERANCE
 from .urdf_schema import check_content, nearest
-from .xml_reader import Element, parse, read_text
+from .xml_reader import Element, parse
 
 MAX_LINKS = 2000
 JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')

@@ -15,18 +15,16 @@ SI units.  A safe output has no default; of what is declared by tier, that of th
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
 import math
-import sys
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..errors import ActuationError, ModelError, ShapeError, UnknownNameError, did_you_mean, shorten
+from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .hydraulics import MODES as TIERS
-from .parameter_blocks import block, check_untagged, declared, integer, markdown, number, read_block, word_or_number
-from .parameter_file import checked_number, open_parameters, plain
+from .parameter_blocks import block, declared, integer, markdown, number, read_block, read_fields, word_or_number
 
-MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
 SECOND = 1_000_000_000      # ns
 RELATIVE_TOLERANCE = 1e-9   # of two declared numbers that are compared
@@ -137,6 +135,17 @@ class SafeActuator:
                                 low=0.0, high=1.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """At the top of the file, beside the actuators."""
+
+    stop_time: float = number('s in which a controlled stop must be over; then the safe output is given', 1.0, low=0.05,
+                              high=10.0)
+    probation: float = number('s that a condition must be good before it counts as healthy', 1.0, low=0.1, high=60.0)
+    timeouts: Timeouts = block(Timeouts, 'how long an input may be missing', Timeouts())
+    plausibility: Plausibility = block(Plausibility, 'what a measured state must satisfy', Plausibility())
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SafetyDeclaration:
     """All of it; arrays are (actuators,), in the order of `actuators`, and read-only."""
@@ -162,17 +171,6 @@ class SafetyDeclaration:
     probation_ns = property(lambda self: round(self.probation * SECOND), doc='ns')
 
 
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """At the top of the file, beside the sections."""
-
-    stop_time: float = number('s in which a controlled stop must be over; then the safe output is given', 1.0, low=0.05,
-                              high=10.0)
-    probation: float = number('s that a condition must be good before it counts as healthy', 1.0, low=0.1, high=60.0)
-
-
-TIMES = declared(Times)
-SECTIONS = ('timeouts', 'plausibility', 'stop_time', 'probation', 'actuators')
 ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'soft_margin')
 
 
@@ -186,23 +184,19 @@ def read_safety(source, actuators, tiers, limits, supply_pressure=None):
     """
     actuators, tiers = tuple(actuators), tuple(tiers)
     _check_tiers(actuators, tiers)
-    file = open_parameters('safety', source, MAX_TEXT_CHARACTERS)
-    nodes = file.parts(SECTIONS)
-    if 'actuators' not in nodes:
-        raise ModelError(f"{file.where(file.root)}: section 'actuators' is missing; its safe outputs have no default")
-    blocks = {}
-    for name, cls in (('timeouts', Timeouts), ('plausibility', Plausibility)):
-        blocks[name], places = read_block(cls, file, *nodes[name], name) if name in nodes else (cls(), None)
-        _check_order(name, blocks[name], places)
-    times = {name: _time(file, nodes, name) for name in ('stop_time', 'probation')}
-    found = _read_actuators(file, *nodes['actuators'], actuators)
-    where = f"{file.kind} '{file.path}'"
-    rows = [_row(where, found[name], name, tier, i, limits, supply_pressure)
+    file = open_declaration('safety', source)
+    nodes = file.parts(file.root, ('actuators',), tuple(declared(Stopping)))
+    found = _read_actuators(file, *nodes.pop('actuators'), actuators)
+    where = str(file)
+    stopping, places = read_fields(Stopping, file, nodes.values(), where)
+    for block_name, low, high in (('timeouts', 'stopping', 'safe'), ('plausibility', 'sigma_stop', 'sigma_slow')):
+        _check_order(getattr(stopping, block_name), places, block_name, low, high)
+    rows = [_row(found[name], name, tier, i, limits, supply_pressure)
             for i, (name, tier) in enumerate(zip(actuators, tiers))]
     names = ('safe_value', 'command_rate', 'command_limit')
     arrays = {name: _frozen([row[name] for row in rows]) for name in names}
     arrays |= {name: _frozen([getattr(found[actuator][0], name) for actuator in actuators]) for name in ARRAYS}
-    return SafetyDeclaration(actuators=actuators, tiers=tiers, **blocks, **times, where=where,
+    return SafetyDeclaration(actuators=actuators, tiers=tiers, **vars(stopping), where=where,
                              safe_kind=tuple(row['safe_kind'] for row in rows), **arrays)
 
 
@@ -215,25 +209,14 @@ def _check_tiers(actuators, tiers):
             raise ModelError(f"tier of '{actuator}': there is no '{shorten(str(tier))}'{did_you_mean(tier, TIERS)}")
 
 
-def _time(file, nodes, name):
-    """Return one of the `Times`."""
-    if name not in nodes:
-        return getattr(Times(), name)
-    key, node = nodes[name]
-    check_untagged(file, node, name)
-    return checked_number(TIMES[name], f"{file.where(key)}: '{name}'", plain(file.where(key), node))
-
-
-def _check_order(name, values, places):
-    for low, high in (('stopping', 'safe'), ('sigma_stop', 'sigma_slow')):
-        if hasattr(values, low) and getattr(values, low) >= getattr(values, high):
-            raise ModelError(f"{places.get(low) or places.get(high) or name}: '{low}' {getattr(values, low):g} is not "
-                             f"below '{high}' {getattr(values, high):g}")
+def _check_order(values, places, block_name, low, high):
+    if getattr(values, low) >= getattr(values, high):
+        place = places.get(f'{block_name}.{low}') or places.of(f'{block_name}.{high}')
+        raise ModelError(f"{place}: '{low}' {getattr(values, low):g} is not below '{high}' {getattr(values, high):g}")
 
 
 def _read_actuators(file, key, node, actuators):
     """Return {actuator: (SafeActuator, its places)}."""
-    check_untagged(file, node, key.value)
     found = {}
     for name, value in file.mapping(node):
         if name.value not in actuators:
@@ -247,12 +230,12 @@ def _read_actuators(file, key, node, actuators):
     return found
 
 
-def _row(where, found, name, tier, i, limits, supply_pressure):
+def _row(found, name, tier, i, limits, supply_pressure):
     """Return what the arrays of the declaration hold of one actuator."""
     actuator, places = found
 
     def refuse(parameter, message):
-        raise ModelError(f'{_place(places, parameter)}: {message}')
+        raise ModelError(f'{places.of(parameter)}: {message}')
 
     for each in TIERS:
         safe = getattr(actuator.safe_output, each)
@@ -297,28 +280,17 @@ def _unsafe(tier, safe):
     return ''
 
 
-def _place(places, name):
-    return places.get(name) or places.get(name.rpartition('.')[0]) or places['']
-
-
 def _frozen(values):
     array = np.array(values, dtype=float)
     array.setflags(write=False)
     return array
 
 
-def _markdown():
-    yield from markdown('at the top', Times)
-    yield from markdown('timeouts', Timeouts)
-    yield from markdown('plausibility', Plausibility)
+def tables():
+    """Yield all parameters as Markdown."""
+    yield from markdown('at the top', Stopping)
     yield from markdown('actuators: ACTUATOR', SafeActuator)
 
 
-def main():
-    """Print all parameters as Markdown."""
-    print('\n'.join(_markdown()))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    print('\n'.join(tables()))
