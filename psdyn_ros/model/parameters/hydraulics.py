@@ -20,14 +20,14 @@ stands in exactly one of `cylinders` and `axes`.  `python3 -m psdyn_ros.model.pa
 parameters.
 """
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import yaml
 
-from ..errors import ActuationError, ModelError, UnknownNameError, did_you_mean, shorten
+from ..errors import ActuationError, ModelError
 from ..mechanism.description import SLIP_VELOCITY
 from ..yaml_file import open_declaration
-from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block
+from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block, read_blocks
 
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
 MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
@@ -268,18 +268,14 @@ def _read_joints(file, nodes, section, actuators):
     """Return {joint: (Cylinder or Axis, its places)}."""
     if section not in nodes:
         return {}
-    found, cls = {}, SECTIONS[section]
-    for key, node in file.mapping(nodes[section][1]):
-        what = f"{'cylinder' if cls is Cylinder else 'axis'} '{shorten(key.value)}'"
-        where = f'{file.where(key)}: {what}'
-        if key.value not in actuators:
-            raise UnknownNameError(f'{where}: the machine has no such actuator{did_you_mean(key.value, actuators)}')
-        _check_safe_output(file, where, node)
-        found[key.value] = read_block(cls, file, key, node, what, where=where)
-    return found
+    _, node = nodes[section]
+    for key, value in file.mapping(node):
+        _check_safe_output(file.where(key), value)
+    found = read_blocks(SECTIONS[section], file, node, 'cylinder' if section == 'cylinders' else 'axis', actuators)
+    return {joint: (replace(one, where=places['']), places) for joint, (one, places) in found.items()}
 
 
-def _check_safe_output(file, where, node):
+def _check_safe_output(where, node):
     """Refuse the safe output that is none, before its name is looked up among those that are."""
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.value == 'safe_output' and str(value.value).lower() in NOTHING:

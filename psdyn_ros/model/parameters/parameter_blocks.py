@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 
-from ..errors import ModelError, did_you_mean, shorten
+from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
 from ..yaml_file import plain
 
 NUMBER, INTEGER, NUMBERS, VECTOR, FLAG, CHOICE, WORD_OR_NUMBER, LINK, JOINT, BLOCK = (
@@ -74,17 +74,17 @@ def declared(cls):
             for one in fields(cls) if 'declared' in one.metadata}
 
 
-def read_block(cls, file, key, node, what, **others):
+def read_block(cls, file, key, node, what):
     """Return (an instance of `cls`, `Places` of its parameters) of a YAML mapping.
 
     file: `YamlFile`.  key: node of the name of the block, for what is missing.  what: the block, for messages.
-    others: fields that are not declared.  Raises ModelError or DuplicateNameError.
+    Raises ModelError or DuplicateNameError.
     """
     pairs = file.mapping(node, ', '.join(declared(cls)), what)
-    return read_fields(cls, file, pairs, f'{file.where(key)}: {what}', what, **others)
+    return read_fields(cls, file, pairs, f'{file.where(key)}: {what}', what)
 
 
-def read_fields(cls, file, pairs, where, what='', /, **others):
+def read_fields(cls, file, pairs, where, what=''):
     """Return what `read_block` returns for [(key node, value node)]; where: of the block."""
     known, given, places = declared(cls), {}, Places({'': where})
     for name, value in pairs:
@@ -98,7 +98,22 @@ def read_fields(cls, file, pairs, where, what='', /, **others):
         else:
             found = plain(place, value)
         given[parameter.name] = place, found
-    return checked_block(cls, where, given, **others), places
+    return checked_block(cls, where, given), places
+
+
+def read_blocks(cls, file, node, what, actuators):
+    """Return {actuator: what `read_block` returns} of a mapping of blocks; what: one of them, 'cylinder'.
+
+    Raises UnknownNameError where a name is none of `actuators`, and as `read_block`.
+    """
+    found = {}
+    for key, value in file.mapping(node):
+        block_name = f"{what} '{shorten(key.value)}'"
+        if key.value not in actuators:
+            raise UnknownNameError(f'{file.where(key)}: {block_name}: the machine has no such actuator'
+                                   f'{did_you_mean(key.value, actuators)}')
+        found[key.value] = read_block(cls, file, key, value, block_name)
+    return found
 
 
 class Places(dict):
@@ -109,7 +124,7 @@ class Places(dict):
         return self.get(name) or self.get(name.rpartition('.')[0]) or self['']
 
 
-def checked_block(cls, where, given, /, **others):
+def checked_block(cls, where, given):
     """Return an instance of `cls` from {parameter: (where, value)}; where: of the block.  Raises ModelError."""
     known = declared(cls)
     values = {name: checked(_known(known, name, place), place, value) for name, (place, value) in given.items()}
@@ -117,7 +132,7 @@ def checked_block(cls, where, given, /, **others):
         if parameter.required and name not in values:
             choices = f'; one of {", ".join(parameter.choices)}' if parameter.choices else ''
             raise ModelError(f"{where}: '{name}' is missing ({parameter.description}{choices})")
-    return cls(**values, **others)
+    return cls(**values)
 
 
 def _known(known, name, where):

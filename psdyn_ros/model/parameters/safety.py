@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import ActuationError, ModelError, ShapeError, UnknownNameError, did_you_mean, shorten
+from ..errors import ActuationError, ModelError, ShapeError, did_you_mean, shorten
 from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .hydraulics import MODES as TIERS
-from .parameter_blocks import block, declared, integer, markdown, number, read_block, read_fields, word_or_number
+from .parameter_blocks import block, declared, integer, markdown, number, read_blocks, read_fields, word_or_number
 
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
 SECOND = 1_000_000_000      # ns
@@ -32,6 +32,10 @@ NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
 KINDS = (NEUTRAL, BRAKE, GRAVITY)
 UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
 HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
+
+
+def _in_ns(name):
+    return property(lambda self: round(getattr(self, name) * SECOND), doc=f'{name} in ns')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +51,7 @@ class Timeouts:
     emergency_stop: float = number('s without a message of the emergency stop before it counts as pressed', 0.100,
                                    low=0.002, high=MAX_TIMEOUT_S)
 
-    stopping_ns = property(lambda self: round(self.stopping * SECOND), doc='ns')
-    safe_ns = property(lambda self: round(self.safe * SECOND), doc='ns')
-    stream_ns = property(lambda self: round(self.stream * SECOND), doc='ns')
-    emergency_stop_ns = property(lambda self: round(self.emergency_stop * SECOND), doc='ns')
+    stopping_ns, safe_ns, stream_ns, emergency_stop_ns = map(_in_ns, ('stopping', 'safe', 'stream', 'emergency_stop'))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +76,7 @@ class Plausibility:
                                'reference is slowed down', 0.15, low=0.0, high=1.0)
     sigma_stop: float = number('1, the same below which the machine stops and holds', 0.05, low=0.0, high=1.0)
 
-    freeze_ns = property(lambda self: round(self.freeze_time * SECOND), doc='ns')
-    clock_skew_ns = property(lambda self: round(self.clock_skew * SECOND), doc='ns')
+    freeze_ns, clock_skew_ns = map(_in_ns, ('freeze_time', 'clock_skew'))
 
 
 def _safe(tier):
@@ -167,8 +167,7 @@ class SafetyDeclaration:
     soft_margin: np.ndarray             # m or rad
     where: str = field(default='')
 
-    stop_time_ns = property(lambda self: round(self.stop_time * SECOND), doc='ns')
-    probation_ns = property(lambda self: round(self.probation * SECOND), doc='ns')
+    stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
 
 ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'soft_margin')
@@ -186,7 +185,12 @@ def read_safety(source, actuators, tiers, limits, supply_pressure=None):
     _check_tiers(actuators, tiers)
     file = open_declaration('safety', source)
     nodes = file.parts(file.root, ('actuators',), tuple(declared(Stopping)))
-    found = _read_actuators(file, *nodes.pop('actuators'), actuators)
+    key, node = nodes.pop('actuators')
+    found = read_blocks(SafeActuator, file, node, 'actuator', actuators)
+    missing = [name for name in actuators if name not in found]
+    if missing:
+        raise ActuationError(f"{file.where(key)}: nothing for {', '.join(missing)}; expected every actuator, since "
+                             'safe outputs have no default')
     where = str(file)
     stopping, places = read_fields(Stopping, file, nodes.values(), where)
     for block_name, low, high in (('timeouts', 'stopping', 'safe'), ('plausibility', 'sigma_stop', 'sigma_slow')):
@@ -213,21 +217,6 @@ def _check_order(values, places, block_name, low, high):
     if getattr(values, low) >= getattr(values, high):
         place = places.get(f'{block_name}.{low}') or places.of(f'{block_name}.{high}')
         raise ModelError(f"{place}: '{low}' {getattr(values, low):g} is not below '{high}' {getattr(values, high):g}")
-
-
-def _read_actuators(file, key, node, actuators):
-    """Return {actuator: (SafeActuator, its places)}."""
-    found = {}
-    for name, value in file.mapping(node):
-        if name.value not in actuators:
-            raise UnknownNameError(f"{file.where(name)}: actuator '{shorten(name.value)}': the machine has no such "
-                                   f'actuator{did_you_mean(name.value, actuators)}')
-        found[name.value] = read_block(SafeActuator, file, name, value, f"actuator '{name.value}'")
-    missing = [name for name in actuators if name not in found]
-    if missing:
-        raise ActuationError(f"{file.where(key)}: nothing for {', '.join(missing)}; expected every actuator, since "
-                             'safe outputs have no default')
-    return found
 
 
 def _row(found, name, tier, i, limits, supply_pressure):
