@@ -3,7 +3,7 @@ import os
 
 import yaml
 
-from .errors import DuplicateNameError, ModelError, did_you_mean, shorten
+from .errors import DuplicateNameError, ModelError, check_name, did_you_mean, shorten
 from .text_file import read_text
 
 MAX_BYTES = 1024 * 1024                 # of a file that may hold other things, too
@@ -79,9 +79,7 @@ class YamlFile:
         expected = ', '.join((*required, *(f'[{name}]' for name in optional)))
         found = {key.value: (key, value) for key, value in self.mapping(node, expected)}
         for name, (key, _) in found.items():
-            if name not in required and name not in optional:
-                raise ModelError(f"{self.where(key)}: '{shorten(name)}' is not known"
-                                 f'{did_you_mean(name, (*required, *optional))}')
+            check_name(name, (*required, *optional), f"{self.where(key)}: '{shorten(name)}' is not known", ModelError)
         for name in required:
             if name not in found:
                 raise ModelError(f"{self.where(node)}: '{name}' is missing; expected {expected}")

@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.errors import ShapeError, UnknownNameError, did_you_mean
+from ...model.errors import ShapeError, UnknownNameError, check_name
 from ..arguments import BASE, coordinate_names, vector
 from ..inputs import base_drive
 from ..kinematics import transmission
@@ -134,10 +134,8 @@ class _Outputs:
         C, D = np.zeros((len(outputs), 2 * n)), np.zeros((len(outputs), self._by_input.shape[1]))
         for row, output in enumerate(outputs):
             name, _, quantity = str(output).rpartition('/')
-            if name not in known:
-                raise UnknownNameError(f"output '{output}': no such joint '{name}'{did_you_mean(name, known)}")
-            if quantity not in QUANTITIES:
-                raise UnknownNameError(f"output '{output}': no such quantity{did_you_mean(quantity, QUANTITIES)}")
+            check_name(name, known, f"output '{output}': no such joint '{name}'")
+            check_name(quantity, QUANTITIES, f"output '{output}': no such quantity")
             by_x, by_xd, by_xdd = getattr(self, f'_{quantity}')(name)
             C[row] = np.concatenate((by_x, by_xd)) + by_xdd @ self._by_state
             D[row] = by_xdd @ self._by_input

@@ -23,7 +23,7 @@ from ...kernels.rigid_body.records import (
     REVOLUTE,
     ROD,
 )
-from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
+from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, check_name, did_you_mean
 from .cluster import sort_loops
 from .description import IDENTITY, SLIP_VELOCITY, Description, Pose
 from .frames import about_x, about_z, azimuth
@@ -123,8 +123,7 @@ def _hints(description, entries, initial):
     """Return the two sources of initial positions: load(initial=...) first, then <ros2_control>."""
     given = initial or {}
     for name, value in given.items():
-        if name not in entries:
-            raise UnknownNameError(f"initial position of '{name}': no such joint{did_you_mean(name, entries)}")
+        check_name(name, entries, f"initial position of '{name}': no such joint")
         if not isinstance(value, numbers.Real) or not math.isfinite(value):
             raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
     declared = {name: interface.initial for name, interface in description.interfaces.items()

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from ..errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean, shorten
+from ..errors import DuplicateNameError, InertiaError, ModelError, check_name, shorten
 from ..text_file import read_text
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .loops_file import read_loops
@@ -281,11 +281,8 @@ def _check_names(description):
     for kind, things in (('joint', description.joints), ('constraint', description.closures)):
         for thing in things.values():
             for side in (thing.parent, thing.child):
-                if side not in description.links:
-                    raise UnknownNameError(f"link '{side}' in {kind} '{thing.name}' (line {thing.line}): no such "
-                                           f'link{did_you_mean(side, description.links)}')
+                check_name(side, description.links,
+                           f"link '{side}' in {kind} '{thing.name}' (line {thing.line}): no such link")
     for interface in description.interfaces.values():
-        if interface.name not in description.joints:
-            raise UnknownNameError(
-                f"joint '{interface.name}' in <ros2_control> (line {interface.line}): no such "
-                f'joint{did_you_mean(interface.name, description.joints)}')
+        check_name(interface.name, description.joints,
+                   f"joint '{interface.name}' in <ros2_control> (line {interface.line}): no such joint")

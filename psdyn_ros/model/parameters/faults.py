@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, field, replace
 
 import numpy as np
 
-from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
+from ..errors import ModelError, UnknownNameError, check_name, did_you_mean, shorten
 from ..yaml_file import YamlFile, checked_length, open_declaration, plain
 from .parameter_blocks import NUMBER, Parameter, checked_number
 
@@ -146,8 +146,7 @@ def checked_fault(fault):
         text = getattr(fault, key)
         if not isinstance(text, str) or not text:
             raise ModelError(f"{where}: '{key}' is {text!r:.80}; expected a name")
-    if fault.kind not in NAMES:
-        raise ModelError(f"{where}: there is no kind of fault '{shorten(fault.kind)}'{did_you_mean(fault.kind, NAMES)}")
+    check_name(fault.kind, NAMES, f"{where}: there is no kind of fault '{shorten(fault.kind)}'", ModelError)
     start = checked_number(START, f"{where}: 'start'", fault.start)
     lasting = isinstance(fault.duration, float) and fault.duration == math.inf
     duration = math.inf if lasting else checked_number(DURATION, f"{where}: 'duration'", fault.duration)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 
-from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
+from ..errors import ModelError, check_name, did_you_mean, shorten
 from ..yaml_file import plain
 
 NUMBER, INTEGER, NUMBERS, VECTOR, FLAG, CHOICE, WORD_OR_NUMBER, LINK, JOINT, BLOCK = (
@@ -109,9 +109,7 @@ def read_blocks(cls, file, node, what, actuators):
     found = {}
     for key, value in file.mapping(node):
         block_name = f"{what} '{shorten(key.value)}'"
-        if key.value not in actuators:
-            raise UnknownNameError(f'{file.where(key)}: {block_name}: the machine has no such actuator'
-                                   f'{did_you_mean(key.value, actuators)}')
+        check_name(key.value, actuators, f'{file.where(key)}: {block_name}: the machine has no such actuator')
         found[key.value] = read_block(cls, file, key, value, block_name)
     return found
 
@@ -136,8 +134,7 @@ def checked_block(cls, where, given):
 
 
 def _known(known, name, where):
-    if name not in known:
-        raise ModelError(f"{where}: '{shorten(name)}' is no parameter of it{did_you_mean(name, known)}")
+    check_name(name, known, f"{where}: '{shorten(name)}' is no parameter of it", ModelError)
     return known[name]
 
 
@@ -175,8 +172,8 @@ def checked(parameter, where, value):
         return checked_number(parameter, where, value)
     if not isinstance(value, str) or not value:
         raise ModelError(f'{where} is {value!r:.80}; expected a name ({parameter.description})')
-    if choices and value not in choices:
-        raise ModelError(f"{where}: there is no '{shorten(value)}'{did_you_mean(value, choices)}")
+    if choices:
+        check_name(value, choices, f"{where}: there is no '{shorten(value)}'", ModelError)
     return value
 
 

@@ -15,11 +15,11 @@ SI units.  A safe output has no default; of what is declared by tier, that of th
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 
 import numpy as np
 
-from ..errors import ActuationError, ModelError, ShapeError, did_you_mean, shorten
+from ..errors import ActuationError, ModelError, ShapeError, check_name, shorten
 from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .hydraulics import MODES as TIERS
@@ -79,44 +79,24 @@ class Plausibility:
     freeze_ns, clock_skew_ns = map(_in_ns, ('freeze_time', 'clock_skew'))
 
 
-def _safe(tier):
-    return word_or_number(f'of tier {tier}: a word, or a command [{UNITS[tier]}]', KINDS, None, low=-1e9, high=1e9)
+def _by_tier(name, doc, declare):
+    """Return a block with a field for each tier; declare: (tier, unit) -> field."""
+    return make_dataclass(name, [(tier, object, declare(tier, UNITS[tier])) for tier in TIERS], frozen=True,
+                          kw_only=True, namespace={'__doc__': doc})
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafeOutput:
-    """What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is left out of
-    the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last trusted
-    position), or a number."""
-
-    valve: object = _safe(VALVE)
-    velocity: object = _safe(VELOCITY)
-    effort: object = _safe(EFFORT)
-    pressure: object = _safe(PRESSURE)
-
-
-def _of_tier(tier, per=''):
-    return number(f'{UNITS[tier]}{per}, of tier {tier}', None, low=1e-6, high=1e12)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandRate:
-    """The most that a command may change in a second; the gate clamps what is faster."""
-
-    valve: float | None = _of_tier(VALVE, ' per s')
-    velocity: float | None = _of_tier(VELOCITY, ' per s')
-    effort: float | None = _of_tier(EFFORT, ' per s')
-    pressure: float | None = _of_tier(PRESSURE, ' per s')
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandLimit:
-    """The largest command; absent: fully open, the limits of the URDF, the supply pressure."""
-
-    valve: float | None = _of_tier(VALVE)
-    velocity: float | None = _of_tier(VELOCITY)
-    effort: float | None = _of_tier(EFFORT)
-    pressure: float | None = _of_tier(PRESSURE)
+SafeOutput = _by_tier(
+    'SafeOutput', 'What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is '
+    'left out of the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last '
+    'trusted position), or a number.',
+    lambda tier, unit: word_or_number(f'of tier {tier}: a word, or a command [{unit}]', KINDS, None, low=-1e9,
+                                      high=1e9))
+CommandRate = _by_tier(
+    'CommandRate', 'The most that a command may change in a second; the gate clamps what is faster.',
+    lambda tier, unit: number(f'{unit} per s, of tier {tier}', None, low=1e-6, high=1e12))
+CommandLimit = _by_tier(
+    'CommandLimit', 'The largest command; absent: fully open, the limits of the URDF, the supply pressure.',
+    lambda tier, unit: number(f'{unit}, of tier {tier}', None, low=1e-6, high=1e12))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,8 +189,7 @@ def _check_tiers(actuators, tiers):
         raise ShapeError(f'{len(tiers)} tiers for {len(actuators)} actuators; expected one for each of '
                          f'{", ".join(actuators)}')
     for actuator, tier in zip(actuators, tiers):
-        if tier not in TIERS:
-            raise ModelError(f"tier of '{actuator}': there is no '{shorten(str(tier))}'{did_you_mean(tier, TIERS)}")
+        check_name(tier, TIERS, f"tier of '{actuator}': there is no '{shorten(str(tier))}'", ModelError)
 
 
 def _check_order(values, places, block_name, low, high):

@@ -15,7 +15,7 @@ pressure.  `python3 -m psdyn_ros.model.parameters.sensors` prints the table of p
 """
 from dataclasses import dataclass, field, replace
 
-from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
+from ..errors import ModelError, UnknownNameError, check_name, did_you_mean, shorten
 from ..yaml_file import open_declaration
 from .parameter_blocks import markdown, number, read_block
 
@@ -90,9 +90,7 @@ def _read_set(file, sections, joints):
             default[kind] = sensor
     if JOINTS in sections:
         for key, node in file.mapping(sections[JOINTS][1]):
-            if key.value not in joints:
-                raise UnknownNameError(f"{file.where(key)}: no joint '{shorten(key.value)}' is measured"
-                                       f'{did_you_mean(key.value, joints)}')
+            check_name(key.value, joints, f"{file.where(key)}: no joint '{shorten(key.value)}' is measured")
             for kind, (sensor, places) in _read_kinds(file, node, f"joint '{shorten(key.value)}'"):
                 by_joint[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
     return default, by_joint
