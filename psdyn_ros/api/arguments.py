@@ -33,6 +33,15 @@ def numbers(what, values):
     return array
 
 
+def pair(what, value, expected):
+    """Return the two parts of a value; else raise ShapeError, naming `what` and what is expected."""
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ShapeError(f'{what}: expected a pair ({expected})') from None
+    return first, second
+
+
 def names(what, values, error=ModelError):
     """Return names as a tuple of str; one name alone counts as a list of one."""
     try:

@@ -3,8 +3,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.errors import ShapeError, UnknownNameError, check_name
-from ..arguments import BASE, coordinate_names, vector
+from ...model.errors import UnknownNameError, check_name
+from ..arguments import BASE, coordinate_names, pair, vector
 from ..inputs import base_drive
 from ..kinematics import transmission
 from .derivatives import forward_dynamics_derivatives, slopes_of_efforts
@@ -83,13 +83,9 @@ def wrench_forces(manipulator, x, wrench_slopes, wrenches):
     for link, slopes in wrench_slopes.items():
         if link not in (wrenches or {}):
             raise UnknownNameError(f"wrench_slopes of '{link}', on which wrenches has none")
-        try:
-            by_x, by_xd = slopes
-        except (TypeError, ValueError):
-            raise ShapeError(f"slopes of the wrench on '{link}': expected a pair (by position, by rate)") from None
-        J = link_jacobian(m, x, link)
-        out[0] += J.T @ vector(f"slopes of the wrench on '{link}'", by_x, (6, m.dof))
-        out[1] += J.T @ vector(f"slopes of the wrench on '{link}'", by_xd, (6, m.dof))
+        what, J = f"slopes of the wrench on '{link}'", link_jacobian(m, x, link)
+        for change, by in zip(out, pair(what, slopes, 'by position, by rate')):
+            change += J.T @ vector(what, by, (6, m.dof))
     return out
 
 
