@@ -4,9 +4,7 @@
 Where rclpy is installed, also the tables of nodes on their own pages, below a heading with the name of the node.
 """
 
-import contextlib
 import importlib.util
-import io
 import re
 import sys
 from pathlib import Path
@@ -35,12 +33,9 @@ def page():
              'Written by `scripts/parameter_tables.py` from the declarations. SI units, pressures gauge; unknown keys '
              'are refused with the nearest known one.', '']
     for title, name, module, what in PARTS:
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            module.main()
         lines += [f'## {title}', '',
                   f'{what[0].upper()}{what[1:]}; printed by `python3 -m psdyn_ros.model.parameters.{name}`.', '',
-                  said.getvalue().strip(), '']
+                  '\n'.join(module.tables()).strip(), '']
     return '\n'.join(lines)
 
 

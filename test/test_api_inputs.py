@@ -116,9 +116,11 @@ def test_calls_without_batches_refuse_them(m, s, call):
 def test_not_finite(m, s, call, bad):
     """The array and the joint are named, of the base its coordinate."""
     state = arguments(call, s)
-    base = [f'base {i}' for i in range(7)] if m.floating else []
+    position, rates = ((f'base_{axis}' for axis in axes.split()) if m.floating else () for axes in (
+        'x y z qx qy qz qw', 'x y z rx ry rz'))
+    position, rates = (*position, *m.coordinates), (*rates, *m.coordinates)
     for which, label in enumerate(labels(call)):
-        names = {'x': (*base, *m.coordinates), 'f': m.actuators}.get(label, (*base[:6], *m.coordinates))
+        names = {'x': position, 'f': m.actuators}.get(label, rates)
         for column, name in enumerate(names):
             wrong = [array.copy() for array in state]
             wrong[which][column] = bad

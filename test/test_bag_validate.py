@@ -152,7 +152,7 @@ def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsy
 @pytest.mark.parametrize('text, message', [
     ('actuator: {nrms: 0.05}', "did you mean 'nrmse'"), ('actuator: {nrmse: -1}', 'expected 0 to'),
     ('actuators:\n  lift_cylindr: {nrmse: 1}', "did you mean 'lift_cylinder'"),
-    ('tolerance: {}\n', 'there is no section'),
+    ('tolerance: {}\n', "'tolerance' is not known"),
     ('topics: {state: /x}\n', "did you mean 'states'"), ('delays: {/x: fast}\n', 'finite number'),
     ('filter: {kind: median}\n', "there is no 'median'"), ('actuator: {nrmse: .nan}\n', 'finite'), ('- 1\n', 'mapping'),
     ('machine: !!python/object:x {}\n', 'tag'), ('actuator: {nrmse: 0.1, nrmse: 0.2}\n', 'twice')])

@@ -1,8 +1,8 @@
 """YAML files of sensors: what they say, and every way to get them wrong."""
 
 import re
-import subprocess
-import sys
+import runpy
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +59,14 @@ def test_the_crane_has_plain_sensors_and_a_set_of_good_ones():
 
 
 @pytest.mark.parametrize('text, error, message', [
-    ('defalt: {}\n', ModelError, "sensors file 'text' (line 1): there is no section 'defalt'; did you mean 'default'?"),
+    ('defalt: {}\n', ModelError, "sensors file 'text' (line 1): 'defalt' is not known; did you mean 'default'?"),
     ('default:\n  positon: {}\n', ModelError,
-     "sensors file 'text' (line 2): there is no kind of channel 'positon'; did you mean 'position'?"),
+     "sensors file 'text' (line 2): 'positon' is not known; did you mean 'position'?"),
     ('default:\n  position: {nose: 1}\n', ModelError,
      "sensors file 'text' (line 2): default: position: 'nose' is no parameter of it; did you mean 'noise'?"),
     ('joints:\n  lfit: {}\n', UnknownNameError,
      "sensors file 'text' (line 2): no joint 'lfit' is measured; did you mean 'lift'?"),
-    ('joints:\n  lift: {pressure_a: {}}\n', ModelError, "there is no kind of channel 'pressure_a'; did you mean"),
+    ('joints:\n  lift: {pressure_a: {}}\n', ModelError, "'pressure_a' is not known; did you mean"),
     ('joints:\n  lift:\n    effort: {noise: -1}\n', ModelError,
      "(line 3): joint 'lift': effort: 'noise' is -1; expected 0 to 1e+09 (rms of Gaussian noise"),
     ('default:\n  effort: {noise: .nan}\n', ModelError, "'noise' is '.nan'; expected a finite number"),
@@ -83,7 +83,7 @@ def test_the_crane_has_plain_sensors_and_a_set_of_good_ones():
     ('\n', ModelError, "sensors file 'text' (line 1): expected a mapping"),
     ('default: {\n', ModelError, "sensors file 'text' is not YAML"),
     ('default: !!python/object:os.system {}\n', ModelError, 'YAML tag'),
-    ('sets:\n  good: {sets: {}}\n', ModelError, "(line 2): there is no section 'sets'; there are: default, joints"),
+    ('sets:\n  good: {sets: {}}\n', ModelError, "(line 2): 'sets' is not known; there are: default, joints"),
 ])
 def test_bad_files_are_refused_with_their_line(text, error, message):
     with pytest.raises(error, match=re.escape(message)):
@@ -145,11 +145,16 @@ def test_any_damage_to_a_file_is_read_or_refused(tmp_path_factory, damage, at):
         assert set(read.sensors) == set(channels)
 
 
-def test_the_table_of_parameters_can_be_printed():
-    run = subprocess.run([sys.executable, '-m', 'psdyn_ros.model.parameters.sensors'], cwd=ROOT,
-                         capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
+@pytest.mark.parametrize('name', ['hydraulics', 'sensors', 'safety', 'faults', 'external_forces'])
+def test_tables_are_printed_as_a_program(name, capsys):
+    runpy.run_module(f'psdyn_ros.model.parameters.{name}', run_name='__main__')
+    tables = import_module(f'psdyn_ros.model.parameters.{name}').tables()
+    assert capsys.readouterr().out.strip() == '\n'.join(tables).strip() != ''
+
+
+def test_the_table_names_parameters_and_units():
+    printed = '\n'.join(model.tables())
     for name in Sensor.__dataclass_fields__:
-        assert f'| `{name}` |' in run.stdout
+        assert f'| `{name}` |' in printed
     for kind, unit in model.KINDS.items():
-        assert f'| `{kind}` | {unit} |' in run.stdout
+        assert f'| `{kind}` | {unit} |' in printed

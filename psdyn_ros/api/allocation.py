@@ -10,8 +10,7 @@ from ..model.errors import (
     NonFiniteError,
     ShapeError,
     StateError,
-    UnknownNameError,
-    did_you_mean,
+    check_name,
 )
 from . import arguments
 
@@ -127,9 +126,7 @@ class Allocation:
 
     def _named(self, what, values):
         for name, value in (values or {}).items():
-            if name not in self.actuators:
-                raise UnknownNameError(f"{what}: actuator '{name}': no such actuator"
-                                       f'{did_you_mean(name, self.actuators)}')
+            check_name(name, self.actuators, f"{what}: actuator '{name}': no such actuator")
             yield name, value
 
     def _vector(self, what, values):

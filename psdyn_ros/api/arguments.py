@@ -1,7 +1,14 @@
-"""Checks of arguments: arrays of numbers and lists of names; errors name the argument and its value."""
+"""Names of coordinates, and checks of arguments: arrays of numbers and lists of names; errors name the argument."""
 import numpy as np
 
 from ..model.errors import ModelError, NonFiniteError, ShapeError
+
+BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
+
+
+def coordinate_names(manipulator):
+    """Return names (dof,) of the entries of xd; base_x to base_rz are along and about the axes of a floating base."""
+    return (*(BASE if manipulator.floating else ()), *manipulator.coordinates)
 
 
 def vector(what, values, shape):
@@ -24,6 +31,15 @@ def numbers(what, values):
     if array is None or array.dtype.kind not in 'fiub':
         raise ShapeError(f'{what} is not an array of numbers: {values!r:.80}')
     return array
+
+
+def pair(what, value, expected):
+    """Return the two parts of a value; else raise ShapeError, naming `what` and what is expected."""
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ShapeError(f'{what}: expected a pair ({expected})') from None
+    return first, second
 
 
 def names(what, values, error=ModelError):

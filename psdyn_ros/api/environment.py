@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import ShapeError, StateError, UnknownNameError, did_you_mean
-from .arguments import vector
+from .arguments import pair, vector
 from .kinematics import displacement, placed
 from .orientation import rotation
 
@@ -56,10 +56,7 @@ def wrench_rows(m, x, wrenches):
         raise ShapeError(f'wrenches={wrenches!r:.80}: expected {{link: (force, moment)}}')
     for link, wrench in wrenches.items():
         place = find_link(machine, link)
-        try:
-            force, moment = wrench
-        except (TypeError, ValueError):
-            raise ShapeError(f"wrench on '{link}': expected a pair (force, moment)") from None
+        force, moment = pair(f"wrench on '{link}'", wrench, 'force, moment')
         force = place.pose.rotation @ vector(f"force on '{link}'", force, 3)
         moment = place.pose.rotation @ vector(f"moment on '{link}'", moment, 3)
         if work is None:

@@ -5,12 +5,10 @@ import numpy as np
 
 from ..kernels.rigid_body.entry import hybrid_checked, hybrid_rows
 from ..model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
-from .arguments import numbers
+from .arguments import BASE, coordinate_names, numbers
 from .batch import run_chunks
 from .errors_from_status import check, in_row
 from .inputs import environment_at, states
-
-BASE = ('base_x', 'base_y', 'base_z', 'base_rx', 'base_ry', 'base_rz')
 
 
 class HybridDynamics(NamedTuple):
@@ -20,11 +18,6 @@ class HybridDynamics(NamedTuple):
     """(dof,), or (N, dof) for rows of states."""
     efforts: np.ndarray
     """(dof,) on the coordinates, as `generalized_forces` has them; or (N, dof)."""
-
-
-def coordinate_names(manipulator):
-    """Return names (dof,) of the entries of xd; base_x to base_rz are along and about the axes of a floating base."""
-    return (*(BASE if manipulator.floating else ()), *manipulator.coordinates)
 
 
 def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,

@@ -6,7 +6,7 @@ import numpy as np
 from ..kernels.rigid_body.mechanism import Handle
 from ..kernels.rigid_body.records import APPLIED
 from ..kernels.runtime.status import NON_FINITE, SHAPE
-from ..model.errors import ShapeError, UnknownNameError, did_you_mean
+from ..model.errors import ShapeError, check_name
 from .arguments import numbers, vector
 from .environment import BaseDrive, BaseMotion, base_rows, wrench_rows
 from .errors_from_status import status_error
@@ -107,9 +107,7 @@ def _named_numbers(m, values, argument, label):
     if not isinstance(values, dict):
         raise ShapeError(f'{argument}={values!r:.80}: expected {{joint: {label.split()[0]}}}')
     for joint, value in values.items():
-        if joint not in m.joints:
-            raise UnknownNameError(f"joint '{joint}': no movable joint of '{m.name}'"
-                                   f'{did_you_mean(str(joint), m.joints)}')
+        check_name(joint, m.joints, f"joint '{joint}': no movable joint of '{m.name}'")
         yield joint, float(vector(f"{label} '{joint}'", [value], 1)[0])
 
 

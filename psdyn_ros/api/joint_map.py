@@ -13,8 +13,7 @@ from ..model.errors import (
     NonFiniteError,
     ShapeError,
     TogglePointError,
-    UnknownNameError,
-    did_you_mean,
+    check_name,
 )
 from .arguments import numbers
 from .errors_from_status import measurement_error
@@ -198,9 +197,7 @@ def measured_rows(machine, names, modules):
     if repeated:
         raise MeasurementError(f"joint '{repeated[0]}' is listed {len(repeated)} times")
     for name in names:
-        if name not in machine.joints:
-            raise UnknownNameError(f"joint '{name}': no movable joint of '{machine.name}'"
-                                   f'{did_you_mean(name, machine.joints)}')
+        check_name(name, machine.joints, f"joint '{name}': no movable joint of '{machine.name}'")
     places = {machine.joints.index(name): row for row, name in enumerate(names)}
     joints = machine.records['joint'][list(modules)]
     rows = np.array([[places.get(int(j), -1) for j in row] for row in joints], dtype=np.int64).reshape(-1, 3)

@@ -107,11 +107,8 @@ class Manipulator:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
-            if not (wrenches or joint_efforts) and (base is None or not self.floating):
-                around = environment_at(self, None, base, positions=positions)
-                return run_batch(self, entry.forward_rows, around.handle, dict(zip(('x', 'xd', 'f'), arrays)))
-            return _by_rows(self.dof, arrays, lambda *row: self.forward_dynamics(
-                *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions))
+            return self._rows(entry.forward_rows, self.forward_dynamics, dict(zip(('x', 'xd', 'f'), arrays)), base=base,
+                              wrenches=wrenches, joint_efforts=joint_efforts, positions=positions)
         around, xdd = environment_at(self, arrays[0], base, wrenches, joint_efforts, positions), np.zeros(self.dof)
         buffers = around.handle.tree, around.handle.loops
         if around.driven is None:
@@ -134,12 +131,19 @@ class Manipulator:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
-            if not (wrenches or joint_efforts) and (base is None or not self.floating):
-                around = environment_at(self, None, base, positions=positions)
-                return run_batch(self, entry.inverse_rows, around.handle, dict(zip(('x', 'xd', 'xdd'), arrays)))
-            return _by_rows(self.dof, arrays, lambda *row: self.generalized_forces(
-                *row, base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions))
+            return self._rows(entry.inverse_rows, self.generalized_forces, dict(zip(('x', 'xd', 'xdd'), arrays)),
+                              base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions)
         return self._required(*arrays, environment_at(self, arrays[0], base, wrenches, joint_efforts, positions))
+
+    def _rows(self, kernel, call, arrays, *, base, positions, **actions):
+        """Return (N, dof) for rows of states: by a kernel on all cores, or by a `call` a row where actions need it."""
+        if not any(actions.values()) and (base is None or not self.floating):
+            return run_batch(self, kernel, environment_at(self, None, base, positions=positions).handle, arrays)
+        out = np.empty((len(arrays['x']), self.dof))
+        for k, row in enumerate(zip(*arrays.values())):
+            with in_row(k):
+                out[k] = call(*row, base=base, positions=positions, **actions)
+        return out
 
     def _required(self, x, xd, xdd, around):
         """Return `generalized_forces` of one checked state in an `Environment`."""
@@ -330,12 +334,3 @@ class Manipulator:
     def __repr__(self):
         return (f"<Manipulator '{self.name}': {self.dof} DoF, {len(self.actuators)} actuators, "
                 f'{len(self._machine.description.closures)} loops, {self.total_mass:.2f} kg>')
-
-
-def _by_rows(width, arrays, call):
-    """Return `call` of every row of states, (N, width); errors name the row."""
-    out = np.empty((len(arrays[0]), width))
-    for k, row in enumerate(zip(*arrays)):
-        with in_row(k):
-            out[k] = call(*row)
-    return out

@@ -38,61 +38,51 @@ class ClusterBuilder:
 
     def __init__(self, machine, loops=None):
         """Start from a draft of a machine; loops: those of a machine that was assembled before, or None."""
-        self.machine, self.warnings = machine, []
+        self.machine, self.warnings, self.handle = machine, [], None
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
-        cluster_joints, rows, friction_pins, pins, records, senses = [np.zeros(0, CLUSTER_JOINT)], [], [], [], [], []
-        self._closures = []                         # closure of each row of `senses`
-        for cluster in machine.clusters:
-            record = np.zeros((), CLUSTER)
-            record['first'], record['joints'] = sum(map(len, cluster_joints)), len(cluster.bodies)
-            record['row'], record['pin'] = len(rows), len(pins)
-            cluster_joints.append(cluster_joint_records(cluster, int(record['first']), module_of))
-            more, friction_pins_of_cluster = row_records(cluster, int(record['first']))
-            flat = planar_records(cluster, cluster_joints[-1], int(record['first']), friction_pins_of_cluster)
+        clusters = np.zeros(len(machine.clusters), CLUSTER)
+        cluster_joints, rows, friction_pins, pins, senses = [], [], [], [], []
+        for record, cluster in zip(clusters, machine.clusters):
+            first = sum(map(len, cluster_joints))
+            cluster_joints.append(cluster_joint_records(cluster, first, module_of))
+            record['head'] = cluster_joints[-1]['module'].min()
+            more, of_pins = row_records(cluster, first)
+            flat = planar_records(cluster, cluster_joints[-1], first, of_pins)
             if flat is not None:
                 record['planar'], record['normal'] = 1, flat[0]
-                pins += flat[1]
-                record['pins'] = len(flat[1])
-            record['sense'] = len(senses)
-            for closure, sense in sense_records(cluster, int(record['first'])) if flat is None else ():
-                self._closures.append(closure)
-                senses.append(sense)
-            record['senses'] = len(senses) - record['sense']
-            rows += more
-            friction_pins += friction_pins_of_cluster
-            record['rows'], record['gap'] = len(more), MAX_GAP
-            record['head'] = cluster_joints[-1]['module'].min()
-            records.append(record)
-        cluster_joints = np.concatenate(cluster_joints)
-        relate(rows, cluster_joints)
-        arrays = {name: np.array(each, kind) if each else np.zeros(0, kind) for name, each, kind in (
-            ('clusters', records, CLUSTER), ('rows', rows, ROW), ('senses', senses, ROW),
-            ('friction_pins', friction_pins, FRICTION_PIN), ('pins', pins, PIN), ('columns', (), COLUMN),
-            ('column_rows', (), INDEX))}
-        self._bind_records(cluster_joints=cluster_joints, **arrays)
-        self.parallelograms = [()] * len(records)   # of each cluster, the names of their pins
-        if loops is not None:
-            self._add_parallel_sides([loops.poses[record['pose'], :record['joints']] for record in loops.clusters])
+            pins.append(() if flat is None else flat[1])
+            senses.append(() if flat is not None else sense_records(cluster, first))
+            rows.append(more)
+            friction_pins += of_pins
+        clusters['gap'] = MAX_GAP
+        self._closures = [closure for found in senses for closure, _ in found]      # of each row of `senses`
+        self._replace(
+            clusters=clusters, cluster_joints=_pack(clusters, 'first', 'joints', cluster_joints, CLUSTER_JOINT),
+            rows=_pack(clusters, 'row', 'rows', rows, ROW), pins=_pack(clusters, 'pin', 'pins', pins, PIN),
+            senses=_pack(clusters, 'sense', 'senses', [[sense for _, sense in found] for found in senses], ROW),
+            friction_pins=np.array(friction_pins, FRICTION_PIN), columns=np.zeros(0, COLUMN),
+            column_rows=np.zeros(0, INDEX))
+        self.parallelograms = [()] * len(clusters)      # of each cluster, the names of their pins
+        self._add_parallel_sides([] if loops is None else [
+            loops.poses[record['pose'], :record['joints']] for record in loops.clusters])
 
     loops = property(lambda self: self.handle.arrays.loops, doc='`Loops`: views of the buffers of the kernels.')
 
-    def _bind_records(self, clusters, cluster_joints, **records):
-        """Put records into buffers for the kernels."""
+    def _replace(self, **records):
+        """Put records into buffers for the kernels, beside those that were there."""
+        names = ('clusters', 'cluster_joints', 'rows', 'senses', 'friction_pins', 'pins', 'columns', 'column_rows')
+        records = {name: getattr(self.loops, name) for name in names if self.handle} | records
+        clusters, cluster_joints = records['clusters'], records['cluster_joints']
+        relate(records['rows'], cluster_joints)
         most, dof = int(clusters['joints'].max(initial=0)), len(self.machine.modules) + 6
         width, n = int(clusters['rows'].max(initial=0)) + most, len(clusters)
         loops = Loops(
-            clusters=clusters, cluster_joints=cluster_joints, **records, dyads=np.zeros(0, DYAD),
-            poses=np.zeros((0, most)),
+            **records, dyads=np.zeros(0, DYAD), poses=np.zeros((0, most)),
             slopes=np.zeros((0, most, most)), curves=np.zeros((0, most, most)), trust=np.zeros(0),
             lattice=np.zeros((0, most, 6)), cells=np.zeros((0, 2), INDEX), base=6 if self.machine.floating else 0,
             A=np.zeros((width, most + 1)), **_scratch(n, len(cluster_joints), most, most))
         self.handle = make_handle((dof + 1, dof, 0), self.machine.records, np.zeros((), ENVIRONMENT), loops)
         self.clusters, self.cluster_joints = self.loops.clusters, self.loops.cluster_joints
-
-    def _replace(self, **records):
-        """Replace some of the records in the buffers."""
-        names = ('clusters', 'cluster_joints', 'rows', 'senses', 'friction_pins', 'pins', 'columns', 'column_rows')
-        self._bind_records(**{name: getattr(self.loops, name) for name in names} | records)
 
     def add_parallelograms(self, starts):
         """Add rows that keep opposite sides of parallelograms parallel; close `starts` again where they then do not."""
@@ -104,19 +94,22 @@ class ClusterBuilder:
 
     def _add_parallel_sides(self, starts):
         found = [parallel_sides(self, n, q) for n, q in enumerate(starts)]
-        rows, pins, records = [np.zeros(0, ROW)], [np.zeros(0, PIN)], self.clusters
-        for n, (more_rows, more_pins, self.parallelograms[n]) in enumerate(found):
-            record = records[n]
-            cluster_rows = self.loops.rows[record['row']:record['row'] + record['rows']]
-            cluster_pins = self.loops.pins[record['pin']:record['pin'] + record['pins']]
-            record['row'], record['pin'] = sum(map(len, rows)), sum(map(len, pins))
-            rows += [cluster_rows, np.array(more_rows, ROW)]
-            pins += [cluster_pins, np.array(more_pins, PIN)]
-            record['rows'] += len(more_rows)
-            record['parallels'] = len(more_rows)
-        rows = np.concatenate(rows)
-        relate(rows, self.cluster_joints)
-        self._replace(rows=rows, pins=np.concatenate(pins))
+        if not any(names for *_, names in found):
+            return
+        self.parallelograms = [names for *_, names in found]
+        clusters = self.clusters.copy()
+        rows = [[*self._rows(n), *more] for n, (more, _, _) in enumerate(found)]
+        # the pins of parallel sides follow those of the closures, and do not count among them
+        counts = clusters['pins'].copy()
+        pins = [[*self.loops.pins[record['pin']:record['pin'] + record['pins']], *more]
+                for record, (_, more, _) in zip(clusters, found)]
+        records = {'rows': _pack(clusters, 'row', 'rows', rows, ROW), 'pins': _pack(clusters, 'pin', 'pins', pins, PIN)}
+        clusters['pins'], clusters['parallels'] = counts, [len(more) for more, _, _ in found]
+        self._replace(clusters=clusters, **records)
+
+    def _rows(self, n):
+        """Return the ROW records of cluster n."""
+        return self.loops.rows[self.clusters[n]['row']:][:self.clusters[n]['rows']]
 
     def slice(self, n):
         record = self.clusters[n]
@@ -286,44 +279,46 @@ class ClusterBuilder:
         """Return the `Loops` with the tables of closed poses, and with scratch of their own."""
         loops, records, cluster_joints = self.loops, self.clusters.copy(), self.cluster_joints.copy()
         most, freedom = int(records['joints'].max(initial=0)), int(records['freedom'].max(initial=0))
-        count = sum(len(table.q) for table in tables)
-        poses, slopes = np.zeros((count, most)), np.zeros((count, most, freedom))
-        curves = np.zeros((count, freedom * (freedom + 1) // 2, most))
-        lattice = np.zeros((len(records), freedom, 6))
-        row, cells, dyads = 0, [np.zeros((0, 2), dtype=np.int64)], []
-        for n, table in enumerate(tables):
-            records[n]['pose'], records[n]['poses'], records[n]['linear'] = row, len(table.q), table.linear
-            records[n]['cell'] = sum(map(len, cells))
-            records[n]['dyad'], records[n]['dyads'] = len(dyads), len(table.dyads)
-            dyads += table.dyads
-            part, joints, table_freedom = slice(row, row + len(table.q)), table.q.shape[1], table.G.shape[2]
-            poses[part, :joints], slopes[part, :joints, :table_freedom] = table.q, table.G
-            curves[part, :table_freedom * (table_freedom + 1) // 2, :joints] = table.curves
-            lattice[n, :table_freedom] = table.lattice
-            cells.append(np.where(table.cells < 0, table.cells, table.cells + row))
-            row += len(table.q)
+        records['linear'] = [table.linear for table in tables]
+        poses = _pack(records, 'pose', 'poses', [_padded(table.q, most) for table in tables], float)
+        dyads = _pack(records, 'dyad', 'dyads', [table.dyads for table in tables], DYAD)
+        cells = [np.where(table.cells < 0, table.cells, table.cells + record['pose'])
+                 for record, table in zip(records, tables)]
+        records['cell'] = np.cumsum([0, *map(len, cells)])[:-1]
+        slopes = np.concatenate([_padded(table.G, most, freedom) for table in tables])
+        curves = np.concatenate([_padded(table.curves, freedom * (freedom + 1) // 2, most) for table in tables])
+        lattice = np.array([_padded(table.lattice[None], freedom, 6)[0] for table in tables])
         rows = self._without_idle_rows(records, tables)
         columns, column_rows = order_elimination(records, cluster_joints, rows)
         trust = np.concatenate([np.zeros(0), *(
             trusted_distances(self, n, table, cluster_joints) for n, table in enumerate(tables))])
         return loops._replace(
             clusters=records, cluster_joints=cluster_joints, rows=rows,
-            dyads=np.array(dyads, DYAD) if dyads else np.zeros(0, DYAD), columns=columns, column_rows=column_rows,
+            dyads=dyads, columns=columns, column_rows=column_rows,
             poses=poses, slopes=slopes, curves=curves, trust=trust, lattice=lattice, cells=np.concatenate(cells),
             A=loops.A.copy(), **_scratch(len(records), len(cluster_joints), most, freedom))
 
     def _without_idle_rows(self, records, tables):
         """Return the constraint rows without those that constrain nothing at any pose, as planar loops have."""
-        kept = [np.zeros(0, ROW)]
-        for n, (record, table) in enumerate(zip(records, tables)):
+        kept = []
+        for n, table in enumerate(tables):
             sizes = np.max([abs(self.jacobian(n, q)[1]).max(axis=1) for q in table.q], axis=0)
-            rows = self.loops.rows[record['row']:record['row'] + record['rows']]
-            rows = rows[sizes > IDLE_ROW_TOLERANCE * sizes.max()]
-            record['row'], record['rows'] = sum(map(len, kept)), len(rows)
-            kept.append(rows)
-        rows = np.concatenate(kept)
+            kept.append(self._rows(n)[sizes > IDLE_ROW_TOLERANCE * sizes.max()])
+        rows = _pack(records, 'row', 'rows', kept, ROW)
         relate(rows, self.cluster_joints)
         return rows
+
+
+def _pack(clusters, first, count, parts, kind):
+    """Return the records of all clusters in one array; set in CLUSTER records where each starts and how many it has."""
+    clusters[count] = [len(part) for part in parts]
+    clusters[first] = np.cumsum(clusters[count]) - clusters[count]
+    return np.concatenate([np.array(list(part), kind) for part in parts]) if len(parts) else np.zeros(0, kind)
+
+
+def _padded(array, *shape):
+    """Return an array with zeros behind its last axes, which then have a shape."""
+    return np.pad(array, [(0, 0), *((0, size - had) for size, had in zip(shape, array.shape[1:]))])
 
 
 def _scratch(clusters, cluster_joints, most, freedom):

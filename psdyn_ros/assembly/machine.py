@@ -8,7 +8,7 @@ from ..kernels.rigid_body.entry import read_actuator_map
 from ..kernels.rigid_body.mechanism import Handle, make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..kernels.runtime.status import OK
-from ..model.errors import ActuationError, LoopClosureError, UnknownNameError, did_you_mean
+from ..model.errors import ActuationError, LoopClosureError, check_name
 from ..model.mechanism.machine import Draft
 from .clusters import ClusterBuilder
 from .pose_table import pose_table
@@ -60,8 +60,7 @@ def assemble(draft, gravity, coordinates=None):
 
 def _check_names(draft, coordinates):
     for name in coordinates or ():
-        if name not in draft.joints:
-            raise UnknownNameError(f"coordinate '{name}': no such joint{did_you_mean(name, draft.joints)}")
+        check_name(name, draft.joints, f"coordinate '{name}': no such joint")
         if coordinates.count(name) > 1:
             raise ActuationError(f"coordinate '{name}' is listed twice")
 

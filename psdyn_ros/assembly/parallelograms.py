@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.loops.records import DIRECTION, PIN, ROW
-from ..model.mechanism.cluster import closed_pins, plane_across
+from ..model.mechanism.cluster import plane_across
 
 PARALLEL_TOLERANCE = 1e-4   # difference of opposite sides over their length: numbers of a URDF are often rounded
 MIN_CORNER_SINE = 1e-3      # sine between neighbouring sides: below it an antiparallelogram looks the same
@@ -65,9 +65,12 @@ def _edges(builder, n, rotations):
     edges = [Edge(int(builder.cluster_joints[j]['parent']), j, work['place'][j].copy(), rotations[j][:, 2], name)
              for j, name in zip(range(part.start, part.stop), cluster.joints)
              if not builder.cluster_joints[j]['slides']]
-    for name, a, b, point, axis in closed_pins(cluster, part.start):
-        origin = work['place'][a] if a >= 0 else np.zeros(3)
-        edges.append(Edge(a, b, origin + rotations[a] @ point, None if axis is None else rotations[a] @ axis, name))
+    for closure in cluster.closures:
+        if closure.type in ('revolute', 'spherical', 'universal'):
+            a, b = cluster.ends(closure, part.start)
+            origin = work['place'][a.row] if a.row >= 0 else np.zeros(3)
+            axis = rotations[a.row] @ a.axis if closure.type == 'revolute' else None
+            edges.append(Edge(a.row, b.row, origin + rotations[a.row] @ a.frame.position, axis, closure.name))
     return edges
 
 

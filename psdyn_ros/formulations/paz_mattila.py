@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import LoopClosureError
+from ..model.mechanism.description import SLIP_VELOCITY
 from .screws import AT_REST, S_X, S_Z, XI, ad, adjoint, displacement, hat, wrench_bias
 
-SLIP = 5e-3     # v_s of the regularised Coulomb friction [m/s, rad/s]
 NO_LOSS = (0.0, 0.0)
 
 
@@ -355,7 +355,7 @@ class InverseDynamics(NamedTuple):
 
 def friction(rate, damping, coulomb):
     """Return damping v + coulomb tanh(v / v_s) at a rate v."""
-    return damping * rate + coulomb * np.tanh(rate / SLIP)
+    return damping * rate + coulomb * np.tanh(rate / SLIP_VELOCITY)
 
 
 def forward_dynamics(modules, x, xd, f, nudot_0, nu_0=AT_REST, external=None):

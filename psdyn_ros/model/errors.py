@@ -74,6 +74,12 @@ class MeasurementError(StateError):
     """Measured joints that do not fix every loop."""
 
 
+def check_name(name, existing, message, error=UnknownNameError):
+    """Raise the error, with a hint at the nearest name, where a name is none of the existing ones."""
+    if name not in existing:
+        raise error(f'{message}{did_you_mean(name, existing)}')
+
+
 def did_you_mean(name, existing):
     """Return the hint that ends a message about an unknown name."""
     existing = sorted(existing)

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from ..model.errors import ModelError, did_you_mean
-from ..model.mechanism.xml_reader import read_text
+from ..model.text_file import read_text
 
 MAX_BYTES = 64 * 1024 * 1024
 TIME = 'time'

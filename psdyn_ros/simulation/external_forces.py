@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.errors import UnknownNameError, did_you_mean
-from ..model.parameters.external_forces import JOINT, LINK, TYPES, read_external_forces
+from ..model.parameters.external_forces import read_external_forces
+from ..model.parameters.parameter_blocks import JOINT, LINK, declared
 from .external_slopes import AppliedSlopes, TangentScene
 
 TOUCHING = 1e-12    # m between the ends of a spring, below which it has no direction
@@ -76,9 +77,9 @@ class ExternalForces:
 
 
 def _check_names(spec, manipulator):
-    for parameter in TYPES[spec.type].parameters:
+    for key, parameter in declared(type(spec.values)).items():
         existing = {LINK: manipulator.links, JOINT: manipulator.joints}.get(parameter.kind)
-        name = getattr(spec.values, parameter.name)
+        name = getattr(spec.values, key)
         if existing is not None and name not in existing:
             raise UnknownNameError(f"{spec.where}: no such {parameter.kind} '{name}' in '{manipulator.name}'"
                                    f'{did_you_mean(name, existing)}')

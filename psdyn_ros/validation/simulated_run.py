@@ -10,9 +10,9 @@ from tqdm import tqdm
 from ..api.load import load
 from ..model.errors import ModelError
 from ..model.locate import find_config, find_machine
-from ..model.mechanism.xml_reader import read_text
 from ..model.parameters.hydraulics import read_hydraulics
 from ..model.parameters.sensors import read_sensors
+from ..model.text_file import read_text
 from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant

@@ -11,9 +11,9 @@ import numpy as np
 from ...kernels.derivatives.entry import arrays_of, forward_derivatives, inverse_derivatives, make_scratch
 from ...kernels.runtime.status import OK
 from ...model.errors import UnknownNameError
-from ..arguments import vector
+from ..arguments import coordinate_names, vector
 from ..errors_from_status import check
-from ..hybrid import coordinate_names, partition
+from ..hybrid import partition
 from ..inputs import environment_at, named_efforts, one_state, plain
 from ..kinematics import module_positions, transmission
 
@@ -74,11 +74,9 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
     check(m, inverse_derivatives(*buffers, x, xd, xdd, np.empty(m.dof), D), x=x, xd=xd, f=f)
     D[0, m.dof - len(m.coordinates):] -= np.einsum(
         'ijx,i->jx', _curvature(m, around.handle, arrays_of(scratch, around.handle.loops)), f)
-    free = np.flatnonzero(around.driven == 0.0)
-    M, A = D[2][np.ix_(free, free)], m.actuator_map(x)
-    out = np.zeros((2, m.dof, m.dof)), np.zeros_like(by_f)
-    out[0][:, free], out[1][free] = -np.linalg.solve(M, D[:2, free]), np.linalg.solve(M, A.T[free])
-    return ForwardDerivatives(*out[0], out[1])
+    by_x, by_xd, by_effort, *_ = _hybrid(D, around.driven)
+    free = around.driven == 0.0
+    return ForwardDerivatives(by_x, by_xd, by_effort[:, free] @ m.actuator_map(x).T[free])
 
 
 def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
@@ -118,8 +116,6 @@ def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, effor
                                 joint_efforts=None, joint_slopes=None):
     """Return the `HybridDerivatives` at one state; arguments and errors as `hybrid_dynamics`.
 
-    With D what is driven and U what is free, and f = ID(x, xd, xdd) with M = df/dxdd:
-    dxdd_U = M_UU^-1 (df_U - f_U,s ds - M_UD dxdd_D),    df_D = f_D,s ds + M_DU dxdd_U + M_DD dxdd_D,    s: x or xd.
     """
     m = manipulator
     x, xd = one_state(m, x=x, xd=xd)
@@ -130,17 +126,25 @@ def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, effor
     D = np.empty((3, m.dof, m.dof))
     check(m, inverse_derivatives(around.handle.tree, around.handle.loops, scratch, x, xd, xdd, np.empty(m.dof), D),
           x=x, xd=xd, xdd=xdd)
+    return HybridDerivatives(*_hybrid(D, driven))
+
+
+def _hybrid(D, driven):
+    """Return (6, dof, dof): `HybridDerivatives` from D (3, dof, dof), those of f = ID(x, xd, xdd).
+
+    With D what is driven and U what is free, and M = df/dxdd:
+    dxdd_U = M_UU^-1 (df_U - f_U,s ds - M_UD dxdd_D),    df_D = f_D,s ds + M_DU dxdd_U + M_DD dxdd_D,    s: x or xd.
+    """
     held, free, M = np.flatnonzero(driven), np.flatnonzero(driven == 0.0), D[2]
-    by = np.zeros((6, m.dof, m.dof))
-    M_free = M[np.ix_(free, free)]
-    by[0:2, free] = -np.linalg.solve(M_free, D[:2, free])
+    by = np.zeros((6, *M.shape))
     by[2][held, held] = by[5][free, free] = 1.0
-    by[2][np.ix_(free, free)] = np.linalg.inv(M_free)
-    by[2][np.ix_(free, held)] = -np.linalg.solve(M_free, M[np.ix_(free, held)])
-    for part, acceleration in ((3, 0), (4, 1), (5, 2)):
-        known = D[part - 3, held] if part < 5 else 0.0
-        by[part, held] = known + M[held] @ by[acceleration]
-    return HybridDerivatives(*by)
+    by[:2, free], given = -D[:2, free], np.eye(len(M))[free]
+    given[:, held] = -M[np.ix_(free, held)]
+    by[2, free] = given
+    by[:3, free] = np.linalg.solve(M[np.ix_(free, free)], by[:3, free])
+    by[3:5, held] = D[:2, held]
+    by[3:, held] += M[held] @ by[:3]
+    return by
 
 
 def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):

@@ -3,10 +3,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.errors import PsdynError, StateError, UnknownNameError, did_you_mean
+from ...model.errors import PsdynError, StateError, UnknownNameError, check_name
+from ..arguments import coordinate_names, vector
 from ..arguments import names as checked_names
-from ..arguments import vector
-from ..hybrid import coordinate_names
 from ..inputs import base_drive
 from .derivatives import generalized_forces_derivatives
 from .linearization import wrench_forces
@@ -84,10 +83,9 @@ class _Statics:
         for name in checked_names('fixed', fixed, UnknownNameError):
             if name == 'base' and m.floating:
                 held[:6] = True
-            elif name in self.names:
-                held[self.names.index(name)] = True
-            else:
-                raise UnknownNameError(f"fixed: no coordinate '{name}'{did_you_mean(name, self.names)}")
+                continue
+            check_name(name, self.names, f"fixed: no coordinate '{name}'")
+            held[self.names.index(name)] = True
         if m.floating and base is not None:
             driven, acceleration = base_drive(m, base)
             held[:6] |= driven != 0.0
@@ -108,8 +106,7 @@ class _Statics:
             applied = call(x, xd)
             applied = applied._asdict() if hasattr(applied, '_asdict') else dict(applied)
             for key, value in applied.items():
-                if key not in EXTERNAL_ARGUMENTS:
-                    raise UnknownNameError(f"external returns '{key}'{did_you_mean(key, EXTERNAL_ARGUMENTS)}")
+                check_name(key, EXTERNAL_ARGUMENTS, f"external returns '{key}'")
                 for name, one in (value or {}).items():
                     found[key][name] = _sum(found[key][name], one) if name in found[key] else one
         for name, effort in zip(self.m.actuators, self.f):

@@ -3,9 +3,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.errors import ShapeError, UnknownNameError, did_you_mean
-from ..arguments import vector
-from ..hybrid import BASE, coordinate_names
+from ...model.errors import UnknownNameError, check_name
+from ..arguments import BASE, coordinate_names, pair, vector
 from ..inputs import base_drive
 from ..kinematics import transmission
 from .derivatives import forward_dynamics_derivatives, slopes_of_efforts
@@ -84,13 +83,9 @@ def wrench_forces(manipulator, x, wrench_slopes, wrenches):
     for link, slopes in wrench_slopes.items():
         if link not in (wrenches or {}):
             raise UnknownNameError(f"wrench_slopes of '{link}', on which wrenches has none")
-        try:
-            by_x, by_xd = slopes
-        except (TypeError, ValueError):
-            raise ShapeError(f"slopes of the wrench on '{link}': expected a pair (by position, by rate)") from None
-        J = link_jacobian(m, x, link)
-        out[0] += J.T @ vector(f"slopes of the wrench on '{link}'", by_x, (6, m.dof))
-        out[1] += J.T @ vector(f"slopes of the wrench on '{link}'", by_xd, (6, m.dof))
+        what, J = f"slopes of the wrench on '{link}'", link_jacobian(m, x, link)
+        for change, by in zip(out, pair(what, slopes, 'by position, by rate')):
+            change += J.T @ vector(what, by, (6, m.dof))
     return out
 
 
@@ -135,10 +130,8 @@ class _Outputs:
         C, D = np.zeros((len(outputs), 2 * n)), np.zeros((len(outputs), self._by_input.shape[1]))
         for row, output in enumerate(outputs):
             name, _, quantity = str(output).rpartition('/')
-            if name not in known:
-                raise UnknownNameError(f"output '{output}': no such joint '{name}'{did_you_mean(name, known)}")
-            if quantity not in QUANTITIES:
-                raise UnknownNameError(f"output '{output}': no such quantity{did_you_mean(quantity, QUANTITIES)}")
+            check_name(name, known, f"output '{output}': no such joint '{name}'")
+            check_name(quantity, QUANTITIES, f"output '{output}': no such quantity")
             by_x, by_xd, by_xdd = getattr(self, f'_{quantity}')(name)
             C[row] = np.concatenate((by_x, by_xd)) + by_xdd @ self._by_state
             D[row] = by_xdd @ self._by_input

@@ -1,7 +1,7 @@
 """Checks of declared hydraulics against the mechanism: actuators, strokes, loops, efforts, friction."""
 import math
 
-from ...model.errors import ActuationError, LoopError, ModelError, PsdynError, did_you_mean
+from ...model.errors import ActuationError, LoopError, ModelError, PsdynError, check_name
 from ...model.parameters.hydraulics import Friction
 
 MAX_EFFORT_RATIO = 1.01         # of an effort limit to the force of supply pressure and area: both are rounded
@@ -12,9 +12,8 @@ def check_hydraulics(manipulator, hydraulics):
     """Return warnings (tuple of texts) on hydraulics that fit a machine; raise a ModelError where they do not."""
     declared = {**hydraulics.cylinders, **hydraulics.axes}
     for name, one in declared.items():
-        if name not in manipulator.actuators:
-            raise ActuationError(f"{one.where}: '{manipulator.name}' has no such actuator"
-                                 f'{did_you_mean(name, manipulator.actuators)}')
+        check_name(name, manipulator.actuators, f"{one.where}: '{manipulator.name}' has no such actuator",
+                   ActuationError)
         friction_of(manipulator, hydraulics, name)
     missing = [name for name in manipulator.actuators if name not in declared]
     if missing:

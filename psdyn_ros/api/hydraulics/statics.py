@@ -263,11 +263,6 @@ def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=
                         free @ np.linalg.solve(root.T, modes), stiffness)
 
 
-def natural_frequencies(manipulator, hydraulics, axes, cylinders, supply, x, **options):
-    """Return the natural frequencies (n,) [Hz] of `natural_modes`."""
-    return natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, **options).frequencies
-
-
 def _null_space(A):
     """Return an orthonormal basis (n, free) of the rates that leave A (rows, n) at rest."""
     if not len(A):

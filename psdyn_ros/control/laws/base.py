@@ -9,13 +9,13 @@ from ...kernels.control.path import no_path
 from ...kernels.hydraulics.records import AXIS
 from ...kernels.runtime.status import OK
 from ...model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
+from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from ...model.parameters.hydraulics import MODES as TIERS
 from ..reference.reference import ReferenceMotion
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
-SLIP = 5e-3     # m/s, rad/s over which Coulomb friction of the URDF changes its sign
 
 
 class ControlLaw:
@@ -73,7 +73,7 @@ class ControlLaw:
         if self.hydraulics is None:
             self.axes = np.zeros(len(m.actuators), AXIS)
             joints = m.machine.description.joints
-            self.axes['cylinder'], self.axes['slip'] = -1, SLIP
+            self.axes['cylinder'], self.axes['slip'] = -1, SLIP_VELOCITY
             self.axes['coulomb'] = [joints[name].friction for name in m.actuators]
             self.axes['viscous'] = [joints[name].damping for name in m.actuators]
             return

@@ -7,7 +7,7 @@
 import yaml
 
 from ...model.errors import ModelError, did_you_mean, shorten
-from ...model.mechanism.xml_reader import read_text
+from ...model.text_file import read_text
 from ..reference.trajectory import MAX_WAYPOINTS, TrajectoryError, Waypoints
 
 MAX_BYTES = 16 * 1024 * 1024

@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model.errors import LoopClosureError
-from ...model.mechanism.description import IDENTITY, Pose
+from ...model.mechanism.description import IDENTITY, SLIP_VELOCITY, Pose
 from ...model.mechanism.tree import build_tree
 from ..titop.dual_vectors import rotation_vector
 
 STEP = 1e-30        # of the complex-step derivative
-SLIP = 5e-3         # v_s of the regularised Coulomb friction [m/s, rad/s]
 CLOSED = 1e-8       # gap [m and rad] that is left where Newton's method has converged
 MOST_STEPS = 50
 LONGEST_STEP = 0.2  # [m and rad]
@@ -341,7 +340,7 @@ class Mechanism:
 def friction_effort(rate, damping, coulomb):
     """Return the effort (k,) along a slip rate (k,): damping v + coulomb tanh(|v| / v_s) v / |v|."""
     speed = np.linalg.norm(rate)
-    return rate * (damping + (coulomb * np.tanh(speed / SLIP) / speed if speed else 0.0))
+    return rate * (damping + (coulomb * np.tanh(speed / SLIP_VELOCITY) / speed if speed else 0.0))
 
 
 def independent_rows(K, count):

@@ -28,6 +28,8 @@ class Pose:
 
 IDENTITY = Pose(np.eye(3), np.zeros(3))
 
+SLIP_VELOCITY = 5e-3    # v_s of the regularised Coulomb friction [m/s, rad/s]
+
 
 @dataclass(frozen=True)
 class Inertial:

@@ -23,15 +23,14 @@ from ...kernels.rigid_body.records import (
     REVOLUTE,
     ROD,
 )
-from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, did_you_mean
+from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, check_name, did_you_mean
 from .cluster import sort_loops
-from .description import IDENTITY, Description, Pose
+from .description import IDENTITY, SLIP_VELOCITY, Description, Pose
 from .frames import about_x, about_z, azimuth
 from .tree import body_parameters, build_tree, check_inertia, inertia_problem, looks_like_placeholder
 from .triangle import Assembly, Triangle, check_initial, choose_assembly, wrap
 
 LIMIT_TOLERANCE = 1e-6      # of an initial position at a limit, as both are written with few digits [m, rad]
-SLIP = 5e-3                 # v_s of the regularised Coulomb friction [m/s, rad/s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +84,14 @@ class Draft:
 def build_machine(description, *, initial=None, actuated=None, coordinates=None, allow_unphysical=False):
     """Return the `Draft` of a description; raise a `ModelError` that names what does not fit."""
     base, owner = build_tree(description)
-    entries = {entry[0].name: entry for body in {id(b): b for b in owner.values()}.values() for entry in body.joints}
+    bodies = dict.fromkeys(owner.values())
+    entries = {entry[0].name: entry for body in bodies for entry in body.joints}
     actuators = _actuators(description, entries, actuated)
     triangles, clusters = sort_loops(entries, owner, description.closures, actuators, coordinates or ())
     if not allow_unphysical:
-        clustered = {id(body) for cluster in clusters for body in cluster.bodies}
-        for body in {id(b): b for b in owner.values()}.values():
-            check_inertia(description, body, id(body) in clustered)
+        clustered = {body for cluster in clusters for body in cluster.bodies}
+        for body in bodies:
+            check_inertia(description, body, body in clustered)
     hints = _hints(description, entries, initial)
     builder = _Builder(description, base, {triangle.boom.name: triangle for triangle in triangles}, actuators, hints,
                        clusters)
@@ -123,8 +123,7 @@ def _hints(description, entries, initial):
     """Return the two sources of initial positions: load(initial=...) first, then <ros2_control>."""
     given = initial or {}
     for name, value in given.items():
-        if name not in entries:
-            raise UnknownNameError(f"initial position of '{name}': no such joint{did_you_mean(name, entries)}")
+        check_name(name, entries, f"initial position of '{name}': no such joint")
         if not isinstance(value, numbers.Real) or not math.isfinite(value):
             raise ModelError(f"initial position of '{name}' is {value!r:.80}; expected a finite number")
     declared = {name: interface.initial for name, interface in description.interfaces.items()
@@ -162,7 +161,7 @@ class _Builder:
         for body in order:
             order.extend(child for _, _, child in body.joints)
         for body in reversed(order):
-            sizes[id(body)] = 1 + sum(sizes[id(child)] for _, _, child in body.joints)
+            sizes[body] = 1 + sum(sizes[child] for _, _, child in body.joints)
         return sizes
 
     def grow(self):
@@ -178,7 +177,7 @@ class _Builder:
         record = np.zeros((), MODULE)
         record['kind'], record['parent'], record['joint'] = FREE, -1, -1
         record['azimuth'] = record['dh_alpha'] = record['turn'] = 1.0, 0.0
-        record['lower'], record['upper'], record['slip'] = -math.inf, math.inf, SLIP
+        record['lower'], record['upper'], record['slip'] = -math.inf, math.inf, SLIP_VELOCITY
         record['link'] = body_parameters(self.description, body, IDENTITY)
         self.modules.append(Module(joint, -1, LINK, None, None))
         self.records.append(record)
@@ -190,7 +189,7 @@ class _Builder:
         """Return the stack entries of the modules on a body, the one handed over by value last (popped first)."""
         entries = [(joint, pose @ joint_pose, child, module, parent_body) for joint, joint_pose, child in body.joints
                    if joint.name not in self.cylinders]
-        entries.sort(key=lambda entry: self.sizes[id(entry[2])])
+        entries.sort(key=lambda entry: self.sizes[entry[2]])
         return entries
 
     def _place(self, body, module, parent_body, pose):
@@ -204,7 +203,7 @@ class _Builder:
         actuated = triangle.rod if triangle else joint
         record = np.zeros((), MODULE)
         record['parent'], record['parent_body'] = parent, parent_body
-        record['lower'], record['upper'], record['slip'] = actuated.lower, actuated.upper, SLIP
+        record['lower'], record['upper'], record['slip'] = actuated.lower, actuated.upper, SLIP_VELOCITY
         base_axes = self._stand(record, pose, joint.axis)            # parent's kernel axes -> base frame axes
 
         following = self._following(body, triangle)

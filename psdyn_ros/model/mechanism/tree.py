@@ -56,7 +56,7 @@ def build_tree(description):
         lost = next(name for name in description.links if name not in owner)
         raise TreeError(f"link '{lost}' is not connected to the root '{roots[0]}': its joints form a ring")
     order = {name: row for row, name in enumerate(description.joints)}
-    for body in {id(body): body for body in owner.values()}.values():
+    for body in dict.fromkeys(owner.values()):
         body.joints.sort(key=lambda entry: order[entry[0].name])
     _check_floating(description, base, roots[0])
     return base, owner

@@ -5,12 +5,13 @@ import re
 
 import numpy as np
 
-from ..errors import DuplicateNameError, InertiaError, ModelError, UnknownNameError, did_you_mean, shorten
+from ..errors import DuplicateNameError, InertiaError, ModelError, check_name, shorten
+from ..text_file import read_text
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .loops_file import read_loops
 from .triangle import AXIS_TOLERANCE
 from .urdf_schema import check_content, nearest
-from .xml_reader import Element, parse, read_text
+from .xml_reader import Element, parse
 
 MAX_LINKS = 2000
 JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')
@@ -37,10 +38,10 @@ def read(path_or_xml, loops_file=None):
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
     warnings = check_content(robot)
-    links = _named(robot, 'link', _link)
+    links = _named(robot, ('link',), _link)
     if len(links) > MAX_LINKS:
         raise ModelError(f'{len(links)} links; at most {MAX_LINKS} are read')
-    joints = _named(robot, 'joint', _joint)
+    joints = _named(robot, ('joint',), _joint)
     further = read_loops(loops_file) if loops_file is not None else []
     closures = _named([*robot, *further], ('constraint', 'loop_joint'), _closure)
     description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot),
@@ -50,7 +51,7 @@ def read(path_or_xml, loops_file=None):
 
 
 def _named(elements, tags, build):
-    tags = (tags,) if isinstance(tags, str) else tags
+    """Return {name: build(element, name, where)} of the elements with one of the tags, each name once."""
     found = {}
     for element in elements:
         if element.tag not in tags:
@@ -58,10 +59,10 @@ def _named(elements, tags, build):
         name = element.get('name')
         if not name:
             raise ModelError(f'<{element.tag}> (line {element.line}) has no name')
+        where = f"{element.tag} '{name}' (line {element.line})"
         if name in found:
-            raise DuplicateNameError(
-                f"{element.tag} '{name}' (line {element.line}) was declared before (line {found[name].line})")
-        found[name] = build(element, name)
+            raise DuplicateNameError(f'{where} was declared before (line {found[name].line})')
+        found[name] = build(element, name, where)
     return found
 
 
@@ -127,11 +128,10 @@ def _axis(element, where):
     return axis / norm
 
 
-def _link(element, name):
+def _link(element, name, where):
     inertial = element.find('inertial')
     if inertial is None:
         return Link(name, None, element.line)
-    where = f"link '{name}' (line {element.line})"
     mass, tensor = inertial.find('mass'), inertial.find('inertia')
     for tag, child in (('mass', mass), ('inertia', tensor)):
         if child is None:
@@ -147,8 +147,7 @@ def _link(element, name):
     return Link(name, Inertial(mass, pose.position, 0.5 * (inertia + inertia.T)), element.line)
 
 
-def _joint(element, name):
-    where = f"joint '{name}' (line {element.line})"
+def _joint(element, name, where):
     kind = element.get('type')
     if kind not in JOINT_TYPES:
         raise ModelError(f"{where}: type '{kind}' is not supported; there are: {', '.join(JOINT_TYPES)}")
@@ -201,8 +200,7 @@ def _reference(element, tag, where):
     return name
 
 
-def _closure(element, name):
-    where = f"{element.tag} '{name}' (line {element.line})"
+def _closure(element, name, where):
     kind = element.get('type', 'revolute')
     if kind not in CLOSURE_TYPES:
         raise ModelError(f"{where}: type '{kind}' is not known; there are: {', '.join(CLOSURE_TYPES)}")
@@ -280,11 +278,8 @@ def _check_names(description):
     for kind, things in (('joint', description.joints), ('constraint', description.closures)):
         for thing in things.values():
             for side in (thing.parent, thing.child):
-                if side not in description.links:
-                    raise UnknownNameError(f"link '{side}' in {kind} '{thing.name}' (line {thing.line}): no such "
-                                           f'link{did_you_mean(side, description.links)}')
+                check_name(side, description.links,
+                           f"link '{side}' in {kind} '{thing.name}' (line {thing.line}): no such link")
     for interface in description.interfaces.values():
-        if interface.name not in description.joints:
-            raise UnknownNameError(
-                f"joint '{interface.name}' in <ros2_control> (line {interface.line}): no such "
-                f'joint{did_you_mean(interface.name, description.joints)}')
+        check_name(interface.name, description.joints,
+                   f"joint '{interface.name}' in <ros2_control> (line {interface.line}): no such joint")

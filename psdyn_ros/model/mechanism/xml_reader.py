@@ -1,5 +1,4 @@
 """Reads XML into elements with line numbers; hostile input is refused before or while parsing."""
-import os
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -7,8 +6,8 @@ import defusedxml
 from defusedxml.ElementTree import DefusedXMLParser
 
 from ..errors import XmlError, shorten
+from ..text_file import MAX_BYTES
 
-MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
 MAX_ELEMENTS = 250_000      # of 2000 links with a hundred elements each
 MAX_ATTRIBUTE = 4096        # characters
@@ -57,44 +56,6 @@ class _Reader(DefusedXMLParser):
             if 'Handler' in name or name in ('buffer_text', 'ordered_attributes'):
                 setattr(plain, name, getattr(self.parser, name))
         self.parser = self._parser = plain
-
-
-def read_text(path, max_bytes=MAX_BYTES):
-    """Return the text of a UTF-8 file of at most `max_bytes` bytes; .xacro is expanded where xacro is installed."""
-    try:
-        path = os.fspath(path)
-        size = os.path.getsize(path)
-        if size > max_bytes:
-            raise XmlError(f"'{path}' has {size} bytes; at most {max_bytes} are read")
-        if path.endswith('.xacro'):
-            return _expand(path)
-        with open(path, 'rb') as file:
-            # devices and pipes have no size
-            content = file.read(max_bytes + 1)
-    except OSError as error:
-        raise XmlError(f"cannot read '{shorten(path)}': {error.strerror}") from error
-    except (TypeError, ValueError) as error:
-        if isinstance(error, XmlError):
-            raise
-        raise XmlError(f"cannot read '{shorten(str(path))}': {error}") from error
-    if len(content) > max_bytes:
-        raise XmlError(f"'{path}' does not end; at most {max_bytes} bytes are read")
-    try:
-        return content.decode('utf-8')
-    except UnicodeDecodeError as error:
-        raise XmlError(f"'{path}' is not UTF-8 text: {error}") from error
-
-
-def _expand(path):
-    try:
-        import xacro
-    except ImportError as error:
-        raise XmlError(f"'{path}' needs xacro, which is not installed (ros-<distro>-xacro); "
-                       'expand it to a .urdf file first') from error
-    try:
-        return xacro.process_file(path).toxml()
-    except Exception as error:      # whatever a macro or an expression in it may raise
-        raise XmlError(f"xacro cannot expand '{path}': {type(error).__name__}: {error}") from error
 
 
 def parse(text):

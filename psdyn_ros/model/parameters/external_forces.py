@@ -10,25 +10,27 @@ They may stand in a file of their own or below the `ros__parameters` of a ROS pa
 act on a link or a joint.  `python3 -m psdyn_ros.model.parameters.external_forces` prints the types
 and parameters.
 """
-import math
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 
-from ..errors import ModelError, did_you_mean, shorten
-from .parameter_file import CHOICE, FLAG, JOINT, LINK, NUMBER, VECTOR, Parameter, ParameterFile, checked, plain
+from ..errors import ModelError, shorten
+from ..yaml_file import YamlFile, plain
+from .parameter_blocks import (
+    CHOICE,
+    Parameter,
+    checked,
+    checked_block,
+    choice,
+    flag,
+    joint_name,
+    link_name,
+    markdown,
+    number,
+    vector,
+)
 
 SECTION = 'external_forces'
-
-
-@dataclass(frozen=True)
-class ForceType:
-    """What a type of force does, and its parameters."""
-
-    description: str
-    parameters: tuple
 
 
 @dataclass(frozen=True)
@@ -36,60 +38,84 @@ class ForceSpec:
     """One named force of a file.
 
     where   file, line and name, for messages
-    values  namespace of its parameters: numbers, tuples of three numbers, texts, flags
+    values  instance of the class of its type in TYPES
     """
 
     name: str
     type: str
     where: str
-    values: SimpleNamespace
+    values: object
 
 
-def _force(name, description, high=1e9):
-    return Parameter(name, NUMBER, description, 0.0, 0.0, high)
+def _on():
+    return link_name('the link it acts on')
 
 
-_POINT = Parameter('point', VECTOR, 'm, where it acts, in link axes from its origin', (0.0,) * 3, -1e4, 1e4)
-_ON = Parameter('link', LINK, 'the link it acts on')
-_JOINT = Parameter('joint', JOINT, 'the joint it acts on, actuated or not')
+def _point():
+    return vector('m, where it acts, in link axes from its origin', (0.0,) * 3, low=-1e4, high=1e4)
 
-TYPES = {
-    'constant_force': ForceType('a force that never changes, at a point of a link: buoyancy, thrust, a weight', (
-        _ON,
-        Parameter('force', VECTOR, 'N', None, -1e9, 1e9),
-        _POINT,
-        Parameter('axes', CHOICE, 'whether the force is given in inertial axes or turns with the link', 'inertial',
-                  choices=('inertial', 'link')),
-    )),
-    'joint_spring': ForceType('a linear spring along or about a joint: -stiffness (q - rest)', (
-        _JOINT,
-        Parameter('stiffness', NUMBER, 'N/m, or N m/rad', None, 0.0, 1e9),
-        Parameter('rest', NUMBER, 'm or rad, the position of the joint at which it is slack', 0.0, -1e4, 1e4),
-    )),
-    'joint_damper': ForceType('a damper along or about a joint: -(linear + quadratic |qd|) qd', (
-        _JOINT,
-        _force('linear', 'N s/m, or N m s/rad'),
-        _force('quadratic', 'N s^2/m^2, or N m s^2/rad^2'),
-    )),
-    'spring_damper': ForceType('a spring and damper between a point of a link and a point of another: a tie, a rope', (
-        _ON,
-        _POINT,
-        Parameter('other_link', LINK, 'the link at its other end; the root of the machine stands for the ground'),
-        Parameter('other_point', VECTOR, 'm, its other end, in axes of that link', (0.0,) * 3, -1e4, 1e4),
-        Parameter('stiffness', NUMBER, 'N/m', None, 0.0, 1e9),
-        Parameter('rest_length', NUMBER, 'm, at which it is slack', 0.0, 0.0, 1e4),
-        _force('damping', 'N s/m, against the rate of its length'),
-        Parameter('tension_only', FLAG, 'a rope: shorter than its rest length it does nothing', False),
-    )),
-    'drag': ForceType('resistance of a fluid, or of the ground: -(linear + quadratic |v|) v at a point of a link', (
-        _ON,
-        _POINT,
-        _force('linear', 'N s/m'),
-        _force('quadratic', 'N s^2/m^2, half of density x drag coefficient x area'),
-        _force('angular', 'N m s/rad, against the angular velocity of the link'),
-        Parameter('flow', VECTOR, 'm/s, velocity of the fluid in inertial axes', (0.0,) * 3, -1e3, 1e3),
-    )),
-}
+
+def _coefficient(description):
+    return number(description, 0.0, low=0.0, high=1e9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantForce:
+    """A force that never changes, at a point of a link: buoyancy, thrust, a weight."""
+
+    link: str = _on()
+    force: tuple = vector('N', low=-1e9, high=1e9)
+    point: tuple = _point()
+    axes: str = choice('whether the force is given in inertial axes or turns with the link', ('inertial', 'link'),
+                       'inertial')
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointSpring:
+    """A linear spring along or about a joint: -stiffness (q - rest)."""
+
+    joint: str = joint_name('the joint it acts on, actuated or not')
+    stiffness: float = number('N/m, or N m/rad', low=0.0, high=1e9)
+    rest: float = number('m or rad, the position of the joint at which it is slack', 0.0, low=-1e4, high=1e4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointDamper:
+    """A damper along or about a joint: -(linear + quadratic |qd|) qd."""
+
+    joint: str = joint_name('the joint it acts on, actuated or not')
+    linear: float = _coefficient('N s/m, or N m s/rad')
+    quadratic: float = _coefficient('N s^2/m^2, or N m s^2/rad^2')
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpringDamper:
+    """A spring and damper between a point of a link and a point of another: a tie, a rope."""
+
+    link: str = _on()
+    point: tuple = _point()
+    other_link: str = link_name('the link at its other end; the root of the machine stands for the ground')
+    other_point: tuple = vector('m, its other end, in axes of that link', (0.0,) * 3, low=-1e4, high=1e4)
+    stiffness: float = number('N/m', low=0.0, high=1e9)
+    rest_length: float = number('m, at which it is slack', 0.0, low=0.0, high=1e4)
+    damping: float = _coefficient('N s/m, against the rate of its length')
+    tension_only: bool = flag('a rope: shorter than its rest length it does nothing', False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drag:
+    """Resistance of a fluid, or of the ground: -(linear + quadratic |v|) v at a point of a link."""
+
+    link: str = _on()
+    point: tuple = _point()
+    linear: float = _coefficient('N s/m')
+    quadratic: float = _coefficient('N s^2/m^2, half of density x drag coefficient x area')
+    angular: float = _coefficient('N m s/rad, against the angular velocity of the link')
+    flow: tuple = vector('m/s, velocity of the fluid in inertial axes', (0.0,) * 3, low=-1e3, high=1e3)
+
+
+TYPES = {'constant_force': ConstantForce, 'joint_spring': JointSpring, 'joint_damper': JointDamper,
+         'spring_damper': SpringDamper, 'drag': Drag}
 TYPE = Parameter('type', CHOICE, 'what kind of force it is', choices=tuple(TYPES))
 
 
@@ -113,20 +139,8 @@ def _spec(name, where, given):
     """Return the `ForceSpec` of {parameter: (where, value)}."""
     if 'type' not in given:
         raise ModelError(f"{where}: 'type' is missing; there are: {', '.join(TYPES)}")
-    kind = checked(TYPE, *given['type'])
-    parameters = {parameter.name: parameter for parameter in TYPES[kind].parameters}
-    for key, (line, _) in given.items():
-        if key != 'type' and key not in parameters:
-            raise ModelError(f"{line}: '{shorten(key)}' is no parameter of a {kind}{did_you_mean(key, parameters)}")
-    values = {}
-    for key, parameter in parameters.items():
-        if key in given:
-            values[key] = checked(parameter, *given[key])
-        elif parameter.default is None:
-            raise ModelError(f"{where}: '{key}' is missing ({parameter.description})")
-        else:
-            values[key] = parameter.default
-    return ForceSpec(name, kind, where, SimpleNamespace(**values))
+    kind = checked(TYPE, *given.pop('type'))
+    return ForceSpec(name, kind, where, checked_block(TYPES[kind], where, given))
 
 
 def _from_mapping(source):
@@ -147,7 +161,7 @@ def _from_mapping(source):
 
 def _from_file(path):
     """Yield (name, where, {parameter: (where, value)}) of a YAML file, its values still texts or lists of texts."""
-    file = ParameterFile('external forces file', path)
+    file = YamlFile('external forces file', path)
     for key, node in file.mapping(file.section(SECTION)):
         given = {}
         for parameter, value in file.mapping(node):
@@ -156,23 +170,11 @@ def _from_file(path):
         yield key.value, f"{file.where(key)}: external force '{shorten(key.value)}'", given
 
 
-def _markdown():
-    for name, kind in TYPES.items():
-        yield f'### {name}\n\n{kind.description}\n'
-        yield '| parameter | kind | default | range | meaning |'
-        yield '|---|---|---|---|---|'
-        for p in kind.parameters:
-            allowed = ', '.join(p.choices) if p.choices else f'{p.low:g} to {p.high:g}' if p.high < math.inf else ''
-            default = 'required' if p.default is None else f'`{list(p.default) if p.kind == VECTOR else p.default}`'
-            yield f'| `{p.name}` | {p.kind} | {default} | {allowed} | {p.description} |'
-        yield ''
-
-
-def main():
-    """Print the types of forces as Markdown."""
-    print('\n'.join(_markdown()))
-    return 0
+def tables():
+    """Yield the types of forces as Markdown."""
+    for name, cls in TYPES.items():
+        yield from markdown(name, cls)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    print('\n'.join(tables()))

@@ -10,23 +10,20 @@ Faults of sensors, messages and the machine, and YAML schedules of them.
 `python3 -m psdyn_ros.model.parameters.faults` prints the table of kinds.
 """
 import math
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
 
 import numpy as np
-import yaml
 
-from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
-from .parameter_blocks import check_untagged
-from .parameter_file import NUMBER, Parameter, ParameterFile, checked_number, open_parameters, plain
+from ..errors import ModelError, UnknownNameError, check_name, did_you_mean, shorten
+from ..yaml_file import YamlFile, checked_length, open_declaration, plain
+from .parameter_blocks import NUMBER, Parameter, checked_number
 
 SENSOR, MESSAGE, CYLINDER, SUPPLY, OIL, PAYLOAD, MODEL = (
     'sensor', 'message', 'cylinder', 'supply', 'oil', 'payload', 'model')
 WHAT = {SENSOR: 'channel of a sensor', MESSAGE: 'message', CYLINDER: 'cylinder', SUPPLY: 'supply', OIL: 'oil',
         PAYLOAD: 'link', MODEL: 'model'}
 SECTION = 'faults'
-MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_TIME_S = 1e6
 
 
@@ -40,7 +37,7 @@ class FaultKind:
     numbers: tuple = ()
 
 
-def _number(name, description, low, high, default=None):
+def _number(name, description, low, high, default=MISSING):
     return Parameter(name, NUMBER, description, default, low, high)
 
 
@@ -125,38 +122,21 @@ def read_faults(source):
     Targets are checked by `placed`, once the machine is known.  Raises ModelError, UnknownNameError or
     DuplicateNameError that name the file, its line and the key.
     """
-    file = open_parameters('faults', source, MAX_TEXT_CHARACTERS)
-    node = file.section(SECTION)
-    check_untagged(file, node, SECTION)
-    if not isinstance(node, yaml.SequenceNode):
-        raise ModelError(f"{file.where(node)}: '{SECTION}' is no list; expected one of mappings with the keys "
-                         f'{", ".join(KEYS)}')
-    return [_read(file, one) for one in node.value]
+    file = open_declaration('faults', source)
+    return [_read(file, node) for node in file.items(file.section(SECTION), 'faults')]
 
 
 def read_fault(text):
     """Return the `Fault` of the YAML text of one, such as '{kind: nan, target: telescope.position}'."""
     if not isinstance(text, str):
         raise ModelError(f'fault {text!r:.80}: expected YAML text')
-    file = ParameterFile('fault', shorten(text), _short(text))
+    file = YamlFile('fault', shorten(text), checked_length('faults', text))
     return _read(file, file.root)
 
 
-def _short(text):
-    if len(text) > MAX_TEXT_CHARACTERS:
-        raise ModelError(f'the faults have {len(text)} characters; at most {MAX_TEXT_CHARACTERS} are read')
-    return text
-
-
 def _read(file, node):
-    given, where = {}, file.where(node)
-    for key, value in file.mapping(node):
-        if key.value not in KEYS:
-            raise ModelError(f"{file.where(key)}: '{shorten(key.value)}' is no key of a fault"
-                             f'{did_you_mean(key.value, KEYS)}')
-        check_untagged(file, value, key.value)
-        given[key.value] = plain(file.where(key), value)
-    return checked_fault(Fault(**{'kind': None, 'target': None, **given, 'where': where}))
+    given = {name: plain(file.where(key), value) for name, (key, value) in file.parts(node, KEYS[:2], KEYS[2:]).items()}
+    return checked_fault(Fault(**given, where=file.where(node)))
 
 
 def checked_fault(fault):
@@ -165,10 +145,8 @@ def checked_fault(fault):
     for key in ('kind', 'target'):
         text = getattr(fault, key)
         if not isinstance(text, str) or not text:
-            found = 'missing' if text is None else f'{text!r:.80}; expected a name'
-            raise ModelError(f"{where}: '{key}' is {found}")
-    if fault.kind not in NAMES:
-        raise ModelError(f"{where}: there is no kind of fault '{shorten(fault.kind)}'{did_you_mean(fault.kind, NAMES)}")
+            raise ModelError(f"{where}: '{key}' is {text!r:.80}; expected a name")
+    check_name(fault.kind, NAMES, f"{where}: there is no kind of fault '{shorten(fault.kind)}'", ModelError)
     start = checked_number(START, f"{where}: 'start'", fault.start)
     lasting = isinstance(fault.duration, float) and fault.duration == math.inf
     duration = math.inf if lasting else checked_number(DURATION, f"{where}: 'duration'", fault.duration)
@@ -207,7 +185,7 @@ def _value(kind, where, value):
         given = [value]
     else:
         given = list(value)
-    required = sum(number.default is None for number in kind.numbers)
+    required = sum(number.required for number in kind.numbers)
     if not required <= len(given) <= len(kind.numbers):
         raise ModelError(f'{where} is {value!r:.80}; expected {_expected(kind.numbers)}')
     return tuple(checked_number(number, f"{where}: '{number.name}'", one) for number, one in zip(kind.numbers, given)
@@ -218,23 +196,18 @@ def _expected(numbers):
     if not numbers:
         return 'none'
     return ', '.join(f'{n.name} ({n.description}'
-                     + (')' if n.default is None else f'; {n.default:g} where absent)') for n in numbers)
+                     + (')' if n.required else f'; {n.default:g} where absent)') for n in numbers)
 
 
-def _markdown():
+def tables():
+    """Yield the kinds of faults as Markdown."""
     yield '| kind | target | what happens | value |'
     yield '|---|---|---|---|'
     for kind in KINDS:
         value = '; '.join(f'`{n.name}`, {n.description}, {n.low:g} to {n.high:g}'
-                          + ('' if n.default is None else f', `{n.default:g}` where absent') for n in kind.numbers)
+                          + ('' if n.required else f', `{n.default:g}` where absent') for n in kind.numbers)
         yield f'| `{kind.name}` | {WHAT[kind.domain]} | {kind.description} | {value or "none"} |'
 
 
-def main():
-    """Print the kinds of faults as Markdown."""
-    print('\n'.join(_markdown()))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    print('\n'.join(tables()))

@@ -20,16 +20,15 @@ stands in exactly one of `cylinders` and `axes`.  `python3 -m psdyn_ros.model.pa
 parameters.
 """
 import math
-import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import yaml
 
-from ..errors import ActuationError, ModelError, UnknownNameError, did_you_mean, shorten
-from .parameter_blocks import block, check_untagged, choice, flag, integer, markdown, number, numbers, read_block
-from .parameter_file import open_parameters
+from ..errors import ActuationError, ModelError
+from ..mechanism.description import SLIP_VELOCITY
+from ..yaml_file import open_declaration
+from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block, read_blocks
 
-MAX_TEXT_CHARACTERS = 256 * 1024
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
 MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
 STRIBECK, LUGRE = 'stribeck', 'lugre'
@@ -127,7 +126,7 @@ class Friction:
 
     coulomb: float = number('N or N m, level F_c', 0.0, low=0.0, high=1e7)
     viscous: float = number('N s/m or N m s/rad, b, at the reference temperature of the oil', 0.0, low=0.0, high=1e8)
-    slip_velocity: float = number('m/s or rad/s, v_s of the regularised law', 5e-3, low=1e-6, high=1.0)
+    slip_velocity: float = number('m/s or rad/s, v_s of the regularised law', SLIP_VELOCITY, low=1e-6, high=1.0)
     stribeck: float = number('N or N m, F_s - F_c that breaks away', 0.0, low=0.0, high=1e7)
     stribeck_velocity: float = number('m/s or rad/s, v_st', 0.02, low=1e-6, high=10.0)
     model: str = choice('law', (STRIBECK, LUGRE), STRIBECK)
@@ -243,11 +242,8 @@ def read_hydraulics(source, actuators):
     actuators: names of the machine's actuators, of which each must be there once.  Raises ModelError, UnknownNameError,
     DuplicateNameError or ActuationError that name the file, its line, the joint and the parameter.
     """
-    file = open_parameters('hydraulics', source, MAX_TEXT_CHARACTERS)
-    nodes = file.parts(SECTIONS)
-    for name in REQUIRED:
-        if name not in nodes:
-            raise ModelError(f"{file.where(file.root)}: section '{name}' is missing; expected {', '.join(SECTIONS)}")
+    file = open_declaration('hydraulics', source)
+    nodes = file.parts(file.root, REQUIRED, ('cylinders', 'axes'))
     supply, places = read_block(Supply, file, *nodes['supply'], 'supply')
     _check_supply(supply, places)
     oil, _ = read_block(Oil, file, *nodes['oil'], 'oil')
@@ -264,7 +260,7 @@ def read_hydraulics(source, actuators):
     if missing:
         raise ActuationError(f"{file.where(file.root)}: nothing for {', '.join(missing)}; expected every actuator in "
                              "'cylinders' or, where no cylinder drives it, in 'axes'")
-    return Hydraulics(supply=supply, oil=oil, where=f"{file.kind} '{file.path}'",
+    return Hydraulics(supply=supply, oil=oil, where=str(file),
                       **{name: {joint: found[joint][0] for joint in actuators if joint in found}
                          for name, found in (('cylinders', cylinders), ('axes', axes))})
 
@@ -273,19 +269,14 @@ def _read_joints(file, nodes, section, actuators):
     """Return {joint: (Cylinder or Axis, its places)}."""
     if section not in nodes:
         return {}
-    found, cls = {}, SECTIONS[section]
-    check_untagged(file, nodes[section][1], section)
-    for key, node in file.mapping(nodes[section][1]):
-        what = f"{'cylinder' if cls is Cylinder else 'axis'} '{shorten(key.value)}'"
-        where = f'{file.where(key)}: {what}'
-        if key.value not in actuators:
-            raise UnknownNameError(f'{where}: the machine has no such actuator{did_you_mean(key.value, actuators)}')
-        _check_safe_output(file, where, node)
-        found[key.value] = read_block(cls, file, key, node, what, where=where)
-    return found
+    _, node = nodes[section]
+    for key, value in file.mapping(node):
+        _check_safe_output(file.where(key), value)
+    found = read_blocks(SECTIONS[section], file, node, 'cylinder' if section == 'cylinders' else 'axis', actuators)
+    return {joint: (replace(one, where=places['']), places) for joint, (one, places) in found.items()}
 
 
-def _check_safe_output(file, where, node):
+def _check_safe_output(where, node):
     """Refuse the safe output that is none, before its name is looked up among those that are."""
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.value == 'safe_output' and str(value.value).lower() in NOTHING:
@@ -295,16 +286,16 @@ def _check_safe_output(file, where, node):
 
 def _check_supply(supply, places):
     if supply.return_pressure >= supply.pressure:
-        raise ModelError(f"{_place(places, 'return_pressure')}: 'return_pressure' {supply.return_pressure:g} Pa is not "
+        raise ModelError(f"{places.of('return_pressure')}: 'return_pressure' {supply.return_pressure:g} Pa is not "
                          f"below 'pressure' {supply.pressure:g} Pa")
     if supply.droop >= supply.pressure - supply.return_pressure:
-        raise ModelError(f"{_place(places, 'droop')}: 'droop' {supply.droop:g} Pa is not below 'pressure' - "
+        raise ModelError(f"{places.of('droop')}: 'droop' {supply.droop:g} Pa is not below 'pressure' - "
                          f"'return_pressure' {supply.pressure - supply.return_pressure:g} Pa")
 
 
 def _check_cylinder(cylinder, places, supply):
     def refuse(name, message):
-        raise ModelError(f'{_place(places, name)}: {message}')
+        raise ModelError(f'{places.of(name)}: {message}')
 
     if cylinder.rod >= cylinder.bore:
         refuse('rod', f"'rod' {cylinder.rod:g} m is not smaller than 'bore' {cylinder.bore:g} m")
@@ -342,24 +333,15 @@ def _check_cylinder(cylinder, places, supply):
 def _check_friction(axis, places):
     friction = axis.friction
     if friction and friction.model == LUGRE and not friction.coulomb > 0.0:
-        raise ModelError(f"{_place(places, 'friction.model')}: 'model' is '{LUGRE}', whose bristle needs a 'coulomb' "
+        raise ModelError(f"{places.of('friction.model')}: 'model' is '{LUGRE}', whose bristle needs a 'coulomb' "
                          'friction above zero')
 
 
-def _place(places, name):
-    return places.get(name) or places.get(name.rpartition('.')[0]) or places['']
-
-
-def _markdown():
+def tables():
+    """Yield all parameters as Markdown."""
     for section, cls in SECTIONS.items():
         yield from markdown(section if section in REQUIRED else f'{section}: JOINT', cls)
 
 
-def main():
-    """Print all parameters as Markdown."""
-    print('\n'.join(_markdown()))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    print('\n'.join(tables()))

@@ -15,18 +15,16 @@ SI units.  A safe output has no default; of what is declared by tier, that of th
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
 import math
-import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 
 import numpy as np
 
-from ..errors import ActuationError, ModelError, ShapeError, UnknownNameError, did_you_mean, shorten
+from ..errors import ActuationError, ModelError, ShapeError, check_name, shorten
+from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .hydraulics import MODES as TIERS
-from .parameter_blocks import block, check_untagged, declared, integer, markdown, number, read_block, word_or_number
-from .parameter_file import checked_number, open_parameters, plain
+from .parameter_blocks import block, declared, integer, markdown, number, read_blocks, read_fields, word_or_number
 
-MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
 SECOND = 1_000_000_000      # ns
 RELATIVE_TOLERANCE = 1e-9   # of two declared numbers that are compared
@@ -34,6 +32,10 @@ NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
 KINDS = (NEUTRAL, BRAKE, GRAVITY)
 UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
 HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
+
+
+def _in_ns(name):
+    return property(lambda self: round(getattr(self, name) * SECOND), doc=f'{name} in ns')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +51,7 @@ class Timeouts:
     emergency_stop: float = number('s without a message of the emergency stop before it counts as pressed', 0.100,
                                    low=0.002, high=MAX_TIMEOUT_S)
 
-    stopping_ns = property(lambda self: round(self.stopping * SECOND), doc='ns')
-    safe_ns = property(lambda self: round(self.safe * SECOND), doc='ns')
-    stream_ns = property(lambda self: round(self.stream * SECOND), doc='ns')
-    emergency_stop_ns = property(lambda self: round(self.emergency_stop * SECOND), doc='ns')
+    stopping_ns, safe_ns, stream_ns, emergency_stop_ns = map(_in_ns, ('stopping', 'safe', 'stream', 'emergency_stop'))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,48 +76,27 @@ class Plausibility:
                                'reference is slowed down', 0.15, low=0.0, high=1.0)
     sigma_stop: float = number('1, the same below which the machine stops and holds', 0.05, low=0.0, high=1.0)
 
-    freeze_ns = property(lambda self: round(self.freeze_time * SECOND), doc='ns')
-    clock_skew_ns = property(lambda self: round(self.clock_skew * SECOND), doc='ns')
+    freeze_ns, clock_skew_ns = map(_in_ns, ('freeze_time', 'clock_skew'))
 
 
-def _safe(tier):
-    return word_or_number(f'of tier {tier}: a word, or a command [{UNITS[tier]}]', KINDS, None, low=-1e9, high=1e9)
+def _by_tier(name, doc, declare):
+    """Return a block with a field for each tier; declare: (tier, unit) -> field."""
+    return make_dataclass(name, [(tier, object, declare(tier, UNITS[tier])) for tier in TIERS], frozen=True,
+                          kw_only=True, namespace={'__doc__': doc})
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafeOutput:
-    """What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is left out of
-    the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last trusted
-    position), or a number."""
-
-    valve: object = _safe(VALVE)
-    velocity: object = _safe(VELOCITY)
-    effort: object = _safe(EFFORT)
-    pressure: object = _safe(PRESSURE)
-
-
-def _of_tier(tier, per=''):
-    return number(f'{UNITS[tier]}{per}, of tier {tier}', None, low=1e-6, high=1e12)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandRate:
-    """The most that a command may change in a second; the gate clamps what is faster."""
-
-    valve: float | None = _of_tier(VALVE, ' per s')
-    velocity: float | None = _of_tier(VELOCITY, ' per s')
-    effort: float | None = _of_tier(EFFORT, ' per s')
-    pressure: float | None = _of_tier(PRESSURE, ' per s')
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommandLimit:
-    """The largest command; absent: fully open, the limits of the URDF, the supply pressure."""
-
-    valve: float | None = _of_tier(VALVE)
-    velocity: float | None = _of_tier(VELOCITY)
-    effort: float | None = _of_tier(EFFORT)
-    pressure: float | None = _of_tier(PRESSURE)
+SafeOutput = _by_tier(
+    'SafeOutput', 'What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is '
+    'left out of the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last '
+    'trusted position), or a number.',
+    lambda tier, unit: word_or_number(f'of tier {tier}: a word, or a command [{unit}]', KINDS, None, low=-1e9,
+                                      high=1e9))
+CommandRate = _by_tier(
+    'CommandRate', 'The most that a command may change in a second; the gate clamps what is faster.',
+    lambda tier, unit: number(f'{unit} per s, of tier {tier}', None, low=1e-6, high=1e12))
+CommandLimit = _by_tier(
+    'CommandLimit', 'The largest command; absent: fully open, the limits of the URDF, the supply pressure.',
+    lambda tier, unit: number(f'{unit}, of tier {tier}', None, low=1e-6, high=1e12))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +113,17 @@ class SafeActuator:
     jerk: float = number('m/s^3 or rad/s^3 that a reference may have; none: any', math.inf, low=1e-3, high=1e9)
     soft_margin: float = number('m or rad before the limits of the joint in which outward commands are clamped', 0.005,
                                 low=0.0, high=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """At the top of the file, beside the actuators."""
+
+    stop_time: float = number('s in which a controlled stop must be over; then the safe output is given', 1.0, low=0.05,
+                              high=10.0)
+    probation: float = number('s that a condition must be good before it counts as healthy', 1.0, low=0.1, high=60.0)
+    timeouts: Timeouts = block(Timeouts, 'how long an input may be missing', Timeouts())
+    plausibility: Plausibility = block(Plausibility, 'what a measured state must satisfy', Plausibility())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -158,21 +147,9 @@ class SafetyDeclaration:
     soft_margin: np.ndarray             # m or rad
     where: str = field(default='')
 
-    stop_time_ns = property(lambda self: round(self.stop_time * SECOND), doc='ns')
-    probation_ns = property(lambda self: round(self.probation * SECOND), doc='ns')
+    stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Times:
-    """At the top of the file, beside the sections."""
-
-    stop_time: float = number('s in which a controlled stop must be over; then the safe output is given', 1.0, low=0.05,
-                              high=10.0)
-    probation: float = number('s that a condition must be good before it counts as healthy', 1.0, low=0.1, high=60.0)
-
-
-TIMES = declared(Times)
-SECTIONS = ('timeouts', 'plausibility', 'stop_time', 'probation', 'actuators')
 ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'soft_margin')
 
 
@@ -186,23 +163,24 @@ def read_safety(source, actuators, tiers, limits, supply_pressure=None):
     """
     actuators, tiers = tuple(actuators), tuple(tiers)
     _check_tiers(actuators, tiers)
-    file = open_parameters('safety', source, MAX_TEXT_CHARACTERS)
-    nodes = file.parts(SECTIONS)
-    if 'actuators' not in nodes:
-        raise ModelError(f"{file.where(file.root)}: section 'actuators' is missing; its safe outputs have no default")
-    blocks = {}
-    for name, cls in (('timeouts', Timeouts), ('plausibility', Plausibility)):
-        blocks[name], places = read_block(cls, file, *nodes[name], name) if name in nodes else (cls(), None)
-        _check_order(name, blocks[name], places)
-    times = {name: _time(file, nodes, name) for name in ('stop_time', 'probation')}
-    found = _read_actuators(file, *nodes['actuators'], actuators)
-    where = f"{file.kind} '{file.path}'"
-    rows = [_row(where, found[name], name, tier, i, limits, supply_pressure)
+    file = open_declaration('safety', source)
+    nodes = file.parts(file.root, ('actuators',), tuple(declared(Stopping)))
+    key, node = nodes.pop('actuators')
+    found = read_blocks(SafeActuator, file, node, 'actuator', actuators)
+    missing = [name for name in actuators if name not in found]
+    if missing:
+        raise ActuationError(f"{file.where(key)}: nothing for {', '.join(missing)}; expected every actuator, since "
+                             'safe outputs have no default')
+    where = str(file)
+    stopping, places = read_fields(Stopping, file, nodes.values(), where)
+    for block_name, low, high in (('timeouts', 'stopping', 'safe'), ('plausibility', 'sigma_stop', 'sigma_slow')):
+        _check_order(getattr(stopping, block_name), places, block_name, low, high)
+    rows = [_row(found[name], name, tier, i, limits, supply_pressure)
             for i, (name, tier) in enumerate(zip(actuators, tiers))]
     names = ('safe_value', 'command_rate', 'command_limit')
     arrays = {name: _frozen([row[name] for row in rows]) for name in names}
     arrays |= {name: _frozen([getattr(found[actuator][0], name) for actuator in actuators]) for name in ARRAYS}
-    return SafetyDeclaration(actuators=actuators, tiers=tiers, **blocks, **times, where=where,
+    return SafetyDeclaration(actuators=actuators, tiers=tiers, **vars(stopping), where=where,
                              safe_kind=tuple(row['safe_kind'] for row in rows), **arrays)
 
 
@@ -211,48 +189,21 @@ def _check_tiers(actuators, tiers):
         raise ShapeError(f'{len(tiers)} tiers for {len(actuators)} actuators; expected one for each of '
                          f'{", ".join(actuators)}')
     for actuator, tier in zip(actuators, tiers):
-        if tier not in TIERS:
-            raise ModelError(f"tier of '{actuator}': there is no '{shorten(str(tier))}'{did_you_mean(tier, TIERS)}")
+        check_name(tier, TIERS, f"tier of '{actuator}': there is no '{shorten(str(tier))}'", ModelError)
 
 
-def _time(file, nodes, name):
-    """Return one of the `Times`."""
-    if name not in nodes:
-        return getattr(Times(), name)
-    key, node = nodes[name]
-    check_untagged(file, node, name)
-    return checked_number(TIMES[name], f"{file.where(key)}: '{name}'", plain(file.where(key), node))
+def _check_order(values, places, block_name, low, high):
+    if getattr(values, low) >= getattr(values, high):
+        place = places.get(f'{block_name}.{low}') or places.of(f'{block_name}.{high}')
+        raise ModelError(f"{place}: '{low}' {getattr(values, low):g} is not below '{high}' {getattr(values, high):g}")
 
 
-def _check_order(name, values, places):
-    for low, high in (('stopping', 'safe'), ('sigma_stop', 'sigma_slow')):
-        if hasattr(values, low) and getattr(values, low) >= getattr(values, high):
-            raise ModelError(f"{places.get(low) or places.get(high) or name}: '{low}' {getattr(values, low):g} is not "
-                             f"below '{high}' {getattr(values, high):g}")
-
-
-def _read_actuators(file, key, node, actuators):
-    """Return {actuator: (SafeActuator, its places)}."""
-    check_untagged(file, node, key.value)
-    found = {}
-    for name, value in file.mapping(node):
-        if name.value not in actuators:
-            raise UnknownNameError(f"{file.where(name)}: actuator '{shorten(name.value)}': the machine has no such "
-                                   f'actuator{did_you_mean(name.value, actuators)}')
-        found[name.value] = read_block(SafeActuator, file, name, value, f"actuator '{name.value}'")
-    missing = [name for name in actuators if name not in found]
-    if missing:
-        raise ActuationError(f"{file.where(key)}: nothing for {', '.join(missing)}; expected every actuator, since "
-                             'safe outputs have no default')
-    return found
-
-
-def _row(where, found, name, tier, i, limits, supply_pressure):
+def _row(found, name, tier, i, limits, supply_pressure):
     """Return what the arrays of the declaration hold of one actuator."""
     actuator, places = found
 
     def refuse(parameter, message):
-        raise ModelError(f'{_place(places, parameter)}: {message}')
+        raise ModelError(f'{places.of(parameter)}: {message}')
 
     for each in TIERS:
         safe = getattr(actuator.safe_output, each)
@@ -297,28 +248,17 @@ def _unsafe(tier, safe):
     return ''
 
 
-def _place(places, name):
-    return places.get(name) or places.get(name.rpartition('.')[0]) or places['']
-
-
 def _frozen(values):
     array = np.array(values, dtype=float)
     array.setflags(write=False)
     return array
 
 
-def _markdown():
-    yield from markdown('at the top', Times)
-    yield from markdown('timeouts', Timeouts)
-    yield from markdown('plausibility', Plausibility)
+def tables():
+    """Yield all parameters as Markdown."""
+    yield from markdown('at the top', Stopping)
     yield from markdown('actuators: ACTUATOR', SafeActuator)
 
 
-def main():
-    """Print all parameters as Markdown."""
-    print('\n'.join(_markdown()))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    print('\n'.join(tables()))

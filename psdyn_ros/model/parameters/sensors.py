@@ -13,18 +13,16 @@ Errors, delays and rates of the sensors of a machine, from YAML.
 Channels are named `<joint>.<kind>`: position, velocity, effort, and pressure_a and pressure_b, which are of the kind
 pressure.  `python3 -m psdyn_ros.model.parameters.sensors` prints the table of parameters.
 """
-import sys
 from dataclasses import dataclass, field, replace
 
-from ..errors import ModelError, UnknownNameError, did_you_mean, shorten
-from .parameter_blocks import check_untagged, markdown, number, read_block
-from .parameter_file import open_parameters
+from ..errors import ModelError, UnknownNameError, check_name, did_you_mean, shorten
+from ..yaml_file import open_declaration
+from .parameter_blocks import markdown, number, read_block
 
 KINDS = {'position': 'm or rad', 'velocity': 'm/s or rad/s', 'effort': 'N or N m', 'pressure': 'Pa'}
 KIND_OF = {'position': 'position', 'velocity': 'velocity', 'effort': 'effort', 'pressure_a': 'pressure',
            'pressure_b': 'pressure'}
 DEFAULT, JOINTS, SETS = 'default', 'joints', 'sets'
-MAX_TEXT_CHARACTERS = 256 * 1024
 MAX_DELAY_S = 1.0
 
 
@@ -69,31 +67,19 @@ def read_sensors(source, channels, chosen=''):
     """
     kinds = {channel: kind_of(channel) for channel in channels}
     joints = {channel.rpartition('.')[0] for channel in kinds}
-    file = open_parameters('sensors', source, MAX_TEXT_CHARACTERS)
-    top = _known(file, file.root, (DEFAULT, JOINTS, SETS), 'section')
+    file = open_declaration('sensors', source)
+    top = file.parts(file.root, (), (DEFAULT, JOINTS, SETS))
     sets = {'': _read_set(file, top, joints)}
     if SETS in top:
         for key, node in file.mapping(top[SETS][1]):
-            sets[key.value] = _read_set(file, _known(file, node, (DEFAULT, JOINTS), 'section'), joints)
+            sets[key.value] = _read_set(file, file.parts(node, (), (DEFAULT, JOINTS)), joints)
     if chosen not in sets:
-        raise UnknownNameError(f"{file.kind} '{file.path}': no set '{shorten(str(chosen))}'"
+        raise UnknownNameError(f"{file}: no set '{shorten(str(chosen))}'"
                                f'{did_you_mean(chosen, sets.keys() - {""})}')
     default, by_joint = sets[chosen]
     return SensorSettings({channel: replace(default.get(kind, Sensor()),
                                             **by_joint.get((channel.rpartition('.')[0], kind), {}))
                            for channel, kind in kinds.items()})
-
-
-def _known(file, node, names, what):
-    """Return {name: (key node, value node)} of a mapping that may have these names only."""
-    found = {}
-    for key, value in file.mapping(node):
-        check_untagged(file, value, shorten(key.value))
-        if key.value not in names:
-            raise ModelError(f"{file.where(key)}: there is no {what} '{shorten(key.value)}'"
-                             f'{did_you_mean(key.value, names)}')
-        found[key.value] = key, value
-    return found
 
 
 def _read_set(file, sections, joints):
@@ -104,9 +90,7 @@ def _read_set(file, sections, joints):
             default[kind] = sensor
     if JOINTS in sections:
         for key, node in file.mapping(sections[JOINTS][1]):
-            if key.value not in joints:
-                raise UnknownNameError(f"{file.where(key)}: no joint '{shorten(key.value)}' is measured"
-                                       f'{did_you_mean(key.value, joints)}')
+            check_name(key.value, joints, f"{file.where(key)}: no joint '{shorten(key.value)}' is measured")
             for kind, (sensor, places) in _read_kinds(file, node, f"joint '{shorten(key.value)}'"):
                 by_joint[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
     return default, by_joint
@@ -114,22 +98,17 @@ def _read_set(file, sections, joints):
 
 def _read_kinds(file, node, what):
     """Yield (kind, (Sensor, where each parameter was given)) of a mapping of kinds."""
-    for kind, (key, block) in _known(file, node, KINDS, 'kind of channel').items():
+    for kind, (key, block) in file.parts(node, (), KINDS).items():
         yield kind, read_block(Sensor, file, key, block, f'{what}: {kind}')
 
 
-def _markdown():
+def tables():
+    """Yield the parameters of sensors as Markdown."""
     yield from markdown('A channel', Sensor)
     yield '| kind of channel | unit |'
     yield '|---|---|'
     yield from (f'| `{kind}` | {unit} |' for kind, unit in KINDS.items())
 
 
-def main():
-    """Print the parameters of sensors as Markdown."""
-    print('\n'.join(_markdown()))
-    return 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    print('\n'.join(tables()))

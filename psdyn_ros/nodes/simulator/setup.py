@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...api.environment import find_link
-from ...model.mechanism.xml_reader import read_text
 from ...model.parameters.faults import read_faults
 from ...model.parameters.sensors import read_sensors
+from ...model.text_file import read_text
 from ...simulation.external_forces import ExternalForces
 from ...simulation.faults import FaultInjector
 from ...simulation.plant import Plant

@@ -25,7 +25,7 @@ from ...control.safety.fault_table import State
 from ...kernels.runtime.compiler import compiled
 from ...model.errors import ActuationError, ModelError, PsdynError
 from ...model.locate import find_config, find_machine
-from ...model.mechanism.xml_reader import read_text
+from ...model.text_file import read_text
 from ...nodes import EXECUTABLES
 from ...nodes.messages.conversions import stamp_to_ns, trajectory_to_msg
 from ...nodes.runtime.executor import INTERNAL, SUCCESS, UNUSABLE

@@ -5,9 +5,9 @@ import math
 
 import yaml
 
-from ...model.mechanism.xml_reader import read_text
 from ...model.parameters.hydraulics import EFFORT, VALVE, read_hydraulics
 from ...model.parameters.safety import read_safety
+from ...model.text_file import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
 LADDER = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}

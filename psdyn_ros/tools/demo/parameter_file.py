@@ -3,7 +3,7 @@
 import yaml
 
 from ...model.errors import ModelError
-from ...model.mechanism.xml_reader import read_text
+from ...model.text_file import read_text
 
 MAX_BYTES = 1024 * 1024
 PARAMETERS = 'ros__parameters'

@@ -21,8 +21,8 @@ from ...api.load import load
 from ...api.manipulator import Manipulator
 from ...model.errors import ModelError, PsdynError, did_you_mean
 from ...model.locate import find_config, find_machine
-from ...model.mechanism.xml_reader import read_text
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.text_file import read_text
 from ...nodes import EXECUTABLES
 from ...nodes.messages.conversions import SECOND
 from ...nodes.runtime.executor import INTERNAL, SUCCESS, UNUSABLE

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from ...api.load import load
 from ...model.errors import ModelError
 from ...model.locate import find_config, find_machine
-from ...model.mechanism.xml_reader import read_text
+from ...model.text_file import read_text
 from ..bags.folders import find_bags, report_names
 from ..metrics.tolerances import read_settings
 from ..metrics.verdict import EXIT_CODES, INVALID

@@ -13,8 +13,8 @@ import yaml
 from ...model.errors import ModelError
 from ...model.locate import find_machine
 from ...model.mechanism.urdf import read
-from ...model.mechanism.xml_reader import read_text
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.text_file import read_text
 from .identified import NOT_ALONE, TOLD
 from .normal_equations import friction_block
 

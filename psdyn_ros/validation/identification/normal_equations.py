@@ -13,7 +13,7 @@ import numpy as np
 from scipy.ndimage import convolve1d, maximum_filter1d, minimum_filter1d
 
 from ...model.errors import StateError
-from ...model.mechanism.machine import SLIP
+from ...model.mechanism.description import SLIP_VELOCITY
 
 WINDOW, POWER = 0.3, 5          # s, width of the filter, and the power of its weights
 # derivatives of samples, of the sixth order, as kernels of a convolution
@@ -271,7 +271,7 @@ def frictions(manipulator, hydraulics):
     for name in manipulator.actuators:
         seal = friction_block(hydraulics, name)
         found.append((seal.coulomb, seal.viscous, seal.slip_velocity) if seal else
-                     (joints[name].friction, joints[name].damping, SLIP))
+                     (joints[name].friction, joints[name].damping, SLIP_VELOCITY))
     return found
 
 

@@ -18,14 +18,25 @@ import math
 import sys
 from dataclasses import dataclass, field, replace
 
-from ...model.errors import ModelError, UnknownNameError, did_you_mean, shorten
-from ...model.parameters.parameter_blocks import block, check_untagged, choice, integer, markdown, number, read_block
-from ...model.parameters.parameter_file import FLAG, NUMBER, Parameter, checked, checked_number, open_parameters, plain
+from ...model.errors import ModelError, did_you_mean, shorten
+from ...model.parameters.parameter_blocks import (
+    FLAG,
+    NUMBER,
+    Parameter,
+    block,
+    checked,
+    checked_number,
+    choice,
+    integer,
+    markdown,
+    number,
+    read_block,
+    read_blocks,
+)
+from ...model.yaml_file import open_declaration, plain
 from ..signals.filters import CUTOFF, DEGREE, FILTERS, ORDER, WINDOW
 from ..signals.filters import make_filter as filter_by_name
 from ..signals.topics import OVERRIDES
-
-MOST_TEXT = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,22 +122,18 @@ def read_settings(source, actuators):
     """
     if source is None:
         return Settings(actuators=dict.fromkeys(actuators, ActuatorTolerance()), where='defaults')
-    file = open_parameters('validation', source, MOST_TEXT)
-    nodes = file.parts(SECTIONS) if file.root is not None else {}
+    file = open_declaration('validation', source)
+    nodes = file.parts(file.root, (), SECTIONS) if file.root is not None else {}
     values = {}
-    for name, (_, node) in nodes.items():
-        check_untagged(file, node, name)
     for name, cls in BLOCKS.items():
         values[name] = read_block(cls, file, *nodes[name], name)[0] if name in nodes else cls()
     found = dict.fromkeys(actuators, values['actuator'])
-    for name, node in file.mapping(nodes['actuators'][1]) if 'actuators' in nodes else ():
-        if name.value not in found:
-            raise UnknownNameError(f"{file.where(name)}: the machine has no actuator '{shorten(name.value)}'"
-                                   f'{did_you_mean(name.value, actuators)}')
-        given, places = read_block(ActuatorTolerance, file, name, node, f"actuator '{name.value}'")
-        found[name.value] = replace(values['actuator'], **{one: getattr(given, one) for one in places if one})
+    given = read_blocks(ActuatorTolerance, file, nodes['actuators'][1], 'actuator', actuators) \
+        if 'actuators' in nodes else {}
+    for name, (one, places) in given.items():
+        found[name] = replace(values['actuator'], **{key: getattr(one, key) for key in places if key})
     return Settings(**values, actuators=found, topics=_topics(file, nodes), delays=_delays(file, nodes),
-                    align=_align(file, nodes), where=f"{file.kind} '{file.path}'")
+                    align=_align(file, nodes), where=str(file))
 
 
 def _topics(file, nodes):

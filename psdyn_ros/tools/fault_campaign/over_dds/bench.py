@@ -22,7 +22,7 @@ from ....control.reference.trajectory import Waypoints
 from ....control.safety.fault_table import State
 from ....model.errors import PsdynError
 from ....model.locate import find_config, find_machine
-from ....model.mechanism.xml_reader import read_text
+from ....model.text_file import read_text
 from ....nodes.messages.conversions import SECOND, stamp_to_ns, trajectory_to_msg
 from ...demo.demo_safety import safety_text
 
