@@ -120,7 +120,7 @@ def test_a_refusal_names_every_reason():
     for reason in ('F18: no pressures came', 'F36: the emergency stop says nothing', "F14: 'lift_cylinder' is at 0.6",
                    'F12: measured joints of a loop disagree by 20 mm'):
         assert reason in str(refusal.value)
-    assert rig.core.cycle(rig.now, rig.ros_now) is None
+    assert rig.core.step(rig.now, rig.ros_now) is None
 
 
 def test_missing_limits_and_a_pressed_stop_refuse_activation():

@@ -6,8 +6,8 @@ from support.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.core.core import ControlCore
-from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
+from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.monitors.singularity import toggle_measure
 from psdyn_ros.control.safety.fault_table import Result, State
 from psdyn_ros.control.safety.state_machine import SafetyError
@@ -237,8 +237,8 @@ def test_a_jump_of_the_wall_clock_changes_no_motion_F31(level, jump):
             rig.core.take_emergency_stop(False, rig.now)
             if level == 'valve':
                 rig.core.take_pressures(rig.ros_now, rig.ros_now, rig.now, rig.plant.fluid[:, :2].copy())
-            assert rig.core.take_state(rig.ros_now, rig.ros_now, rig.now, rig.plant.x.copy(), rig.plant.xd.copy()) == ''
-            rig.output = rig.core.cycle(rig.now, rig.ros_now)
+            assert rig.core.take_state(MeasuredState(*rig.measured()), rig.now, rig.ros_now) == ''
+            rig.output = rig.core.step(rig.now, rig.ros_now)
             rig.outputs.append(rig.output)
         assert rig.state is RUN and rig.outputs[first].stamp == stamp + T + by
         told = abs(by) > 50 * MS
@@ -251,9 +251,9 @@ def test_a_state_from_before_a_jump_is_one_missing_message_F31():
     rig = Rig().run()
     rig.ros_jump = 100 * MS
     rig.tick(state=lambda stamp, x, xd: (stamp - rig.ros_jump, x, xd))
-    assert rig.refused and rig.state is RUN
+    assert rig.core.refused and rig.state is RUN
     rig.ticks(10)
-    assert not rig.refused and rig.state is RUN
+    assert not rig.core.refused and rig.state is RUN
 
 
 class SimulatedRig(Rig):
@@ -281,7 +281,7 @@ def test_in_simulated_time_ages_count_that_and_a_pause_holds_F31(slowness):
     assert rig.state is RUN
     for _ in range(150):
         rig.wall += T
-        rig.output = rig.core.cycle(rig.now, rig.ros_now)
+        rig.output = rig.core.step(rig.now, rig.ros_now)
     assert rig.state is HOLD and 'clock_paused' in rig.counts and rig.output.valid
     rig.ticks(400)
     assert rig.state is HOLD and np.abs(rig.plant.xd).max() < 1e-4
@@ -353,9 +353,9 @@ def test_without_an_emergency_stop_none_is_missed_F36():
 
 def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     machine = psdyn_ros.load(URDF / 'pkm_2pur2rpu.urdf')
-    law = make_law('computed_torque', machine, period=1 / RATE)
-    declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators, law.tiers, machine.limits)
-    core = ControlCore(machine, declaration, law, rate=RATE, emergency_stop=False)
+    declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators,
+                              command_tiers('computed_torque', machine), machine.limits)
+    core = assemble(ControllerConfig(machine, declaration, 'computed_torque', rate=RATE, emergency_stop=False))
     plant, output, slot = Plant(machine, period=1 / RATE, command_timeout=0.02), None, 0
 
     def ticks(count, measured=True):
@@ -365,8 +365,8 @@ def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
             now = slot * T
             plant.step(output.command if output and output.valid else None, 1 / RATE)
             if measured:
-                core.take_state(WALL + now, WALL + now, now, plant.x.copy(), plant.xd.copy())
-            output = core.cycle(now, WALL + now)
+                core.take_state(MeasuredState(WALL + now, plant.x.copy(), plant.xd.copy()), now, WALL + now)
+            output = core.step(now, WALL + now)
         return now
     now = ticks(3)
     core.activate(now, WALL + now)

@@ -1,9 +1,10 @@
 """The heart of the controller, without ROS: measured states, references and switches in, one output per cycle out.
 
-    take_state, take_pressures, take_emergency_stop -> what was measured, checked and kept (`Inputs`)
-    consider, accept, take_point, cancel            -> the reference
-    activate, enable, disable, reset, deactivate    -> the sub-states (`SafetyStates`)
-    cycle                                           -> the output: of the law, of a ramp to rest, or safe (`Drive`)
+    step                                          -> takes a measured state and gives the output: of the law, of a
+                                                     ramp to rest, or safe (`Drive`)
+    take_pressures, take_emergency_stop           -> the other measurements, checked and kept (`Inputs`)
+    consider, accept, take_point, cancel          -> the reference
+    activate, enable, disable, reset, deactivate  -> the sub-states (`SafetyStates`)
 
 Times are ns: `now` of a steady clock, `ros_now` and stamps of the clock of stamps. Where that is a simulated one, ages
 count simulated time.
@@ -16,7 +17,7 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from ..monitors.clock import JUMP
-from ..monitors.overruns import SHARE, CycleWatch
+from ..monitors.overruns import CycleWatch
 from ..reference.reference_limits import ReferenceLimits
 from ..reference.trajectory import TrajectoryError
 from ..safety.fault_table import Result, State
@@ -49,31 +50,24 @@ class Output(NamedTuple):
 
 
 class ControlCore:
-    """One law, with everything between it and a machine.
+    """One law, with everything between it and a machine; made by `assembly.assemble`.
 
-    manipulator         whose base stands or is moved
-    declaration         `SafetyDeclaration` for these actuators
-    law                 `ControlLaw`; its reference gets the declared limits
-    rate                Hz of the cycles and of the states
-    emergency_stop      whether there must be an emergency stop that says it is not pressed
-    feedforward_ramp    s from enabling until all of the feedforward is given
-    simulated_time      whether `ros_now` and stamps are of a simulated clock
-    overrun_share       of the cycles of a second that may come too late
-    log                 called with (level, text), level 'info', 'warning' or 'error', of what is worth a line
+    config  `ControllerConfig`
+    law     `ControlLaw`; its reference gets the declared limits
+    log     called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
     """
 
-    def __init__(self, manipulator, declaration, law, *, rate, emergency_stop=True, feedforward_ramp=0.5,
-                 simulated_time=False, overrun_share=SHARE, log=None):
-        period = 1.0 / rate
-        self.manipulator, self.declaration, self.law = manipulator, declaration, law
+    def __init__(self, config, law, log=None):
+        declaration = config.declaration
+        self.manipulator, self.declaration, self.law = config.machine, declaration, law
         law.reference.limits = ReferenceLimits.declared(declaration)
-        self.states = SafetyStates(declaration, period)
-        self.inputs = Inputs(manipulator, declaration, self.states, period, needs_pressures=law.needs_pressures,
-                             emergency_stop=emergency_stop, simulated_time=simulated_time, on_jump=self._rebase)
-        self.drive = Drive(manipulator, declaration, law, self.inputs, self.states, period, feedforward_ramp)
+        self.states = SafetyStates(declaration, config.period)
+        self.inputs = Inputs(config, self.states, law.needs_pressures, on_jump=self._rebase)
+        self.drive = Drive(config, law, self.inputs, self.states)
         self.gate = self.drive.gate
-        self.cycles = CycleWatch(period, overrun_share)
+        self.cycles = CycleWatch(config.period, config.overrun_share)
         self.finished = False           # whether a deactivation is complete
+        self.refused = ''               # why the last measured state was not used; '' where it was
         self._latest, self._lost = declaration.timeouts.stopping_ns, declaration.timeouts.safe_ns
         self._log = log or (lambda level, text: None)
         self._giving = False            # outputs, from activation to the end of deactivation
@@ -89,19 +83,14 @@ class ControlCore:
 
     # what was measured
 
-    def take_state(self, stamp, ros_now, now, x, xd, residual=0.0, positions=None):
-        """Take a measured state, x and xd (dof,) float64, which are kept; return '' or why it is not used.
+    def take_state(self, measured, now, ros_now):
+        """Take a `MeasuredState` between two steps; return '' or why it is not used."""
+        self.inputs.look(now, ros_now)
+        self._take_state(measured, ros_now)
+        return self.refused
 
-        residual   m, by which redundant joints disagree
-        positions  (m,) of the joints named to `inputs.checks.measure`, where there are more than needed
-        """
-        refused = self.inputs.take_state(stamp, ros_now, now, x, xd, residual, self.drive.rate,
-                                         self.drive.mode is AT_SAFE, positions)
-        if not self._giving and self.states.reasons:
-            # no cycle does it: what is over for its probation does not speak against activation or reset
-            self.inputs.watch()
-            self.states.step(self.inputs.clock)
-        return refused
+    def _take_state(self, measured, ros_now):
+        self.refused = self.inputs.take_state(measured, ros_now, self.drive.rate, self.drive.mode is AT_SAFE)
 
     def reject_state(self, now, row, reason):
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""
@@ -245,19 +234,28 @@ class ControlCore:
 
     # the cycle
 
-    def cycle(self, now, ros_now):
-        """Return the `Output` of this cycle, None where nothing is to be published. Never raises."""
-        if not self._giving:
-            return None
+    def step(self, now, ros_now, measured=None):
+        """Take a `MeasuredState`, None where none came since the last cycle, and return the `Output` of this cycle.
+
+        None where nothing is to be published. `refused` says why the state was not used. Never raises.
+        """
         try:
-            return self._cycle(now, ros_now)
+            clock = self.inputs.look(now, ros_now)
+            if measured is not None:
+                self._take_state(measured, ros_now)
+            return self._cycle(clock, ros_now) if self._giving else self._idle(clock)
         except GateError as error:
             return self._failed('output_rejected', FAIL, str(error), ros_now)
         except Exception as error:      # whatever it is, the machine is made safe
             return self._failed('exception', ERROR, f'{type(error).__name__}: {error}', ros_now)
 
-    def _cycle(self, now, ros_now):
-        clock = self.inputs.look(now, ros_now)
+    def _idle(self, clock):
+        """Let faults that are over pass their probation, so that they do not speak against activation or reset."""
+        if self.states.reasons:
+            self.inputs.watch()
+            self.states.step(clock)
+
+    def _cycle(self, clock, ros_now):
         dt, self._last = 0.0 if self._last is None else 1e-9 * (clock - self._last), clock
         self._watch(clock)
         state, trusted = self.states.step(clock), self.states.trusted
@@ -333,7 +331,7 @@ class ControlCore:
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
         self._turn(self.states.step(clock), self.states.trusted, clock)
-        return self._safe(ros_now)
+        return self._safe(ros_now) if self._giving else None
 
     def _safe(self, ros_now):
         """The safe output; those after a deactivation are counted."""

@@ -41,8 +41,6 @@ class OutputGate:
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
         self._clamp = partial(pass_commands, self._limit, self._rate, self._last, self._range_clamps, self._rate_clamps)
-        # what is compiled, or read from the cache, at its first call is no work for a control cycle
-        self._clamp(self._last.copy(), period)
 
     @property
     def last(self):

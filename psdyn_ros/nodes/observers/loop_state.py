@@ -18,7 +18,7 @@ import time
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import qos_profile_sensor_data
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
@@ -30,11 +30,9 @@ from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
 from ..messages.pressures import PressureInputs
 from ..runtime import deadlines, executor, parameters
+from ..runtime.qos import RELIABLE
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
-
-SENSOR_DATA = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
-STATES = QoSProfile(depth=10)       # reliable, volatile, keep-last
 
 
 class LoopStateNode:
@@ -57,12 +55,12 @@ class LoopStateNode:
         self._writers = {}
         self._forces = _Forces(node, machine, p, self._rejections) if p.effort_source == 'pressures' else None
         overrides = QoSOverridingOptions.with_default_policies()
-        self._publish_full = node.create_publisher(JointState, 'joint_states_full', STATES,
+        self._publish_full = node.create_publisher(JointState, 'joint_states_full', RELIABLE,
                                                    qos_overriding_options=overrides).publish
-        self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', STATES,
+        self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', RELIABLE,
                                                         qos_overriding_options=overrides).publish
-        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', STATES).publish
-        node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA,
+        self._publish_diagnostics = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
+        node.create_subscription(JointState, 'joint_states', self._on_state, qos_profile_sensor_data,
                                  qos_overriding_options=overrides)
         node.create_timer(1.0 / p.report_rate, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))
         node.get_logger().info(f'{machine.name}: {len(machine.joints)} joints from any that fix '

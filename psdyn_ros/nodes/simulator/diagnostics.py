@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.qos import QoSProfile
 
 from ...model.errors import PsdynError
 from ...simulation.offline import gap
 from ...simulation.plant import FAULT, RUNNING
 from ...simulation.snapshot import write_snapshot
 from ..messages.conversions import SECOND, diagnostics_msg
+from ..runtime.qos import RELIABLE
 
 
 class PlantReport:
@@ -33,7 +33,7 @@ class PlantReport:
         self._node, self._setup, self._plant, self._clock = node, setup, setup.plant, clock
         self._inputs, self._surroundings, self._rejections = inputs, surroundings, rejections
         self._folder = Path(folder or os.environ.get('ROS_LOG_DIR') or tempfile.gettempdir())
-        self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', QoSProfile(depth=10)).publish
+        self._publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
         self._closures = tuple(self._plant.manipulator.machine.description.closures.values())
         self._said = None               # what the log was told of the state
         self._snapshot = ''             # path of the file of the last fault
