@@ -1,7 +1,7 @@
 """The heart of the controller, without ROS: measured states, references and switches in, one output per cycle out.
 
     step                                          -> takes a measured state and gives the output: of the law, of a
-                                                     ramp to rest, or safe (`Drive`)
+                                                     ramp to rest, or safe (`OutputSelector`)
     take_pressures, take_emergency_stop           -> the other measurements, checked and kept (`Inputs`)
     consider, accept, take_point, cancel          -> the reference
     activate, enable, disable, reset, deactivate  -> the sub-states (`SafetyStates`)
@@ -24,14 +24,14 @@ from ..safety.fault_table import Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
 from .inputs import Inputs
-from .output_selector import AT_SAFE, UNDER_LAW, Drive
-from .preconditions import against_control
+from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
+from .preconditions import activation_blockers
 
 PASS, FAIL, STALE, ERROR = Result
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 DEGRADED_SPEED = 0.5
 SAFE_OUTPUTS = 3                # after a deactivation
-# what `against_control` tells of
+# what `activation_blockers` tells of
 LISTED = ('emergency_stop', 'pressures_silent', 'closure_residual', 'velocity_residual')
 
 
@@ -63,8 +63,8 @@ class ControlCore:
         law.reference.limits = ReferenceLimits.declared(declaration)
         self.states = SafetyStates(declaration, config.period)
         self.inputs = Inputs(config, self.states, law.needs_pressures, on_jump=self._rebase)
-        self.drive = Drive(config, law, self.inputs, self.states)
-        self.gate = self.drive.gate
+        self.selector = OutputSelector(config, law, self.inputs, self.states)
+        self.gate = self.selector.gate
         self.cycles = CycleWatch(config.period, config.overrun_share)
         self.finished = False           # whether a deactivation is complete
         self.refused = ''               # why the last measured state was not used; '' where it was
@@ -90,7 +90,7 @@ class ControlCore:
         return self.refused
 
     def _take_state(self, measured, ros_now):
-        self.refused = self.inputs.take_state(measured, ros_now, self.drive.rate, self.drive.mode is AT_SAFE)
+        self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
 
     def reject_state(self, now, row, reason):
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""
@@ -153,13 +153,13 @@ class ControlCore:
 
     def cancel(self, now):
         """Come to rest from the reference, and hold."""
-        if self.drive.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
+        if self.selector.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
             self._void()
-            self.drive.brake(fault=False)
+            self.selector.brake(fault=False)
             self._end_reference()
 
     def _refuse_reference(self, stamp=None):
-        if not self.states.enabled or self.drive.mode is not UNDER_LAW:
+        if not self.states.enabled or self.selector.mode is not UNDER_LAW:
             raise TrajectoryError(f'the controller is in {self.states.state.name} and not enabled: no reference is '
                                   'taken')
         if stamp and stamp < self._enabled_stamp:
@@ -206,12 +206,12 @@ class ControlCore:
         self._refuse('enabling')
         self.states.enable(clock)
         self._void()
-        self.drive.begin(clock)
+        self.selector.begin(clock)
         self._enabled_stamp, self._ended = self.inputs.stamp, True
 
     def _refuse(self, what):
         """Raise SafetyError where something measured or declared speaks against it."""
-        reasons = against_control(self.manipulator, self.declaration, self.inputs)
+        reasons = activation_blockers(self.manipulator, self.declaration, self.inputs)
         if reasons:
             more = [reason for name, reason in self.states.reasons.items() if name not in LISTED]
             raise SafetyError(f'{what} is refused: {"; ".join([*reasons, *more])}')
@@ -266,9 +266,9 @@ class ControlCore:
             state = self.states.step(clock)
         if state is not self._state or trusted is not self._trusted:
             self._turn(state, trusted, clock)
-        if self.drive.mode is AT_SAFE:
+        if self.selector.mode is AT_SAFE:
             return self._safe(ros_now)
-        return Output(self.drive.command(clock, dt), self._output_stamp(ros_now), state, True, self.drive.desired)
+        return Output(self.selector.command(clock, dt), self._output_stamp(ros_now), state, True, self.selector.desired)
 
     def _watch(self, clock):
         """Report the checks of every cycle."""
@@ -281,11 +281,11 @@ class ControlCore:
             name = 'output_lost' if self.cycles.gap > self._lost else 'output_late'
             report(clock, name, FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms')
         self.inputs.watch()
-        if self._state is STOPPING and self.drive.stopped(clock):
+        if self._state is STOPPING and self.selector.stopped(clock):
             self.states.at_rest(clock)
-        if self.drive.mode is UNDER_LAW:
+        if self.selector.mode is UNDER_LAW:
             self._watch_reference(clock)
-            self.drive.adjust(clock, DEGRADED_SPEED if self._state is DEGRADED else 1.0)
+            self.selector.adjust(clock, DEGRADED_SPEED if self._state is DEGRADED else 1.0)
 
     def _watch_reference(self, clock):
         """Notice the end of a reference, and that of a stream."""
@@ -304,21 +304,21 @@ class ControlCore:
         before, self._state, self._trusted = self._state, state, trusted
         if state is not before:
             self._tell(before, state)
-        drive = self.drive
+        selector = self.selector
         if state in (STANDBY, SAFE):
             self._void()
-            drive.rest()
-        elif drive.mode is not UNDER_LAW:
+            selector.rest()
+        elif selector.mode is not UNDER_LAW:
             return
         elif state is STOPPING:
             self._void()
             if not trusted:
-                drive.ramp(clock)
+                selector.ramp(clock)
             elif before is not STOPPING:
-                drive.brake(self.states.reasons)
+                selector.brake(self.states.reasons)
         elif state is HOLD and before in (RUN, DEGRADED) and not self._ended:
             self._void()
-            drive.brake(fault=True)
+            selector.brake(fault=True)
 
     def _tell(self, before, state):
         reasons = '; '.join(self.states.reasons.values())
@@ -339,7 +339,7 @@ class ControlCore:
             self._safe_outputs += 1
             if self._safe_outputs >= SAFE_OUTPUTS:
                 self.finished, self._giving, self._leaving = True, False, False
-        return Output(self.drive.safe(self._state is STANDBY), self._output_stamp(ros_now), self._state, False, None)
+        return Output(self.selector.safe(self._state is STANDBY), self._output_stamp(ros_now), self._state, False, None)
 
     def _output_stamp(self, ros_now):
         """That of the state which is answered, of this moment where that was answered before."""

@@ -13,7 +13,7 @@ UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
 SPEED_STEP = 0.01       # by which the speed of the reference changes at least
 
 
-class Drive:
+class OutputSelector:
     """One law, one blind stop and one safe output, all through one gate.
 
     config  `ControllerConfig`
@@ -96,7 +96,7 @@ class Drive:
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
-        return self.gate.pass_(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
+        return self.gate.filter_command(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
                                self._inputs.clock, dt)
 
     def safe(self, standby):

@@ -57,7 +57,7 @@ class OutputGate:
         """How often each command changed faster than declared."""
         return self._rate_clamps.tolist()
 
-    def pass_(self, command, stamp, now, dt):
+    def filter_command(self, command, stamp, now, dt):
         """Return the output (actuators,): the command, clamped to its limits and to its rate.
 
         command (actuators,) of float64, in the unit of each tier.  stamp: ns, of the cycle that it was computed for;

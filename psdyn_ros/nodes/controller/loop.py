@@ -85,6 +85,7 @@ class ControlLoop:
         self._chores = []
         self._due = self._last = self._requested = self._answered = None
         self._served = 0            # callbacks since the last cycle
+        self._round = clock.now()   # ns from which on each chore is done once
         self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
         self._out = None            # ns at which the command was out
         self.chore(lambda: self.records.fold(), FOLDING)
@@ -129,6 +130,7 @@ class ControlLoop:
     def restart(self):
         """Begin anew at the next turn: after a pause nothing was missed."""
         self._due = self._last = self._requested = self._answered = None
+        self._round = self._clock.now()
 
     def turn(self):
         """Run the cycle that is due, then a chore; return the seconds that may be waited for a callback."""
@@ -177,7 +179,7 @@ class ControlLoop:
         self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
         self._out = None
         dt = self.period if self._last is None else began - self._last
-        self._last = began
+        self._last = self._round = began
         self._cycle(began, dt / SECOND)
         end = self._clock.now()
         self.records.add((self._out or end) - began, lateness, missed, self._age, self._publishing, self._computation,
@@ -193,7 +195,7 @@ class ControlLoop:
         for chore in sorted(self._chores, key=lambda chore: chore.due):
             if chore.due > now:
                 return False
-            if self._last is not None and chore.done_at is not None and chore.done_at >= self._last:
+            if chore.done_at is not None and chore.done_at >= self._round:
                 continue
             forced = now - chore.due > PATIENCE
             if forced or self.has_room(MARGIN * chore.longest):

@@ -42,7 +42,7 @@ from . import setup as controller_setup
 from .follow_joint_trajectory import TrajectoryAction, action_modules
 from .gain_parameters import Gains
 from .loop import ControlLoop, DeferredLog
-from .publisher_monitor import Publishers
+from .publisher_monitor import PublisherMonitor
 from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
 from .trajectory_validation import TrajectoryChecks
@@ -118,8 +118,9 @@ class Controller:
                 self._action = TrajectoryAction(node, core, self._checks, *modules)
             self._services = [node.create_service(SetBool, '~/enable', self._enable),
                               node.create_service(Trigger, '~/reset', self._reset)]
-            self._rivals = Publishers(node, self._outputs.command_topics, ours=True)
-            self._sources = Publishers(node, self._inputs.state_topics, ours=False)
+            self._publisher_monitors = (
+                ('rival_commands', PublisherMonitor(node, self._outputs.command_topics, ours=True)),
+                ('rival_states', PublisherMonitor(node, self._inputs.state_topics, ours=False)))
             self._restart_loop()
             self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
         except PsdynError:
@@ -277,11 +278,11 @@ class Controller:
     def _look_around(self):
         """See who else publishes; 0.1 ms for each topic."""
         now = time.monotonic_ns()
-        for name, publishers in (('rival_commands', self._rivals), ('rival_states', self._sources)):
-            rivals = publishers.rivals()
-            self._core.report(now, name, Result.FAIL if rivals else Result.PASS, rivals)
+        for row, monitor in self._publisher_monitors:
+            conflicts = monitor.conflicts()
+            self._core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
 
-    # what others ask for
+    # services and parameters
 
     def _enable(self, request, response):
         now = time.monotonic_ns()
@@ -323,7 +324,7 @@ class Controller:
 
     def _judge(self, given):
         for parameter in given:
-            reason = self._against(parameter)
+            reason = self._rejection_reason(parameter)
             if reason:
                 break
         else:
@@ -333,8 +334,8 @@ class Controller:
             self._core.report(time.monotonic_ns(), row, Result.FAIL, brief(reason))
         return SetParametersResult(successful=not reason, reason=brief(reason))
 
-    def _against(self, parameter):
-        """Why a parameter must not become this; '' where it may."""
+    def _rejection_reason(self, parameter):
+        """Reason to reject the value of a parameter, or ''."""
         tables = parameters.CONTROLLER + (self._gains.table if self._gains else ())
         declared = {one.name: one for one in tables}.get(parameter.name)
         if self._node.lifecycle != UNCONFIGURED and self._core is not None and not (declared and declared.live):

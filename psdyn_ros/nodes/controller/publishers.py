@@ -93,7 +93,7 @@ class ControllerOutputs:
         self.cycles += 1
         if self._state_listeners():
             self._state.values[:] = (output.state, output.valid, core.states.enabled, core.law.feedforward_scale,
-                                     core.drive.speed, self.cycles)
+                                     core.selector.speed, self.cycles)
             self._publish_state(self._state.message)
         if output.desired is not None and self._reference_listeners():
             self._publish_reference(self._reference.fill(output.stamp, *output.desired))

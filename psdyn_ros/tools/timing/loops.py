@@ -158,7 +158,7 @@ class OnDemand:
                 core.law.update = self._timing(core.law.update)
             else:
                 core.law.kernel = self._timing(core.law.kernel)
-            core.gate.pass_ = self._timing(core.gate.pass_)
+            core.gate.filter_command = self._timing(core.gate.filter_command)
 
     def _timing(self, function):
         """The function, its time told to the loop."""
