@@ -24,11 +24,9 @@ from trajectory_msgs.msg import JointTrajectory
 import psdyn_ros
 from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.model.locate import find_config
-from psdyn_ros.nodes.controller.publishers import COMMANDS
-from psdyn_ros.nodes.controller.subscribers import SENSOR_DATA
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.runtime import executor
-from psdyn_ros.nodes.simulator.publishers import STATES
+from psdyn_ros.nodes.runtime.qos import LATEST, RELIABLE, SENSOR_DATA
 from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.tools.demo.processes import NodeProcesses, environment, exported, free_domain
 
@@ -49,8 +47,8 @@ class Echo:
         machine = psdyn_ros.load(URDF)
         self._named = conversions.JointStateWriter(machine.actuators, ('effort',)).message
         self._ordered = conversions.LabelledArrayWriter(machine.actuators).message
-        self._publish_named = node.create_publisher(JointState, '~/joint_commands', COMMANDS).publish
-        self._publish_ordered = node.create_publisher(Float64MultiArray, '~/commands', COMMANDS).publish
+        self._publish_named = node.create_publisher(JointState, '~/joint_commands', LATEST).publish
+        self._publish_ordered = node.create_publisher(Float64MultiArray, '~/commands', LATEST).publish
         node.create_subscription(JointState, 'joint_states', self._answer, SENSOR_DATA)
 
     def _answer(self, msg):
@@ -68,11 +66,11 @@ class Asker:
 
     def __init__(self, node, name, state):
         self._node, self._state = node, state
-        self._publish = node.create_publisher(JointState, f'/{name}/joint_states', STATES).publish
+        self._publish = node.create_publisher(JointState, f'/{name}/joint_states', RELIABLE).publish
         self._stamp = self._returned = None
         self.seconds, self.lost = [], 0
-        node.create_subscription(JointState, f'/{name}/joint_commands', self._on_answer, COMMANDS)
-        node.create_subscription(Float64MultiArray, f'/{name}/commands', lambda msg: None, COMMANDS)
+        node.create_subscription(JointState, f'/{name}/joint_commands', self._on_answer, LATEST)
+        node.create_subscription(Float64MultiArray, f'/{name}/commands', lambda msg: None, LATEST)
 
     def ask(self, spin_once, patience):
         """Send a state and wait for its answer; seconds, or None when none came."""

@@ -103,7 +103,7 @@ def sabotaged(machine, name, state, seed=0):
 
 
 def test_it_catches_a_core_without_its_gate(monkeypatch, machine):
-    monkeypatch.setattr(OutputGate, 'pass_', lambda gate, command, stamp, now, dt: command)
+    monkeypatch.setattr(OutputGate, 'filter_command', lambda gate, command, stamp, now, dt: command)
     assert 'not finite' in sabotaged(machine, 'law_gives_nan', State.RUN).findings
     assert {'out of range', 'too fast a change'} <= sabotaged(
         machine, 'a_command_too_large', State.RUN).findings.keys()

@@ -120,7 +120,7 @@ def test_a_refusal_names_every_reason():
     for reason in ('F18: no pressures came', 'F36: the emergency stop says nothing', "F14: 'lift_cylinder' is at 0.6",
                    'F12: measured joints of a loop disagree by 20 mm'):
         assert reason in str(refusal.value)
-    assert rig.core.cycle(rig.now, rig.ros_now) is None
+    assert rig.core.step(rig.now, rig.ros_now) is None
 
 
 def test_missing_limits_and_a_pressed_stop_refuse_activation():
@@ -243,7 +243,7 @@ def test_too_far_from_the_reference_is_a_stop_from_where_it_is_F20():
     while rig.state is RUN:
         off += 1
         rig.tick(state=blocked)
-        shares.append(rig.core.drive.watch.share)
+        shares.append(rig.core.selector.watch.share)
     assert rig.state is STOPPING and rig.core.states.trusted and 'tracking' in rig.core.states.reasons
     assert [share > 1.0 for share in shares[-4:]] == [False, True, True, False]      # two cycles, then it stops
     assert rig.output.desired[0] == pytest.approx(rig.core.inputs.checks.x, abs=1e-3)

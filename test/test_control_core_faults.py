@@ -6,8 +6,8 @@ from support.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.core.core import ControlCore
-from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
+from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.monitors.singularity import toggle_measure
 from psdyn_ros.control.safety.fault_table import Result, State
 from psdyn_ros.control.safety.state_machine import SafetyError
@@ -22,7 +22,7 @@ LEVELS = ('effort', 'valve')
 
 def test_near_a_singularity_the_reference_slows_down_stops_and_may_lead_away_F13():
     rig = Rig()
-    measure = rig.core.drive.watch
+    measure = rig.core.selector.watch
     rig.run()
     here = measure.measure
     rig = Rig(plausibility={'sigma_slow': 0.999, 'sigma_stop': here - 0.05})
@@ -31,14 +31,14 @@ def test_near_a_singularity_the_reference_slows_down_stops_and_may_lead_away_F13
     rig.law.reference.limits = type(rig.law.reference.limits)()     # which would not take it
     rig.follow(towards, 3.0)
     rig.ticks(400)
-    assert rig.state is RUN and rig.core.drive.speed < 0.9 and rig.counts['singular_near'] > 0
+    assert rig.state is RUN and rig.core.selector.speed < 0.9 and rig.counts['singular_near'] > 0
     rig = Rig(plausibility={'sigma_slow': 0.999, 'sigma_stop': measure_of(crane().initial_position) - 0.002}).hold()
     rig.law.reference.limits = type(rig.law.reference.limits)()
     rig.follow(towards, 3.0)
     rig.tick()
     while rig.state is not HOLD:
         rig.tick()
-        assert rig.core.drive.watch.measure > measure_of(towards) and len(rig.outputs) < 2000
+        assert rig.core.selector.watch.measure > measure_of(towards) and len(rig.outputs) < 2000
     assert 'singular' in rig.counts
     rig.ticks(400)
     assert rig.state is HOLD and np.abs(rig.plant.xd).max() < 1e-4
@@ -63,7 +63,7 @@ def test_near_an_end_stop_only_what_leads_outward_is_clamped_and_integrals_are_h
         rig.core.inputs.checks.x = x = np.array([0.0, top - distance, 0.3, 0.3])
         command = rig.law.holding(x) + (0.9 if level == 'valve' else 50000.0) * (1.0 if outward else -1.0)
         before = command.copy()
-        rig.core.drive.watch.soften(rig.now, command, x, np.zeros(4), True)
+        rig.core.selector.watch.soften(rig.now, command, x, np.zeros(4), True)
         assert (command[[0, 2, 3]] == before[[0, 2, 3]]).all() and frozen[-1].tolist() == [False, True, False, False]
         if not outward:
             assert command[1] == before[1]
@@ -71,7 +71,7 @@ def test_near_an_end_stop_only_what_leads_outward_is_clamped_and_integrals_are_h
             assert rig.law.holding(x)[1] < command[1] < before[1]
         else:
             assert command[1] == rig.law.holding(x)[1]
-    rig.core.drive.watch.soften(rig.now, command, crane().initial_position, np.zeros(4), False)
+    rig.core.selector.watch.soften(rig.now, command, crane().initial_position, np.zeros(4), False)
     assert not frozen[-1].any()
 
 
@@ -160,8 +160,8 @@ def test_deactivation_at_rest_or_safe_gives_the_safe_output_three_times_F17():
     lambda rig: setattr(rig.law, 'update', lambda *_: 1 / 0),
     lambda rig: setattr(rig.law.reference, 'at_rest', None) or setattr(rig.law.reference, 'path', None),
     lambda rig: setattr(rig.core.inputs, 'watch', None),
-    lambda rig: setattr(rig.core.drive, 'adjust', lambda *_: [][0]),
-    lambda rig: rig.core.fail(rig.now, 'a callback broke')], ids=['law', 'reference', 'inputs', 'drive', 'told'])
+    lambda rig: setattr(rig.core.selector, 'adjust', lambda *_: [][0]),
+    lambda rig: rig.core.fail(rig.now, 'a callback broke')], ids=['law', 'reference', 'inputs', 'selector', 'told'])
 def test_an_exception_is_the_safe_output_in_the_same_cycle_F29(break_it):
     rig = Rig().run()
     break_it(rig)
@@ -237,8 +237,8 @@ def test_a_jump_of_the_wall_clock_changes_no_motion_F31(level, jump):
             rig.core.take_emergency_stop(False, rig.now)
             if level == 'valve':
                 rig.core.take_pressures(rig.ros_now, rig.ros_now, rig.now, rig.plant.fluid[:, :2].copy())
-            assert rig.core.take_state(rig.ros_now, rig.ros_now, rig.now, rig.plant.x.copy(), rig.plant.xd.copy()) == ''
-            rig.output = rig.core.cycle(rig.now, rig.ros_now)
+            assert rig.core.take_state(MeasuredState(*rig.measured()), rig.now, rig.ros_now) == ''
+            rig.output = rig.core.step(rig.now, rig.ros_now)
             rig.outputs.append(rig.output)
         assert rig.state is RUN and rig.outputs[first].stamp == stamp + T + by
         told = abs(by) > 50 * MS
@@ -251,9 +251,9 @@ def test_a_state_from_before_a_jump_is_one_missing_message_F31():
     rig = Rig().run()
     rig.ros_jump = 100 * MS
     rig.tick(state=lambda stamp, x, xd: (stamp - rig.ros_jump, x, xd))
-    assert rig.refused and rig.state is RUN
+    assert rig.core.refused and rig.state is RUN
     rig.ticks(10)
-    assert not rig.refused and rig.state is RUN
+    assert not rig.core.refused and rig.state is RUN
 
 
 class SimulatedRig(Rig):
@@ -281,7 +281,7 @@ def test_in_simulated_time_ages_count_that_and_a_pause_holds_F31(slowness):
     assert rig.state is RUN
     for _ in range(150):
         rig.wall += T
-        rig.output = rig.core.cycle(rig.now, rig.ros_now)
+        rig.output = rig.core.step(rig.now, rig.ros_now)
     assert rig.state is HOLD and 'clock_paused' in rig.counts and rig.output.valid
     rig.ticks(400)
     assert rig.state is HOLD and np.abs(rig.plant.xd).max() < 1e-4
@@ -353,9 +353,9 @@ def test_without_an_emergency_stop_none_is_missed_F36():
 
 def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     machine = psdyn_ros.load(URDF / 'pkm_2pur2rpu.urdf')
-    law = make_law('computed_torque', machine, period=1 / RATE)
-    declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators, law.tiers, machine.limits)
-    core = ControlCore(machine, declaration, law, rate=RATE, emergency_stop=False)
+    declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators,
+                              command_tiers('computed_torque', machine), machine.limits)
+    core = assemble(ControllerConfig(machine, declaration, 'computed_torque', rate=RATE, emergency_stop=False))
     plant, output, slot = Plant(machine, period=1 / RATE, command_timeout=0.02), None, 0
 
     def ticks(count, measured=True):
@@ -365,8 +365,8 @@ def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
             now = slot * T
             plant.step(output.command if output and output.valid else None, 1 / RATE)
             if measured:
-                core.take_state(WALL + now, WALL + now, now, plant.x.copy(), plant.xd.copy())
-            output = core.cycle(now, WALL + now)
+                core.take_state(MeasuredState(WALL + now, plant.x.copy(), plant.xd.copy()), now, WALL + now)
+            output = core.step(now, WALL + now)
         return now
     now = ticks(3)
     core.activate(now, WALL + now)
@@ -376,7 +376,7 @@ def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     candidate.advance(100.0)
     core.accept(candidate, now)
     ticks(250)
-    assert output.state is RUN and core.drive.watch.share < 0.1 and output.command.shape == (4,)
+    assert output.state is RUN and core.selector.watch.share < 0.1 and output.command.shape == (4,)
     ticks(12, measured=False)
     assert output.state is STOPPING
     ticks(100, measured=False)

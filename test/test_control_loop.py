@@ -3,7 +3,7 @@
 import pytest
 from support.loop_clocks import PERIOD, Clock, Cycles
 
-from psdyn_ros.nodes.controller.loop import PATIENCE, WAITING, ControlLoop, DeferredLog, SteadyClock
+from psdyn_ros.nodes.controller.loop import CALLBACKS, PATIENCE, WAITING, ControlLoop, DeferredLog, SteadyClock
 
 
 @pytest.fixture
@@ -77,9 +77,8 @@ def test_a_flood_of_callbacks_delays_a_cycle_by_one_of_them_at_most(clock, takin
     assert max(start % PERIOD for start in starts) <= taking
     assert [start // PERIOD for start in starts] == list(range(len(starts)))
     assert cycles.loop.records.missed == 0
-    # the callbacks are served all the same
-    assert len(served) >= len(starts)
-    assert (cycles.loop.crowded > 0) == (taking == 1_000)
+    # the callbacks are served all the same, no more of them than agreed
+    assert len(starts) <= len(served) <= CALLBACKS * len(starts)
 
 
 def test_callbacks_are_served_even_when_every_cycle_overruns(clock):
@@ -93,23 +92,6 @@ def test_callbacks_are_served_even_when_every_cycle_overruns(clock):
 
     cycles.spin(60 * PERIOD, callback)
     assert len(served) == len(cycles.done)
-
-
-@pytest.mark.parametrize('took', [100_000, 3 * PERIOD], ids=['in time', 'each overruns'])
-@pytest.mark.parametrize('trigger', ['timer', 'state'])
-def test_what_needs_no_haste_is_served_once_after_each_cycle(clock, took, trigger):
-    served = []
-
-    def serve():
-        served.append(len(cycles.done))
-        clock.ns += 50_000
-
-    cycles = Cycles(clock, serve=serve, trigger=trigger)
-    cycles.took = took
-    cycles.spin(30 * PERIOD)
-    assert served == list(range(1, len(cycles.done) + 1)) and len(served) >= 6
-    cycles.loop.records.fold()
-    assert cycles.loop.records.histograms['execution'].greatest == took     # it is no part of the cycle
 
 
 def test_a_restart_misses_nothing(clock):
@@ -185,6 +167,36 @@ def test_chores_are_done_only_where_there_is_room_for_them(clock):
     assert max(start % PERIOD for start in cycles.starts()) == 0
 
 
+@pytest.mark.parametrize('rate', [20, 50, 100, 200])
+@pytest.mark.parametrize('trigger', ['timer', 'state'])
+def test_every_chore_has_its_turn_beside_those_that_are_always_due(clock, rate, trigger):
+    """The log is flushed each 10 ms and a trajectory is checked in every cycle, at any rate of the cycles."""
+    period = 10**9 // rate
+    cycles = Cycles(clock, period, trigger=trigger)
+    chores = {'report': 1.0, 'statistics': 1.0, 'look around': 1.0, 'flush': 0.01, 'trajectory': 0.0}
+    done = {name: [] for name in chores}
+    for name, seconds in chores.items():
+        cycles.loop.chore(lambda name=name: done[name].append(clock.ns), seconds)
+    due = clock.ns + period
+
+    def states():
+        nonlocal due
+        if trigger == 'state' and clock.ns >= due:
+            due += period
+            cycles.loop.request(clock.ns)
+
+    end = clock.ns + 20 * 10**9
+    while clock.ns < end:
+        wait = round(cycles.loop.turn() * 1e9)
+        clock.ns += min(wait, max(due - clock.ns, 0)) if trigger == 'state' else wait
+        states()
+    count = len(cycles.done)
+    assert count >= 0.99 * 20 * rate and cycles.loop.records.missed == 0
+    assert len(done['trajectory']) >= 0.95 * count
+    assert len(done['flush']) >= 0.95 * min(count, 2000)
+    assert all(len(done[name]) >= 18 for name in ('report', 'statistics', 'look around'))
+
+
 def test_a_chore_can_be_hastened_but_not_beyond_what_is_agreed(clock):
     cycles = Cycles(clock)
     done = []
@@ -207,7 +219,7 @@ def test_a_chore_that_waited_too_long_is_done_and_told(clock):
     cycles.spin(PATIENCE // 2)
     assert done == []
     cycles.spin(2 * PATIENCE)
-    assert done and cycles.loop.forced_chores >= 1
+    assert done
 
 
 def test_a_chore_that_took_long_once_is_done_again(clock):
@@ -220,7 +232,7 @@ def test_a_chore_that_took_long_once_is_done_again(clock):
 
     cycles.loop.chore(chore, 0.0)
     cycles.spin(3000 * PERIOD)
-    assert len(done) > 1900 and cycles.loop.forced_chores == 1
+    assert len(done) > 1900
 
 
 def test_what_a_cycle_tells_of_itself_is_in_the_records(clock):
@@ -252,8 +264,6 @@ def test_the_steady_clock_sleeps_until_its_deadline():
     SteadyClock.sleep_until(deadline)
     assert SteadyClock.now() >= deadline
     SteadyClock.sleep_until(deadline - 10**12)      # has passed
-    SteadyClock.spin_until(deadline + 3_000_000)
-    assert SteadyClock.now() >= deadline + 3_000_000
 
 
 def test_a_deferred_log_writes_later_and_keeps_its_size():

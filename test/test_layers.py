@@ -67,8 +67,8 @@ ROOMS = {
     },
     'nodes': {
         '': set(),
-        'messages': set(),
         'runtime': set(),
+        'messages': {'runtime'},
         'controller': {'runtime', 'messages'},
         'simulator': {'runtime', 'messages'},
         'observers': {'runtime', 'messages'},

@@ -34,7 +34,7 @@ def gate(limits=LIMITS, declared=DECLARATION):
 
 
 def passed(g, command, dt=PERIOD):
-    return g.pass_(np.asarray(command, dtype=float), 7, 7, dt)
+    return g.filter_command(np.asarray(command, dtype=float), 7, 7, dt)
 
 
 # the gate
@@ -66,7 +66,7 @@ def test_an_output_does_not_change_afterwards():
 @pytest.mark.parametrize('stamp, now', [(6, 7), (8, 7), (0, 7), (None, 7), (math.nan, 7)])
 def test_F16_a_command_of_another_cycle(stamp, now):
     with pytest.raises(GateError, match=re.escape(f'the command is of the cycle at {stamp} ns; expected this one, 7')):
-        gate().pass_(SMALL, stamp, now, PERIOD)
+        gate().filter_command(SMALL, stamp, now, PERIOD)
 
 
 @pytest.mark.parametrize('command', [
@@ -76,7 +76,7 @@ def test_F16_a_command_of_another_cycle(stamp, now):
 def test_F16_a_command_that_is_no_array_of_this_machine(command):
     g = gate()
     with pytest.raises(GateError, match='expected a float64 array of 4$') as error:
-        g.pass_(command, 7, 7, PERIOD)
+        g.filter_command(command, 7, 7, PERIOD)
     assert len(str(error.value)) < 200
     assert np.isnan(g.last).all()
 
@@ -217,7 +217,7 @@ class AnyCommands(RuleBasedStateMachine):
     def command(self, command, dt, late):
         before = command.copy()
         try:
-            out = self.g.pass_(command, 7 + late, 7, dt)
+            out = self.g.filter_command(command, 7 + late, 7, dt)
         except GateError:
             assert late or not np.isfinite(command).all() or not math.isfinite(dt)
             out = self.last
@@ -343,4 +343,4 @@ def test_a_ramp_is_finite_in_limits_and_in_rate(command, velocity, target, start
     ends = np.diff(out, axis=0)
     assert ((ends >= -1e-6 * MOST).all(0) | (ends <= 1e-6 * MOST).all(0)).all(), 'there and back'
     assert r.done(times[-1])
-    assert not math.isnan(gate().pass_(out[0], 0, 0, PERIOD).sum())
+    assert not math.isnan(gate().filter_command(out[0], 0, 0, PERIOD).sum())

@@ -50,10 +50,10 @@ def test_a_state_that_comes_back_within_the_ladder_leads_back_to_run_F01():
     rig.ticks(4, state=nothing)
     assert rig.state is DEGRADED
     rig.tick()
-    assert rig.state is DEGRADED and rig.core.drive.speed == 0.5
+    assert rig.state is DEGRADED and rig.core.selector.speed == 0.5
     assert rig.until(RUN, 60) > 45
     rig.ticks(2)
-    assert rig.core.drive.speed == 1.0
+    assert rig.core.selector.speed == 1.0
 
 
 def test_states_that_come_back_after_the_stop_change_nothing_any_more_F01():

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.control.core.core import ControlCore
-from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
+from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.model.locate import find_config
@@ -39,7 +39,7 @@ def machine(level):
     hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), m.actuators) if level == 'valve' else None
     plant = (Plant(m, period=1 / RATE, command_timeout=0.02) if hydraulics is None
              else HydraulicPlant(m, hydraulics, period=1 / RATE))
-    tiers = make_law(LAW[level], m, hydraulics, period=1 / RATE).tiers
+    tiers = command_tiers(LAW[level], m, hydraulics)
     declaration = read_safety(find_config('hiab_xs031_safety.yaml'), m.actuators, tiers, m.limits)
     return hydraulics, plant, tiers, replace(declaration, probation=PROBATION)
 
@@ -49,7 +49,7 @@ class Rig:
 
     level      'effort' or 'valve'
     plausibility, timeouts, more  what the declaration shall say instead
-    options    of `ControlCore`
+    options    of `ControllerConfig`
 
     `tick` is one period. Every output is checked: finite or left out, within its limit and its rate, and stamps that
     do not go back.
@@ -62,10 +62,10 @@ class Rig:
                                    timeouts=replace(declaration.timeouts, **(timeouts or {})), **(declared or {}))
         self.plant._start[:] = self.machine.initial_position if position is None else position
         self.plant.reset()
-        self.law = make_law(LAW[level], self.machine, hydraulics, period=1 / RATE)
         self.log = []
-        self.core = ControlCore(self.machine, self.declaration, self.law, rate=RATE,
-                                log=lambda grade, text: self.log.append((grade, text)), **options)
+        self.core = assemble(ControllerConfig(self.machine, self.declaration, LAW[level], hydraulics, RATE, **options),
+                             lambda grade, text: self.log.append((grade, text)))
+        self.law = self.core.law
         self.slot, self.ros_jump = 0, 0
         self.output, self.outputs = None, []
         self.pressed = False        # what the emergency stop says; None: nothing
@@ -104,13 +104,12 @@ class Rig:
             core.take_pressures(self.ros_now, self.ros_now, self.now, self.plant.fluid[:, :2].copy(),
                                 float(self.plant.supply_pressure[0]))
         message = self.measured() if state is None else state(*self.measured())
-        self.refused = None
-        if message is not None:
-            stamp, x, xd, *more = message
-            self.refused = core.take_state(stamp, self.ros_now, self.now, x, xd, *more)
+        measured = None if message is None else MeasuredState(*message)
         if not cycle:
+            if measured is not None:
+                core.take_state(measured, self.now, self.ros_now)
             return None
-        before, self.output = self.output, core.cycle(self.now, self.ros_now)
+        before, self.output = self.output, core.step(self.now, self.ros_now, measured)
         if self.output is not None:
             self.outputs.append(self.output)
             self._check(before)

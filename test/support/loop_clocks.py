@@ -9,7 +9,7 @@ class Clock:
     """ns that pass only when somebody says so; a sleep ends `late` ns after its deadline."""
 
     def __init__(self):
-        self.ns, self.late, self.slept, self.spun = 1_000_000_000, 0, [], []
+        self.ns, self.late, self.slept = 1_000_000_000, 0, []
 
     def now(self):
         return self.ns
@@ -20,17 +20,13 @@ class Clock:
         self.slept.append(deadline)
         self.ns = max(self.ns, deadline + self.late)
 
-    def spin_until(self, deadline):
-        self.spun.append(deadline - self.ns)
-        self.ns = max(self.ns, deadline)
-
 
 class Cycles:
     """Cycles of a loop that take so many ns each; (now, dt) of each is kept."""
 
-    def __init__(self, clock, **options):
+    def __init__(self, clock, period=PERIOD, **options):
         self.clock, self.took, self.done = clock, 100_000, []
-        self.loop = ControlLoop(PERIOD, self._cycle, clock=clock, **options)
+        self.loop = ControlLoop(period, self._cycle, clock=clock, **options)
 
     def _cycle(self, now, dt):
         self.done.append((now, dt))

@@ -1,9 +1,10 @@
 """The heart of the controller, without ROS: measured states, references and switches in, one output per cycle out.
 
-    take_state, take_pressures, take_emergency_stop -> what was measured, checked and kept (`Inputs`)
-    consider, accept, take_point, cancel            -> the reference
-    activate, enable, disable, reset, deactivate    -> the sub-states (`SafetyStates`)
-    cycle                                           -> the output: of the law, of a ramp to rest, or safe (`Drive`)
+    step                                          -> takes a measured state and gives the output: of the law, of a
+                                                     ramp to rest, or safe (`OutputSelector`)
+    take_pressures, take_emergency_stop           -> the other measurements, checked and kept (`Inputs`)
+    consider, accept, take_point, cancel          -> the reference
+    activate, enable, disable, reset, deactivate  -> the sub-states (`SafetyStates`)
 
 Times are ns: `now` of a steady clock, `ros_now` and stamps of the clock of stamps. Where that is a simulated one, ages
 count simulated time.
@@ -16,21 +17,21 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from ..monitors.clock import JUMP
-from ..monitors.overruns import SHARE, CycleWatch
+from ..monitors.overruns import CycleWatch
 from ..reference.reference_limits import ReferenceLimits
 from ..reference.trajectory import TrajectoryError
 from ..safety.fault_table import Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
 from .inputs import Inputs
-from .output_selector import AT_SAFE, UNDER_LAW, Drive
-from .preconditions import against_control
+from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
+from .preconditions import activation_blockers
 
 PASS, FAIL, STALE, ERROR = Result
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 DEGRADED_SPEED = 0.5
 SAFE_OUTPUTS = 3                # after a deactivation
-# what `against_control` tells of
+# what `activation_blockers` tells of
 LISTED = ('emergency_stop', 'pressures_silent', 'closure_residual', 'velocity_residual')
 
 
@@ -49,31 +50,24 @@ class Output(NamedTuple):
 
 
 class ControlCore:
-    """One law, with everything between it and a machine.
+    """One law, with everything between it and a machine; made by `assembly.assemble`.
 
-    manipulator         whose base stands or is moved
-    declaration         `SafetyDeclaration` for these actuators
-    law                 `ControlLaw`; its reference gets the declared limits
-    rate                Hz of the cycles and of the states
-    emergency_stop      whether there must be an emergency stop that says it is not pressed
-    feedforward_ramp    s from enabling until all of the feedforward is given
-    simulated_time      whether `ros_now` and stamps are of a simulated clock
-    overrun_share       of the cycles of a second that may come too late
-    log                 called with (level, text), level 'info', 'warning' or 'error', of what is worth a line
+    config  `ControllerConfig`
+    law     `ControlLaw`; its reference gets the declared limits
+    log     called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
     """
 
-    def __init__(self, manipulator, declaration, law, *, rate, emergency_stop=True, feedforward_ramp=0.5,
-                 simulated_time=False, overrun_share=SHARE, log=None):
-        period = 1.0 / rate
-        self.manipulator, self.declaration, self.law = manipulator, declaration, law
+    def __init__(self, config, law, log=None):
+        declaration = config.declaration
+        self.manipulator, self.declaration, self.law = config.machine, declaration, law
         law.reference.limits = ReferenceLimits.declared(declaration)
-        self.states = SafetyStates(declaration, period)
-        self.inputs = Inputs(manipulator, declaration, self.states, period, needs_pressures=law.needs_pressures,
-                             emergency_stop=emergency_stop, simulated_time=simulated_time, on_jump=self._rebase)
-        self.drive = Drive(manipulator, declaration, law, self.inputs, self.states, period, feedforward_ramp)
-        self.gate = self.drive.gate
-        self.cycles = CycleWatch(period, overrun_share)
+        self.states = SafetyStates(declaration, config.period)
+        self.inputs = Inputs(config, self.states, law.needs_pressures, on_jump=self._rebase)
+        self.selector = OutputSelector(config, law, self.inputs, self.states)
+        self.gate = self.selector.gate
+        self.cycles = CycleWatch(config.period, config.overrun_share)
         self.finished = False           # whether a deactivation is complete
+        self.refused = ''               # why the last measured state was not used; '' where it was
         self._latest, self._lost = declaration.timeouts.stopping_ns, declaration.timeouts.safe_ns
         self._log = log or (lambda level, text: None)
         self._giving = False            # outputs, from activation to the end of deactivation
@@ -89,19 +83,14 @@ class ControlCore:
 
     # what was measured
 
-    def take_state(self, stamp, ros_now, now, x, xd, residual=0.0, positions=None):
-        """Take a measured state, x and xd (dof,) float64, which are kept; return '' or why it is not used.
+    def take_state(self, measured, now, ros_now):
+        """Take a `MeasuredState` between two steps; return '' or why it is not used."""
+        self.inputs.look(now, ros_now)
+        self._take_state(measured, ros_now)
+        return self.refused
 
-        residual   m, by which redundant joints disagree
-        positions  (m,) of the joints named to `inputs.checks.measure`, where there are more than needed
-        """
-        refused = self.inputs.take_state(stamp, ros_now, now, x, xd, residual, self.drive.rate,
-                                         self.drive.mode is AT_SAFE, positions)
-        if not self._giving and self.states.reasons:
-            # no cycle does it: what is over for its probation does not speak against activation or reset
-            self.inputs.watch()
-            self.states.step(self.inputs.clock)
-        return refused
+    def _take_state(self, measured, ros_now):
+        self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
 
     def reject_state(self, now, row, reason):
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""
@@ -164,13 +153,13 @@ class ControlCore:
 
     def cancel(self, now):
         """Come to rest from the reference, and hold."""
-        if self.drive.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
+        if self.selector.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
             self._void()
-            self.drive.brake(fault=False)
+            self.selector.brake(fault=False)
             self._end_reference()
 
     def _refuse_reference(self, stamp=None):
-        if not self.states.enabled or self.drive.mode is not UNDER_LAW:
+        if not self.states.enabled or self.selector.mode is not UNDER_LAW:
             raise TrajectoryError(f'the controller is in {self.states.state.name} and not enabled: no reference is '
                                   'taken')
         if stamp and stamp < self._enabled_stamp:
@@ -217,12 +206,12 @@ class ControlCore:
         self._refuse('enabling')
         self.states.enable(clock)
         self._void()
-        self.drive.begin(clock)
+        self.selector.begin(clock)
         self._enabled_stamp, self._ended = self.inputs.stamp, True
 
     def _refuse(self, what):
         """Raise SafetyError where something measured or declared speaks against it."""
-        reasons = against_control(self.manipulator, self.declaration, self.inputs)
+        reasons = activation_blockers(self.manipulator, self.declaration, self.inputs)
         if reasons:
             more = [reason for name, reason in self.states.reasons.items() if name not in LISTED]
             raise SafetyError(f'{what} is refused: {"; ".join([*reasons, *more])}')
@@ -245,19 +234,28 @@ class ControlCore:
 
     # the cycle
 
-    def cycle(self, now, ros_now):
-        """Return the `Output` of this cycle, None where nothing is to be published. Never raises."""
-        if not self._giving:
-            return None
+    def step(self, now, ros_now, measured=None):
+        """Take a `MeasuredState`, None where none came since the last cycle, and return the `Output` of this cycle.
+
+        None where nothing is to be published. `refused` says why the state was not used. Never raises.
+        """
         try:
-            return self._cycle(now, ros_now)
+            clock = self.inputs.look(now, ros_now)
+            if measured is not None:
+                self._take_state(measured, ros_now)
+            return self._cycle(clock, ros_now) if self._giving else self._idle(clock)
         except GateError as error:
             return self._failed('output_rejected', FAIL, str(error), ros_now)
         except Exception as error:      # whatever it is, the machine is made safe
             return self._failed('exception', ERROR, f'{type(error).__name__}: {error}', ros_now)
 
-    def _cycle(self, now, ros_now):
-        clock = self.inputs.look(now, ros_now)
+    def _idle(self, clock):
+        """Let faults that are over pass their probation, so that they do not speak against activation or reset."""
+        if self.states.reasons:
+            self.inputs.watch()
+            self.states.step(clock)
+
+    def _cycle(self, clock, ros_now):
         dt, self._last = 0.0 if self._last is None else 1e-9 * (clock - self._last), clock
         self._watch(clock)
         state, trusted = self.states.step(clock), self.states.trusted
@@ -268,9 +266,9 @@ class ControlCore:
             state = self.states.step(clock)
         if state is not self._state or trusted is not self._trusted:
             self._turn(state, trusted, clock)
-        if self.drive.mode is AT_SAFE:
+        if self.selector.mode is AT_SAFE:
             return self._safe(ros_now)
-        return Output(self.drive.command(clock, dt), self._output_stamp(ros_now), state, True, self.drive.desired)
+        return Output(self.selector.command(clock, dt), self._output_stamp(ros_now), state, True, self.selector.desired)
 
     def _watch(self, clock):
         """Report the checks of every cycle."""
@@ -283,11 +281,11 @@ class ControlCore:
             name = 'output_lost' if self.cycles.gap > self._lost else 'output_late'
             report(clock, name, FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms')
         self.inputs.watch()
-        if self._state is STOPPING and self.drive.stopped(clock):
+        if self._state is STOPPING and self.selector.stopped(clock):
             self.states.at_rest(clock)
-        if self.drive.mode is UNDER_LAW:
+        if self.selector.mode is UNDER_LAW:
             self._watch_reference(clock)
-            self.drive.adjust(clock, DEGRADED_SPEED if self._state is DEGRADED else 1.0)
+            self.selector.adjust(clock, DEGRADED_SPEED if self._state is DEGRADED else 1.0)
 
     def _watch_reference(self, clock):
         """Notice the end of a reference, and that of a stream."""
@@ -306,21 +304,21 @@ class ControlCore:
         before, self._state, self._trusted = self._state, state, trusted
         if state is not before:
             self._tell(before, state)
-        drive = self.drive
+        selector = self.selector
         if state in (STANDBY, SAFE):
             self._void()
-            drive.rest()
-        elif drive.mode is not UNDER_LAW:
+            selector.rest()
+        elif selector.mode is not UNDER_LAW:
             return
         elif state is STOPPING:
             self._void()
             if not trusted:
-                drive.ramp(clock)
+                selector.ramp(clock)
             elif before is not STOPPING:
-                drive.brake(self.states.reasons)
+                selector.brake(self.states.reasons)
         elif state is HOLD and before in (RUN, DEGRADED) and not self._ended:
             self._void()
-            drive.brake(fault=True)
+            selector.brake(fault=True)
 
     def _tell(self, before, state):
         reasons = '; '.join(self.states.reasons.values())
@@ -333,7 +331,7 @@ class ControlCore:
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
         self._turn(self.states.step(clock), self.states.trusted, clock)
-        return self._safe(ros_now)
+        return self._safe(ros_now) if self._giving else None
 
     def _safe(self, ros_now):
         """The safe output; those after a deactivation are counted."""
@@ -341,7 +339,7 @@ class ControlCore:
             self._safe_outputs += 1
             if self._safe_outputs >= SAFE_OUTPUTS:
                 self.finished, self._giving, self._leaving = True, False, False
-        return Output(self.drive.safe(self._state is STANDBY), self._output_stamp(ros_now), self._state, False, None)
+        return Output(self.selector.safe(self._state is STANDBY), self._output_stamp(ros_now), self._state, False, None)
 
     def _output_stamp(self, ros_now):
         """That of the state which is answered, of this moment where that was answered before."""

@@ -3,21 +3,21 @@
 
 def status(core):
     """{what: number or text} of a `ControlCore`, units in the names; every reason, and counts of what happened."""
-    inputs, states, drive, checks = core.inputs, core.states, core.drive, core.inputs.checks
+    inputs, states, selector, checks = core.inputs, core.states, core.selector, core.inputs.checks
     found = {
         'state': states.state.name,
         'enabled': states.enabled,
-        'speed of the reference': drive.speed,
+        'speed of the reference': selector.speed,
         'feedforward': float(core.law.feedforward_scale),
-        'tracking error [share of its tolerance]': float(drive.watch.share),
-        'distance from a singularity': float(drive.watch.measure),
+        'tracking error [share of its tolerance]': float(selector.watch.share),
+        'distance from a singularity': float(selector.watch.measure),
         'residual of the loops [m]': float(checks.residual),
         'disagreement of velocities [share of what is allowed]': checks.disagreement(),
         'states missed': checks.input.missed,
         'states rejected': checks.rejected,
         'cycles missed': core.cycles.missed,
-        'commands clamped to their range': sum(drive.gate.range_clamps),
-        'commands clamped to their rate': sum(drive.gate.rate_clamps),
+        'commands clamped to their range': sum(selector.gate.range_clamps),
+        'commands clamped to their rate': sum(selector.gate.rate_clamps),
         'commands clipped by the law': int(core.law.saturations.sum()),
     }
     for what, one in (('state', checks.input), ('pressures', inputs.pressure_input)):

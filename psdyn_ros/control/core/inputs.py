@@ -1,6 +1,9 @@
 """All that is measured, with the clocks that it is stamped by: checked, kept, and told to the safety states."""
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from ...model.errors import PsdynError
 from ..monitors.clock import JUMP, ClockWatch
@@ -13,33 +16,46 @@ TOLD = Demand(State.RUN)        # counts, but asks for nothing
 SETTLED = ('stamp_order', 'velocity_residual', 'closure_residual', 'branch_flip')     # by a state without them
 
 
+class MeasuredState(NamedTuple):
+    """A measured state of the coordinates; the arrays are kept."""
+
+    stamp: int
+    """ns on the clock of stamps."""
+    x: np.ndarray
+    """(dof,) float64, m and rad."""
+    xd: np.ndarray
+    """(dof,) float64, m/s and rad/s."""
+    residual: float = 0.0
+    """m, by which redundant joints disagree."""
+    positions: np.ndarray | None = None
+    """(m,) of the joints given to `StateChecks.measure`, where they are more than needed."""
+
+
 class Inputs:
     """The last state, pressures and emergency stop that may be believed.
 
+    config           `ControllerConfig`
     states           `SafetyStates`, to which results are reported
-    period           s, between states and between pressures
     needs_pressures  whether there must be pressures
-    emergency_stop   whether there must be an emergency stop that says it is not pressed
-    simulated_time   whether stamps are of a simulated clock
     on_jump          called with the ns by which the clock of stamps jumped
 
     `checks` is the `StateChecks`; `clock` ns on the clock of ages, as of the last call with both times.
     """
 
-    def __init__(self, manipulator, declaration, states, period, *, needs_pressures, emergency_stop, simulated_time,
-                 on_jump):
-        self.checks = StateChecks(manipulator, declaration, period)
+    def __init__(self, config, states, needs_pressures, on_jump):
+        declaration, period = config.declaration, config.period
+        self.checks = StateChecks(config.machine, declaration, period)
         self.clock = 0
         self.pressures = self.supply = None
-        self.needs_pressures, self.needs_emergency_stop = needs_pressures, emergency_stop
-        self.simulated_time = simulated_time
-        self._states, self._dof, self._on_jump = states, manipulator.dof, on_jump
+        self.needs_pressures, self.needs_emergency_stop = needs_pressures, config.emergency_stop
+        self.simulated_time = config.simulated_time
+        self._states, self._dof, self._on_jump = states, config.machine.dof, on_jump
         timeouts = declaration.timeouts
         self.pressure_input = MeasuredInput('pressures', timeouts, declaration.plausibility.clock_skew_ns, period)
         self._oldest, self._stop_age = timeouts.stopping_ns, timeouts.emergency_stop_ns
         self._stop_pressed, self._stop_arrival = False, None
         self._steady = 0            # ns, of the last look
-        self._clocks = ClockWatch(simulated_time)
+        self._clocks = ClockWatch(config.simulated_time)
         self._epoch = None          # ns: stamp from which the seconds of trajectories are counted
 
     @property
@@ -84,9 +100,10 @@ class Inputs:
             self._states.report(self.clock, 'clock_reset' if self.simulated_time else 'clock_jump', FAIL,
                                 f'the clock of stamps jumped by {jump / 1e6:.1f} ms')
 
-    def take_state(self, stamp, ros_now, now, x, xd, residual, desired_rate, trusting, positions):
-        """As `StateChecks.take`; `now` on the steady clock."""
-        clock, report, checks = self.look(now, ros_now), self._states.report, self.checks
+    def take_state(self, measured, ros_now, desired_rate, trusting):
+        """As `StateChecks.take`, at the time of the last `look`."""
+        clock, report, checks = self.clock, self._states.report, self.checks
+        stamp, x, xd, residual, positions = measured
         if x.shape != (self._dof,) or xd.shape != (self._dof,):
             refused = f'x {x.shape}, xd {xd.shape}: expected {(self._dof,)} of both'
             report(clock, 'state_malformed', FAIL, refused)

@@ -13,32 +13,30 @@ UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
 SPEED_STEP = 0.01       # by which the speed of the reference changes at least
 
 
-class Drive:
+class OutputSelector:
     """One law, one blind stop and one safe output, all through one gate.
 
-    inputs            `Inputs`
-    states            `SafetyStates`
-    feedforward_ramp  s from `begin` until all of the feedforward is given
+    config  `ControllerConfig`
+    law     `ControlLaw`
+    inputs  `Inputs`
+    states  `SafetyStates`
 
     `mode` is UNDER_LAW, RAMPED or AT_SAFE.
     """
 
-    def __init__(self, manipulator, declaration, law, inputs, states, period, feedforward_ramp):
+    def __init__(self, config, law, inputs, states):
+        manipulator, declaration = config.machine, config.declaration
         self.law, self.mode = law, AT_SAFE
-        self.gate = OutputGate(declaration, manipulator.limits, period)
+        self.gate = OutputGate(declaration, manipulator.limits, config.period)
         self.watch = MotionWatch(manipulator, declaration, law, self.gate, states)
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._states = inputs, states
         self._blind = BlindStop(declaration, law)
         self._deceleration = np.array(declaration.deceleration)
-        self._feedforward_ramp, self._began = round(feedforward_ramp * 1e9), 0
+        self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last trusted position
         self._still = np.zeros(manipulator.dof)
-        # what is compiled, or read from the cache, at its first call is no work for a stop
-        law.holding(manipulator.initial_position)
-        law.carrying(manipulator.initial_position, self._still, self._still)
-        self.watch.velocities(manipulator.initial_position, self._still)
 
     @property
     def desired(self):
@@ -98,7 +96,7 @@ class Drive:
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
-        return self.gate.pass_(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
+        return self.gate.filter_command(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
                                self._inputs.clock, dt)
 
     def safe(self, standby):

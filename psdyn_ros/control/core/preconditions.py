@@ -3,7 +3,7 @@
 import math
 
 
-def against_control(manipulator, declaration, inputs):
+def activation_blockers(manipulator, declaration, inputs):
     """[why] a machine cannot be taken under the law where it is; empty where it can."""
     found, believed = inputs.missing(), declaration.plausibility
     x, checks = inputs.checks.x, inputs.checks

@@ -51,16 +51,6 @@ class StateChecks:
         self._judge = partial(kernels.judge_state, kernels.History(self._channels, self._memory, self._ring_stamps,
                                                                    self._ring))
         self._sensors = None
-        self._rehearse()
-
-    def _rehearse(self):
-        """Call what is compiled, or read from the cache, at its first call: that is no work for a control cycle."""
-        m, zero = self._manipulator, np.zeros(self._manipulator.dof)
-        self.measure(m.joints)
-        self._sensors.findings(m.initial_position, m.joint_state(m.initial_position)[1], 1)
-        self._judge(m.initial_position, zero, 1, zero)
-        self._sensors = None
-        self.forget()
 
     def measure(self, joints):
         """Say which joints (m,) the `positions` of `take` are of; those of one loop are held against each other."""

@@ -44,11 +44,6 @@ class MotionWatch:
         self.off = 0                # cycles in a row off the reference
         self.share = 0.0            # of the tracking tolerance that the worst actuator is off
         self.measure = 1.0          # distance from a singularity
-        # what is compiled, or read from the cache, at its first call is no work for a control cycle
-        zero = np.zeros(self._lower.size)
-        kernels.clamp_outward(zero.copy(), zero, self._lower, self._upper, self._margin, zero, self._most, self._within)
-        kernels.worst_share(self._tolerance, law.saturations, zero, zero)
-        self._toggle(manipulator.initial_position)
 
     def forget(self):
         """Start anew, from rest."""

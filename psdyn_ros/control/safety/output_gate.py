@@ -41,8 +41,6 @@ class OutputGate:
         self.clamped = 0
         """How often commands were beyond their limits, all together."""
         self._clamp = partial(pass_commands, self._limit, self._rate, self._last, self._range_clamps, self._rate_clamps)
-        # what is compiled, or read from the cache, at its first call is no work for a control cycle
-        self._clamp(self._last.copy(), period)
 
     @property
     def last(self):
@@ -59,7 +57,7 @@ class OutputGate:
         """How often each command changed faster than declared."""
         return self._rate_clamps.tolist()
 
-    def pass_(self, command, stamp, now, dt):
+    def filter_command(self, command, stamp, now, dt):
         """Return the output (actuators,): the command, clamped to its limits and to its rate.
 
         command (actuators,) of float64, in the unit of each tier.  stamp: ns, of the cycle that it was computed for;

@@ -116,7 +116,6 @@ class CycleRecords:
         self.stalls = 0             # times that one or more of them were missed
         self.longest_missed = 0     # in a row
         self.overruns = 0           # cycles that ended after the next one was due, or came after a missed slot
-        self.rehearsals = 0         # cycles that were rehearsed
 
     def add(self, execution, lateness=UNKNOWN, missed=0, age=UNKNOWN, publishing=UNKNOWN, computation=UNKNOWN,
             mathematics=UNKNOWN, total=0):
@@ -178,13 +177,12 @@ class CycleRecords:
         self.fold()
         return {'period': self.period, 'cycles': self.cycles, 'missed': self.missed,
                 'stalls': self.stalls, 'longest_missed': self.longest_missed, 'overruns': self.overruns,
-                'rehearsals': self.rehearsals,
                 'histograms': {name: histogram.as_dict() for name, histogram in self.histograms.items()}}
 
     def merge(self, contents):
         """Add what `as_dict` of other records of the same loop told."""
         self.fold()
-        for count in ('cycles', 'missed', 'stalls', 'overruns', 'rehearsals'):
+        for count in ('cycles', 'missed', 'stalls', 'overruns'):
             setattr(self, count, getattr(self, count) + contents[count])
         self.longest_missed = max(self.longest_missed, contents['longest_missed'])
         for name, histogram in self.histograms.items():

@@ -15,7 +15,6 @@ docs/controller.md says what its states are, what it stops for, and how to commi
     ~/reference          trajectory_msgs/JointTrajectory   out  one point: the reference of that cycle, in coordinates
     ~/state              std_msgs/Float64MultiArray        out  `publishers.STATE` of that cycle
     ~/statistics         std_msgs/Float64MultiArray        out  now and then: `cycle_statistics.STATISTICS`
-    ~/_rehearsal         sensor_msgs/JointState            out  hidden, without numbers: see docs/realtime.md, rehearsal
     /diagnostics         diagnostic_msgs/DiagnosticArray   out  now and then (`report_rate`)
     ~/enable             std_srvs/SetBool                  true: hold the machine where it is; false: stop, stand by
     ~/reset              std_srvs/Trigger                  forget the faults that are gone
@@ -29,7 +28,9 @@ from contextlib import nullcontext, suppress
 from rcl_interfaces.msg import SetParametersResult
 from std_srvs.srv import SetBool, Trigger
 
+from ...control.core.assembly import assemble
 from ...control.core.diagnostics import status
+from ...control.core.trial import Trial
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
@@ -41,7 +42,7 @@ from . import setup as controller_setup
 from .follow_joint_trajectory import TrajectoryAction, action_modules
 from .gain_parameters import Gains
 from .loop import ControlLoop, DeferredLog
-from .publisher_monitor import Publishers
+from .publisher_monitor import PublisherMonitor
 from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
 from .trajectory_validation import TrajectoryChecks
@@ -66,12 +67,11 @@ class Controller:
         self._diagnostics = ControllerDiagnostics(node)
         self._now = None                # function that gives ns on the clock of the stamps
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
-        self._rehearsal = None          # a control cycle of another core
+        self._measured = None           # the newest state that no cycle has taken
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
-        self._looked = False            # for a streamed point, since the last cycle
-        self._stopping = False          # cycles are done one by one, whatever comes
-        self._failing = False           # it ends because of an exception: what is no command must not keep it from that
+        self._rest_deadline = None      # ns when a stop in progress is given up; None: there is none
+        self._failing = False           # it ends because of an exception: only errors of commands count
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
         self._reported = -PATIENCE
         self._autostart = Autostart(node) if p.autostart else None
@@ -104,23 +104,25 @@ class Controller:
         self._now = deadlines.clock_of(node)
         try:
             setup = self._setup = controller_setup.build(node, p)
-            law = setup.make_law(1.0 / p.rate)
-            self._gains = Gains(node, law, p.bandwidth)
-            self._rehearsal = controller_setup.Rehearsal(setup, p)
-            deadlines.require_rate(p.rate, self._rehearsal, 'one control cycle')
-            core = self._core = setup.make_core(p, law, node.get_parameter('use_sim_time').value, self._lines)
-            self._outputs = ControllerOutputs(node, setup.machine, setup.declaration)
+            machine, declaration = setup.config.machine, setup.config.declaration
+            trial = Trial(setup.config)
+            deadlines.require_rate(p.rate, trial, 'one control cycle')
+            trial.stop()
+            core = self._core = assemble(setup.config, self._lines)
+            self._gains = Gains(node, core.law, p.bandwidth)
+            self._outputs = ControllerOutputs(node, machine, declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
-                node, setup, core, p, now=self._now, rejections=self._rejections, on_state=self._on_state,
-                on_trajectory=self._read_trajectory, on_doubt=self._doubt)
+                node, setup, core, now=self._now, rejections=self._rejections, on_state=self._on_state,
+                on_trajectory=self._read_trajectory)
             modules = action_modules()
             if modules is not None:
                 self._action = TrajectoryAction(node, core, self._checks, *modules)
             self._services = [node.create_service(SetBool, '~/enable', self._enable),
                               node.create_service(Trigger, '~/reset', self._reset)]
-            self._rivals = Publishers(node, self._outputs.command_topics, ours=True)
-            self._sources = Publishers(node, self._inputs.state_topics, ours=False)
+            self._publisher_monitors = (
+                ('rival_commands', PublisherMonitor(node, self._outputs.command_topics, ours=True)),
+                ('rival_states', PublisherMonitor(node, self._inputs.state_topics, ours=False)))
             self._restart_loop()
             self._measures = realtime.achieve(p.realtime, p.priority, p.cpus)
         except PsdynError:
@@ -130,45 +132,85 @@ class Controller:
             node.get_logger().warning("emergency_stop: 'none': nobody can stop the machine by ~/emergency_stop")
         for measure in self._measures:
             node.get_logger().info(f'realtime {p.realtime}: {measure}')
-        tiers = ', '.join(dict.fromkeys(setup.declaration.tiers))
-        node.get_logger().info(f'{setup.machine.name}: {p.law} of {len(setup.machine.actuators)} actuators, commands: '
+        tiers = ', '.join(dict.fromkeys(declaration.tiers))
+        node.get_logger().info(f'{machine.name}: {p.law} of {len(machine.actuators)} actuators, commands: '
                                f'{tiers}, trigger: {p.trigger}')
 
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
         self._look_around()
-        self._core.activate(*deadlines.both_clocks(self._inputs.ros_now))
+        self._core.activate(*deadlines.both_clocks(self._now))
         self._restart_loop()
 
     def deactivate(self):
-        """Stop the machine, give the safe output, then nothing."""
-        self._stop()
+        """Give no output any more; the machine rests, see `rest`."""
+        self._end_stop()
 
     def cleanup(self):
         """Forget everything that `configure` made."""
         self._release()
 
     def shutdown(self):
-        """Stop the machine if it is active, and forget everything."""
-        self._stop()
+        """Forget everything; the machine rests, see `rest`."""
+        self._end_stop()
         self._release()
+
+    def rest(self):
+        """Begin to bring the machine to rest and to its safe output; `turn` goes on with it."""
+        if self._rest_deadline is None:
+            now = time.monotonic_ns()
+            self._rest_deadline = now + self._setup.config.declaration.stop_time_ns + PATIENCE
+            self._checks.forget()
+            self._core.deactivate(now)
+
+    def may_end(self):
+        """Stop the machine; whether that is done."""
+        if self._node.lifecycle != ACTIVE:
+            return True
+        self.rest()
+        return self._rests()
+
+    def _rests(self):
+        """Whether a stop came to its end, or takes too long."""
+        return self._rest_deadline is not None and (
+            self._core.finished or time.monotonic_ns() > self._rest_deadline)
 
     def end(self, failure):
         """The node is not served any more, because of a failure or since it was asked to end."""
         node = self._node
-        if node.lifecycle == ACTIVE and node.context.ok():
-            if failure is not None:
-                self._failing = True
-                self._core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
-            self._stop()
+        if node.lifecycle != ACTIVE or not node.context.ok():
+            return
+        if failure is not None:
+            self._failing = True
+            self._core.fail(time.monotonic_ns(), f'{type(failure).__name__}: {failure}')
+            self.rest()
+            self._stop_unserved()
+        self._end_stop()
+
+    def _stop_unserved(self):
+        """Give the last outputs without the executor, hence without measurements: safe ones after a failure."""
+        last = time.monotonic_ns()
+        while not self._core.finished and last < self._rest_deadline:
+            time.sleep(self._loop.period / SECOND)
+            now = time.monotonic_ns()
+            self._cycle(now, (now - last) / SECOND)
+            last = now
+
+    def _end_stop(self):
+        if self._node.lifecycle != ACTIVE:
+            return
+        # a process that ends takes with it what its receivers do not have yet
+        with suppress(Exception):       # of a middleware that cannot tell
+            self._outputs.wait_for_receivers(DELIVERY)
+        self._lines.flush_all()
+        if not self._core.finished and any(map(self._node.count_subscribers, self._outputs.command_topics)):
+            self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
+        self._rest_deadline = None
+        self._report()
 
     def _restart_loop(self):
         p = self._p
-        inputs = self._inputs
-        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger,
-                                        rehearse=None if p.realtime == realtime.OFF else self._rehearse,
-                                        parts=(self._rehearsal, self._outputs.rehearse),
-                                        look=inputs.look, serve=inputs.serve)
+        loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
         loop.chore(self._tell_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
@@ -188,7 +230,7 @@ class Controller:
         parameters.undeclare(node, 'output.')
         self._services, self._action = [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
-        self._rehearsal = None
+        self._measured = self._rest_deadline = None
 
     # control
 
@@ -204,35 +246,26 @@ class Controller:
         if self._loop is None:
             self._report_if_due()
             return seconds
-        return min(seconds, self._loop.turn())
+        seconds = min(seconds, self._loop.turn())
+        if self._rests():
+            self._node.rested()
+        return seconds
 
-    def _doubt(self):
-        """A state does not go with the one before: perhaps somebody else says it."""
-        self._looking.hasten(DOUBT)
-
-    def _on_state(self, began):
-        if self._p.trigger == 'state' and not self._stopping:
+    def _on_state(self, measured, began):
+        self._measured = measured
+        if self._p.trigger == 'state':
             self._loop.request(began)
 
-    def _rehearse(self):
-        """Before a cycle under control: the same code on other data, so that the processor has it at hand."""
-        enabled = self._core.states.enabled
-        if enabled:
-            self._inputs.take_point()
-            self._looked = True
-            self._inputs.rehearse()
-            self._rehearsal()
-            self._outputs.rehearse()
-        return enabled
-
     def _cycle(self, now, dt):
-        inputs = self._inputs
+        inputs, core = self._inputs, self._core
         inputs.move_base(dt)
-        if not self._looked:
-            inputs.take_point()
-        self._looked = False
+        inputs.take_point()
+        measured, self._measured = self._measured, None
         began = time.monotonic_ns()
-        output = self._core.cycle(*deadlines.both_clocks(inputs.ros_now))
+        output = core.step(*deadlines.both_clocks(self._now), measured)
+        if measured is not None and core.refused:
+            self._rejections.add('joint_states', core.refused, began)
+            self._looking.hasten(DOUBT)     # perhaps another node publishes states
         if output is None:
             return
         computed = time.monotonic_ns()
@@ -240,55 +273,26 @@ class Controller:
         published = time.monotonic_ns()
         self._loop.published(max(0, self._now() - output.stamp), published - computed, computed - began)
         with suppress(Exception) if self._failing else nullcontext():
-            self._outputs.state(output, self._core)
+            self._outputs.state(output, core)
             if self._action is not None:
                 self._action.update(output)
-
-    def _stop(self):
-        """Bring the machine to rest and give the safe output, in control of the thread until that is done.
-
-        Whoever called serves no other callback meanwhile; what was measured is taken by hand.
-        """
-        if self._node.lifecycle != ACTIVE:
-            return
-        core, loop = self._core, self._loop
-        now = time.monotonic_ns()
-        self._checks.forget()
-        core.deactivate(now)
-        last, most = now, now + self._setup.declaration.stop_time_ns + PATIENCE
-        self._stopping = True
-        try:
-            while not core.finished and now < most:
-                time.sleep(max(0, last + loop.period - time.monotonic_ns()) / SECOND)
-                with suppress(Exception) if self._failing else nullcontext():
-                    self._inputs.poll()
-                now = time.monotonic_ns()
-                self._cycle(now, (now - last) / SECOND)
-                last = now
-        finally:
-            self._stopping = False
-        # a process that ends takes with it what its receivers do not have yet
-        with suppress(Exception):       # of a middleware that cannot tell
-            self._outputs.wait_for_receivers(DELIVERY)
-        self._lines.flush_all()
-        if not core.finished and any(map(self._node.count_subscribers, self._outputs.command_topics)):
-            self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
-        self._report()
 
     def _look_around(self):
         """See who else publishes; 0.1 ms for each topic."""
         now = time.monotonic_ns()
-        for name, publishers in (('rival_commands', self._rivals), ('rival_states', self._sources)):
-            rivals = publishers.rivals()
-            self._core.report(now, name, Result.FAIL if rivals else Result.PASS, rivals)
+        for row, monitor in self._publisher_monitors:
+            conflicts = monitor.conflicts()
+            self._core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
 
-    # what others ask for
+    # services and parameters
 
     def _enable(self, request, response):
         now = time.monotonic_ns()
         try:
             if self._node.lifecycle != ACTIVE:
                 raise SafetyError(f'the node is {self._node.lifecycle}; activate it first')
+            if self._rest_deadline is not None:
+                raise SafetyError('the controller is being deactivated')
             if request.data:
                 self._core.enable(now)
             else:
@@ -322,7 +326,7 @@ class Controller:
 
     def _judge(self, given):
         for parameter in given:
-            reason = self._against(parameter)
+            reason = self._rejection_reason(parameter)
             if reason:
                 break
         else:
@@ -332,8 +336,8 @@ class Controller:
             self._core.report(time.monotonic_ns(), row, Result.FAIL, brief(reason))
         return SetParametersResult(successful=not reason, reason=brief(reason))
 
-    def _against(self, parameter):
-        """Why a parameter must not become this; '' where it may."""
+    def _rejection_reason(self, parameter):
+        """Reason to reject the value of a parameter, or ''."""
         tables = parameters.CONTROLLER + (self._gains.table if self._gains else ())
         declared = {one.name: one for one in tables}.get(parameter.name)
         if self._node.lifecycle != UNCONFIGURED and self._core is not None and not (declared and declared.live):

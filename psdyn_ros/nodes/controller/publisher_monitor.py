@@ -1,7 +1,7 @@
-"""Who publishes on a topic on which only one may."""
+"""Publishers on topics that are to have one only."""
 
 
-class Publishers:
+class PublisherMonitor:
     """The publishers on topics that are to have one only.
 
     topics  their resolved names
@@ -11,7 +11,7 @@ class Publishers:
     def __init__(self, node, topics, ours):
         self._node, self._topics, self._ours = node, tuple(topics), ours
 
-    def rivals(self):
+    def conflicts(self):
         """Text about every topic with more than one; '' where there is none.  0.1 ms for each topic."""
         return '; '.join(filter(None, map(self._on, self._topics)))
 

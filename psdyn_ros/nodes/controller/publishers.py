@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 from rclpy.duration import Duration
-from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -12,20 +11,18 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...control.safety.fault_table import State
 from ...model.parameters.safety import BRAKE
-from ..messages.cdr_templates import BytesWriter
 from ..messages.commands import FIELDS
 from ..messages.conversions import LEVELS, JointStateWriter, LabelledArrayWriter, ReferenceWriter, diagnostics_msg
 from ..runtime import diagnostics
+from ..runtime.qos import LATEST, RELIABLE
 from .cycle_statistics import STATISTICS
 
-COMMANDS = QoSProfile(depth=1)          # reliable, volatile: stock controllers subscribe reliably
-RELIABLE = QoSProfile(depth=10)
 STATE = ('state', 'valid', 'enabled', 'feedforward', 'speed', 'cycle')
 LEVEL = {State.DEGRADED: 'warn', State.STOPPING: 'error', State.SAFE: 'error'}
 
 
 class ControllerOutputs:
-    """Publishes what the core puts out, each topic by one message, as bytes, that is filled again and again.
+    """Publishes the outputs of the core, each topic by one message that is filled again and again.
 
     Sub-state and reference are made only where somebody listens.
 
@@ -39,23 +36,21 @@ class ControllerOutputs:
         self._names, self._modes = declaration.actuators, declaration.tiers
         # with a brake among the safe outputs an array, which cannot leave anything out, would release it
         self._ordered = BRAKE not in declaration.safe_kind
-        self._commands = _ArrayWriter(self._names)
-        self._reference = _ReferenceWriter(machine.coordinates)
-        self._state = _ArrayWriter(('control',), STATE)
+        self._commands = LabelledArrayWriter(self._names)
+        self._reference = ReferenceWriter(machine.coordinates)
+        self._state = LabelledArrayWriter(('control',), STATE)
         self._statistics = LabelledArrayWriter(('control cycle',), STATISTICS)
         self._writers = {}              # which actuators have a command, as bytes -> `_CommandWriter`
         self._whole = _CommandWriter(self._names, self._modes, np.ones(len(self._names), dtype=bool))
         overrides = QoSOverridingOptions.with_default_policies()
         self._publishers = [
-            node.create_publisher(JointState, '~/joint_commands', COMMANDS, qos_overriding_options=overrides),
-            node.create_publisher(Float64MultiArray, '~/commands', COMMANDS),
+            node.create_publisher(JointState, '~/joint_commands', LATEST, qos_overriding_options=overrides),
+            node.create_publisher(Float64MultiArray, '~/commands', LATEST),
             node.create_publisher(JointTrajectory, '~/reference', RELIABLE),
             node.create_publisher(Float64MultiArray, '~/state', RELIABLE),
-            node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE),
-            node.create_publisher(JointState, '~/_rehearsal', COMMANDS)]
-        self._nothing = np.full(len(self._names), math.nan)
+            node.create_publisher(Float64MultiArray, '~/statistics', RELIABLE)]
         (self._publish_joints, self._publish_commands, self._publish_reference, self._publish_state,
-         self._publish_statistics, self._publish_rehearsal) = (publisher.publish for publisher in self._publishers)
+         self._publish_statistics) = (publisher.publish for publisher in self._publishers)
         self._array_listeners, self._reference_listeners, self._state_listeners = (
             publisher.get_subscription_count for publisher in self._publishers[1:4])
         self.command_topics = tuple(publisher.topic_name for publisher in self._publishers[:2])
@@ -77,7 +72,7 @@ class ControllerOutputs:
         if output.valid:                # it passed the gate, so none is left out
             self._publish_joints(self._whole.fill(command, stamp))
             if self._ordered and self._array_listeners():      # to publish to nobody takes longer than to ask
-                self._publish_commands(self._commands.fill(command))
+                self._publish_ordered(command)
             return
         given = command == command      # not NaN
         key = given.tobytes()
@@ -87,58 +82,26 @@ class ControllerOutputs:
         if writer.names:
             self._publish_joints(writer.fill(command, stamp))
         if self._ordered and given.all():
-            self._publish_commands(self._commands.fill(command))
+            self._publish_ordered(command)
 
-    def rehearse(self):
-        """Publish a message like that of the commands, without any, on a hidden topic to which nobody listens."""
-        self._publish_rehearsal(self._whole.fill(self._nothing, 0))
+    def _publish_ordered(self, command):
+        self._commands.values[:] = command
+        self._publish_commands(self._commands.message)
 
     def state(self, output, core):
         """Publish sub-state and reference that belong to an `Output` of the `ControlCore`."""
         self.cycles += 1
         if self._state_listeners():
-            self._publish_state(self._state.fill((output.state, output.valid, core.states.enabled,
-                                                  core.law.feedforward_scale, core.drive.speed, self.cycles)))
+            self._state.values[:] = (output.state, output.valid, core.states.enabled, core.law.feedforward_scale,
+                                     core.selector.speed, self.cycles)
+            self._publish_state(self._state.message)
         if output.desired is not None and self._reference_listeners():
-            self._publish_reference(self._reference.fill(output.stamp, output.desired))
+            self._publish_reference(self._reference.fill(output.stamp, *output.desired))
 
     def statistics(self, values):
         """Publish values in the order of `STATISTICS`."""
         self._statistics.values[:] = values
         self._publish_statistics(self._statistics.message)
-
-
-class _ArrayWriter:
-    """A Float64MultiArray; arguments as `LabelledArrayWriter`."""
-
-    def __init__(self, rows, columns=()):
-        writer = LabelledArrayWriter(rows, columns)
-        self._message, self._values = writer.message, writer.values
-        self._bytes = BytesWriter(writer.message, [writer.values])
-        if self._bytes.values is not None:
-            self._values, = self._bytes.values
-
-    def fill(self, values):
-        """What is to be published."""
-        self._values[:] = values
-        return self._message if self._bytes.values is None else self._bytes.bytes()
-
-
-class _ReferenceWriter:
-    """A JointTrajectory of one point: the reference of the coordinates at the time of its stamp."""
-
-    def __init__(self, coordinates):
-        self._writer = writer = ReferenceWriter(coordinates)
-        self._bytes = BytesWriter(writer.message, [writer.position, writer.velocity, writer.acceleration],
-                                  writer.message.header.stamp)
-
-    def fill(self, stamp, reference):
-        """What is to be published of a reference (3, dof) with this stamp [ns]."""
-        if self._bytes.values is None:
-            return self._writer.fill(stamp, *reference)
-        for values, row in zip(self._bytes.values, reference):
-            values[:] = row
-        return self._bytes.stamp(stamp)
 
 
 class _CommandWriter:
@@ -154,9 +117,6 @@ class _CommandWriter:
         views = [getattr(self._writer, field) for field in used]
         for view in views:
             view[:] = math.nan
-        written = BytesWriter(self._writer.message, views, self._writer.message.header.stamp)
-        if written.values is not None:
-            self._writer, views = written, written.values
         self._places = []               # (view of a field, its rows, their places in the command)
         places = np.flatnonzero(given)
         for field, view in zip(used, views):
@@ -166,7 +126,7 @@ class _CommandWriter:
             self._places.append((view, slice(None), slice(None)) if whole else (view, rows, places[rows]))
 
     def fill(self, command, stamp):
-        """What is to be published of a command (actuators,) with this stamp [ns]."""
+        """The message of a command (actuators,) with this stamp [ns]."""
         for view, rows, places in self._places:
             view[rows] = command[places]
         return self._writer.stamp(stamp)

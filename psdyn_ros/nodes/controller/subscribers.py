@@ -1,134 +1,83 @@
-"""What a controller listens to: measured state, pressures, emergency stop, references, load, base, description.
+"""The subscriptions of a controller: measured state, pressures, emergency stop, references, load, base, description.
 
-What was measured and the emergency stop are served by the executor, as they come. The rest waits in the middleware, and
-one message of each topic is taken in a cycle: what a flood brings beyond that is dropped there, without a callback.
+All of them are served by the executor. What may flood is KEEP_LAST(1), so that the middleware drops what is
+superseded, and is bounded in size before it is read.
 """
 
 import time
-from contextlib import suppress
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory
 
+from ...control.core.inputs import MeasuredState
 from ...control.safety.fault_table import Result
 from ...model.errors import NonFiniteError, PsdynError
 from ..messages import conversions
 from ..messages.base_motion import BaseInputs, three
-from ..messages.cdr_templates import LARGEST, JointStateBytes, PointBytes
-from ..messages.conversions import SECOND, MessageError, RepeatedNameError
+from ..messages.conversions import MessageError, OversizeError, RepeatedNameError, read_message
 from ..messages.pressures import PressureInputs
 from ..messages.streamed_point import PointReader
 from ..runtime.deadlines import both_clocks
+from ..runtime.qos import LATCHED, LATEST, SENSOR_DATA
 from ..runtime.rejection_log import brief
-from ..runtime.robot_description import LATCHED, TOPIC
-from ..runtime.take_message import newest, oldest
+from ..runtime.robot_description import TOPIC
 from .trajectory_message import SerializedTrajectory
 
-SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)    # the newest state only
-RELIABLE = QoSProfile(depth=10)
-NEWEST = QoSProfile(depth=1)        # reliable, volatile
-STREAMED = QoSProfile(depth=2)      # one more than is read, which tells that points were overtaken
-MOST_JOINTS = 1000                  # in a message
-MOST_POINT_BYTES = 65536            # of a message with a streamed point
+MAX_JOINTS = 1000               # in a message
+MAX_POINT_BYTES = 65536         # of a message with a streamed point
 
 
 class ControllerInputs:
-    """Subscribes to all that a control core takes; a message that cannot be used is counted and named, never used.
+    """Subscribes to all inputs of a control core; a message that cannot be used is counted and named, never used.
 
     node        to subscribe on
-    setup       `setup.Setup`
+    setup       `setup.ControllerSetup`
     core        `ControlCore`
-    p           parameters of the controller
     now         function that gives ns on the clock of the stamps
-    rejections  where what is refused is counted
-    on_state    called with the ns at which a message with the state began to be read, once it was taken
+    rejections  where rejected messages are counted
+    on_state    called with a `MeasuredState` and the ns at which it was received
     on_trajectory  called with the `SerializedTrajectory` that came
-    on_doubt    called when a state was refused for what it says, or when it says that
     """
 
-    def __init__(self, node, setup, core, p, *, now, rejections, on_state, on_trajectory,
-                 on_doubt):
+    def __init__(self, node, setup, core, *, now, rejections, on_state, on_trajectory):
         self._node, self._core, self._now, self._rejections = node, core, now, rejections
-        self._on_state, self._on_trajectory, self._on_doubt = on_state, on_trajectory, on_doubt
-        self._simulated = node.get_parameter('use_sim_time').value
-        self._message = JointStateBytes()
-        self._reader = conversions.StateReader(setup.machine, np.inf, self._surplus)
+        self._on_state, self._on_trajectory = on_state, on_trajectory
+        machine, hydraulics = setup.config.machine, setup.config.hydraulics
+        self._reader = conversions.StateReader(machine, np.inf, self._surplus)
         self._joints = ()           # of the last state
-        self._last = None           # its message, serialized
-        self._point_message, self._points = PointBytes(), PointReader(setup.machine)
-        # text of the last one heard on the topic, or used
-        self._heard = setup.description if setup.description.lstrip().startswith('<') else None
-        self._latest = 0                    # ns, stamp of the last state taken by hand
+        self._points, self._point = PointReader(machine), None    # None: no point came since the last cycle
+        # text of the description that came last, or that is used
+        self._known = setup.description if setup.description.lstrip().startswith('<') else None
         overrides = QoSOverridingOptions.with_default_policies()
         before = list(node.subscriptions)
-        self._states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA,
-                                                qos_overriding_options=overrides, raw=True)
-        self._emergency_stops = node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, NEWEST)
-        if setup.hydraulics is not None and setup.hydraulics.cylinders:
-            PressureInputs(node, tuple(setup.hydraulics.cylinders), p.pressure_source, p.pressure_topic,
+        states = node.create_subscription(JointState, 'joint_states', self._state, SENSOR_DATA,
+                                          qos_overriding_options=overrides, raw=True)
+        node.create_subscription(Bool, '~/emergency_stop', self._emergency_stop, LATEST)
+        if hydraulics is not None and hydraulics.cylinders:
+            PressureInputs(node, tuple(hydraulics.cylinders), *setup.pressures,
                            take=self._take_pressures, reject=self._reject_pressures)
-        self._measured = [one for one in node.subscriptions if one not in before]
-        self._in_time = [one for one in self._measured if one is not self._states] + [self._states]
-        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, RELIABLE, raw=True)
-        self._streamed = node.create_subscription(JointTrajectory, '~/point', self._point, STREAMED, raw=True)
-        node.create_subscription(InertiaStamped, '~/payload', self._payload, NEWEST)
+        node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, LATEST, raw=True)
+        node.create_subscription(JointTrajectory, '~/point', self._keep_point, LATEST, raw=True)
+        node.create_subscription(InertiaStamped, '~/payload', self._payload, LATEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
-        self._base = BaseInputs(node, setup.machine, now=now, age_clock=time.monotonic_ns,
-                                timeout=round(p.port_timeout * SECOND), reject=self._reject_load,
-                                check=core.set_base)
+        self._base = BaseInputs(node, machine, now=now, age_clock=time.monotonic_ns, timeout=setup.base_timeout,
+                                reject=self._reject_load, check=core.set_base)
         self._subscriptions = [one for one in node.subscriptions if one not in before]
-        node.by_hand = frozenset(self._subscriptions).difference(self._measured)
-        self._unhurried = [one for one in self._subscriptions if one in node.by_hand and one is not self._streamed]
-        self.state_topics = (self._states.topic_name,)
+        self.state_topics = (states.topic_name,)
 
     def destroy(self):
-        """Listen to nothing any more."""
+        """Receive nothing any more."""
         for subscription in self._subscriptions:
             # an executor still delivers what it has noticed already
-            subscription.callback = _pass_over
+            subscription.callback = _ignore
             self._node.destroy_subscription(subscription)
-        self._node.by_hand = frozenset()
-
-    def poll(self):
-        """Take what was measured by hand, where no executor does."""
-        for subscription in self._measured:
-            taken = newest(subscription)
-            if taken is not None:
-                if self._simulated and subscription is self._states:
-                    with suppress(MessageError):
-                        self._message.read(taken[0])
-                    self._latest = self._message.stamp
-                subscription.callback(taken[0])
-
-    def look(self):
-        """Take what was measured by hand, the state last, since it is answered at once.
-
-        Not in simulated time, which goes on by messages that only the executor takes.
-        """
-        if not self._simulated:
-            for subscription in self._in_time:
-                taken = oldest(subscription)
-                if taken is not None:
-                    subscription.callback(taken[0])
-
-    def serve(self):
-        """Take a message of each topic that is not urgent, to be called between cycles."""
-        for subscription in self._unhurried:
-            taken = oldest(subscription)
-            if taken is not None:
-                subscription.callback(taken[0])
-
-    def ros_now(self):
-        """ns on the clock of the stamps; while no executor takes /clock, simulated time is that of the last state."""
-        return max(self._now(), self._latest) if self._simulated else self._now()
 
     def move_base(self, seconds):
-        """Tell the law how the base moves, so many seconds after the last time."""
+        """Pass the motion of the base to the law, so many seconds after the last time."""
         base = self._base.motion(seconds)
         if base is not None:
             self._core.set_base(base)
@@ -139,53 +88,38 @@ class ControllerInputs:
         return self._base.stale
 
     def reject(self, topic, error, row):
-        """Count a message that cannot be used, and tell the core of it."""
+        """Count a message that cannot be used, and report it to the core."""
         now = time.monotonic_ns()
         self._rejections.add(topic, error, now)
         self._core.report(now, row, Result.FAIL, brief(error))
 
     # measured
 
-    def rehearse(self):
-        """Read the last state once more, without taking it."""
-        if self._last is not None:
-            self._message.read(self._last)
-            self._reader.read(self._message)
-
-    def _state(self, serialized):
-        began, message = time.monotonic_ns(), self._message
-        if len(serialized) > LARGEST:
-            self._refuse_state(began, 'flood', f'a message of {len(serialized)} bytes, at most {LARGEST}')
-            return
+    def _state(self, data):
+        received = time.monotonic_ns()
         try:
-            message.read(serialized)
+            message = read_message(data, JointState)
+            if len(message.name) > MAX_JOINTS:
+                raise OversizeError(f'{len(message.name)} joints in a message, at most {MAX_JOINTS}')
         except MessageError as error:
-            self._refuse_state(began, 'state_malformed', error)
+            row = 'flood' if isinstance(error, OversizeError) else 'state_malformed'
+            self._refuse_state(received, row, error)
             return
-        if len(message.name) > MOST_JOINTS:
-            self._refuse_state(began, 'flood', f'{len(message.name)} joints in a message, at most {MOST_JOINTS}')
-            return
+        began = time.monotonic_ns()
         try:
             x, xd = self._reader.read(message)
         except RepeatedNameError as error:
-            self._refuse_state(began, 'state_duplicate', error)
+            self._refuse_state(received, 'state_duplicate', error)
         except NonFiniteError as error:
-            self._refuse_state(began, 'state_not_finite', error)
+            self._refuse_state(received, 'state_not_finite', error)
         except PsdynError as error:
-            self._refuse_state(began, 'state_malformed' if len(message.velocity) else 'velocity_missing', error)
+            self._refuse_state(received, 'state_malformed' if len(message.velocity) else 'velocity_missing', error)
         else:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
                 self._core.inputs.checks.measure(self._joints)
-            self._last = serialized
-            now, ros_now = both_clocks(self.ros_now)
-            refused = self._core.take_state(message.stamp, ros_now, now, x, xd, self._reader.residual,
-                                            self._reader.positions)
-            if refused:
-                self._rejections.add('joint_states', refused, began)
-                self._on_doubt()
-            else:
-                self._on_state(began)
+            self._on_state(MeasuredState(conversions.stamp_to_ns(message.header.stamp), x, xd, self._reader.residual,
+                                         self._reader.positions), began)
 
     def _refuse_state(self, now, row, error):
         self._rejections.add('joint_states', error, now)
@@ -197,7 +131,7 @@ class ControllerInputs:
             f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
 
     def _take_pressures(self, stamp, values, supply):
-        now, ros_now = both_clocks(self.ros_now)
+        now, ros_now = both_clocks(self._now)
         refused = self._core.take_pressures(stamp, ros_now, now, values, supply)
         if refused:
             self._rejections.add('pressures', refused, now)
@@ -218,28 +152,25 @@ class ControllerInputs:
         else:
             self._on_trajectory(reader)
 
-    def take_point(self):
-        """Take the newest streamed point that came, to be called once for each cycle: so a flood costs one of them."""
-        first = oldest(self._streamed)
-        if first is not None:
-            newer = oldest(self._streamed)
-            if newer is not None:
-                self._core.report(time.monotonic_ns(), 'flood', Result.FAIL,
-                                  'one point or more was overtaken by another in the same cycle')
-            self._point((newer or first)[0])
+    def _keep_point(self, data):
+        if self._point is not None:
+            self._core.report(time.monotonic_ns(), 'flood', Result.FAIL,
+                              'one point or more was overtaken by another in the same cycle')
+        self._point = data
 
-    def _point(self, data):
-        message = self._point_message
-        if len(data) > MOST_POINT_BYTES:
-            self.reject('point', f'{len(data)} bytes, at most {MOST_POINT_BYTES} are read', 'flood')
+    def take_point(self):
+        """Read the newest streamed point, to be called once for each cycle: a flood costs one point in each."""
+        data, self._point = self._point, None
+        if data is None:
             return
         try:
-            message.read(data)
+            message = read_message(data, JointTrajectory, MAX_POINT_BYTES)
         except MessageError as error:
-            self.reject('point', error, 'reference_malformed')
+            self.reject('point', error, 'flood' if isinstance(error, OversizeError) else 'reference_malformed')
             return
+        stamp = conversions.stamp_to_ns(message.header.stamp) or self._now()
         try:
-            self._core.take_point(message.stamp or self._now(), time.monotonic_ns(), *self._points.read(message))
+            self._core.take_point(stamp, time.monotonic_ns(), *self._points.read(message))
         except PsdynError as error:
             self.reject('point', error, 'reference_rejected')
 
@@ -263,12 +194,12 @@ class ControllerInputs:
     # description
 
     def _description(self, msg):
-        known, self._heard = self._heard, msg.data
+        known, self._known = self._known, msg.data
         if known is not None and known.strip() != msg.data.strip():
             self._core.report(time.monotonic_ns(), 'description_changed', Result.FAIL, f'another one came on {TOPIC}')
             self._node.get_logger().warning('another robot_description is passed over: it takes effect when the node '
                                             'is cleaned up and configured')
 
 
-def _pass_over(msg):
-    """Take no notice of a message."""
+def _ignore(msg):
+    """Drop a message."""

@@ -1,14 +1,12 @@
 """How the base of a machine moves, from topics: twist, acceleration, or an inertial sensor."""
 
 from geometry_msgs.msg import AccelStamped, TwistStamped
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Imu
 
 from ...model.errors import PsdynError
 from ...simulation.base_motion import BaseTracker
+from ..runtime.qos import LATEST
 from .conversions import SECOND, MessageError, stamp_to_ns
-
-NEWEST = QoSProfile(depth=1)
 
 
 class BaseInputs:
@@ -33,7 +31,7 @@ class BaseInputs:
         for name, kind, read in (('twist', TwistStamped, self._twist), ('imu', Imu, self._imu),
                                  ('acceleration', AccelStamped, self._acceleration)):
             node.create_subscription(kind, f'~/base_motion/{name}', self._on(f'base_motion/{name}', read, reject),
-                                     NEWEST)
+                                     LATEST)
 
     def reset(self):
         """Upright and at rest, as if nothing had come."""

@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PoseStamped, TwistStamped
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -23,14 +24,33 @@ from ...model.errors import PsdynError
 
 SECOND = 1_000_000_000      # ns
 REMEMBERED = 8              # orders of names that a reader keeps ready
+MAX_MESSAGE_BYTES = 256 * 1024
 
 
 class MessageError(PsdynError):
     """A message that cannot be used; it is rejected whole."""
 
 
+class OversizeError(MessageError):
+    """A message with more bytes than are read."""
+
+
 class RepeatedNameError(MessageError):
     """A message that names something more than once."""
+
+
+def read_message(data, kind, limit=MAX_MESSAGE_BYTES):
+    """Return the message of this type in the bytes of a raw subscription.
+
+    A typed subscription would make Python objects of a message of any size. Raises OversizeError beyond `limit` bytes,
+    MessageError where the bytes are no such message.
+    """
+    if len(data) > limit:
+        raise OversizeError(f'a message of {len(data)} bytes, at most {limit} are read')
+    try:
+        return deserialize_message(data, kind)
+    except Exception as error:          # rclpy has no name for what it cannot read
+        raise MessageError(f'the message cannot be read: {error}') from None
 
 
 def stamp_to_ns(stamp):
@@ -95,11 +115,9 @@ class StateReader:
         columns, joint_map = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
-        if type(position) is not np.ndarray or type(velocity) is not np.ndarray:
-            position, velocity = np.frombuffer(position), np.frombuffer(velocity)
-        self.joints, measured = joint_map.names, position[columns]
+        self.joints, measured = joint_map.names, np.frombuffer(position)[columns]
         self.positions = measured if len(columns) > self._manipulator.dof else None
-        x, xd, residual = joint_map.state(measured, velocity[columns])
+        x, xd, residual = joint_map.state(measured, np.frombuffer(velocity)[columns])
         self._check(residual)
         return x, xd
 

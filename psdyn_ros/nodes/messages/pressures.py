@@ -3,38 +3,33 @@
 import math
 
 import numpy as np
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import FluidPressure
 from std_msgs.msg import Float64MultiArray
 
 from ...model.errors import did_you_mean
-from .cdr_templates import ArrayBytes
-from .conversions import SECOND, MessageError, stamp_to_ns
+from ..runtime.qos import SENSOR_DATA
+from .conversions import SECOND, MessageError, read_message, stamp_to_ns
 
 ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
 MOST = 2e8                  # Pa: beyond it no gauge pressure is meant
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 WANTED = ('pressure_a', 'pressure_b', 'supply_pressure', 'stamp')     # columns of the telemetry
 TELEMETRY, PORTS = 'telemetry', 'ports'
 TOPICS = {TELEMETRY: 'simulator/hydraulic_telemetry', PORTS: 'simulator/pressure'}
 
 
 class TelemetryReader:
-    """Bytes of a Float64MultiArray of cylinders x quantities, both named in the labels of its layout, to pressures.
+    """A Float64MultiArray of cylinders x quantities, both named in the labels of its layout, to pressures.
 
     cylinders  names, in the order wanted
     """
 
     def __init__(self, cylinders):
         self._cylinders = tuple(cylinders)
-        self._message = ArrayBytes()
         self._last = None, None     # labels, where the wanted entries are
 
-    def read(self, serialized):
+    def read(self, message):
         """(stamp in ns, pressures (cylinders, 2), pressure of the supply), Pa gauge."""
-        message = self._message
-        message.read(serialized)
-        labels, (known, places) = message.labels, self._last
+        labels, (known, places) = tuple(dim.label for dim in message.layout.dim), self._last
         if labels != known:
             places = self._places(labels)
             self._last = labels, places
@@ -77,7 +72,7 @@ class PressureInputs:
     qos         of the subscriptions
     """
 
-    def __init__(self, node, cylinders, source, topic, *, take, reject, qos=NEWEST):
+    def __init__(self, node, cylinders, source, topic, *, take, reject, qos=SENSOR_DATA):
         self._take, self._reject = take, reject
         topic = topic or TOPICS[source]
         if source == TELEMETRY:
@@ -93,7 +88,7 @@ class PressureInputs:
 
     def _on_telemetry(self, serialized):
         try:
-            stamp, values, supply = self._reader.read(serialized)
+            stamp, values, supply = self._reader.read(read_message(serialized, Float64MultiArray))
         except MessageError as error:
             self._reject(error)
         else:

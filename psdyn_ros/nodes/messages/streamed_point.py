@@ -20,13 +20,17 @@ class PointReader:
         self._refused = None, ''        # names that came last and cannot be used, and why not
 
     def read(self, message):
-        """(x, xd, xdd) of a `PointBytes`, each (dof,); velocities and accelerations that are not there are zero."""
-        if message.rows is None:
-            raise MessageError(f'{message.points} points; expected one')
-        order, joint_map = self._map_of(message.names)
-        count = len(message.names)
+        """(x, xd, xdd) of a JointTrajectory of one point, each (dof,).
+
+        Velocities and accelerations that are not there are zero.
+        """
+        if len(message.points) != 1:
+            raise MessageError(f'{len(message.points)} points; expected one')
+        order, joint_map = self._map_of(message.joint_names)
+        count = len(message.joint_names)
         motion = np.zeros((3, count))
-        for row, given, field in zip(motion, message.rows, FIELDS):
+        for row, field in zip(motion, FIELDS):
+            given = getattr(message.points[0], field)
             if len(given) != count and (len(given) or field == 'positions'):
                 raise MessageError(f'{len(given)} {field} for {count} joints')
             if len(given):

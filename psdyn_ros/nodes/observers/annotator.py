@@ -19,7 +19,6 @@ import time
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
@@ -31,12 +30,10 @@ from ...model.errors import PsdynError
 from ..messages import conversions
 from ..messages.conversions import SECOND
 from ..runtime import deadlines, diagnostics, executor, parameters
+from ..runtime.qos import RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .feedforward_inputs import take_payload
-
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-RELIABLE = QoSProfile(depth=10)
 
 
 class AnnotatorNode:
@@ -60,7 +57,7 @@ class AnnotatorNode:
         node.create_subscription(JointTrajectory, '~/trajectory_in', self._on_trajectory, RELIABLE,
                                  qos_overriding_options=overrides)
         if p.from_state:
-            node.create_subscription(JointState, 'joint_states', self._on_state, NEWEST,
+            node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA,
                                      qos_overriding_options=overrides)
         node.create_subscription(InertiaStamped, '~/payload', self._on_payload, RELIABLE)
         node.create_timer(1.0 / p.report_rate, self._report, clock=Clock(clock_type=ClockType.STEADY_TIME))

@@ -24,7 +24,6 @@ import time
 import numpy as np
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
@@ -36,13 +35,11 @@ from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import ParameterError
+from ..runtime.qos import LATEST, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .feedforward_inputs import MotionReader, Sources, take_payload
 
-NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-RELIABLE = QoSProfile(depth=10)
-COMMANDS = QoSProfile(depth=1)
 TERMS = Terms._fields
 REFERENCE, CONTROLLER_STATE, JOINT_STATES = parameters.SOURCES
 POLL = 0.2          # s between two looks at who is connected
@@ -88,14 +85,14 @@ class FeedforwardNode:
         overrides = QoSOverridingOptions.with_default_policies()
         self._publish_efforts = node.create_publisher(JointState, '~/feedforward', RELIABLE).publish
         self._publish_actuators = node.create_publisher(JointState, '~/actuator_feedforward', RELIABLE).publish
-        self._publish_commands = node.create_publisher(Float64MultiArray, '~/commands', COMMANDS,
+        self._publish_commands = node.create_publisher(Float64MultiArray, '~/commands', LATEST,
                                                        qos_overriding_options=overrides).publish
         self._publish_terms = node.create_publisher(Float64MultiArray, '~/terms', RELIABLE).publish \
             if p.publish_terms else None
         self._publish_diagnostics = diagnostics.publisher(node)
-        inputs = {REFERENCE: (JointTrajectory, '~/reference', self._first_point, NEWEST),
-                  CONTROLLER_STATE: (trajectory_controller_state(), '~/controller_state', self._reference, NEWEST),
-                  JOINT_STATES: (JointState, 'joint_states', self._states.read, NEWEST)}
+        inputs = {REFERENCE: (JointTrajectory, '~/reference', self._first_point, SENSOR_DATA),
+                  CONTROLLER_STATE: (trajectory_controller_state(), '~/controller_state', self._reference, SENSOR_DATA),
+                  JOINT_STATES: (JointState, 'joint_states', self._states.read, SENSOR_DATA)}
         wanted = parameters.SOURCES if p.source == 'auto' else (p.source,)
         if p.source == CONTROLLER_STATE and inputs[CONTROLLER_STATE][0] is None:
             raise ParameterError('parameter source: controller_state needs control_msgs with a '

@@ -17,7 +17,6 @@ import time
 
 import numpy as np
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
@@ -29,11 +28,9 @@ from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
 from ..messages.pressures import PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
+from ..runtime.qos import RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
-
-SENSOR_DATA = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
-STATES = QoSProfile(depth=10)       # reliable, volatile, keep-last
 
 
 class LoopStateNode:
@@ -56,9 +53,9 @@ class LoopStateNode:
         self._writers = {}
         self._forces = _Forces(node, machine, p, self._rejections) if p.effort_source == 'pressures' else None
         overrides = QoSOverridingOptions.with_default_policies()
-        self._publish_full = node.create_publisher(JointState, 'joint_states_full', STATES,
+        self._publish_full = node.create_publisher(JointState, 'joint_states_full', RELIABLE,
                                                    qos_overriding_options=overrides).publish
-        self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', STATES,
+        self._publish_actuators = node.create_publisher(JointState, '~/actuator_states', RELIABLE,
                                                         qos_overriding_options=overrides).publish
         self._publish_diagnostics = diagnostics.publisher(node)
         node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_DATA,

@@ -21,7 +21,6 @@ import time
 
 import numpy as np
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import Trigger
@@ -33,11 +32,10 @@ from ...simulation.rig import HORIZON, CylinderRig
 from ..messages import conversions
 from ..messages.conversions import SECOND, MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
+from ..runtime.qos import LATEST, RELIABLE
 from ..runtime.rejection_log import Rejections
 from ..runtime.robot_description import load_machine
 
-NEWEST = QoSProfile(depth=1)
-STATES = QoSProfile(depth=10)
 JUMP = 0.01             # m between rod and load beyond which the load was put elsewhere
 
 
@@ -62,15 +60,15 @@ class Rig:
         self._rejections = Rejections(node.get_logger().warning)
         if p.measures == parameters.FORCE:
             self._force_writer = conversions.JointStateWriter((p.cylinder,))
-            self._publisher, self._fill = node.create_publisher(JointState, '~/measured', STATES), self._fill_force
+            self._publisher, self._fill = node.create_publisher(JointState, '~/measured', RELIABLE), self._fill_force
         else:
             self._pressure_writer = conversions.LabelledArrayWriter(('pressure_a', 'pressure_b'))
-            self._publisher = node.create_publisher(Float64MultiArray, '~/measured_pressures', STATES)
+            self._publisher = node.create_publisher(Float64MultiArray, '~/measured_pressures', RELIABLE)
             self._fill = self._fill_pressures
         self._diagnostics = diagnostics.publisher(node)
         for topic, kind, read in (('load_motion', JointTrajectory, self._on_motion),
                                   ('valve_commands', JointState, self._on_command)):
-            node.create_subscription(kind, f'~/{topic}', self._receiver(topic, read), NEWEST)
+            node.create_subscription(kind, f'~/{topic}', self._receiver(topic, read), LATEST)
         node.create_service(Trigger, '~/reset', self._on_reset)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         if not p.step_on_motion:

@@ -18,7 +18,6 @@ import time
 
 from geometry_msgs.msg import WrenchStamped
 from rclpy.clock import Clock, ClockType
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
 
@@ -27,22 +26,16 @@ from ...model.parameters.hydraulics import read_hydraulics
 from ...validation.live import LiveValidator
 from ...validation.metrics.tolerances import read_settings
 from ..messages import conversions
-from ..messages.cdr_templates import JointStateBytes
 from ..messages.conversions import SECOND
 from ..messages.pressures import TOPICS, PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import ParameterError
+from ..runtime.qos import LONG_QUEUE, RELIABLE, SENSOR_QUEUE
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
 from .validator_diagnostics import ValidatorReport
 
-# what comes while a piece is computed must not be lost
-MEASURED = QoSProfile(depth=200, reliability=ReliabilityPolicy.BEST_EFFORT)
-# the rows of a piece leave together
-PREDICTED = QoSProfile(depth=200)
-RELIABLE = QoSProfile(depth=10)
 READY = 'validator: ready'
-
 
 class ValidatorNode:
     """Puts a `LiveValidator` on a node."""
@@ -60,7 +53,7 @@ class ValidatorNode:
                                    warn=p.warn_share, contact_link=p.contact_link, by_pressures=self._by_pressures)
         self._now = deadlines.clock_of(node)
         self._rejections = Rejections(node.get_logger().warning)
-        self._states, self._joints = JointStateBytes(), ()
+        self._joints = ()
         self._predicted, self._residual = (conversions.JointStateWriter(machine.actuators, ('effort',))
                                            for _ in range(2))
         self._force, self._deviation = WrenchStamped(), WrenchStamped()
@@ -78,18 +71,18 @@ class ValidatorNode:
         node = self._node
         overrides = QoSOverridingOptions.with_default_policies()
         self._publish_predicted, self._publish_residual = (
-            node.create_publisher(JointState, f'~/{name}', PREDICTED, qos_overriding_options=overrides).publish
+            node.create_publisher(JointState, f'~/{name}', LONG_QUEUE, qos_overriding_options=overrides).publish
             for name in ('predicted', 'residual'))
         self._publish_force, self._publish_deviation = (
             node.create_publisher(WrenchStamped, f'~/{name}', RELIABLE).publish
             for name in ('external_force', 'external_force_deviation'))
         publish = diagnostics.publisher(node)
-        states = node.create_subscription(JointState, 'joint_states', self._on_state, MEASURED,
+        states = node.create_subscription(JointState, 'joint_states', self._on_state, SENSOR_QUEUE,
                                           qos_overriding_options=overrides, raw=True).topic_name
         pressures = ''
         if self._by_pressures:
             PressureInputs(node, tuple(hydraulics.cylinders), p.pressure_source, p.pressure_topic,
-                           take=self._on_pressures, reject=self._reject('pressures'), qos=MEASURED)
+                           take=self._on_pressures, reject=self._reject('pressures'), qos=SENSOR_QUEUE)
             pressures = node.resolve_topic_name(p.pressure_topic or TOPICS[p.pressure_source])
         self._delays = _delays(settings, states, pressures)
         self._report = ValidatorReport(node.get_name(), self._live, self._rejections, (states, pressures),
@@ -101,11 +94,11 @@ class ValidatorNode:
     # in
 
     def _on_state(self, serialized):
-        message = self._states
         try:
-            message.read(serialized)
-            self._live.state(message.stamp - self._delays[0] if message.stamp else 0, message.name, message.position,
-                             message.velocity, message.effort)
+            message = conversions.read_message(serialized, JointState)
+            stamp = conversions.stamp_to_ns(message.header.stamp)
+            self._live.state(stamp - self._delays[0] if stamp else 0, message.name,
+                             message.position, message.velocity, message.effort)
         except PsdynError as error:
             self._reject('joint_states')(error)
             return

@@ -1,12 +1,13 @@
 """Diagnostics of a node, told apart from those of the same node of another machine."""
 
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.qos import QoSProfile
+
+from .qos import RELIABLE
 
 
 def publisher(node):
     """Return a function that publishes a DiagnosticArray with the full name of the node as `hardware_id`."""
-    publish = node.create_publisher(DiagnosticArray, '/diagnostics', QoSProfile(depth=10)).publish
+    publish = node.create_publisher(DiagnosticArray, '/diagnostics', RELIABLE).publish
     name = node.get_fully_qualified_name()
 
     def send(message):

@@ -11,7 +11,6 @@ from rclpy.parameter_service import ParameterService
 from rclpy.signals import SignalHandlerOptions
 
 from ...model.errors import PsdynError
-from .wall_clock_wakeup import woken_by_clock_steps
 
 WAKE_UP = 0.2       # s; a signal is seen after this time at the latest
 SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
@@ -38,9 +37,8 @@ def spin(node, stopped, turn=None):
     executor = make_executor()
     executor.add_node(node)
     try:
-        with woken_by_clock_steps(executor.wake):
-            while rclpy.ok() and not stopped():
-                executor.spin_once(timeout_sec=WAKE_UP if turn is None else min(turn(), WAKE_UP))
+        while rclpy.ok() and not stopped():
+            executor.spin_once(timeout_sec=WAKE_UP if turn is None else min(turn(), WAKE_UP))
     finally:
         executor.remove_node(node)
         executor.shutdown()
@@ -54,8 +52,9 @@ def plain_node(name, **options):
 def run(name, build, args=None, make=plain_node):
     """Make the node `name`, let `build(node)` put its work on it, serve it; the exit code of the process.
 
-    The work may have a `turn`, as `spin` takes it, and an `end(failure)`, which is called when the node is not served
-    any more: by then failure is the exception that ended it, or None. `make` is `plain_node` or the like.
+    The work may have a `turn`, as `spin` takes it; a `may_end`, asked after a signal until it returns True, while the
+    node is still served; and an `end(failure)`, called when the node is no longer served, with the exception that ended
+    it, or None. `make` is `plain_node` or the like.
     """
     try:
         rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
@@ -96,8 +95,9 @@ def _offers_parameters(node):
 def _serve(node, work, stopped):
     """Serve the node, and let its work come to an orderly end, whatever ends it."""
     end = getattr(work, 'end', lambda failure: None)
+    may_end = getattr(work, 'may_end', lambda: True)
     try:
-        spin(node, stopped, getattr(work, 'turn', None))
+        spin(node, lambda: stopped() and may_end(), getattr(work, 'turn', None))
     except Exception as failure:
         end(failure)
         raise

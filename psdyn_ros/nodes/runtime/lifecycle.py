@@ -1,7 +1,9 @@
 """A managed node (lifecycle) whose transitions are the methods of the object that works on it."""
 
 import time
+from typing import NamedTuple
 
+from lifecycle_msgs.msg import Transition
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.parameter_service import ParameterService
@@ -10,8 +12,18 @@ from ...model.errors import PsdynError
 
 RCLError = rclpy_implementation.RCLError
 UNCONFIGURED, INACTIVE, ACTIVE, FINALIZED = 'unconfigured', 'inactive', 'active', 'finalized'
+# labels and numbers of transitions that end control
+OUT_OF_ACTIVE = ('deactivate', 'shutdown', 'active_shutdown', Transition.TRANSITION_DEACTIVATE,
+                 Transition.TRANSITION_ACTIVE_SHUTDOWN)
 AFTER = {'configure': INACTIVE, 'activate': ACTIVE, 'deactivate': INACTIVE, 'cleanup': UNCONFIGURED,
          'shutdown': FINALIZED}
+
+
+class _Later(NamedTuple):
+    """A transition that is done later."""
+
+    request: object
+    response: object
 
 
 class ManagedNode(LifecycleNode):
@@ -22,31 +34,49 @@ class ManagedNode(LifecycleNode):
 
     `lifecycle` is the present state, one of UNCONFIGURED, INACTIVE, ACTIVE, FINALIZED.
 
-    Messages on the subscriptions `by_hand` wait in the middleware until somebody takes them: no executor does.
+    A service call that leads out of ACTIVE calls `work.rest()`, which begins a stop, and is done and answered at the
+    next `rested()`. The node is served meanwhile.
     """
 
     def __init__(self, name, **options):
         self.work = self.failure = None
         self.says_refusals = True       # in its log
         self.lifecycle, self.refusal = UNCONFIGURED, ''
-        self.by_hand = frozenset()
         # whether there are any is a parameter itself, which is known only when the node is made
         super().__init__(name, start_parameter_services=False, **options)
         self.parameter_service = None
-        self._change_state = self._service_change_state.callback
-        self._service_change_state.callback = self._on_change_state
-
-    @property
-    def subscriptions(self):
-        """Those that an executor serves; executors ask for them."""
-        return (one for one in super().subscriptions if one not in self.by_hand)
+        service = self._service_change_state
+        self._change_state, service.callback = service.callback, self._on_change_state
+        self._send, service.send_response = service.send_response, self._answer
+        self._waiting = []      # (request, response, header) of transitions that wait for the machine to rest
 
     def offer_parameters(self):
         """Let others look at the parameters and set them."""
         self.parameter_service = ParameterService(self)
 
+    def rested(self):
+        """Do the transitions that waited for the machine to rest."""
+        waiting, self._waiting = self._waiting, []
+        for request, response, header in waiting:
+            self._send(self._transit(request, response), header)
+
     def _on_change_state(self, request, response):
-        """Answer a transition that there is not in this state; rclpy would let it end the node."""
+        """Return the response, or a `_Later` with it."""
+        transition = request.transition
+        if self.lifecycle == ACTIVE and (transition.label in OUT_OF_ACTIVE or transition.id in OUT_OF_ACTIVE):
+            self.work.rest()
+            return _Later(request, response)
+        return self._transit(request, response)
+
+    def _answer(self, response, header):
+        """Send what the callback returned, as executors ask of a service, or keep it until the machine rests."""
+        if isinstance(response, _Later):
+            self._waiting.append((*response, header))
+        else:
+            self._send(response, header)
+
+    def _transit(self, request, response):
+        """Do a transition, also one that does not exist in this state: rclpy would let it end the node."""
         try:
             return self._change_state(request, response)
         except RCLError:

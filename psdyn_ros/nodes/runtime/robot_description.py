@@ -2,17 +2,16 @@
 
 import time
 
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.wait_for_message import wait_for_message
 from std_msgs.msg import String
 
 from ...api.load import load
 from ...model.errors import ModelError
 from .parameters import joint_positions
-from .take_message import newest
+from .qos import LATCHED
 
 TOPIC = 'robot_description'        # of the namespace
-POLL = 0.02             # s between two looks at the topic
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+WAIT = 0.5              # s of one wait for the topic: a signal ends the node after it at the latest
 
 
 def find_description(node, parameters):
@@ -28,21 +27,11 @@ def load_machine(node, parameters, description=None):
 
 
 def _from_topic(node, timeout):
-    # by hand: this may be in a callback of the executor that serves the node
-    subscription = node.create_subscription(String, TOPIC, _nothing, LATCHED)
-    topic = subscription.topic_name
+    topic, deadline = node.resolve_topic_name(TOPIC), time.monotonic() + timeout
     node.get_logger().info(f'the parameter robot_description is empty: waiting for {topic}')
-    deadline = time.monotonic() + timeout
-    try:
-        while (taken := newest(subscription)) is None and time.monotonic() < deadline:
-            time.sleep(POLL)
-    finally:
-        node.destroy_subscription(subscription)
-    if taken is None:
-        raise ModelError(f'no machine: the parameter robot_description is empty and nothing came on {topic} '
-                         f'within {timeout:g} s')
-    return taken[0].data
-
-
-def _nothing(msg):
-    pass
+    while (left := deadline - time.monotonic()) > 0.0:
+        found, message = wait_for_message(String, node, TOPIC, qos_profile=LATCHED, time_to_wait=min(left, WAIT))
+        if found:
+            return message.data
+    raise ModelError(f'no machine: the parameter robot_description is empty and nothing came on {topic} '
+                     f'within {timeout:g} s')

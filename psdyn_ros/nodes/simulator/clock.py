@@ -6,12 +6,12 @@ of real time or as fast as the computer allows; in lock-step, one period for eac
 
 import time
 
-from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
 
 from ..messages.conversions import SECOND, ns_to_stamp
 from ..runtime import deadlines
 from ..runtime.parameters import ParameterError
+from ..runtime.qos import RELIABLE
 
 CLOCK_JUMP = 5_000_000      # ns between simulated and ROS time beyond which time was lost, or the clock set
 TURN = 0.001                # s between two turns of a simulation that goes as fast as it can
@@ -38,7 +38,7 @@ class SimulationClock:
         self.steps = 0              # periods since the node started; a reset of the plant changes nothing
         self.clock_jumps = 0
         self.stamp = None           # ns of the simulated instant
-        self._publisher = node.create_publisher(Clock, '/clock', QoSProfile(depth=10)) if p.publish_clock else None
+        self._publisher = node.create_publisher(Clock, '/clock', RELIABLE) if p.publish_clock else None
         self._message = Clock()
         if self.simulated:
             self.stamp = self.period        # zero would mean: not stamped

@@ -3,16 +3,13 @@
 import time
 
 import numpy as np
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from ...model.errors import PsdynError
 from ..messages.commands import CommandReader
 from ..messages.conversions import SECOND, MessageError, stamp_to_ns
-
-COMMANDS = QoSProfile(depth=1)
-EACH_COMMAND = QoSProfile(depth=100)    # in lock-step none may be lost
+from ..runtime.qos import EACH_COMMAND, LATEST
 
 
 class PlantInputs:
@@ -44,7 +41,7 @@ class PlantInputs:
         topics = {'joint_commands': (JointState, reader.named), 'commands': (Float64MultiArray, reader.ordered)}
         if hydraulic:
             topics['valve_commands'] = JointState, reader.valves
-        qos = EACH_COMMAND if clock.lock_step else COMMANDS
+        qos = EACH_COMMAND if clock.lock_step else LATEST
         self._subscriptions = {name: node.create_subscription(kind, f'~/{name}', self._on(name, read), qos)
                                for name, (kind, read) in topics.items()}
 

@@ -3,7 +3,6 @@
 import time
 
 from geometry_msgs.msg import WrenchStamped
-from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
@@ -12,8 +11,8 @@ from ...api.environment import find_link
 from ...model.errors import PsdynError, StateError
 from ..messages.base_motion import BaseInputs, three
 from ..messages.conversions import SECOND, MessageError, check_lengths, stamp_to_ns
+from ..runtime.qos import LATEST
 
-NEWEST = QoSProfile(depth=1)
 MOST_FORCE = 1e7        # N or N m; beyond it is no wrench on a machine
 
 
@@ -53,7 +52,7 @@ class PlantSurroundings:
                 read(msg)
             except PsdynError as error:
                 self._rejections.add(topic, error, time.monotonic_ns())
-        node.create_subscription(kind, f'~/{topic}', receive, NEWEST)
+        node.create_subscription(kind, f'~/{topic}', receive, LATEST)
 
     def _now(self):
         now = self._clock.age_clock()

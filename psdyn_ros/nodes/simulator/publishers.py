@@ -2,7 +2,6 @@
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
-from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Float64MultiArray
@@ -10,6 +9,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...kernels.hydraulics.records import QUANTITIES
 from ..messages.conversions import SECOND, BaseWriter, JointStateWriter, LabelledArrayWriter
+from ..runtime.qos import RELIABLE
 from .messages import (
     DynamicStateWriter,
     DynamicsWriter,
@@ -19,7 +19,6 @@ from .messages import (
     WrenchWriter,
 )
 
-STATES = QoSProfile(depth=10)       # reliable, volatile, keep-last
 TELEMETRY = (*QUANTITIES, 'safe', 'stamp')
 PRESSURES = slice(0, 2)             # columns of telemetry that sensors measure
 
@@ -41,12 +40,12 @@ class PlantOutputs:
         self._measured = MeasuredJoints(plant, sensors.channels, setup.measured)
         self._actuated = [self._joints.index(name) for name in self._machine.actuators]
         self._states = node.create_publisher(
-            JointState, 'joint_states', STATES, qos_overriding_options=QoSOverridingOptions.with_default_policies())
+            JointState, 'joint_states', RELIABLE, qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._base = None
         if self._machine.floating:
             self._base = BaseWriter(self._machine)
-            self._poses = node.create_publisher(PoseStamped, '~/base_pose', STATES)
-            self._twists = node.create_publisher(TwistStamped, '~/base_twist', STATES)
+            self._poses = node.create_publisher(PoseStamped, '~/base_pose', RELIABLE)
+            self._twists = node.create_publisher(TwistStamped, '~/base_twist', RELIABLE)
         self._details = []              # (publisher, function that publishes on it)
         self._wanted = []               # functions of those that somebody listens to
         self._divider, self._turn = p.details_divider, 0
@@ -94,7 +93,7 @@ class PlantOutputs:
                      lambda ns: states.fill(ns, self._spoilt(self._plant.telemetry.copy())))
 
     def _detail(self, kind, topic, fill):
-        publisher = self._node.create_publisher(kind, f'~/{topic}', STATES)
+        publisher = self._node.create_publisher(kind, f'~/{topic}', RELIABLE)
         self._details.append((publisher, lambda ns: publisher.publish(fill(ns))))
 
     def count_listeners(self):

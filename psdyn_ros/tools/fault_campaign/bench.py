@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...api.load import load
-from ...control.core.core import ControlCore
-from ...control.laws.registry import make_law
+from ...control.core.assembly import ControllerConfig, assemble, command_tiers
+from ...control.core.inputs import MeasuredState
 from ...control.reference.trajectory import Waypoints
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
@@ -31,7 +31,7 @@ LAW = {'effort': 'computed_torque', 'valve': 'valve_computed_torque'}
 
 @dataclass
 class Measured:
-    """A message of the state on its way to the core."""
+    """A message of the state on its way to the core; fields as `MeasuredState`."""
 
     stamp: int
     x: np.ndarray
@@ -40,6 +40,11 @@ class Measured:
     positions: np.ndarray | None = None
     unreadable: tuple | None = None
     """(condition, text): it is not read at all."""
+
+    @property
+    def state(self):
+        """As the core takes it."""
+        return MeasuredState(self.stamp, self.x, self.xd, self.residual, self.positions)
 
 
 class Machine(NamedTuple):
@@ -65,7 +70,7 @@ def make_machine(level, name='hiab_xs031'):
     else:
         hydraulics, supply = None, None
         plant = Plant(m, period=period, command_timeout=TTL)
-    tiers = make_law(LAW[level], m, hydraulics, period=period).tiers
+    tiers = command_tiers(LAW[level], m, hydraulics)
     declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, tiers, m.limits, supply)
     return Machine(level, m, hydraulics, replace(declaration, probation=PROBATION), tiers, plant,
                    np.array(m.limits.velocity, dtype=float))
@@ -77,7 +82,7 @@ class Bench:
     machine  `Machine`; its plant is taken back to the start
     seed     of what is random: jitter, noise, the motions
     amend    function of (declaration, machine) -> declaration of this bench
-    options  of `ControlCore`
+    options  of `ControllerConfig`
 
     `turn` is one period: the plant goes on under the last command, is measured, and the core answers. What is spoilt
     on the way is in `spoil_state`, `spoil_pressures`, ...: functions of what would be handed over, None by default.
@@ -89,9 +94,8 @@ class Bench:
         self.declaration = amend(machine.declaration, machine) if amend else machine.declaration
         self.plant = machine.plant
         self.plant.reset()
-        self.law = make_law(LAW[machine.level], m, machine.hydraulics, period=self.period)
         self.log = []
-        self.options = {'rate': RATE, 'log': lambda level, text: self.log.append((level, text)), **options}
+        self.config = ControllerConfig(m, self.declaration, LAW[machine.level], machine.hydraulics, RATE, **options)
         self.judge = Judge(self.declaration, machine.rated, self.period)
         self.slot = 0
         self.output = None
@@ -105,9 +109,8 @@ class Bench:
 
     def start_core(self):
         """A new control process: it knows nothing."""
-        m = self.machine
-        self.law = make_law(LAW[m.level], m.manipulator, m.hydraulics, period=self.period)
-        self.core = ControlCore(m.manipulator, self.declaration, self.law, **self.options)
+        self.core = assemble(self.config, lambda level, text: self.log.append((level, text)))
+        self.law = self.core.law
 
     # time
 
@@ -134,7 +137,7 @@ class Bench:
         if not self.core_runs:
             self.output = None
             return None
-        self.output = core.cycle(now, ros_now)
+        self.output = core.step(now, ros_now)
         self._judge(now, ros_now)
         return self.output
 
@@ -167,7 +170,7 @@ class Bench:
             if one.unreadable:
                 core.reject_state(now, *one.unreadable)
             else:
-                core.take_state(one.stamp, ros_now, now, one.x, one.xd, one.residual, one.positions)
+                core.take_state(one.state, now, ros_now)
         if self.machine.level == 'valve':
             pressures = self.plant.telemetry[:, :2].copy(), float(self.plant.supply_pressure[0])
             if self.spoil_pressures:

@@ -31,7 +31,7 @@ def run_deactivation(machine, state, seed):
     bench.deactivate()
     reaction, safe = None, 0
     for turn in range(round((bench.declaration.stop_time + 0.1) / bench.period)):
-        output = bench.core.cycle(bench.now, bench.ros_now) if bench.core.finished else bench.turn()
+        output = bench.core.step(bench.now, bench.ros_now) if bench.core.finished else bench.turn()
         if output is None:
             break
         if reaction is None and output.state in (STOPPING, STANDBY, SAFE):

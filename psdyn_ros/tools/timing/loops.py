@@ -16,7 +16,6 @@ import json
 import sys
 import time
 
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
@@ -28,11 +27,10 @@ from ...nodes.messages.conversions import SECOND
 from ...nodes.runtime import executor, parameters, realtime
 from ...nodes.runtime.lifecycle import ManagedNode
 from ...nodes.runtime.parameters import Parameter
+from ...nodes.runtime.qos import LATEST, SENSOR_DATA
 
 IDLE = 0.2                      # s that a loop that does not run waits for a callback
 SETTLING = 20                   # cycles after a request to record that do not count: they still feel the request
-COMMANDS = QoSProfile(depth=1)
-SENSOR_DATA = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 PARAMETERS = (
     Parameter('rate', 500.0, 'Hz of the loop', 1.0, 5000.0),
     Parameter('trigger', 'timer', 'as that of the controller', choices=('state', 'timer')),
@@ -72,7 +70,7 @@ class Echo:
         names = [name.strip() for name in p.actuators.split(',')]
         self.loop = ControlLoop(round(SECOND / p.rate), self._answer, p.trigger)
         self._command = conversions.JointStateWriter(names, ('effort',)).message
-        self._publish = node.create_publisher(JointState, '~/joint_commands', COMMANDS).publish
+        self._publish = node.create_publisher(JointState, '~/joint_commands', LATEST).publish
         self._state, self._requests = None, p.trigger == 'state'
         node.create_subscription(JointState, 'joint_states', self._take, SENSOR_DATA)
         self.turn = self.loop.turn
@@ -117,6 +115,11 @@ class OnDemand:
             self._begin()
         return self._work.turn()
 
+    def may_end(self):
+        """Whether the work may end; it has its turns until then."""
+        self._running = True
+        return getattr(self._work, 'may_end', lambda: True)()
+
     def end(self, failure):
         """As the work ends."""
         end = getattr(self._work, 'end', None)
@@ -155,7 +158,7 @@ class OnDemand:
                 core.law.update = self._timing(core.law.update)
             else:
                 core.law.kernel = self._timing(core.law.kernel)
-            core.gate.pass_ = self._timing(core.gate.pass_)
+            core.gate.filter_command = self._timing(core.gate.filter_command)
 
     def _timing(self, function):
         """The function, its time told to the loop."""

@@ -52,13 +52,12 @@ def table(results):
 
 def parts(results):
     """Rows of text, the first one the header: what the execution time consists of, in µs."""
-    yield ('loop', 'rate [Hz]', 'trigger', 'rehearsed',
+    yield ('loop', 'rate [Hz]', 'trigger',
            *(f'{part} {label}' for part in PARTS for label in ('p50', 'p99', 'p99.9')))
     for (kind, rate, trigger), result in results.items():
         if kind != NULL:
             summaries = (result.records.histograms[part].summary() for part in PARTS)
-            rehearsed = result.records.rehearsals / max(result.records.cycles, 1)
-            yield (WORDS[kind], f'{rate:g}', trigger, f'{rehearsed:.1%}',
+            yield (WORDS[kind], f'{rate:g}', trigger,
                    *(text for one in summaries for text in _us(one, (0, 1, 2))))
 
 

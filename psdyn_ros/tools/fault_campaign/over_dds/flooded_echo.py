@@ -2,9 +2,8 @@
 
     python -m psdyn_ros.tools.fault_campaign.over_dds.flooded_echo --ros-args -r __node:=echo
 
-It answers states, takes pressures and what comes on ~/point and ~/joint_trajectory without a look at it, and says in
-diagnostics how many slots it missed. What a controller is spared by its way to take messages is not spared it: it takes
-each of them when it comes.
+It answers states, receives pressures, points and trajectories by subscriptions like those of a controller without
+reading them, and reports in diagnostics how many slots it missed.
 """
 
 import sys
@@ -15,20 +14,21 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ....nodes.messages import pressures
 from ....nodes.runtime import executor
+from ....nodes.runtime.qos import LATEST, SENSOR_DATA
 from ...timing.loops import Echo
 
 REPORTS = 0.2       # s between them
 
 
 class FloodedEcho(Echo):
-    """Listens to what a controller of valves listens to: pressures, the newest point, ten trajectories as they come."""
+    """Listens to what a controller of valves listens to: pressures, points and trajectories."""
 
     def __init__(self, node):
         super().__init__(node)
-        for topic, depth in (('~/point', 1), ('~/joint_trajectory', 10)):
-            node.create_subscription(JointTrajectory, topic, _pass_over, depth, raw=True)
+        for topic in ('~/point', '~/joint_trajectory'):
+            node.create_subscription(JointTrajectory, topic, _pass_over, LATEST, raw=True)
         node.create_subscription(Float64MultiArray, '/' + pressures.TOPICS[pressures.TELEMETRY], _pass_over,
-                                 pressures.NEWEST, raw=True)
+                                 SENSOR_DATA, raw=True)
         self._name = f'{node.get_name()}: control'
         self._report = node.create_publisher(DiagnosticArray, '/diagnostics', 10).publish
         self.loop.chore(self._tell, REPORTS)

@@ -1,0 +1,65 @@
+"""The one assembly of a controller: `ControllerConfig` -> `ControlCore`, for the node, the fault campaign and tests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...api.manipulator import Manipulator
+from ...model.parameters.hydraulics import Hydraulics
+from ...model.parameters.safety import SafetyDeclaration
+from ..laws.base import checked_tiers
+from ..laws.registry import LAWS, make_law
+from ..monitors.overruns import SHARE
+from .core import ControlCore
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """All that decides what a controller does."""
+
+    machine: Manipulator
+    """Its base stands or is moved."""
+    declaration: SafetyDeclaration
+    """For the actuators of the machine, in the command interfaces of `command_tiers`."""
+    law: str
+    """A name in `LAWS`."""
+    hydraulics: Hydraulics | None = None
+    """Laws on valves need it."""
+    rate: float = 500.0
+    """Hz of the cycles and of the states."""
+    law_options: Mapping = field(default_factory=dict)
+    """As of `make_law`."""
+    emergency_stop: bool = True
+    """Whether there must be an emergency stop that reports that it is not pressed."""
+    feedforward_ramp: float = 0.5
+    """s from enabling until the whole feedforward is given."""
+    overrun_share: float = SHARE
+    """Of the cycles of a second that may come too late."""
+    simulated_time: bool = False
+    """Whether stamps are of a simulated clock."""
+
+    @property
+    def period(self):
+        """s."""
+        return 1.0 / self.rate
+
+
+def assemble(config, log=None):
+    """Return the `ControlCore` of a `ControllerConfig`.
+
+    log  called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
+
+    Raises as `make_law` does.
+    """
+    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period,
+                   **config.law_options)
+    return ControlCore(config, law, log)
+
+
+def command_tiers(law, machine, hydraulics=None, chosen=None):
+    """Return (actuators,) what is commanded of each by the law of this name.
+
+    chosen  {actuator: tier} where it is not what law and hydraulics decide
+
+    Raises ModelError, UnknownNameError where a tier cannot be commanded.
+    """
+    return checked_tiers(machine, hydraulics, chosen, LAWS[law].allowed)
