@@ -299,7 +299,7 @@ def test_bad_faults_are_refused_at_once_and_change_nothing(fault, error, message
     ('{kind: nan}', "fault '{kind: nan}' (line 1): 'target' is missing"),
     ('{target: lift}', "'kind' is missing"), ('nan', 'expected a mapping'), ('', 'expected a mapping'),
     ('{kind: nan, target: lift.position', 'is not YAML'),
-    ('{kind: nan, tagret: lift.position}', "'tagret' is no key of a fault; did you mean 'target'?"),
+    ('{kind: nan, tagret: lift.position}', "'tagret' is not known; did you mean 'target'?"),
     ('{kind: nan, target: lift.position, duration: .inf}', "'duration' is '.inf'; expected a finite number (s; absent"),
 ])
 def test_bad_texts_are_refused_and_change_nothing(text, message):

@@ -72,7 +72,7 @@ def linearize(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=
         C, D, outputs = np.eye(2 * n), np.zeros((2 * n, len(m.actuators))), states
     else:
         outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
-        C, D = _Outputs(m, x, xd, xdd, A[n:], by_f)(outputs)
+        C, D = _output_rows(m, x, xd, xdd, A[n:], by_f, outputs)
     return Linearization(A, B, C, D, states, tuple(f'{name}/effort' for name in m.actuators), outputs, xdd)
 
 
@@ -110,54 +110,37 @@ def _bracket(V):
     return np.block([[w, v], [np.zeros((3, 3)), w]])
 
 
-class _Outputs:
-    """Rows of C and D, from the derivatives of the positions of all modules by the coordinates."""
+def _output_rows(m, x, xd, xdd, by_state, by_input, outputs):
+    """Return the rows of C (outputs, 2 dof) and D (outputs, actuators) of outputs by name; UnknownNameError.
 
-    def __init__(self, m, x, xd, xdd, by_state, by_input):
-        self._m, self._by_state, self._by_input = m, by_state, by_input
-        _, handle, scratch = slopes_of_efforts(m, x, xd, xdd, None, None, None, None)
-        self._positions, self._rates, modules = handle.work['q'], handle.work['qd'], handle.modules
-        if scratch.slopes is not None:
-            self._slopes = scratch.slopes.z[:, m.dof - len(m.coordinates):]
-            return
-        # the joint of every module is a coordinate
-        rows = np.flatnonzero(modules['joint'][:, 0] >= 0)
-        self._slopes = np.zeros((4, len(modules), m.dof))
-        self._slopes[0, rows, modules['coordinate'][rows]] = 1.0
-
-    def __call__(self, outputs):
-        n, known = self._m.dof, (*coordinate_names(self._m), *self._m.joints)
-        C, D = np.zeros((len(outputs), 2 * n)), np.zeros((len(outputs), self._by_input.shape[1]))
-        for row, output in enumerate(outputs):
-            name, _, quantity = str(output).rpartition('/')
-            check_name(name, known, f"output '{output}': no such joint '{name}'")
-            check_name(quantity, QUANTITIES, f"output '{output}': no such quantity")
-            by_x, by_xd, by_xdd = getattr(self, f'_{quantity}')(name)
-            C[row] = np.concatenate((by_x, by_xd)) + by_xdd @ self._by_state
-            D[row] = by_xdd @ self._by_input
-        return C, D
-
-    def _transmission(self, name):
-        """Return (rows (4, dof) of the module that moves a joint, rate of the module, dq/dz, d2q/dz2)."""
-        if name in BASE and self._m.floating:
-            rows = np.zeros((4, self._m.dof))
-            rows[0, BASE.index(name)] = 1.0
-            return rows, 0.0, 1.0, 0.0
-        k = self._m.machine.module_of(name)
-        ratio, curve = transmission(self._m, k, name, self._positions[k])
-        return self._slopes[:, k], self._rates[k], ratio, curve
-
-    def _position(self, name):
-        rows, _, ratio, _ = self._transmission(name)
-        return ratio * rows[0], np.zeros(self._m.dof), np.zeros(self._m.dof)
-
-    def _velocity(self, name):
-        rows, rate, ratio, curve = self._transmission(name)
-        return ratio * rows[1] + curve * rate * rows[0], ratio * rows[0], np.zeros(self._m.dof)
-
-    def _acceleration(self, name):
-        rows, _, ratio, curve = self._transmission(name)
-        if curve or ratio != 1.0:
-            raise UnknownNameError(f"output '{name}/acceleration': '{name}' is turned by a cylinder; of such a joint "
-                                   'there are position and velocity, and all three of the cylinder')
-        return rows[2], rows[3], rows[0]
+    by_state (dof, 2 dof), by_input (dof, actuators): derivatives of the accelerations.
+    """
+    _, handle, scratch = slopes_of_efforts(m, x, xd, xdd, None, None, None, None)
+    if scratch.slopes is None:      # the joint of every module is a coordinate
+        rows = np.flatnonzero(handle.modules['joint'][:, 0] >= 0)
+        slopes = np.zeros((4, len(handle.modules), m.dof))
+        slopes[0, rows, handle.modules['coordinate'][rows]] = 1.0
+    else:
+        slopes = scratch.slopes.z[:, m.dof - len(m.coordinates):]
+    known, zero = (*coordinate_names(m), *m.joints), np.zeros(m.dof)
+    C, D = np.zeros((len(outputs), 2 * m.dof)), np.zeros((len(outputs), by_input.shape[1]))
+    for row, output in enumerate(outputs):
+        name, _, quantity = str(output).rpartition('/')
+        check_name(name, known, f"output '{output}': no such joint '{name}'")
+        check_name(quantity, QUANTITIES, f"output '{output}': no such quantity")
+        if name in BASE and m.floating:
+            z, rate, ratio, curve = np.zeros((4, m.dof)), 0.0, 1.0, 0.0
+            z[0, BASE.index(name)] = 1.0
+        else:
+            k = m.machine.module_of(name)
+            ratio, curve = transmission(m, k, name, handle.work['q'][k])
+            z, rate = slopes[:, k], handle.work['qd'][k]
+        if quantity == 'acceleration' and (curve or ratio != 1.0):
+            raise UnknownNameError(f"output '{output}': '{name}' is turned by a cylinder; of such a joint there are "
+                                   'position and velocity, and all three of the cylinder')
+        by_x, by_xd, by_xdd = {'position': (ratio * z[0], zero, zero),
+                               'velocity': (ratio * z[1] + curve * rate * z[0], ratio * z[0], zero),
+                               'acceleration': (z[2], z[3], z[0])}[quantity]
+        C[row] = np.concatenate((by_x, by_xd)) + by_xdd @ by_state
+        D[row] = by_xdd @ by_input
+    return C, D

@@ -38,7 +38,6 @@ class HydraulicIntegrator:
         n, m, c = manipulator.dof, len(manipulator.actuators), len(cylinders)
         self._shapes = {'x': (n,), 'xd': (n,), 'fluid': (c, FLUID), 'bristles': (m,), 'supply_pressure': (1,),
                         'xdd': (n,), 'force': (m,), 'telemetry': (c, len(QUANTITIES))}
-        self._step_shapes = tuple(self._shapes.values())[:6]
         self.state_size = 2 * n + FLUID * c + m + 1
         self.coupled = Coupled(
             axes, cylinders, supply, np.zeros(m, OPPOSING), np.zeros(c, SLOPES), np.zeros((5, self.state_size)),
@@ -85,8 +84,7 @@ class HydraulicIntegrator:
         0 the state is that of the last good sub-step.
         """
         arrays = x, xd, fluid, bristles, supply_pressure, xdd
-        if not _contiguous(arrays) or tuple([array.shape for array in arrays]) != self._step_shapes:
-            raise self._shape_error()
+        self._check(arrays)
         return kernels.step(*self.arguments, State(*arrays[:5]), xdd, self.step_size / self.substeps, self.substeps)
 
     def observe(self, x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry):
@@ -97,8 +95,7 @@ class HydraulicIntegrator:
         positive motion.
         """
         arrays = x, xd, fluid, bristles, supply_pressure, xdd, force, telemetry
-        if not _contiguous(arrays) or tuple([array.shape for array in arrays]) != tuple(self._shapes.values()):
-            raise self._shape_error()
+        self._check(arrays)
         return kernels.observe(*self.arguments, State(*arrays[:5]), xdd, force, telemetry)
 
     def pack(self, x, xd, fluid, bristles, supply_pressure):
@@ -139,13 +136,12 @@ class HydraulicIntegrator:
         names, position, *_ = self.manipulator.joint_state(x)
         return [position[names.index(name)] for name in self.manipulator.actuators]
 
+    def _check(self, arrays):
+        """Raise ShapeError for arrays that kernels are not compiled for; they are the first of `_shapes`."""
+        for array, shape in zip(arrays, self._shapes.values()):
+            if type(array) is not np.ndarray or array.dtype is not FLOAT or not array.flags.carray \
+                    or array.shape != shape:
+                raise self._shape_error()
+
     def _shape_error(self):
         return ShapeError(f'expected writeable, contiguous float64 arrays of the shapes {self._shapes}')
-
-
-def _contiguous(arrays):
-    """Return True for arrays that kernels are compiled for: contiguous, writeable, of float64."""
-    for array in arrays:
-        if type(array) is not np.ndarray or array.dtype is not FLOAT or not array.flags.carray:
-            return False
-    return True

@@ -41,8 +41,10 @@ class Cluster:
         for link, origin, axis in ((closure.parent, closure.parent_origin, closure.parent_axis),
                                    (closure.child, closure.child_origin, closure.child_axis)):
             body = self.owner[link]
-            frame = Pose(self.axes[body].T, np.zeros(3)) @ body.links[link] @ origin
-            ends.append(End(body, self.row(body, first), frame, frame.rotation @ axis))
+            frame, turn = body.links[link] @ origin, self.axes[body].T
+            axis = frame.rotation @ axis
+            rotation = frame.rotation if closure.type in ('fixed', 'prismatic') else frame_along(axis)
+            ends.append(End(body, self.row(body, first), Pose(turn @ rotation, turn @ frame.position), turn @ axis))
         return ends
 
     def row(self, body, first):
@@ -55,7 +57,7 @@ class End(NamedTuple):
 
     body: Body
     row: int                        # of CLUSTER_JOINT, -1: the base body
-    frame: Pose                     # in the kernel axes of the body
+    frame: Pose                     # in the kernel axes of the body; z along the axis where orientation does not count
     axis: np.ndarray                # (3,) there
 
 
@@ -154,17 +156,11 @@ def row_records(cluster, first):
 
 def _rows(kind, a, b):
     """Return the ROW records of one closure between two `End`s."""
-    directions = []
-    if kind in ('fixed', 'prismatic'):
-        (x, y, z), (bx, by, bz) = a.frame.rotation.T, b.frame.rotation.T
-        directions = [(x, by), (y, bz), (z, bx)]
-        positions = [x, y, z] if kind == 'fixed' else plane_across(a.axis)
-    else:
-        positions = x, y, _ = frame_along(a.axis).T
-        if kind == 'revolute':
-            directions = [(x, b.axis), (y, b.axis)]
-        elif kind == 'universal':
-            directions = [(a.axis, b.axis)]
+    (x, y, z), (bx, by, bz) = a.frame.rotation.T, b.frame.rotation.T
+    aligned = [(x, by), (y, bz), (z, bx)]
+    directions = {'revolute': [(x, b.axis), (y, b.axis)], 'universal': [(a.axis, b.axis)], 'spherical': [],
+                  'fixed': aligned, 'prismatic': aligned}[kind]
+    positions = plane_across(a.axis) if kind == 'prismatic' else (x, y, z)
     records = np.zeros(len(positions) + len(directions), ROW)
     records['a'], records['b'] = a.row, b.row
     records['pa'], records['pb'] = a.frame.position, b.frame.position

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 import yaml
 
-from ..errors import ActuationError, ModelError
+from ..errors import ActuationError, ModelError, shorten
 from ..mechanism.description import SLIP_VELOCITY
 from ..yaml_file import open_declaration
 from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block, read_blocks
@@ -269,10 +269,10 @@ def _read_joints(file, nodes, section, actuators):
     """Return {joint: (Cylinder or Axis, its places)}."""
     if section not in nodes:
         return {}
-    _, node = nodes[section]
+    what, (_, node) = 'cylinder' if section == 'cylinders' else 'axis', nodes[section]
     for key, value in file.mapping(node):
-        _check_safe_output(file.where(key), value)
-    found = read_blocks(SECTIONS[section], file, node, 'cylinder' if section == 'cylinders' else 'axis', actuators)
+        _check_safe_output(f"{file.where(key)}: {what} '{shorten(key.value)}'", value)
+    found = read_blocks(SECTIONS[section], file, node, what, actuators)
     return {joint: (replace(one, where=places['']), places) for joint, (one, places) in found.items()}
 
 
