@@ -40,7 +40,8 @@ def test_arguments_are_shown_with_readable_defaults(name):
 @pytest.mark.parametrize('name, arguments, says', [
     ('hil', ['level:=valv'], 'valv'), ('hil', ['machine:=hiab'], "'hiab': no such file or machine"),
     ('hil', ['law:=pid'], "'pid' is not a choice"), ('real_machine', [f'urdf:={CRANE}'], 'REPLACE'),
-    ('replay', [], "'bag'"), ('replay', ['bag:=x', 'level:=effort', 'config:=none.yaml'], 'none.yaml')])
+    ('replay', [], "'bag'"), ('replay', ['bag:=x', 'level:=effort', 'config:=none.yaml'], 'none.yaml'),
+    ('replay', ['bag:=no_such_bag', 'level:=effort'], 'ros2-2 ended with exit code')])
 def test_what_cannot_run_ends_the_launch_with_an_error_that_says_why(name, arguments, says):
     done = ros2_launch(name, *arguments)
     assert done.returncode == 1 and says in done.stdout, done.stdout

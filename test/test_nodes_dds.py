@@ -402,6 +402,19 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
         assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
 
 
+def test_a_controller_that_ends_after_its_simulator_in_simulated_time_reports_no_error(tmp_path):
+    with graph(tmp_path, '/ctrl_c') as g:
+        meet = '-r', '~/joint_commands:=controller/joint_commands', '-r', '/clock:=clock'
+        simulator = g.start('simulator', *MACHINE, *meet, '-p', 'publish_clock:=true', '-p', 'ttl:=0.2')
+        controller = g.start_controller(*PATIENT_LAW, '-p', 'use_sim_time:=true', '-r', '/clock:=clock')
+        g.hold()
+        for process in (simulator, controller):     # as Ctrl-C in a terminal; time stands from then on
+            process.send_signal(signal.SIGINT)
+            g.until(lambda: process.poll() is not None, 20.0)   # noqa: B023
+        assert simulator.returncode == controller.returncode == 0
+        assert 'did not come to its end' not in g.said('controller') and 'ERROR' not in g.said('controller')
+
+
 REFUSED = (
     ('controller', ('-p', 'robot_description_timeout:=0.2', '-p', 'autostart:=true'),
      '/robot_description within 0.2 s'),
