@@ -351,6 +351,40 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         assert g.processes.stop() == {'simulator': 0, 'controller': -signal.SIGKILL}
 
 
+def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tmp_path):
+    folders = [tmp_path / name for name in ('left', 'right')]
+    for folder in folders:
+        folder.mkdir()
+    with graph(folders[0], '/left') as left, graph(folders[1], '/right') as right:
+        states = {}
+        for g in (left, right):
+            g.start('simulator', *MACHINE, '-r', '~/joint_commands:=controller/joint_commands', '-p', 'ttl:=0.2')
+            g.start_controller(*PATIENT_LAW)
+            states[g] = g.listen(JointState, 'joint_states')
+        for g, heard in states.items():
+            g.until(heard.__len__, START_UP)
+            g.hold()
+        target = np.array(crane.initial_position) + (0.05, 0.01, 0.01, 0.02)
+        point = JointTrajectoryPoint(positions=target.tolist())
+        point.time_from_start.sec = 2
+        trajectory = JointTrajectory(joint_names=list(crane.actuators), points=[point])
+        trajectories = left.publisher(JointTrajectory, 'controller/joint_trajectory', 1)
+
+        def off(g, wanted):
+            now = dict(zip(states[g][-1].name, states[g][-1].position))
+            return np.abs(wanted - [now[name] for name in crane.actuators]).max()
+
+        left.until(trajectories.get_subscription_count)
+        left.until_moved(lambda: off(left, target) < 2e-3, lambda: trajectories.publish(trajectory))
+        del states[right][:]
+        right.until(lambda: states[right])
+        assert off(right, crane.initial_position) < 2e-3
+        for g in (left, right):
+            assert {status.hardware_id for status in g.reports.values()} == {
+                f'{g.namespace}/simulator', f'{g.namespace}/controller'}
+            assert g.processes.stop() == {'controller': 0, 'simulator': 0}
+
+
 # starting and ending
 
 
@@ -366,6 +400,19 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
         g.until(lambda: process.poll() is not None, 5.0)
         assert process.returncode == 0
         assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
+
+
+def test_a_controller_that_ends_after_its_simulator_in_simulated_time_reports_no_error(tmp_path):
+    with graph(tmp_path, '/ctrl_c') as g:
+        meet = '-r', '~/joint_commands:=controller/joint_commands', '-r', '/clock:=clock'
+        simulator = g.start('simulator', *MACHINE, *meet, '-p', 'publish_clock:=true', '-p', 'ttl:=0.2')
+        controller = g.start_controller(*PATIENT_LAW, '-p', 'use_sim_time:=true', '-r', '/clock:=clock')
+        g.hold()
+        for process in (simulator, controller):     # as Ctrl-C in a terminal; time stands from then on
+            process.send_signal(signal.SIGINT)
+            g.until(lambda: process.poll() is not None, 20.0)   # noqa: B023
+        assert simulator.returncode == controller.returncode == 0
+        assert 'did not come to its end' not in g.said('controller') and 'ERROR' not in g.said('controller')
 
 
 REFUSED = (

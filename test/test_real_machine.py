@@ -1,13 +1,9 @@
 """Launch file and parameters for a machine of somebody's own: what is to be filled in runs nothing as it is."""
 
-import runpy
-import sys
-import types
 from pathlib import Path
 
 import pytest
 import yaml
-from test_ros2_control_files import NAMES, Call, Launched
 
 ROOT = Path(__file__).resolve().parents[1]
 CRANE = ROOT / 'urdf' / 'hiab_xs031.urdf'
@@ -26,43 +22,21 @@ def given():
 GAPS = [(node, name) for node, values in given().items() for name, value in values.items() if value == 'REPLACE']
 
 
-@pytest.fixture
-def launch(monkeypatch):
-    """Function of the launch arguments; launch itself is replaced by classes that only remember."""
-    for module, classes in NAMES.items():
-        fake = types.ModuleType(module)
-        for name in classes:
-            setattr(fake, name, type(name, (Call,), {}))
-        monkeypatch.setitem(sys.modules, module, fake)
-    make = runpy.run_path(str(ROOT / 'launch' / 'real_machine.launch.py'))['generate_launch_description']
-    return lambda **arguments: Launched(make().arguments[0], {'urdf': 'machine.urdf', **arguments})
-
-
-def test_the_machine_must_be_named_and_all_else_is_described(launch):
-    declared = launch().declared
-    assert 'default_value' not in declared.pop('urdf')
-    assert all(options['default_value'] and options['description'] for options in declared.values())
-    assert launch().variables == {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'LOCALHOST'}
-    assert launch(discovery_range='SUBNET').variables == {'ROS_AUTOMATIC_DISCOVERY_RANGE': 'SUBNET'}
-
-
 @pytest.mark.parametrize('arguments, started', [
     ({}, {'loop_state', 'controller'}), ({'controller': 'false', 'annotator': 'true'}, {'loop_state', 'annotator'})])
 def test_nodes_get_the_machine_their_parameters_and_their_topics(launch, arguments, started):
-    launched = launch(joint_states='/encoders', **arguments)
+    launched = launch('real_machine', urdf=str(CRANE), joint_states='encoders', **arguments)
     ours = {node['executable']: node for node in launched.nodes if node['package'] == 'psdyn_ros'}
     assert set(ours) == started
     for node in ours.values():
-        assert node['parameters'] == [str(ROOT / 'config' / 'real_machine.yaml'),
-                                      {'robot_description': 'cat machine.urdf'}]
-        assert ['joint_states', '/encoders'] in node['remappings']
+        assert node['file'] == str(ROOT / 'config' / 'real_machine.yaml')
+        assert node['parameters'] == {'robot_description': CRANE.read_text()}
+        assert ('joint_states', 'encoders') in node['remappings']
     publisher = launched.node('robot_state_publisher')
-    assert publisher['remappings'] == [['joint_states', 'joint_states_full']]
-    if 'annotator' in ours:
-        assert ours['annotator']['remappings'][1] == ['~/trajectory_out',
-                                                      ['/', 'joint_trajectory_controller', '/joint_trajectory']]
-    else:
-        assert ours['controller']['remappings'][1] == ['~/joint_commands', '/controller/joint_commands']
+    assert ('joint_states', 'joint_states_full') in publisher['remappings']
+    last = launched.nodes[-1]['remappings'][-1]
+    assert last == (('~/trajectory_out', 'joint_trajectory_controller/joint_trajectory') if 'annotator' in ours else
+                    ('~/joint_commands', 'controller/joint_commands'))
 
 
 def test_every_node_has_gaps_and_starts_no_motion_by_itself():

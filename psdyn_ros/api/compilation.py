@@ -1,7 +1,9 @@
 """Compile kernels of single calls when a machine is loaded; those of batches, derivatives and redundant actuation at
 their first call."""
+import fcntl
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -25,11 +27,21 @@ _ready = set()
 
 
 class Compilation:
-    """Compiles one group of kernels: construct it before their first call, call `finish` after loading."""
+    """Compiles one group of kernels: enter it before their first call, call `finish` after loading, leave it.
+
+    Of processes that need the same kernels one compiles them, and the others wait for its cache.
+    """
 
     def __init__(self, group):
-        self._group, self._start = group, time.monotonic()
-        self._cold = compiler.compiled and group not in _ready and not compiler.cache_is_warm(group)
+        self._group, self._lock = group, None
+
+    def __enter__(self):
+        group = self._group
+        if self._is_cold() and compiler.CACHE_FOLDER is not None:
+            self._lock = open(compiler.CACHE_FOLDER / 'compiling.lock', 'w')
+            with suppress(OSError):     # of a file system without locks: both compile
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._start, self._cold = time.monotonic(), self._is_cold()
         if not compiler.compiled and not _ready:
             print('psdyn_ros: Numba is missing or disabled: plain Python, some hundred times slower '
                   '(pip install numba)', file=sys.stderr)
@@ -38,6 +50,14 @@ class Compilation:
         if group not in _ready and compiler.compiled:
             for kernel in _ENTRIES[group]:
                 kernel.disable_compile(False)
+        return self
+
+    def __exit__(self, *_):
+        if self._lock is not None:
+            self._lock.close()
+
+    def _is_cold(self):
+        return compiler.compiled and self._group not in _ready and not compiler.cache_is_warm(self._group)
 
     def finish(self, machine):
         """Compile the rest of the group and freeze its signatures; machine: a manipulator, or a hydraulic integrator.

@@ -36,9 +36,9 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
                              allow_unphysical=allow_unphysical)
 
     draft = build(description)
-    compilation = Compilation(LOOPS if draft.clusters else TREE)
-    manipulator = Manipulator(assemble(draft, gravity, coordinates), gravity, build)
-    compilation.finish(manipulator)
+    with Compilation(LOOPS if draft.clusters else TREE) as compilation:
+        manipulator = Manipulator(assemble(draft, gravity, coordinates), gravity, build)
+        compilation.finish(manipulator)
     _check_mass(manipulator)
     return manipulator
 

@@ -7,7 +7,7 @@ so defaults are single parameters, section `/**`, before the parameter file, and
 
 from pathlib import Path
 
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown, TimerAction
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import Parameter, ParameterValue
 
@@ -17,6 +17,7 @@ from ..model.locate import find_config, find_machine
 
 RANGE = 'ROS_AUTOMATIC_DISCOVERY_RANGE'
 FLAG = 'true', 'false'
+GRACE_S = 0.5
 # name, default or None where it must be given, meaning, choices
 COMMON = (
     ('namespace', '', 'namespace of all nodes; two machines run beside each other, each in one'),
@@ -127,9 +128,13 @@ def _typed(parameters):
 
 
 def end_launch(event, context):
-    """End the launch because a process ended, with an error where the process ended with one."""
-    if context.is_shutdown:
-        return None
-    if event.returncode:
-        raise RuntimeError(f'{event.process_name} ended with exit code {event.returncode}')
-    return [Shutdown(reason=f'{event.process_name} ended')]
+    """End the launch because a process ended, with an error where the process ended with one.
+
+    Not at once: Ctrl-C ends processes and launch in any order, and a second SIGINT would break off an orderly end.
+    """
+    def end(context):
+        if event.returncode:
+            raise RuntimeError(f'{event.process_name} ended with exit code {event.returncode}')
+        return [Shutdown(reason=f'{event.process_name} ended')]
+
+    return None if context.is_shutdown else [TimerAction(period=GRACE_S, actions=[OpaqueFunction(function=end)])]

@@ -45,8 +45,8 @@ class HydraulicIntegrator:
         self._handle = manipulator.handle()
         self._handle.start_from_last()
         self.arguments = self._handle.tree, self._handle.loops, self.coupled
-        compilation = Compilation(HYDRAULIC if self._handle.loops is None else HYDRAULIC_LOOPS)
-        compilation.finish(self)
+        with Compilation(HYDRAULIC if self._handle.loops is None else HYDRAULIC_LOOPS) as compilation:
+            compilation.finish(self)
 
     def _check_records(self):
         names = self.manipulator.actuators
