@@ -251,9 +251,9 @@ def test_a_state_from_before_a_jump_is_one_missing_message_F31():
     rig = Rig().run()
     rig.ros_jump = 100 * MS
     rig.tick(state=lambda stamp, x, xd: (stamp - rig.ros_jump, x, xd))
-    assert rig.core.refused and rig.state is RUN
+    assert rig.refused and rig.state is RUN
     rig.ticks(10)
-    assert not rig.core.refused and rig.state is RUN
+    assert not rig.refused and rig.state is RUN
 
 
 class SimulatedRig(Rig):

@@ -83,6 +83,10 @@ class Rig:
         return self.core.states.state
 
     @property
+    def refused(self):
+        return self.core.refused
+
+    @property
     def counts(self):
         return {name: count for name, count in self.core.states.counts.items() if count}
 
