@@ -8,7 +8,7 @@ import pytest
 from support.recorded_motion import PERIOD, block_of, crane, demonstration, exact_block, oil
 
 import psdyn_ros
-from psdyn_ros.validation.metrics import metrics as metrics_module
+from psdyn_ros.validation.metrics import bins
 from psdyn_ros.validation.metrics.energy import EnergyBalance
 from psdyn_ros.validation.metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, MetricsAccumulator, capacities
 from psdyn_ros.validation.metrics.prediction import REGIME_NAMES, Prediction, Predictor
@@ -67,20 +67,21 @@ def test_metrics_are_those_of_a_slow_twin_however_the_recording_is_cut(rng):
             whole = twin(pairs, regime, None)
             assert found.metrics(kind, axis).nrmse == pytest.approx(whole['rmse'] / (whole['high'] - whole['low']))
     assert found.rows == 700 + 750 + 300
-    rows, rms, largest, over_time = found.closure_residual()
+    closure = found.figure['closure']
+    rows, rms, largest = closure.as_dict().values()
     residual = np.concatenate([piece.residual[piece.core] for piece in pieces])
     assert (rows, rms, largest) == pytest.approx((1750, np.sqrt(np.mean(residual ** 2)), residual.max()))
-    assert over_time[0] == pieces[0].residual[:350].max()
+    assert closure.largest()[0] == pieces[0].residual[:350].max()
 
 
 def test_sums_of_a_long_bag_take_no_more_room_and_lose_nothing(rng, monkeypatch):
-    monkeypatch.setattr(metrics_module, 'MOST_BINS', 8)
+    monkeypatch.setattr(bins, 'MOST_BINS', 8)
     pieces = [random_prediction(rng, 60, start) for start in (0.0, 1.5, 3.0, 6.5, 9.9, 14.0, 33.0, 61.2)]
     found, whole = accumulator(), accumulator()
-    monkeypatch.setattr(metrics_module, 'MOST_BINS', 4096)
+    monkeypatch.setattr(bins, 'MOST_BINS', 4096)
     for piece in pieces:
         whole.add(piece)
-    monkeypatch.setattr(metrics_module, 'MOST_BINS', 8)
+    monkeypatch.setattr(bins, 'MOST_BINS', 8)
     for piece in pieces:
         found.add(piece)
         assert len(found.sums) <= 8
@@ -89,10 +90,11 @@ def test_sums_of_a_long_bag_take_no_more_room_and_lose_nothing(rng, monkeypatch)
     for kind in (EFFORT, ACCELERATION):
         for regime in (None, 2):
             assert found.metrics(kind, 1, regime).as_dict() == pytest.approx(whole.metrics(kind, 1, regime).as_dict())
-    assert found.closure_residual()[:3] == pytest.approx(whole.closure_residual()[:3])
-    assert found.lag(2).estimate == pytest.approx(whole.lag(2).estimate)
-    assert found.interval(2).estimate == pytest.approx(whole.interval(2).estimate)
-    assert found.interval(2).estimate == pytest.approx(found.metrics(EFFORT, 2).nrmse)
+    assert found.figure['closure'].as_dict() == pytest.approx(whole.figure['closure'].as_dict())
+    assert found.figure['delay'].lag(2).estimate == pytest.approx(whole.figure['delay'].lag(2).estimate)
+    nrmse, other = (one.figure['nrmse'].interval(2).estimate for one in (found, whole))
+    assert nrmse == pytest.approx(other)
+    assert nrmse == pytest.approx(found.metrics(EFFORT, 2).nrmse)
     assert np.nansum(found.per_bin(EFFORT, 0)[:, 2]) == np.nansum(whole.per_bin(EFFORT, 0)[:, 2])
 
 
@@ -140,10 +142,10 @@ def test_a_delay_is_found_behind_the_noise_of_plain_sensors_too(late):
     found = accumulator()
     found.add(Predictor(crane(), oil()).predict(replace(block, effort=effort)))
     for axis in range(1, 4):
-        lag = found.lag(axis, block=2)
+        lag = found.figure['delay'].lag(axis, block=2)
         assert lag.estimate == pytest.approx(1e-3 * 2 * late, abs=2.5e-3) and lag.high - lag.low < 12e-3
         assert lag.low - 1e-3 <= 1e-3 * 2 * late <= lag.high + 1e-3
-    assert math.isnan(accumulator_of_nothing().lag(1).estimate)
+    assert math.isnan(accumulator_of_nothing().figure['delay'].lag(1).estimate)
 
 
 def accumulator_of_nothing():
@@ -180,7 +182,7 @@ def test_a_vibration_is_seen_at_its_frequency_with_its_power():
 
 def test_work_goes_into_height_and_friction():
     predictor = Predictor(crane(), oil())
-    energy = EnergyBalance(predictor.mechanism)
+    energy = EnergyBalance(predictor)
     energy.add(predictor.predict(demonstration()))
     balance = energy.balance()
     assert sum(balance.actuators) - sum(balance.friction) - balance.mechanical == pytest.approx(balance.unexplained)
@@ -189,7 +191,7 @@ def test_work_goes_into_height_and_friction():
     # without friction in the model its work is what is unexplained
     smooth = Predictor(crane(), replace(oil(), cylinders={name: replace(one, friction=replace(one.friction, coulomb=0.0,
                        viscous=0.0)) for name, one in oil().cylinders.items()}))
-    energy = EnergyBalance(smooth.mechanism)
+    energy = EnergyBalance(smooth)
     energy.add(smooth.predict(demonstration()))
     assert energy.balance().unexplained == pytest.approx(sum(balance.friction), rel=0.01)
 
@@ -198,7 +200,7 @@ def test_a_payload_that_the_model_does_not_know_of_is_lifted_at_a_cost():
     predictor = Predictor(crane(), oil())
     balances = []
     for payload in (0.0, 60.0):
-        energy = EnergyBalance(predictor.mechanism)
+        energy = EnergyBalance(predictor)
         energy.add(predictor.predict(demonstration(payload=payload)))
         balances.append(energy.balance().mismatch)
     assert balances[1] > 20.0 * balances[0]

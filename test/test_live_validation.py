@@ -224,7 +224,8 @@ def test_redundant_joints_that_disagree_are_in_the_closure():
     q = np.column_stack((x, [crane().joint_state(row)[1][column] + 0.05 for row in x]))
     live = LiveValidator(crane(), oil(), period=PERIOD)
     feed(live, t, q, None, None, names=names)
-    assert 0.005 < live.metrics.closure < 0.1
+    closure, = live.metrics.machine_checks()
+    assert closure.figure == 'closure' and 0.005 < closure.value < 0.1 and not closure.passed
 
 
 # time
@@ -301,7 +302,7 @@ def test_memory_does_not_grow():
     for lap in range(6):
         feed(live, t, x, xd, effort, begin=BEGIN + lap * 3 * SECOND, pressures=with_pressures(effort))
         sizes.append(sum(len(track.times) for track in live._tracks.tracks())
-                     + len(live._cutter._columns['t']) + len(live.metrics._hops))
+                     + len(live._cutter._columns['t']) + live.metrics.bins.count)
     assert max(sizes[1:]) <= 1.1 * sizes[1] < 3000
     # nor while nothing can be predicted, since the period is not known
     live = LiveValidator(crane(), oil())

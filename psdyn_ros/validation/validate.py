@@ -92,10 +92,12 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
         smooth = settings.filter.make(channels.period)
         predictor = Predictor(manipulator, hydraulics, smooth)
         quality = Quality(channels, manipulator, hydraulics)
-        metrics = MetricsAccumulator(manipulator, predictor.mechanism, capacities(manipulator, hydraulics))
         simulation, traces = SimulationError(predictor), Traces()
         diagnosis = Diagnosis(predictor, channels)
         late = topic_delays(source, channels, predictor, settings.delays) if align and settings.align else {}
+        metrics = MetricsAccumulator(
+            manipulator, predictor.mechanism, capacities(manipulator, hydraulics), quality=quality,
+            delays={name: delay_of(late, channels, name) for name in manipulator.actuators})
         taken = {topic: delay.taken for topic, delay in late.items() if delay.taken}
         overlap = max(OVERLAP, smooth.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
@@ -109,8 +111,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
                         taker.add(prediction)
                     diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
-        verdict = judge(metrics, quality, source, settings, period=channels.period, skipped=predictor.skipped,
-                        delays={name: delay_of(late, channels, name) for name in manipulator.actuators})
+        verdict = judge(metrics, source, settings, skipped=predictor.skipped)
         found = Validation(verdict, metrics, simulation.errors(), traces, quality, channels, settings, predictor,
                            Path(source.path), (source.end_ns - source.start_ns) * 1e-9,
                            late, diagnosis.causes(quality, taken), diagnosis.text)

@@ -1,7 +1,5 @@
 """What the node `validator` says in diagnostics: of the machine, and of each actuator."""
 
-import math
-
 from ...validation.metrics.rolling import ERROR, LEVELS, OK, WARN, worst
 from ..messages import conversions
 from ..messages.conversions import SECOND
@@ -74,9 +72,7 @@ class ValidatorReport:
         values = {'rms [N or N m]': figures.rms, 'nrmse': figures.nrmse, 'bias [N or N m]': figures.bias,
                   'scale [N or N m]': figures.scale, 'delay [s]': figures.delay, 'standing': figures.standing,
                   'known [s]': figures.seconds}
-        for check in figures.checks:
-            values[f'judged {check.figure}'] = check.value
-            values[f'tolerance of {check.figure}'] = check.tolerance
+        values.update(_judged(figures.checks))
         return conversions.diagnostic_status(f'{self._name}: {figures.name}', level, silent or figures.summary, values)
 
     def _machine(self, figures, silent, stands, now):
@@ -97,7 +93,8 @@ class ValidatorReport:
         metrics = live.metrics
         if metrics is not None:
             values.update({'period [s]': metrics.period, 'window [s]': metrics.seconds, 'coverage': metrics.coverage,
-                           'closure [m]': metrics.closure, 'behind the states [s]': live.behind})
+                           'behind the states [s]': live.behind})
+            values.update(_judged(metrics.machine_checks()))
         force = live.force
         if force is not None:
             values[f'force on {live.contact.link} [N]'] = _vector(force.force)
@@ -122,12 +119,9 @@ class ValidatorReport:
             found.append((ERROR, live.trouble))
         elif metrics.seconds and not any(one.seconds for one in figures):
             found.append((WARN, 'no effort of any actuator is known'))
-        closure = metrics.closure
-        if closure > tolerance.closure:
-            found.append((ERROR, f'redundant joints disagree by {1e3 * closure:.3g} mm, at most '
-                                 f'{1e3 * tolerance.closure:.3g} mm'))
-        elif math.isfinite(closure) and closure >= live.warn * tolerance.closure:
-            found.append((WARN, f'redundant joints disagree by {1e3 * closure:.3g} mm'))
+        checks = metrics.machine_checks()
+        if checks:
+            found += [one for one in (metrics.level(checks),) if one[0] != OK]
         if metrics.coverage < tolerance.coverage:
             found.append((WARN, f'the state is known at {metrics.coverage:.0%} of the instants'))
         return found
@@ -138,6 +132,14 @@ class ValidatorReport:
             refused = self._refused.get('pressures')
             why = f'pressures are refused: {refused}' if refused else f'no pressures on {self._topics[1]}'
             yield WARN, why if age is None else f'{why} for {age / SECOND:.3g} s'
+
+
+def _judged(checks):
+    values = {}
+    for check in checks:
+        values[f'judged {check.figure}'] = check.value
+        values[f'tolerance of {check.figure}'] = check.tolerance
+    return values
 
 
 def _vector(values):

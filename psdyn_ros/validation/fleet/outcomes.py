@@ -1,5 +1,6 @@
 """How the outcomes of many bags are ranked and named."""
 
+from ..metrics.metrics import BY_NAME
 from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 
 # exit code: (verdict, in words), the worst first: a failure says something of a machine, a bag that is unusable nothing
@@ -13,7 +14,7 @@ def excess(check):
     value, tolerance = check['value'], check['tolerance']
     if value is None or tolerance is None:
         return float('inf')
-    if check['figure'] == 'r2':
+    if BY_NAME[check['figure']].least:
         return (1.0 - value) / (1.0 - tolerance) if tolerance < 1.0 else float('inf')
     if tolerance == 0.0:
         return float('inf') if value else 0.0

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from ...model.errors import shorten
+from ..metrics.metrics import FIGURES
 from ..metrics.verdict import Check
 from ..report.figure_style import BLACK, BLUE, DPI, VERMILLION
 from ..report.page import as_text, write_page
@@ -25,7 +27,8 @@ DARK = 0.45                 # share of a tolerance up to which colours are dark
 COLORS = LinearSegmentedColormap.from_list('tolerance', (BLUE, '#ffffff', VERMILLION))
 MACHINE = 'machine'         # what is judged of no actuator
 HEADER = 'bag', 'verdict', 'length [s]', 'worst figure', 'likely cause, or why'
-OF_ACTUATORS = 'nrmse', 'bias', 'delay'
+# figures of actuators that are judged unless the settings say otherwise
+OF_ACTUATORS = tuple(one.name for one in FIGURES if one.of_actuators and math.isfinite(one.tolerance.default))
 
 
 class _Row(NamedTuple):

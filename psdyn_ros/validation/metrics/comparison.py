@@ -10,16 +10,12 @@ from dataclasses import asdict, dataclass
 from scipy.stats import norm
 
 from ...model.errors import ModelError
-from .bootstrap import Interval, difference, mean, rmse
-from .metrics import COUNT, E2, EFFORT, E
+from .bootstrap import Interval, difference
+from .figure import LEAST
+from .metrics import EFFORT, FIGURES
 
-EFFORT_FIGURES = {'rmse': (E2, rmse), 'bias': (E, mean)}
+COMPARED = {figure.compared: figure for figure in FIGURES if figure.change is not None}
 SAME, WORSE, BETTER = 'same', 'worse', 'better'
-# smaller differences are of no interest, however certain
-LEAST = 0.002               # of the range of the effort
-LEAST_DELAY = 1e-3          # s
-LEAST_CLOSURE = 1e-4        # m
-MACHINE = 'machine'
 DRAWS = 20                  # of a bootstrap beyond each end of an interval
 
 
@@ -27,10 +23,10 @@ DRAWS = 20                  # of a bootstrap beyond each end of an interval
 class Change:
     """One figure of one actuator in two recordings.
 
-    actuator  or the joint of a sensor, or MACHINE
-    figure    'rmse' or 'bias' of measured - predicted efforts [N, N m], 'delay' of the efforts [s], 'closure' of
-              redundant joints [m, rms]; 'known', share of the time at which the effort is known, or 'frozen', s that a
-              position is, which have no interval
+    actuator  or the joint of a sensor, or 'machine'
+    figure    key of COMPARED: 'rmse' or 'bias' of measured - predicted efforts [N, N m], 'delay' of the efforts [s],
+              'closure' of redundant joints [m, rms]; 'known', share of the time at which the effort is known, or
+              'frozen', s that a position is, which have no interval
     first, second  what it was
     change    `Interval` of second - first
     verdict   SAME unless the interval excludes zero and the change is worth mentioning; WORSE where the size of
@@ -70,22 +66,39 @@ def compare(first, second, least=LEAST):
     if one.actuators != other.actuators:
         raise ModelError(f"'{first.bag}' is of a machine with {', '.join(one.actuators)}, '{second.bag}' of one with "
                          f'{", ".join(other.actuators)}; expected the same actuators')
-    known = [[metrics.metrics(EFFORT, axis).count for axis in range(len(one.actuators))] for metrics in (one, other)]
-    both = [axis for axis, counts in enumerate(zip(*known)) if all(counts)]
-    delays = [{check.about: check for check in found.verdict.checks if check.figure == 'delay'}
-              for found in (first, second)]
-    late = [name for name in one.actuators if all(name in checks for checks in delays)]
-    closure = all(metrics.closure_residual()[0] for metrics in (one, other))
+    checks = [{(check.about, check.figure): check for check in found.verdict.checks} for found in (first, second)]
+    pairs = sorted(_pairs(one, other, *checks), key=lambda pair: not pair[1].of_range)
     # of many intervals at one level some miss by chance; all hold where each has its share of the risk
-    risk = (1.0 - first.settings.bootstrap.level) / max(len(EFFORT_FIGURES) * len(both) + len(late) + closure, 1)
-    options = _options(first.settings.bootstrap, max(one.width, other.width), risk)
-    changes = [change for axis in both for change in _efforts(one, other, axis, least, options)]
-    changes += [_delay(name, *(checks[name] for checks in delays), first.settings.bootstrap.level, risk)
-                for name in late]
-    if closure:
-        rows = [metrics.closure_sums for metrics in (one, other)]
-        changes.append(_difference(MACHINE, 'closure', rows, rmse, LEAST_CLOSURE, options))
-    return (*changes, *_lost(first, second, known), *_frozen(first, second))
+    drawn, risk = first.settings.bootstrap, (1.0 - first.settings.bootstrap.level) / max(len(pairs), 1)
+    options = _options(drawn, max(one.width, other.width), risk)
+    changes = []
+    for about, figure in pairs:
+        name = one.actuators[about] if figure.of_actuators else about
+        scale = max(metrics.scale(EFFORT, about) for metrics in (one, other)) if figure.of_range else 1.0
+        if figure.statistic is None:
+            both = [of[name, figure.name] for of in checks]
+            values, change = [check.value for check in both], _independent(*both, drawn.level, risk)
+        else:
+            rows = [metrics.figure[figure.name].sums(about) for metrics in (one, other)]
+            rows = [sums[sums[:, 0] > 0.0] for sums in rows]
+            values = [float(figure.statistic(sums.sum(axis=0))) for sums in rows]
+            change = difference(*rows, figure.statistic, **options)
+        changes.append(_judged(name, figure.compared, values, change,
+                               scale * (least if figure.of_range else figure.change), scale))
+    return (*changes, *_lost(first, second), *_frozen(first, second))
+
+
+def _pairs(one, other, *checks):
+    """Yield (about, figure) of all that is known of both recordings."""
+    for axis in one.measured():
+        yield from ((axis, figure) for figure in COMPARED.values()
+                    if figure.of_actuators and axis in other.measured() and (
+                        figure.statistic is not None
+                        or all((one.actuators[axis], figure.name) in of for of in checks)))
+    for figure in COMPARED.values():
+        if not figure.of_actuators:
+            both = (metrics.figure[figure.name].abouts() for metrics in (one, other))
+            yield from ((about, figure) for about in next(both) if about in next(both))
 
 
 def worst(changes):
@@ -100,31 +113,16 @@ def _options(drawn, width, risk):
             'resamples': max(drawn.resamples, math.ceil(2.0 * DRAWS / risk))}
 
 
-def _efforts(one, other, axis, least, options):
-    scale = max(one.scale(EFFORT, axis), other.scale(EFFORT, axis))
-    for figure, (column, statistic) in EFFORT_FIGURES.items():
-        rows = [metrics.sums[:, EFFORT, axis].sum(axis=1)[:, (COUNT, column)] for metrics in (one, other)]
-        yield _difference(one.actuators[axis], figure, rows, statistic, least * scale, options, scale)
-
-
-def _difference(about, figure, rows, statistic, least, options, scale=1.0):
-    """The `Change` of a statistic of two times (bins, 2) samples and a sum."""
-    rows = [one[one[:, 0] > 0.0] for one in rows]
-    values = [float(statistic(one.sum(axis=0))) for one in rows]
-    return _judged(about, figure, values, difference(*rows, statistic, **options), least, scale)
-
-
-def _delay(about, first, second, level, risk):
-    """The `Change` of delays, each with an interval of its own; the two recordings do not depend on each other."""
+def _independent(first, second, level, risk):
+    """`Interval` of second - first, two `Check`s with intervals of their own of recordings that do not depend."""
     wider = norm.ppf(0.5 * risk) / norm.ppf(0.5 * (1.0 - level))
     down = math.hypot(second.value - second.low, first.high - first.value)
     up = math.hypot(second.high - second.value, first.value - first.low)
     change = second.value - first.value
-    return _judged(about, 'delay', (first.value, second.value),
-                   Interval(change, change - wider * down, change + wider * up), LEAST_DELAY)
+    return Interval(change, change - wider * down, change + wider * up)
 
 
-def _judged(about, figure, values, change, least, scale=1.0):
+def _judged(about, figure, values, change, least, scale):
     if not change.excludes_zero or abs(change.estimate) < least:
         verdict = SAME
     else:
@@ -132,11 +130,11 @@ def _judged(about, figure, values, change, least, scale=1.0):
     return Change(about, figure, *values, change, verdict, least, scale)
 
 
-def _lost(first, second, known):
+def _lost(first, second):
     """Changes of the share of time at which efforts are known, where one is hardly known any longer."""
     least = 1.0 - min(first.settings.machine.coverage, second.settings.machine.coverage)
     for axis, name in enumerate(first.metrics.actuators):
-        shares = [counts[axis] / max(found.metrics.rows, 1) for found, counts in zip((first, second), known)]
+        shares = [found.metrics.effort(axis).count / max(found.metrics.rows, 1) for found in (first, second)]
         if abs(shares[1] - shares[0]) > least:
             yield _certain(name, 'known', shares, WORSE if shares[1] < shares[0] else BETTER, least)
 
@@ -144,9 +142,7 @@ def _lost(first, second, known):
 def _frozen(first, second):
     """Changes of how long positions are frozen, where that is tolerated in one of two recordings only."""
     least = first.settings.machine.frozen
-    seconds = [{name.removesuffix('.position'): sum(span.end - span.start for span in signal.frozen)
-                for name, signal in found.quality.signals.items() if name.endswith('.position')}
-               for found in (first, second)]
+    seconds = [found.metrics.figure['frozen'].seconds() for found in (first, second)]
     for name in (name for name in seconds[0] if name in seconds[1]):
         values = [one[name] for one in seconds]
         if (values[0] > least) != (values[1] > least):

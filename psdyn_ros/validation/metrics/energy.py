@@ -1,8 +1,12 @@
 """Where the work of the actuators went: into motion and height, into friction, or nowhere that the model knows of."""
 
+import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
+
+from ...model.parameters.parameter_blocks import number
+from .figure import MACHINE, Figure, estimate
 
 SPAN = 1.0                  # s over which a balance is drawn up
 
@@ -34,17 +38,37 @@ class Balance:
         return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
-class EnergyBalance:
-    """Draws up the balance of predictions, span by span of about a second."""
+class EnergyBalance(Figure):
+    """Draws up the balance of predictions, span by span of about a second.
 
-    def __init__(self, mechanism):
-        self._mechanism, count = mechanism, len(mechanism.actuators)
+    metrics  has the `mechanism`, the model without friction of its actuators
+    """
+
+    name, unit, of_actuators = 'energy', '%', False
+    tolerance = number('1, unexplained work in a second / work of the actuators, both rms; none: not judged',
+                       math.inf, low=0.0, high=1e6)
+
+    def __init__(self, metrics):
+        super().__init__(metrics)
+        self._mechanism, count = metrics.mechanism, len(metrics.mechanism.actuators)
         self._work, self._friction = np.zeros((2, count))
         self._mechanical = self._turnover = self._squares = self._work_squares = 0.0
         self._spans = 0
 
-    def add(self, prediction):
-        """Take a `Prediction`."""
+    def abouts(self):
+        """See `Figure`."""
+        return () if self.metrics.live else (MACHINE,)
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        return estimate(self.balance().mismatch)
+
+    def as_dict(self):
+        """See `Figure`; J."""
+        return self.balance().as_dict()
+
+    def add(self, prediction, bins=None):
+        """See `Figure`."""
         first, last = prediction.core.start, min(prediction.core.stop, len(prediction.t) - 1)
         step = max(round(SPAN / prediction.period), 1)
         edges = np.arange(first, last + 1, step)

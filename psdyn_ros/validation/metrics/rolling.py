@@ -1,15 +1,13 @@
 """How far a model is from a machine lately: figures of the last seconds, which are forgotten bit by bit."""
 
 import math
-from collections import deque
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
-from .bootstrap import bootstrap
-from .metrics import LEAST_RANGE, capacities, slope_lag
-from .verdict import IDLE, Check
+from .bins import Window
+from .metrics import BY_NAME, COUNT, EFFORT, E, ErrorSums, capacities
+from .verdict import actuator_checks, machine_checks
 
 OK, WARN, ERROR = 'ok', 'warn', 'error'
 LEVELS = OK, WARN, ERROR            # the worse the later
@@ -20,11 +18,6 @@ EARLY_RANGE = 0.2           # of the capacity, before a window went by: what an 
 MOST_RANGE = 2.0            # times the capacity: from pushing to pulling
 FEW_RESAMPLES = 99
 NOISE_HOPS = 100            # from which the noise of a mean error is taken
-# sums of a hop, for each actuator; e = measured - predicted, of standing actuators beyond their friction
-COUNT, E, E2, JUDGED, JUDGED2, A, A2, LAG_COUNT, LAG_E, RATE, E_RATE, RATE2, STANDING = range(13)
-SUMS = 13
-LAG = slice(LAG_COUNT, RATE2 + 1)
-LARGEST, LOW, HIGH = range(3)       # of |e| judged, of the measured
 DEVIATION = 1e-3            # of the scale of an effort, the least that counts as noise
 LEAST_NOISE = 1e-6          # N or N m, of efforts that have no scale
 
@@ -59,7 +52,7 @@ class ActuatorFigures:
     checks: tuple
 
 
-class RunningMetrics:
+class RunningMetrics(ErrorSums):
     """Takes predictions one after the other, and knows the last `window` s of them.
 
     predictor  `Predictor` that makes them
@@ -71,70 +64,71 @@ class RunningMetrics:
     window errors are judged by at least a fifth of what the actuator can do.
     """
 
+    live, JUDGED = True, EFFORT + 1
+
     def __init__(self, predictor, settings, window=WINDOW, warn=WARN_SHARE):
         manipulator = predictor.manipulator
-        self.actuators, self._settings, self._window, self._warn = manipulator.actuators, settings, window, warn
-        self._capacity = capacities(manipulator, predictor.hydraulics)
-        self._still, self._standing = friction_at_rest(predictor), predictor.bounds.static
-        self._hops = deque()        # (begin, end [s], sums, extremes, closure (rows, sum of squares))
-        self._low, self._high = np.full(len(self.actuators), np.inf), np.full(len(self.actuators), -np.inf)
-        self._seen = np.zeros(len(self.actuators))      # s since the beginning at which efforts were known
-        self.period = math.nan
+        super().__init__(manipulator, predictor.mechanism, capacities(manipulator, predictor.hydraulics),
+                         Window(window), self.JUDGED + 1)
+        self._settings, self._warn = settings, warn
+        self._friction, self._still = friction_at_rest(predictor), predictor.bounds.static
+        count = len(self.actuators)
+        self._standing = self.bins.column((count,))     # samples
+        self._lowest, self._highest = np.full(count, np.inf), np.full(count, -np.inf)
+        self._seen = np.zeros(count)                    # s since the beginning at which efforts were known
+
+    def pairs(self, prediction):
+        """See `ErrorSums`: the effort, and the same with friction that holds it."""
+        measured, predicted = prediction.effort, prediction.effort_id
+        regime, e = prediction.regime.astype(np.int64), prediction.effort - prediction.effort_id
+        yield measured, predicted, regime
+        stands = np.abs(prediction.v) < self._still
+        held = np.clip(e, -self._friction, self._friction)
+        yield measured, predicted + np.where(stands, held, 0.0), regime
 
     def add(self, prediction):
-        """Take the core of a `Prediction`."""
+        """See `ErrorSums`."""
+        super().add(prediction)
         core = prediction.core
-        measured, rate = prediction.effort[core], prediction.effort_rate[core]
-        e = measured - prediction.effort_id[core]
-        stands = np.abs(prediction.v[core]) < self._standing
-        judged = np.where(stands, np.sign(e) * np.maximum(np.abs(e) - self._still, 0.0), e)
-        known = np.isfinite(e)
-        lagged = known & np.isfinite(rate)
-        columns = (known, e, e * e, judged, judged * judged, measured, measured * measured, lagged,
-                   *(np.where(lagged, part, np.nan) for part in (e, rate, e * rate, rate * rate)), stands & known)
-        sums = np.stack([np.nansum(column, axis=0) for column in columns], axis=1)
-        extremes = np.stack([np.where(known, part, bare).max(axis=0) for part, bare in (
-            (np.abs(judged), 0.0), (-measured, -np.inf), (measured, -np.inf))], axis=1)
-        extremes[:, LOW] *= -1.0
-        self._low = np.minimum(self._low, extremes[:, LOW])
-        self._high = np.maximum(self._high, extremes[:, HIGH])
+        known = np.isfinite(prediction.effort[core] - prediction.effort_id[core])
+        self._standing.rows[-1] = ((np.abs(prediction.v[core]) < self._still) & known).sum(axis=0)
         self._seen += known.sum(axis=0) * prediction.period
-        residual = prediction.residual[core]
-        residual = residual[np.isfinite(residual)]
-        self.period = prediction.period
-        end = float(prediction.t[core][-1]) + prediction.period
-        self._hops.append((float(prediction.t[core][0]), end, sums, extremes,
-                           np.array([len(residual), residual @ residual])))
-        self.forget(end)
+        low, high = (one.rows[-1, EFFORT, :len(self.actuators)] for one in (self._low, self._high))
+        self._lowest = np.minimum(self._lowest, low.min(axis=1))
+        self._highest = np.maximum(self._highest, high.max(axis=1))
 
     def forget(self, now):
         """Forget what is older than the window at `now`, s on the clock of predictions."""
-        while self._hops and self._hops[0][1] <= now - self._window:
-            self._hops.popleft()
+        self.bins.forget(now)
 
     @property
     def seconds(self):
         """s of the window at which the state was known."""
-        return sum(end - begin for begin, end, *_ in self._hops)
+        return sum(end - begin for begin, end in self.bins.spans)
 
     @property
     def coverage(self):
         """Share of the window, or of what there was of it, at which the state was known; NaN where there was none."""
-        if not self._hops:
+        if not self.bins.spans:
             return math.nan
-        return min(self.seconds / max(self._hops[-1][1] - self._hops[0][0], self.period), 1.0)
+        return min(self.seconds / max(self.bins.spans[-1][1] - self.bins.spans[0][0], self.period), 1.0)
 
-    @property
-    def closure(self):
-        """rms disagreement of redundant joints at rod eyes [m], NaN where none is known."""
-        count, squares = sum((hop[4] for hop in self._hops), np.zeros(2))
-        return math.sqrt(squares / count) if count else math.nan
+    def scale(self, kind, channel):
+        """Range since the beginning by which errors are normalised, see `ActuatorFigures`; NaN where none is known."""
+        span, capacity = float(self._highest[channel] - self._lowest[channel]), float(self.capacity[channel])
+        if span < 0.0:
+            return math.nan
+        if not math.isfinite(capacity):
+            return span
+        bounded = min(max(span, self.least_scale(channel)), MOST_RANGE * capacity)
+        early = kind == self.JUDGED and self._seen[channel] < self.bins.length
+        return max(bounded, EARLY_RANGE * capacity) if early else bounded
 
-    def scale(self):
-        """(actuators,) by which errors are normalised, see `ActuatorFigures`; NaN where nothing is known."""
-        span = np.where(self._high >= self._low, self._high - self._low, np.nan)
-        bounded = np.fmin(np.fmax(span, LEAST_RANGE * self._capacity), MOST_RANGE * self._capacity)
-        return np.where(np.isnan(span), np.nan, np.where(np.isfinite(self._capacity), bounded, span))
+    def drawn(self, choice):
+        """See `ErrorSums`."""
+        hop = max(self.seconds / self.bins.count, self.period)
+        return {'block': max(round(choice.block / hop), 1), 'resamples': min(choice.resamples, FEW_RESAMPLES),
+                'level': choice.level, 'seed': choice.seed}
 
     def deviation(self):
         """(actuators,) one standard deviation of the mean error of a hop: by how it changes from hop to hop.
@@ -142,91 +136,66 @@ class RunningMetrics:
         Of an actuator that stands in the last hop, its friction is part of it.
         """
         means = self._means(NOISE_HOPS)
-        least = np.fmax(DEVIATION * np.nan_to_num(self.scale()), LEAST_NOISE)
+        scale = np.array([self.scale(EFFORT, axis) for axis in range(len(self.actuators))])
+        least = np.fmax(DEVIATION * np.nan_to_num(scale), LEAST_NOISE)
         noise = np.zeros(len(self.actuators))
         if len(means) > 1:
             steps = np.diff(means, axis=0)
             pairs = np.maximum(np.isfinite(steps).sum(axis=0), 1)
             noise = np.sqrt(0.5 * np.nansum(steps * steps, axis=0) / pairs)
-        last = self._hops[-1][2]
-        held = np.where(last[:, STANDING] > 0.5 * last[:, COUNT], self._still / math.sqrt(3.0), 0.0)
+        count = self._totals(1)[-1, :, COUNT]
+        held = np.where(self._standing.rows[-1] > 0.5 * count, self._friction / math.sqrt(3.0), 0.0)
         return np.sqrt(noise ** 2 + held ** 2 + least ** 2)
 
     def excess(self):
         """(actuators,) mean of measured - predicted effort over the last hop, NaN where unknown."""
         return self._means(1)[-1]
 
+    def _totals(self, most):
+        """(hops, actuators, SUMS) of the last hops."""
+        return self._sums.rows[-most:, EFFORT, :len(self.actuators)].sum(axis=2)
+
     def _means(self, most):
         """(hops, actuators) mean errors of the last hops, NaN where unknown."""
-        sums = np.stack([hop[2] for hop in islice(reversed(self._hops), most)])[::-1]
-        return sums[:, :, E] / np.where(sums[:, :, COUNT] > 0.0, sums[:, :, COUNT], np.nan)
+        totals = self._totals(most)
+        return totals[..., E] / np.where(totals[..., COUNT] > 0.0, totals[..., COUNT], np.nan)
 
     # verdict
 
     def figures(self):
         """Return tuple of `ActuatorFigures`, in the order of the actuators."""
-        if not self._hops:
+        if not self.bins.count:
             return tuple(ActuatorFigures(name, WARN, 'nothing is known yet', 0.0, *(math.nan,) * 6, ())
                          for name in self.actuators)
-        sums = np.stack([hop[2] for hop in self._hops])
-        extremes = np.stack([hop[3] for hop in self._hops])
-        return tuple(self._of(axis, sums[:, axis], extremes[:, axis], float(scale))
-                     for axis, scale in enumerate(self.scale()))
+        return tuple(self._of(axis, name) for axis, name in enumerate(self.actuators))
 
-    def _of(self, axis, sums, extremes, scale):
-        name, total = self.actuators[axis], sums.sum(axis=0).tolist()
-        count, seconds = total[COUNT], total[COUNT] * self.period
-        if not count:
-            text = 'not judged: its effort is not known' + (' any more' if math.isfinite(scale) else '')
-            return ActuatorFigures(name, WARN if math.isfinite(scale) else OK, text, 0.0, *(math.nan,) * 6, ())
-        rms, bias = math.sqrt(total[E2] / count), total[E] / count
-        early = EARLY_RANGE * self._capacity[axis] if self._seen[axis] < self._window else 0.0
-        checks, delay = self._checks(name, axis, sums, extremes, total, float(np.fmax(scale, early)))
-        enough = min(self._settings.machine.seconds, 0.5 * self._window)
+    def machine_checks(self):
+        """Return tuple of the `Check`s of the machine; () where nothing is known."""
+        return tuple(machine_checks(self, self._settings)) if self.bins.count else ()
+
+    def _of(self, axis, name):
+        found = self.effort(axis)
+        if not found.count:
+            ever = math.isfinite(found.scale)
+            text = 'not judged: its effort is not known' + (' any more' if ever else '')
+            return ActuatorFigures(name, WARN if ever else OK, text, 0.0, *(math.nan,) * 6, ())
+        seconds, checks = found.count * self.period, tuple(actuator_checks(self, axis, self._settings))
+        enough = min(self._settings.machine.seconds, 0.5 * self.bins.length)
         if seconds < enough * (1.0 - 1e-9):
             level, text = WARN, f'not judged yet: {seconds:.2g} of {enough:.2g} s'
         else:
-            level, text = self._verdict(checks)
-        return ActuatorFigures(name, level, text, seconds, rms, bias, rms / scale if scale > 0.0 else math.nan, scale,
-                               delay, total[STANDING] / count, tuple(checks))
+            level, text = self.level(checks)
+        delay = next((check.value for check in checks if check.figure == 'delay'), math.nan)
+        standing = float(self._standing.rows[:, axis].sum()) / found.count
+        return ActuatorFigures(name, level, text, seconds, found.rmse, found.bias, found.nrmse, found.scale, delay,
+                               standing, checks)
 
-    def _checks(self, name, axis, sums, extremes, total, scale):
-        """(checks, delay) of an actuator."""
-        tolerance, nothing = self._settings.actuators[name], (math.nan, math.nan)
-        count = total[COUNT]
-
-        def share(value):
-            return value / scale if scale > 0.0 else math.nan
-
-        figures = [('nrmse', share(math.sqrt(total[JUDGED2] / count)), tolerance.nrmse),
-                   ('bias', share(abs(total[JUDGED] / count)), tolerance.bias)]
-        if math.isfinite(tolerance.maximum):
-            figures.append(('maximum', share(float(extremes[:, LARGEST].max())), tolerance.maximum))
-        checks = [Check(name, figure, value, *nothing, most, '%', bool(value <= most))
-                  for figure, value, most in figures]
-        if math.isfinite(tolerance.r2):
-            spread = total[A2] - total[A] ** 2 / count
-            r2 = 1.0 - total[E2] / spread if spread > 1e-12 * total[A2] else math.nan
-            checks.append(Check(name, 'r2', r2, *nothing, tolerance.r2, '', not r2 < tolerance.r2))
-        moved = float(extremes[:, HIGH].max() - extremes[:, LOW].min())
-        if not (moved > 0.0 and moved >= IDLE * LEAST_RANGE * np.nan_to_num(self._capacity[axis])):
-            return checks, math.nan
-        drawn = self._settings.bootstrap
-        lags = sums[sums[:, LAG_COUNT] > 0.0][:, LAG]
-        hop = max(sum(end - begin for begin, end, *_ in self._hops) / len(self._hops), self.period)
-        lag = bootstrap(lags, slope_lag, block=max(round(drawn.block / hop), 1),
-                        resamples=min(drawn.resamples, FEW_RESAMPLES), seed=drawn.seed, level=drawn.level)
-        # of so few seconds an interval is narrow by chance now and then: all of it must be beyond
-        beyond = lag.low > tolerance.delay or lag.high < -tolerance.delay
-        checks.append(Check(name, 'delay', *lag, tolerance.delay, 'ms', not beyond))
-        return checks, lag.estimate
-
-    def _verdict(self, checks):
-        """(level, words) of the checks of an actuator."""
+    def level(self, checks):
+        """Return (level, words) of some `Check`s."""
         failed = [check for check in checks if not check.passed]
         if failed:
             return ERROR, '; '.join(_words(check) for check in failed)
-        near = [check for check in checks if check.figure in ('nrmse', 'bias', 'maximum')
+        near = [check for check in checks if BY_NAME[check.figure].warns
                 and check.value >= self._warn * check.tolerance]
         if near:
             return WARN, 'near its tolerance: ' + '; '.join(_words(check) for check in near)

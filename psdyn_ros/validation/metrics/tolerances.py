@@ -14,9 +14,8 @@ What a validation is to do and what it tolerates, from YAML; everything has a de
 is false.  `python3 -m psdyn_ros.validation.metrics.tolerances` prints all parameters.
 """
 
-import math
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 
 from ...model.errors import ModelError, did_you_mean, shorten
 from ...model.parameters.parameter_blocks import (
@@ -37,33 +36,24 @@ from ...model.yaml_file import open_declaration, plain
 from ..signals.filters import CUTOFF, DEGREE, FILTERS, ORDER, WINDOW
 from ..signals.filters import make_filter as filter_by_name
 from ..signals.topics import OVERRIDES
+from .metrics import FIGURES
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActuatorTolerance:
-    """How far the efforts that the model predicts may be from the measured ones."""
-
-    nrmse: float = number('1, root mean square error / range of the measured effort (at least 5 % of what the actuator '
-                          'can give)', 0.05, low=0.0, high=1e3)
-    bias: float = number('1, size of the mean error / that range', 0.03, low=0.0, high=1e3)
-    maximum: float = number('1, largest error / that range; none: not judged', math.inf, low=0.0, high=1e6)
-    r2: float = number('1, the least share of variance that is explained; none: not judged', -math.inf, low=-1e6,
-                       high=1.0)
-    delay: float = number('s, between measured and predicted efforts, where it is certain that there is any', 0.004,
-                          low=0.0, high=10.0)
+def _tolerances(name, text, figures, fields=()):
+    """A frozen dataclass with the tolerances of some figures, and other fields."""
+    return make_dataclass(name, [*((one.name, float, one.tolerance) for one in figures), *fields], frozen=True,
+                          kw_only=True, namespace={'__doc__': text, '__module__': __name__})
 
 
-@dataclass(frozen=True, kw_only=True)
-class MachineTolerance:
-    """What the recording as a whole must satisfy."""
-
-    closure: float = number('m, rms disagreement of redundant joints at a rod eye', 0.005, low=0.0, high=10.0)
-    frozen: float = number('s that positions may be frozen while they should move', 0.5, low=0.0, high=1e9)
-    energy: float = number('1, unexplained work in a second / work of the actuators, both rms; none: not judged',
-                           math.inf, low=0.0, high=1e6)
-    coverage: float = number('1, share of the recorded time that must be usable; less is a partial input', 0.9,
-                             low=0.0, high=1.0)
-    seconds: float = number('s that must be usable, for any verdict', 2.0, low=0.1, high=1e6)
+ActuatorTolerance = _tolerances(
+    'ActuatorTolerance', 'How far the efforts that the model predicts may be from the measured ones.',
+    [one for one in FIGURES if one.of_actuators])
+MachineTolerance = _tolerances(
+    'MachineTolerance', 'What the recording as a whole must satisfy.',
+    [one for one in FIGURES if not one.of_actuators], [
+        ('coverage', float, number('1, share of the recorded time that must be usable; less is a partial input', 0.9,
+                                   low=0.0, high=1.0)),
+        ('seconds', float, number('s that must be usable, for any verdict', 2.0, low=0.1, high=1e6))])
 
 
 @dataclass(frozen=True, kw_only=True)

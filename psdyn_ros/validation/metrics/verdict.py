@@ -4,14 +4,13 @@ import math
 from dataclasses import asdict, dataclass
 
 from ..signals.quality import INVALID as INVALID_DATA
-from .bootstrap import Interval
-from .metrics import COUNT, EFFORT
+from .figure import FACTORS
+from .metrics import BY_NAME
 
 PASS, FAIL, INVALID = 'PASS', 'FAIL', 'INVALID'
 EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2}
 PARTIAL_PASS = 3
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
-IDLE = 1.0 - 1e-9           # share of the scale below which an actuator did too little for delays to be seen
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Check:
     about      actuator, or 'machine'
     figure     which
     value      what it came to, and the interval of confidence, NaN where there is none
-    tolerance  the most, of r2 the least
+    tolerance  the most; the least of a figure that has a least
     unit       of them
     passed     whether it is within
     """
@@ -39,7 +38,7 @@ class Check:
     def text(self):
         """In words, with the numbers."""
         between = '' if math.isnan(self.low) else f' ({_shown(self.low, self.unit)} to {_shown(self.high, self.unit)})'
-        bound = 'at least' if self.figure == 'r2' else 'at most'
+        bound = 'at least' if BY_NAME[self.figure].least else 'at most'
         return (f'{self.about}: {self.figure} {_shown(self.value, self.unit)}{between}, {bound} '
                 f'{_shown(self.tolerance, self.unit)}')
 
@@ -76,77 +75,50 @@ class Verdict:
         return f'{PASS}: every figure is within its tolerance' + (' (of a partial input)' if self.partial else '')
 
 
-def judge(metrics, quality, source, settings, *, period, skipped=0, delays=None):
-    """Return the `Verdict` on what a `MetricsAccumulator` and `Quality` have seen of a `BagSource`.
+def actuator_checks(metrics, axis, settings):
+    """Yield the `Check`s of an actuator; metrics: `ErrorSums`, settings: `Settings`."""
+    name = metrics.actuators[axis]
+    for figure in metrics.figure.values():
+        if figure.of_actuators and axis in figure.abouts():
+            yield from _checked(figure, axis, name, settings.actuators[name], settings)
 
-    delays  {actuator: `TopicDelay` of its efforts}, where one was looked for
+
+def machine_checks(metrics, settings):
+    """Yield the `Check`s of the machine and of its joints."""
+    for figure in metrics.figure.values():
+        if not figure.of_actuators:
+            for about in figure.abouts():
+                yield from _checked(figure, about, about, settings.machine, settings)
+
+
+def _checked(figure, about, name, tolerances, settings):
+    """Yield the `Check` of a figure, where it is judged."""
+    tolerance = getattr(tolerances, figure.name)
+    if math.isfinite(tolerance):
+        found = figure.value(about, figure.metrics.drawn(settings.bootstrap))
+        if found is not None:
+            yield Check(name, figure.name, *found, tolerance, figure.unit, figure.passes(found, tolerance))
+
+
+def judge(metrics, source, settings, *, skipped=0):
+    """Return the `Verdict` on what a `MetricsAccumulator` and its `Quality` have seen of a `BagSource`.
+
+    skipped  instants that the model cannot follow
     """
-    unusable = [f'{one.about}: {one.text}' for one in quality.findings() if one.severity == INVALID_DATA]
-    usable = metrics.rows * period
+    unusable = [f'{one.about}: {one.text}' for one in metrics.quality.findings() if one.severity == INVALID_DATA]
+    usable = metrics.rows * metrics.period if metrics.rows else 0.0
     if usable < settings.machine.seconds:
         unusable.append(f'{usable:.3g} s of the recording are usable; at least {settings.machine.seconds:g} s are '
                         'needed')
-    judged = [axis for axis in range(len(metrics.actuators)) if metrics.sums[:, EFFORT, axis, :, COUNT].any()]
+    judged = metrics.measured()
     if not judged and not unusable:
         unusable.append('no effort of any actuator was measured; there is nothing to compare with the model')
-    checks = [check for axis in judged for check in _actuator(metrics, axis, settings, delays or {})]
-    checks += _machine(metrics, quality, settings)
-    partial = list(_partial(metrics, quality, source, settings, judged, usable, skipped))
+    checks = [check for axis in judged for check in actuator_checks(metrics, axis, settings)]
+    checks += machine_checks(metrics, settings)
+    partial = list(_partial(metrics, source, settings, judged, usable, skipped))
     failed = [check.text for check in checks if not check.passed]
     verdict, reasons = (INVALID, unusable) if unusable else (FAIL, failed) if failed else (PASS, [])
     return Verdict(verdict, tuple(checks), tuple(reasons), tuple(partial))
-
-
-def _actuator(metrics, axis, settings, delays):
-    name, tolerance = metrics.actuators[axis], settings.actuators[metrics.actuators[axis]]
-    found, drawn = metrics.metrics(EFFORT, axis), settings.bootstrap
-    options = {'block': max(round(drawn.block / metrics.width), 1), 'resamples': drawn.resamples, 'level': drawn.level,
-               'seed': drawn.seed}
-    nrmse = metrics.interval(axis, **options)
-    yield _check(name, 'nrmse', found.nrmse, tolerance.nrmse, '%', nrmse[1:])
-    yield _check(name, 'bias', _share(abs(found.bias), found.scale), tolerance.bias, '%')
-    if math.isfinite(tolerance.maximum):
-        yield _check(name, 'maximum', _share(found.maximum, found.scale), tolerance.maximum, '%')
-    if math.isfinite(tolerance.r2):
-        yield Check(name, 'r2', found.r2, math.nan, math.nan, tolerance.r2, '', found.r2 >= tolerance.r2)
-    if found.high - found.low >= IDLE * found.scale:
-        lag = _lag(metrics, axis, options, delays.get(name))
-        # what may as well be nothing is no delay
-        passed = abs(lag.estimate) <= tolerance.delay or not lag.excludes_zero
-        yield Check(name, 'delay', *lag, tolerance.delay, 'ms', passed)
-
-
-def _lag(metrics, axis, options, delay):
-    """`Interval` of s by which the efforts of an actuator are late: what was taken off, and what is left."""
-    if delay is None:
-        return metrics.lag(axis, **options)
-    if delay.certain:
-        # unlike what is seen in the residual, it does not depend on the model being right
-        return Interval(delay.seconds, delay.low, delay.high)
-    return Interval(*(delay.taken + value for value in metrics.lag(axis, **options)))
-
-
-def _machine(metrics, quality, settings):
-    tolerance = settings.machine
-    rows, rms, _, _ = metrics.closure_residual()
-    if rows:
-        yield _check('machine', 'closure', rms, tolerance.closure, 'mm')
-    for name, signal in quality.signals.items():
-        if name.endswith('.position'):
-            frozen = sum(span.end - span.start for span in signal.frozen)
-            if frozen:
-                yield _check(name.removesuffix('.position'), 'frozen', frozen, tolerance.frozen, 's')
-    if math.isfinite(tolerance.energy):
-        yield _check('machine', 'energy', metrics.energy.balance().mismatch, tolerance.energy, '%')
-
-
-def _check(about, figure, value, tolerance, unit, between=(math.nan, math.nan)):
-    # what is not a number is within no tolerance
-    return Check(about, figure, float(value), *between, tolerance, unit, bool(value <= tolerance))
-
-
-def _share(value, scale):
-    return value / scale if scale > 0.0 else math.nan
 
 
 def losses(source, quality, usable, coverage):
@@ -173,16 +145,15 @@ def losses(source, quality, usable, coverage):
                f'{coverage:.0%}')
 
 
-def _partial(metrics, quality, source, settings, judged, usable, skipped):
-    yield from losses(source, quality, usable, settings.machine.coverage)
+def _partial(metrics, source, settings, judged, usable, skipped):
+    yield from losses(source, metrics.quality, usable, settings.machine.coverage)
     if skipped * 50 > metrics.rows + skipped:
         yield f'{skipped} of {metrics.rows + skipped} instants cannot be followed by the model'
     for axis in judged:
-        count = metrics.metrics(EFFORT, axis).count
+        count = metrics.effort(axis).count
         if count < settings.machine.coverage * metrics.rows:
             yield f'{metrics.actuators[axis]}: its effort is known at {count / metrics.rows:.0%} of the instants only'
 
 
 def _shown(value, unit):
-    factor = {'%': 100.0, 'ms': 1e3, 'mm': 1e3}.get(unit, 1.0)
-    return f'{factor * value:.3g}{"" if unit == "%" else " "}{unit}'.rstrip()
+    return f'{FACTORS.get(unit, 1.0) * value:.3g}{"" if unit == "%" else " "}{unit}'.rstrip()

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..metrics.comparison import BETTER, SAME, WORSE
-from ..metrics.metrics import EFFORT
+from ..metrics.comparison import BETTER, COMPARED, SAME, WORSE
+from ..metrics.figure import FACTORS
+from ..metrics.metrics import EFFORT, FIGURES
 from ..metrics.tracking import units
 from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 from .page import KILO, as_text, write_page
@@ -19,8 +20,10 @@ from .validation_tables import FORCE, plain
 VERSION = 1                 # of the layout of comparison.json
 COLORS = {SAME: BLACK, WORSE: VERMILLION, BETTER: GREEN}
 # figure: factor and unit of what is drawn; efforts as shares of their range
-DRAWN = {'rmse': (100.0, '% of range'), 'bias': (100.0, '% of range'), 'delay': (1e3, 'ms'), 'closure': (1e3, 'mm')}
-SHOWN = {'delay': (1e3, 'ms'), 'closure': (1e3, 'mm'), 'known': (100.0, '%'), 'frozen': (1.0, 's')}
+DRAWN = {name: (FACTORS.get(one.unit, 1.0), '% of range' if one.of_range else one.unit)
+         for name, one in COMPARED.items()}
+SHOWN = {'known': (100.0, '%'), **{one.compared or one.name: (FACTORS.get(one.unit, 1.0), one.unit)
+                                   for one in FIGURES if not one.of_range}}
 
 
 class _Page(NamedTuple):
@@ -104,7 +107,7 @@ def write_comparison(folder, comparison):
 def figures(comparison):
     """file name -> (title, Figure) of everything that the page shows."""
     axes = [axis for axis in range(len(comparison.first.metrics.actuators))
-            if any(found.metrics.metrics(EFFORT, axis).count for found in (comparison.first, comparison.second))]
+            if any(found.metrics.effort(axis).count for found in (comparison.first, comparison.second))]
     drawn = [change for change in comparison.changes if change.figure in DRAWN]
     shown = {'changes.png': ('Changes and their intervals', _forest(drawn))} if drawn else {}
     if axes:

@@ -17,7 +17,7 @@ MILLI = 1e3                 # mm, mrad
 
 def figures(found):
     """file name -> (title, Figure) of everything that the report shows."""
-    axes = [axis for axis in range(len(found.metrics.actuators)) if found.metrics.metrics(EFFORT, axis).count]
+    axes = [axis for axis in range(len(found.metrics.actuators)) if found.metrics.effort(axis).count]
     if not axes:
         return {}
     shown = {'efforts.png': ('Efforts', _efforts(found, axes)),
@@ -26,7 +26,7 @@ def figures(found):
         shown['closure.png'] = 'Closure of redundant joints', _closure(found)
     shown['spectrum.png'] = 'Spectrum of the errors', _spectrum(found, axes)
     shown['friction.png'] = 'Friction', _friction(found, axes)
-    if found.metrics.energy.balance().spans:
+    if found.metrics.figure['energy'].balance().spans:
         shown['energy.png'] = 'Energy balance', _energy(found)
     if found.simulation:
         shown['simulation.png'] = 'Errors of simulations', _simulation(found)
@@ -104,13 +104,13 @@ def _errors(found, axes):
 
 def _closure(found):
     """Disagreement of redundant joints over time."""
-    _, rms, _, largest = found.metrics.closure_residual()
+    closure = found.metrics.figure['closure']
     figure = Figure(figsize=(12, 3), dpi=DPI, layout='constrained')
     grid = figure.subplots(1, 1, squeeze=False)
     one = grid[0][0]
-    one.plot(found.metrics.seconds, MILLI * largest, color=GREEN, linewidth=1.3,
+    one.plot(found.metrics.seconds, MILLI * closure.largest(), color=GREEN, linewidth=1.3,
              label=f'largest of {found.metrics.width:g} s')
-    one.axhline(MILLI * rms, color=BLUE, linewidth=1.0, label='rms of all')
+    one.axhline(MILLI * closure.as_dict()['rms'], color=BLUE, linewidth=1.0, label='rms of all')
     one.axhline(MILLI * found.settings.machine.closure, color=BLACK, linewidth=0.9, linestyle='--',
                 label='tolerance of the rms')
     one.set_ylim(bottom=0.0)
@@ -124,7 +124,7 @@ def _closure(found):
 
 def _energy(found):
     """Where the work of the actuators went."""
-    balance, names = found.metrics.energy.balance(), found.metrics.actuators
+    balance, names = found.metrics.figure['energy'].balance(), found.metrics.actuators
     bars = [(f'work of {name}', value, BLUE) for name, value in zip(names, balance.actuators)]
     bars += [(f'friction of {name}', 0.0 - value, VERMILLION) for name, value in zip(names, balance.friction)]
     bars += [('motion and height', 0.0 - balance.mechanical, GREEN), ('unexplained', balance.unexplained, BLACK)]

@@ -3,35 +3,37 @@
 import csv
 import json
 import math
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
 
-from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES
+from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES, Metrics
 from ..metrics.prediction import REGIME_NAMES
 from ..metrics.tracking import units
 
 VERSION = 1                 # of the layout of validation.json
 FORCE = {'m': 'N', 'rad': 'N m'}
-FIGURES = ('count', 'rmse', 'mae', 'bias', 'maximum', 'nrmse', 'r2', 'scale', 'low', 'high')
+COLUMNS = tuple(field.name for field in fields(Metrics))
 SHARE = 100.0               # %
 
 
 def metrics_table(found):
     """Rows of text, the header first: efforts of every actuator."""
-    yield ('actuator', 'unit', 'RMSE', 'NRMSE [%]', 'R2', 'bias', 'maximum', 'delay [ms]', 'without friction [%]',
+    shown = [figure for figure in found.metrics.figure.values() if figure.column]
+    yield ('actuator', 'unit', 'RMSE', *(figure.column for figure in shown), 'without friction [%]',
            'acceleration [%]')
     coordinates = found.metrics.coordinates
-    delays = {check.about: check.value for check in found.verdict.checks if check.figure == 'delay'}
+    judged = {(check.about, check.figure): check.value for check in found.verdict.checks}
     for axis, (name, unit) in enumerate(zip(found.metrics.actuators, actuator_units(found))):
-        effort = found.metrics.metrics(EFFORT, axis)
+        effort = found.metrics.effort(axis)
         if not effort.count:
-            yield name, FORCE[unit], 'not measured', *('',) * 7
+            yield name, FORCE[unit], 'not measured', *('',) * (len(shown) + 2)
             continue
         acceleration = (found.metrics.metrics(ACCELERATION, coordinates.index(name)).nrmse if name in coordinates
                         else math.nan)
-        yield (name, FORCE[unit], f'{effort.rmse:.4g}', f'{SHARE * effort.nrmse:.3g}', f'{effort.r2:.5f}',
-               f'{effort.bias:+.4g}', f'{effort.maximum:.4g}', f'{1e3 * delays[name]:.2g}' if name in delays else '',
+        yield (name, FORCE[unit], f'{effort.rmse:.4g}',
+               *(figure.cell(effort, judged.get((name, figure.name))) for figure in shown),
                f'{SHARE * found.metrics.metrics(FRICTIONLESS, axis).nrmse:.3g}', f'{SHARE * acceleration:.3g}')
 
 
@@ -76,10 +78,11 @@ def facts(found):
     if found.settings.delays:
         shown['delays of the settings, taken off'] = ', '.join(f'{topic} {1e3 * delay:g} ms'
                                               for topic, delay in found.settings.delays.items())
-    rows, rms, largest, _ = found.metrics.closure_residual()
-    if rows and redundant(found):
-        shown['closure of redundant joints'] = f'{1e3 * rms:.3g} mm rms, {1e3 * largest:.3g} mm at most'
-    balance = found.metrics.energy.balance()
+    closure = found.metrics.figure['closure'].as_dict()
+    if closure['rows'] and redundant(found):
+        shown['closure of redundant joints'] = (f'{1e3 * closure["rms"]:.3g} mm rms, '
+                                                f'{1e3 * closure["largest"]:.3g} mm at most')
+    balance = found.metrics.figure['energy'].balance()
     if balance.spans:
         shown['energy'] = (f'{sum(balance.actuators):.4g} J of work = {sum(balance.friction):.4g} J of friction + '
                            f'{balance.mechanical:.4g} J kept + {balance.unexplained:.3g} J unexplained')
@@ -115,10 +118,9 @@ def document(found):
         actuators[name] = {
             'unit': FORCE[actuator_units(found)[axis]],
             **{KIND_NAMES[kind]: _parts(metrics, kind, axis) for kind in (EFFORT, FRICTIONLESS)},
-            'nrmse_interval': metrics.interval(axis)[1:],
-            'delay': {'by_rate': metrics.lag(axis)._asdict(), 'by_correlation': None if delay is None else {
-                'seconds': delay.seconds, 'correlation': delay.correlation}}}
-    rows, rms, largest, _ = metrics.closure_residual()
+            'nrmse_interval': metrics.figure['nrmse'].interval(axis)[1:],
+            'delay': {'by_rate': metrics.figure['delay'].lag(axis)._asdict(),
+                      'by_correlation': None if delay is None else asdict(delay)}}
     return plain({
         'version': VERSION, 'verdict': verdict.verdict, 'exit_code': verdict.exit_code, 'reasons': verdict.reasons,
         'partial': verdict.partial, 'checks': [check.as_dict() for check in verdict.checks], 'bag': str(found.bag),
@@ -132,7 +134,7 @@ def document(found):
         'actuators': actuators,
         'coordinates': {name: {'acceleration': _parts(metrics, ACCELERATION, channel)}
                         for channel, name in enumerate(metrics.coordinates)},
-        'closure': {'rows': rows, 'rms': rms, 'largest': largest}, 'energy': metrics.energy.balance().as_dict(),
+        **{name: figures for name, figure in metrics.figure.items() if (figures := figure.as_dict())},
         'simulation': [error._asdict() for error in found.simulation],
         'delays': {topic: {**delay.as_dict(), 'text': delay.text} for topic, delay in found.delays.items()},
         'causes': [cause.as_dict() for cause in found.causes], 'causes_text': found.causes_text,
@@ -155,12 +157,12 @@ def write_tables(folder, found):
     folder, metrics = Path(folder), found.metrics
     text = json.dumps(document(found), indent=1, allow_nan=False)
     (folder / 'validation.json').write_text(text + '\n', encoding='utf-8')
-    _write(folder / 'metrics.csv', ('quantity', 'name', 'regime', *FIGURES), (
-        (KIND_NAMES[kind], name, regime, *(one.as_dict()[figure] for figure in FIGURES))
+    _write(folder / 'metrics.csv', ('quantity', 'name', 'regime', *COLUMNS), (
+        (KIND_NAMES[kind], name, regime, *one.as_dict().values())
         for kind in (EFFORT, FRICTIONLESS, ACCELERATION) for _, name, parts in metrics.table(kind)
         for regime, one in parts.items() if one.count))
     columns = [metrics.per_bin(EFFORT, axis) for axis in range(len(metrics.actuators))]
-    closure = metrics.closure_residual()[3]
+    closure = metrics.figure['closure'].largest()
     header = ('t', *(f'{name}.{what}' for name in metrics.actuators for what in ('rmse', 'bias', 'samples')), 'closure')
     _write(folder / 'seconds.csv', header, (
         (f'{t:.6g}', *(value for column in columns for value in column[row].tolist()), closure[row])

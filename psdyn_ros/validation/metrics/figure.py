@@ -1,0 +1,273 @@
+"""What a figure of validation is, and the figures of errors, delays and sensors.
+
+`metrics.FIGURES` lists all: verdict, tables, JSON, comparison of recordings, fleet and the live validator iterate it.
+"""
+
+import math
+
+import numpy as np
+
+from ...model.parameters.parameter_blocks import number
+from .bootstrap import Interval, bootstrap, mean, rmse
+
+FACTORS = {'%': 100.0, 'ms': 1e3, 'mm': 1e3}        # from SI to the unit in which a figure is shown
+MACHINE = 'machine'
+IDLE = 1.0 - 1e-9           # share of the least scale, below which an actuator did too little for delays to be seen
+LEAST = 0.002               # of the range of the effort: smaller changes are of no interest, however certain
+
+
+class Figure:
+    """One figure of an actuator, or, where `of_actuators` is False, of the machine or of its joints.
+
+    name       in tolerances, checks and JSON
+    unit       in which it is shown, a key of FACTORS, 's' or ''
+    tolerance  parameter of the settings: the most; the least where `least` is set; infinite: not judged
+    of_range   whether it is a share of the range of the effort
+    warns      whether the live validator warns when it nears its tolerance
+    column     its header in the table of actuators, '' for none
+    change     smallest change between recordings that counts, of the range or in SI; None: it is not compared
+    compared   its name there, where it is not a share of the range
+    statistic  function of totals (..., 2) of `sums`; None: changes follow from the intervals of `value`
+    """
+
+    name = unit = column = compared = ''
+    tolerance = change = statistic = None
+    of_actuators, of_range, least, warns = True, False, False, True
+
+    def __init__(self, metrics):
+        self.metrics = metrics
+
+    def add(self, prediction, bins):
+        """Take a `Prediction`; bins: those of its core rows.  Only for figures with sums of their own."""
+
+    def abouts(self):
+        """Return what it is known of: indices of actuators with known efforts, else names."""
+        return self.metrics.measured()
+
+    def value(self, about, drawn):
+        """Return its `Interval`, None where it is not judged.  drawn: options of `bootstrap`."""
+        raise NotImplementedError
+
+    def passes(self, found, tolerance):
+        """Whether an `Interval` is within a tolerance; what is not a number is within none."""
+        return bool(found.estimate >= tolerance if self.least else found.estimate <= tolerance)
+
+    def sums(self, about):
+        """(bins, 2) samples and a sum, for `statistic`."""
+
+    def cell(self, effort, judged):
+        """Its text in the table of actuators.  effort: `Metrics`; judged: its value, None where it is not judged."""
+        return '' if judged is None else f'{FACTORS.get(self.unit, 1.0) * judged:.2g}'
+
+    def as_dict(self):
+        """Figures of the machine: more than the value, for JSON; {} for none."""
+        return {}
+
+
+def estimate(value):
+    """Return the `Interval` of a value that has none."""
+    return Interval(float(value), math.nan, math.nan)
+
+
+class Nrmse(Figure):
+    """Root mean square error over the range of the measured effort."""
+
+    name, unit, column, compared = 'nrmse', '%', 'NRMSE [%]', 'rmse'
+    of_range, change, statistic = True, LEAST, staticmethod(rmse)
+    tolerance = number('1, root mean square error / range of the measured effort (at least 5 % of what the actuator '
+                       'can give)', 0.05, low=0.0, high=1e3)
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        found = estimate(self.metrics.judged(about).nrmse)
+        return found if self.metrics.live else Interval(found.estimate, *self.interval(about, **drawn)[1:])
+
+    def interval(self, axis, **options):
+        """Return the `Interval` of an actuator; options: of `bootstrap`."""
+        sums, scale = self.sums(axis), self.metrics.scale(self.metrics.JUDGED, axis)
+        found = bootstrap(sums[sums[:, 0] > 0.0], rmse, **options)
+        return Interval(*(value / scale if scale > 0.0 else math.nan for value in found))
+
+    def sums(self, about):
+        """See `Figure`."""
+        return self.metrics.squares(about)
+
+    def cell(self, effort, judged):
+        """See `Figure`."""
+        return f'{100.0 * effort.nrmse:.3g}'
+
+
+class R2(Figure):
+    """Share of the variance of the measured effort that is explained; not judged where that is constant."""
+
+    name, column, least, warns = 'r2', 'R2', True, False
+    tolerance = number('1, the least share of variance that is explained; none: not judged', -math.inf, low=-1e6,
+                       high=1.0)
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        found = self.metrics.effort(about).r2
+        return None if math.isnan(found) else estimate(found)
+
+    def cell(self, effort, judged):
+        """See `Figure`."""
+        return f'{effort.r2:.5f}'
+
+
+class Bias(Figure):
+    """Size of the mean error over the range of the measured effort."""
+
+    name = compared = column = 'bias'
+    unit, of_range, change, statistic = '%', True, LEAST, staticmethod(mean)
+    tolerance = number('1, size of the mean error / that range', 0.03, low=0.0, high=1e3)
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        found = self.metrics.judged(about)
+        return estimate(found.share(abs(found.bias)))
+
+    def sums(self, about):
+        """See `Figure`."""
+        return self.metrics.errors(about)
+
+    def cell(self, effort, judged):
+        """See `Figure`."""
+        return f'{effort.bias:+.4g}'
+
+
+class Maximum(Figure):
+    """Largest error over the range of the measured effort."""
+
+    name = column = 'maximum'
+    unit, of_range = '%', True
+    tolerance = number('1, largest error / that range; none: not judged', math.inf, low=0.0, high=1e6)
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        found = self.metrics.judged(about)
+        return estimate(found.share(found.maximum))
+
+    def cell(self, effort, judged):
+        """See `Figure`."""
+        return f'{effort.maximum:.4g}'
+
+
+class Delay(Figure):
+    """s by which measured efforts are later than predicted ones; not judged where too little moved.
+
+    From how errors go with the rate of the effort, to first order, which needs less of a recording than a correlation
+    where sensors are noisy; a model that is wrong shows here, too.
+    """
+
+    name = compared = 'delay'
+    unit, column, change, warns = 'ms', 'delay [ms]', 1e-3, False
+    tolerance = number('s, between measured and predicted efforts, where it is certain that there is any', 0.004,
+                       low=0.0, high=10.0)
+
+    def __init__(self, metrics):
+        super().__init__(metrics)
+        # samples, e, rate of the measured, e rate, rate^2
+        self._sums = metrics.bins.column((len(metrics.actuators), 5))
+
+    def add(self, prediction, bins):
+        """See `Figure`."""
+        core = prediction.core
+        errors, rates = prediction.effort[core] - prediction.effort_id[core], prediction.effort_rate[core]
+        for axis, (e, rate) in enumerate(zip(errors.T, rates.T)):
+            known = np.isfinite(e) & np.isfinite(rate)
+            at, e, rate = bins[known], e[known], rate[known]
+            for column, weights in enumerate((np.ones(len(e)), e, rate, e * rate, rate * rate)):
+                found = np.bincount(at, weights)
+                self._sums.rows[:len(found), axis, column] += found
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        effort = self.metrics.effort(about)
+        if not effort.high - effort.low >= IDLE * self.metrics.least_scale(about) or effort.high == effort.low:
+            return None
+        topic = self.metrics.delays.get(self.metrics.actuators[about])
+        if topic is not None and topic.certain:
+            # unlike what is seen in the residual, it does not depend on the model being right
+            return Interval(topic.seconds, topic.low, topic.high)
+        taken = 0.0 if topic is None else topic.taken
+        return Interval(*(taken + value for value in self.lag(about, **drawn)))
+
+    def passes(self, found, tolerance):
+        """Whether it may as well be within; of a few seconds an interval is narrow by chance now and then."""
+        if self.metrics.live:
+            return not (found.low > tolerance or found.high < -tolerance)
+        return bool(abs(found.estimate) <= tolerance or not found.excludes_zero)
+
+    def lag(self, axis, **options):
+        """Return the `Interval` of s by which the efforts are later than those predicted of the aligned topics."""
+        sums = self._sums.rows[:, axis]
+        return bootstrap(sums[sums[:, 0] > 0.0], _slope_lag, **options)
+
+
+def _slope_lag(totals):
+    """Statistic of (..., 5) totals: s by which the measured is late, - the slope of e over its rate."""
+    count, e, rate, product, square = np.moveaxis(totals, -1, 0)
+    with np.errstate(invalid='ignore', divide='ignore'):
+        return -(product - e * rate / count) / (square - rate ** 2 / count)
+
+
+class Closure(Figure):
+    """Disagreement of redundant joints at rod eyes [m], rms."""
+
+    name = compared = 'closure'
+    unit, of_actuators, change, statistic = 'mm', False, 1e-4, staticmethod(rmse)
+    tolerance = number('m, rms disagreement of redundant joints at a rod eye', 0.005, low=0.0, high=10.0)
+
+    def __init__(self, metrics):
+        super().__init__(metrics)
+        self._sums, self._largest = metrics.bins.column((2,)), metrics.bins.column((), np.maximum)
+
+    def add(self, prediction, bins):
+        """See `Figure`."""
+        residual = prediction.residual[prediction.core]
+        known = np.isfinite(residual)
+        bins, residual = bins[known], residual[known]
+        np.add.at(self._sums.rows, bins, np.column_stack((np.ones(len(residual)), residual ** 2)))
+        np.maximum.at(self._largest.rows, bins, residual)
+
+    def abouts(self):
+        """See `Figure`."""
+        return (MACHINE,) if self._sums.rows[:, 0].any() else ()
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        return estimate(self.as_dict()['rms'])
+
+    def sums(self, about):
+        """See `Figure`."""
+        return self._sums.rows
+
+    def largest(self):
+        """(bins,) largest disagreement [m]."""
+        return self._largest.rows
+
+    def as_dict(self):
+        """See `Figure`; m."""
+        totals = self._sums.rows.sum(axis=0)
+        return {'rows': int(totals[0]), 'rms': float(rmse(totals)), 'largest': float(self.largest().max(initial=0.0))}
+
+
+class Frozen(Figure):
+    """s that the position of a joint is frozen while it should move, by the `Quality` of the data."""
+
+    name, unit, of_actuators = 'frozen', 's', False
+    tolerance = number('s that positions may be frozen while they should move', 0.5, low=0.0, high=1e9)
+
+    def abouts(self):
+        """See `Figure`."""
+        return [name for name, seconds in self.seconds().items() if seconds]
+
+    def value(self, about, drawn):
+        """See `Figure`."""
+        return estimate(self.seconds()[about])
+
+    def seconds(self):
+        """{joint: s} of all joints whose positions are measured."""
+        signals = self.metrics.quality.signals if self.metrics.quality is not None else {}
+        return {name.removesuffix('.position'): sum(span.end - span.start for span in signal.frozen)
+                for name, signal in signals.items() if name.endswith('.position')}
