@@ -31,10 +31,8 @@ COMMANDS = re.findall(r'^    (\S(?:\\\n|.)*)', PAGE, re.MULTILINE)
 # stand for an installation: the same words start the same modules
 SHIMS = {'psdyn': 'exec {python} -m psdyn_ros.cli "$@"',
          'ros2': '[ "$1 $2" = "run psdyn_ros" ] || exit 64\nname=$3\nshift 3\n'
- held where it is by what the rig measures, and by its model no longer
- 'exec {python} -c "import sys; from runpy import run_module; from psdyn_ros.nodes import EXECUTABLES; '
- held where it is by what the rig measures, and by its model no longer
- 'run_module(EXECUTABLES[sys.argv.pop(1)], run_name=\'__main__\')" $name "$@"'}
+                 'exec {python} -c "import sys; from runpy import run_module; from psdyn_ros.nodes import EXECUTABLES; '
+                 'run_module(EXECUTABLES[sys.argv.pop(1)], run_name=\'__main__\')" $name "$@"'}
 
 
 @pytest.fixture
@@ -59,8 +57,7 @@ def test_the_nodes_of_the_page_find_each_other(installed, tmp_path):
             g.until(lambda: measured and g.report('simulator: plant')[2], 20.0)
         finally:
             for process in processes:
- held where it is by what the rig measures, and by its model no longer
-process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGINT)
             assert [process.wait(30.0) for process in processes] == [0, 0]
 
 
@@ -87,10 +84,8 @@ def test_a_cylinder_that_froze_fails_the_run_in_terminal_and_report(tmp_path):
     time = np.arange(0.0, 1.0, split.STEP)
     rows = np.column_stack([time])
     result = split.Split('crane', 'lift_cylinder', 1.0, time, rows, rows,
- held where it is by what the rig measures, and by its model no longer
-         {'whole': (time, time), 'split': (time, time)},
- held where it is by what the rig measures, and by its model no longer
-         (split.Deviation('lift_cylinder', 'm', 1.0, 0.0, 0.0, (1e-3, 3e-3)),), {}, state.frozen)
+                         {'whole': (time, time), 'split': (time, time)},
+                         (split.Deviation('lift_cylinder', 'm', 1.0, 0.0, 0.0, (1e-3, 3e-3)),), {}, state.frozen)
     assert result.verdict == f'FAIL: {frozen}; from there on the rig no longer moved the load.'
     assert result._replace(frozen='').verdict.startswith('PASS')
     assert frozen in split.write_report(tmp_path, result).read_text()
