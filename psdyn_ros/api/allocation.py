@@ -98,7 +98,7 @@ class Allocation:
 
     def efforts(self, A, forces):
         """Return the efforts of `share` for contiguous arrays, None where the forces are not met."""
-        if self._scratch.B.shape != A.shape:
+        if len(self._scratch.rest) != A.shape[1]:
             self._scratch = kernels.scratch(*A.shape)
         efforts = np.zeros(len(self.actuators))
         met = kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces, self._scratch,

@@ -11,7 +11,7 @@ from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError
 from .errors_from_status import check, status_error
-from .inputs import states
+from .inputs import contiguous
 
 MIN_CHUNK_ROWS = 256        # below this a thread costs more than it saves
 
@@ -81,11 +81,10 @@ def inverse_efforts(m, allocation, motion, **around):
 
     around: arguments of `Manipulator.inverse_dynamics` by name.  Raises as that does.
     """
-    motion = states(m, batch=True, **dict(zip(('x', 'xd', 'xdd'), motion)))
     first = m.dof - len(m.coordinates)
     needed = m.generalized_forces(*motion, **around)[..., first:]
-    if motion[0].ndim == 1:
-        A = np.ascontiguousarray(map_at(m, motion[0])[:, first:])
+    if needed.ndim == 1:
+        A = np.ascontiguousarray(map_at(m, contiguous('x', motion[0]))[:, first:])
         efforts = allocation.efforts(A, needed)
         return share_efforts(m, allocation, A, needed) if efforts is None else efforts
     maps = actuator_states(m, *motion[:2])[2][:, :, first:]
