@@ -80,7 +80,8 @@ def test_points_that_are_nonsense_are_counted(crane):
     (b'', 'state_malformed'), (b'\x00\x01\x00\x00' + b'\xff' * 60, 'state_malformed'), (bytes(300_000), 'flood'),
     (serialize_message(JointState(name=[str(k) for k in range(MAX_JOINTS + 1)])), 'flood'),
     (serialize_message(JointState(name=['slew', 'slew'], position=[0.0, 0.0], velocity=[0.0, 0.0])),
-     'state_duplicate')])
+     'state_duplicate')],
+    ids=('empty', 'wrong sizes', 'too long', 'too many joints', 'one joint twice'))
 def test_states_that_cannot_be_read_are_reported_as_what_they_are(crane, data, row):
     found = Inputs(crane)
     found.inputs._state(data)
