@@ -160,7 +160,7 @@ def test_arguments_that_do_not_fit(tmp_path, capsys):
     in_the_way = tmp_path / 'file'
     in_the_way.write_text('')
     assert cli.main(['papers', '--only', 'wang', '--output', str(in_the_way)]) == 2
-    assert f"File exists: '{in_the_way}'" in capsys.readouterr().err
+    assert f"Not a directory: '{in_the_way}" in capsys.readouterr().err
 
 
 def test_pictures_repeat(tmp_path):
