@@ -66,7 +66,7 @@ def test_twin_cylinders_share_the_load(excavator, rng):
         x = rng.uniform([-3, 0.3, 0.2, 0.2], [3, 1.1, 1.2, 0.9])
         fluid = api.equilibrium_state(*excavator.all, x)[0]
         check_equilibrium(excavator, x, fluid)
-        np.testing.assert_allclose(fluid[0], fluid[1], rtol=1e-9)
+        np.testing.assert_allclose(fluid[0], fluid[1], rtol=1e-9, atol=1e-12)      # a valve may be open by rounding
 
 
 @pytest.mark.parametrize('ports, mass', [((1, 0), 800.0), ((0, 1), 800.0), ((1, 1), 800.0), ((0, 1), -200.0)])
