@@ -102,7 +102,7 @@ def test_bad_sources_are_refused(source, message):
 
 @pytest.mark.parametrize('channel', ['position', '.position', 'lift.pressure', 'lift.postion', '', 'lift.', None])
 def test_channels_are_named_by_joint_and_quantity(channel):
-    with pytest.raises(ModelError, match='expected <joint>.<one of position, velocity, effort, pressure_a, pressu'):
+    with pytest.raises(ModelError, match='expected <joint or link>.<one of position, velocity, effort, pressure_a, pressu'):
         read_sensors(CRANE, [channel])
 
 

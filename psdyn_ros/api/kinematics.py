@@ -92,6 +92,33 @@ def twist_of_link(handle, place):
     return np.concatenate((place.pose.rotation.T @ (v + np.cross(w, origin)), place.pose.rotation.T @ w))
 
 
+def specific_force_of_link(handle, place):
+    """Return the acceleration less gravity (3,) of a link's origin in link axes, after inverse dynamics."""
+    if place.module < 0:
+        a, velocity = handle.environment['acceleration'], handle.environment['twist']
+    else:
+        u = handle.work[place.module]
+        names = ('acceleration', 'velocity') if place.body == LINK else ('cylinder_acceleration', 'cylinder_velocity')
+        a, velocity = (u[name].copy() for name in names)
+        if place.body == ROD:
+            w = velocity[3:]
+            a[:3] += u['qdd'], w[2] * u['qd'], -w[1] * u['qd']
+            velocity[0] += u['qd']
+    origin = place.pose.position + displacement(handle.work, place)
+    v, w = velocity[:3] + np.cross(velocity[3:], origin), velocity[3:]
+    # a is spatial: the rate of v in body axes
+    return place.pose.rotation.T @ (a[:3] + np.cross(a[3:], origin) + np.cross(w, v))
+
+
+def wrench_on_link(handle, place):
+    """Return the wrench (f, m) (6,) that a serial joint transmits to its link, at its origin in link axes, after
+    inverse dynamics."""
+    wrench = handle.work[place.module]['wrench'][LINK]
+    origin = place.pose.position + displacement(handle.work, place)
+    moment = wrench[3:] - np.cross(origin, wrench[:3])
+    return np.concatenate((place.pose.rotation.T @ wrench[:3], place.pose.rotation.T @ moment))
+
+
 def _about_z(c, s):
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 

@@ -11,7 +11,7 @@ from ..kernels.derivatives.entry import make_scratch
 from ..kernels.rigid_body import entry
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
-from ..model.errors import ActuationError, MeasurementError
+from ..model.errors import ActuationError, MeasurementError, UnknownNameError, did_you_mean, shorten
 from .allocation import Allocation
 from .analysis.derivatives import (
     forward_dynamics_derivatives,
@@ -28,7 +28,7 @@ from .hybrid import hybrid_dynamics
 from .inputs import environment_at, plain, states
 from .integrator import Integrator
 from .joint_map import JointMap
-from .kinematics import placed, pose_in_base, twist_of_link
+from .kinematics import placed, pose_in_base, specific_force_of_link, twist_of_link, wrench_on_link
 from .orientation import rotation
 from .payload import checked_payload, combine
 
@@ -299,6 +299,36 @@ class Manipulator:
             return f[:6]
         entry.read_base_reaction(around.handle.tree, around.handle.loops, reaction)
         return reaction - around.on_base
+
+    def link_motion(self, x, xd, xdd, link, *, base=None):
+        """Return the twist (v, w) (6,) of a link's origin, and its acceleration less gravity (3,), in link axes.
+
+        base: `BaseMotion`; its twist counts.  In inertial space: what an inertial measurement unit on the link senses.
+        """
+        x, xd, xdd = states(self, x=x, xd=xd, xdd=xdd)
+        around, place = environment_at(self, x, base), find_link(self._machine, link)
+        self._required(x, xd, xdd, around)
+        return twist_of_link(around.handle, place), specific_force_of_link(around.handle, place)
+
+    @property
+    def serial_joints(self):
+        """Names of the joints whose load no closed loop shares."""
+        return tuple(module.name for module, record in zip(self._machine.modules, self._machine.records)
+                     if record['joint'][0] >= 0 and record['joint'][1] < 0 and record['cluster'] < 0)
+
+    def joint_wrench(self, x, xd, xdd, joint, *, base=None, wrenches=None):
+        """Return the wrench (f, m) (6,) by which a joint moves its child link, at its origin in its axes.
+
+        Effort of the actuator and friction are part of it.  base, wrenches: as in `forward_dynamics`.  Raises
+        UnknownNameError for a joint that is none of `serial_joints`.
+        """
+        if joint not in self.serial_joints:
+            raise UnknownNameError(f"joint '{shorten(str(joint))}': no joint of '{self.name}' that carries its load "
+                                   f'alone, without a closed loop{did_you_mean(str(joint), self.serial_joints)}')
+        x, xd, xdd = states(self, x=x, xd=xd, xdd=xdd)
+        around = environment_at(self, x, base, wrenches)
+        self._required(x, xd, xdd, around)
+        return wrench_on_link(around.handle, self._machine.places[self._machine.description.joints[joint].child])
 
     forward_dynamics_derivatives = forward_dynamics_derivatives
     inverse_dynamics_derivatives = inverse_dynamics_derivatives

@@ -314,7 +314,11 @@ class HydraulicPlant:
 
     def base_wrench(self):
         """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
-        return self._mechanism.base_wrench(self.x, self.xd, self.xdd, base=self._base, wrenches=self._wrenches)
+        return self._mechanism.base_wrench(self.x, self.xd, self.xdd, **self.environment())
+
+    def environment(self):
+        """Return what moves the base and acts on links now, as keywords of `Manipulator.base_wrench`."""
+        return {'base': self._base, 'wrenches': self._wrenches}
 
     def measure_cylinder(self, cylinder, *, force=None, pressures=None, now=None, stamp=None):
         """Let a real cylinder move the load: its force [N], friction in it, or its two pressures [Pa].

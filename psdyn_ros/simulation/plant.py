@@ -96,8 +96,11 @@ class Plant:
 
     def base_wrench(self):
         """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
-        wrenches, _ = self._equations.applied(self.x, self.xd)
-        return self.manipulator.base_wrench(self.x, self.xd, self.xdd, base=self._base, wrenches=wrenches or None)
+        return self.manipulator.base_wrench(self.x, self.xd, self.xdd, **self.environment())
+
+    def environment(self):
+        """Return what moves the base and acts on links now, as keywords of `Manipulator.base_wrench`."""
+        return {'base': self._base, 'wrenches': self._equations.applied(self.x, self.xd)[0] or None}
 
     def set_environment(self, base=None, wrenches=None):
         """Set the motion of the base and wrenches on links, until the next call.

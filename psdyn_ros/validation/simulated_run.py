@@ -17,7 +17,8 @@ from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant
 from ..simulation.plant import Plant
-from ..simulation.sensors.plant_sensors import PlantSensors, channels_of
+from ..simulation.sensors.kinds import channels_of, mountable
+from ..simulation.sensors.plant_sensors import PlantSensors
 from ..simulation.sensors.readings import exact_readings
 from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study
@@ -70,7 +71,8 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     table = read_commands(commands, list(manipulator.actuators), all_or_none=not hydraulics)
     bank = None
     if sensors or faults:
-        bank = PlantSensors(plant, read_sensors(sensors, channels_of(plant)) if sensors else None, seed)
+        settings = read_sensors(sensors, channels_of(plant), mountable=mountable(plant)) if sensors else None
+        bank = PlantSensors(plant, settings, seed)
     injector = FaultInjector(bank.bank, plant, read_faults(faults), seed) if faults else None
     study = Study(plant, table, sensors=bank, faults=injector)
     duration = float(table.times[-1]) + 1.0 if duration is None else duration
@@ -78,7 +80,7 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
         output.rmdir()
     ranges = _Ranges(plant)
     started = time.perf_counter()
-    with SimulatedBag(output, getattr(plant, 'cylinders', ())) as bag, \
+    with SimulatedBag(output, plant.cylinders, bank.mounted if bank else ()) as bag, \
             tqdm(total=duration, unit='s', disable=True if quiet else None, leave=False,
                  bar_format='{desc}{bar} {n:.1f} of {total:.1f} s') as bar:
         for readings in study.run(duration, 1.0 / log_rate):
@@ -117,7 +119,7 @@ class _Ranges:
         names, position, velocity, _ = plant.manipulator.joint_state(plant.x, plant.xd)
         columns = [names.index(name) for name in plant.manipulator.actuators]
         pressures = np.full((len(columns), 2), np.nan)
-        for name, row in zip(getattr(plant, 'cylinders', ()), getattr(plant, 'telemetry', ())):
+        for name, row in zip(plant.cylinders, getattr(plant, 'telemetry', ())):
             pressures[plant.manipulator.actuators.index(name)] = row[:2]
         now = np.column_stack((position[columns], velocity[columns], plant.force, 1e-5 * pressures))
         self._low, self._high = np.minimum(self._low, now), np.maximum(self._high, now)

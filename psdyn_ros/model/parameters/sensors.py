@@ -7,22 +7,54 @@ Errors, delays and rates of the sensors of a machine, from YAML.
     joints:                                     # differences of single joints
       telescope:
         position: {bias: 1.0e-3}
+    mounted:                                    # sensors that are there only where they are named
+      imu: [telescope_link]
+      load_pin: [hook]
+    links:
+      telescope_link:
+        acceleration: {noise: 0.02}
     sets:                                       # others, chosen by name: each stands alone
       exact: {}
 
-Channels are named `<joint>.<kind>`: position, velocity, effort, and pressure_a and pressure_b, which are of the kind
-pressure.  `python3 -m psdyn_ros.model.parameters.sensors` prints the table of parameters.
+Channels are named `<joint or link>.<kind>`, followed by `_a` and `_b` of ports and `_x`, `_y`, `_z` of vectors, such as
+lift_cylinder.pressure_a.  `python3 -m psdyn_ros.model.parameters.sensors` prints the table of parameters.
 """
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from ..errors import ModelError, UnknownNameError, check_name, did_you_mean, shorten
-from ..yaml_file import open_declaration
+from ..errors import DuplicateNameError, ModelError, UnknownNameError, check_name, did_you_mean, shorten
+from ..yaml_file import open_declaration, plain
 from .parameter_blocks import markdown, number, read_block
 
-KINDS = {'position': 'm or rad', 'velocity': 'm/s or rad/s', 'effort': 'N or N m', 'pressure': 'Pa'}
-KIND_OF = {'position': 'position', 'velocity': 'velocity', 'effort': 'effort', 'pressure_a': 'pressure',
-           'pressure_b': 'pressure'}
-DEFAULT, JOINTS, SETS = 'default', 'joints', 'sets'
+
+class ChannelKind(NamedTuple):
+    """What channels of a kind measure."""
+
+    unit: str
+    parts: str = ''
+    """Suffixes of its channels, one letter each; empty: a single channel without any."""
+    sensor: str = ''
+    """What it belongs to, which is mounted by name; empty: it is always there."""
+    link: bool = False
+    """Whether it is on links; else on joints."""
+
+    def channels(self, kind, name):
+        """Return the channels of this kind on a joint or link."""
+        return tuple(f'{name}.{kind}_{part}' for part in self.parts) or (f'{name}.{kind}',)
+
+
+KINDS = {
+    'position': ChannelKind('m or rad'),
+    'velocity': ChannelKind('m/s or rad/s'),
+    'effort': ChannelKind('N or N m'),
+    'pressure': ChannelKind('Pa', 'ab'),
+    'angular_velocity': ChannelKind('rad/s', 'xyz', 'imu', link=True),
+    'acceleration': ChannelKind('m/s^2', 'xyz', 'imu', link=True),
+    'pin_force': ChannelKind('N', 'xyz', 'load_pin'),
+}
+SENSORS = tuple(dict.fromkeys(kind.sensor for kind in KINDS.values() if kind.sensor))
+KIND_OF = {channel[1:]: kind for kind, row in KINDS.items() for channel in row.channels(kind, '')}
+DEFAULT, JOINTS, LINKS, MOUNTED, SETS = SECTIONS = 'default', 'joints', 'links', 'mounted', 'sets'
 MAX_DELAY_S = 1.0
 
 
@@ -42,9 +74,13 @@ class Sensor:
 
 @dataclass(frozen=True)
 class SensorSettings:
-    """The `Sensor` of each channel; one that is not there is exact."""
+    """The `Sensor` of each channel; one that is not there is exact.
+
+    mounted  {sensor of SENSORS: names of joints or links}
+    """
 
     sensors: dict = field(default_factory=dict)
+    mounted: dict = field(default_factory=dict)
 
     def of(self, channel):
         """Return the `Sensor` of a channel."""
@@ -53,61 +89,88 @@ class SensorSettings:
 
 def kind_of(channel):
     """Return the kind of a channel such as 'lift_cylinder.pressure_a', for which KINDS has the unit."""
-    joint, _, quantity = str(channel).rpartition('.')
-    if not joint or quantity not in KIND_OF:
-        raise ModelError(f"channel '{shorten(str(channel))}': expected <joint>.<one of {', '.join(KIND_OF)}>")
+    name, _, quantity = str(channel).rpartition('.')
+    if not name or quantity not in KIND_OF:
+        raise ModelError(f"channel '{shorten(str(channel))}': expected <joint or link>.<one of {', '.join(KIND_OF)}>")
     return KIND_OF[quantity]
 
 
-def read_sensors(source, channels, chosen=''):
+def read_sensors(source, channels, chosen='', mountable=None):
     """Return the `SensorSettings` of these channels from a YAML file, or from YAML text, which has more than one line.
 
-    chosen: name of one of the `sets` of the file; empty: what stands at its top.  Raises ModelError, UnknownNameError
-    or DuplicateNameError that name the file, its line, the joint and the parameter.
+    chosen     name of one of the `sets` of the file; empty: what stands at its top
+    mountable  {sensor of SENSORS: joints or links on which it may be mounted}
+    Raises ModelError, UnknownNameError or DuplicateNameError that name the file, its line, the joint and the parameter.
     """
     kinds = {channel: kind_of(channel) for channel in channels}
     joints = {channel.rpartition('.')[0] for channel in kinds}
+    mountable = mountable or {}
     file = open_declaration('sensors', source)
-    top = file.parts(file.root, (), (DEFAULT, JOINTS, SETS))
-    sets = {'': _read_set(file, top, joints)}
+    top = file.parts(file.root, (), SECTIONS)
+    sets = {'': _read_set(file, top, joints, mountable)}
     if SETS in top:
         for key, node in file.mapping(top[SETS][1]):
-            sets[key.value] = _read_set(file, file.parts(node, (), (DEFAULT, JOINTS)), joints)
+            sets[key.value] = _read_set(file, file.parts(node, (), SECTIONS[:-1]), joints, mountable)
     if chosen not in sets:
         raise UnknownNameError(f"{file}: no set '{shorten(str(chosen))}'"
                                f'{did_you_mean(chosen, sets.keys() - {""})}')
-    default, by_joint = sets[chosen]
+    default, by_name, mounted = sets[chosen]
+    kinds.update((channel, kind) for kind, row in KINDS.items() for name in mounted.get(row.sensor, ())
+                 for channel in row.channels(kind, name))
     return SensorSettings({channel: replace(default.get(kind, Sensor()),
-                                            **by_joint.get((channel.rpartition('.')[0], kind), {}))
-                           for channel, kind in kinds.items()})
+                                            **by_name.get((channel.rpartition('.')[0], kind), {}))
+                           for channel, kind in kinds.items()}, mounted)
 
 
-def _read_set(file, sections, joints):
-    """Return ({kind: Sensor}, {(joint, kind): {parameter: value}})."""
-    default, by_joint = {}, {}
+def _read_set(file, sections, joints, mountable):
+    """Return ({kind: Sensor}, {(joint or link, kind): {parameter: value}}, {sensor: joints or links})."""
+    default, by_name, mounted = {}, {}, {}
     if DEFAULT in sections:
-        for kind, (sensor, _) in _read_kinds(file, sections[DEFAULT][1], DEFAULT):
+        for kind, (sensor, _) in _read_kinds(file, sections[DEFAULT][1], DEFAULT, KINDS):
             default[kind] = sensor
-    if JOINTS in sections:
-        for key, node in file.mapping(sections[JOINTS][1]):
-            check_name(key.value, joints, f"{file.where(key)}: no joint '{shorten(key.value)}' is measured")
-            for kind, (sensor, places) in _read_kinds(file, node, f"joint '{shorten(key.value)}'"):
-                by_joint[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
-    return default, by_joint
+    if MOUNTED in sections:
+        for sensor, (_, node) in file.parts(sections[MOUNTED][1], (), SENSORS).items():
+            mounted[sensor] = _names(file, node, sensor, mountable.get(sensor, ()))
+    known = {JOINTS: set(joints), LINKS: set()}
+    for kind in KINDS.values():
+        known[LINKS if kind.link else JOINTS].update(mounted.get(kind.sensor, ()))
+    for section, names in known.items():
+        kinds = {kind for kind, row in KINDS.items() if row.link == (section == LINKS)}
+        for key, node in file.mapping(sections[section][1]) if section in sections else ():
+            check_name(key.value, names, f"{file.where(key)}: no {section[:-1]} '{shorten(key.value)}' is measured")
+            for kind, (sensor, places) in _read_kinds(file, node, f"{section[:-1]} '{shorten(key.value)}'", kinds):
+                by_name[key.value, kind] = {name: getattr(sensor, name) for name in places if name}
+    return default, by_name, mounted
 
 
-def _read_kinds(file, node, what):
+def _names(file, node, sensor, known):
+    """Return the tuple of names in a list of joints or links on which a sensor may be."""
+    names = plain(file.where(node), node)
+    if not isinstance(names, list):
+        raise ModelError(f"{file.where(node)}: '{sensor}' is {names!r:.80}; expected a list of names")
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(f"{file.where(node)}: no {sensor} can be on '{shorten(str(name))}'"
+                                   f'{did_you_mean(str(name), known)}')
+        if names.count(name) > 1:
+            raise DuplicateNameError(f"{file.where(node)}: '{shorten(name)}' has the {sensor} twice")
+    return tuple(names)
+
+
+def _read_kinds(file, node, what, kinds):
     """Yield (kind, (Sensor, where each parameter was given)) of a mapping of kinds."""
-    for kind, (key, block) in file.parts(node, (), KINDS).items():
+    for kind, (key, block) in file.parts(node, (), kinds).items():
         yield kind, read_block(Sensor, file, key, block, f'{what}: {kind}')
 
 
 def tables():
     """Yield the parameters of sensors as Markdown."""
     yield from markdown('A channel', Sensor)
-    yield '| kind of channel | unit |'
-    yield '|---|---|'
-    yield from (f'| `{kind}` | {unit} |' for kind, unit in KINDS.items())
+    yield '| kind of channel | unit | channels | sensor |'
+    yield '|---|---|---|---|'
+    for kind, row in KINDS.items():
+        channels = ', '.join(f'`{channel}`' for channel in row.channels(kind, '<link>' if row.link else '<joint>'))
+        yield f'| `{kind}` | {row.unit} | {channels} | {f"`{row.sensor}`, where mounted" if row.sensor else "always"} |'
 
 
 if __name__ == '__main__':

@@ -1,5 +1,8 @@
 """Messages about a plant, each made once and refilled."""
 
+from importlib import import_module
+from operator import attrgetter
+
 import numpy as np
 from geometry_msgs.msg import PoseStamped, TwistStamped, WrenchStamped
 from sensor_msgs.msg import FluidPressure
@@ -89,6 +92,26 @@ class PortPressureWriter:
     def fill(self, ns, gauge):
         """The message of a gauge pressure [Pa]."""
         self._message.fluid_pressure = float(gauge) + ATMOSPHERE
+        ns_to_stamp(ns, self._message.header.stamp)
+        return self._message
+
+
+class SensorWriter:
+    """The message of a `Mounted` sensor; `type` is its class."""
+
+    def __init__(self, mounted):
+        package, name = mounted.message.type.split('/msg/')
+        self.type = getattr(import_module(f'{package}.msg'), name)
+        self._message = self.type()
+        self._message.header.frame_id = mounted.frame
+        if mounted.message.unknown:
+            getattr(self._message, mounted.message.unknown)[0] = -1.0
+        self._vectors = {kind: attrgetter(field)(self._message) for kind, field in mounted.fields.items()}
+
+    def fill(self, ns, values):
+        """The message of {kind: (3,)}."""
+        for kind, vector in self._vectors.items():
+            vector.x, vector.y, vector.z = values[kind].tolist()
         ns_to_stamp(ns, self._message.header.stamp)
         return self._message
 

@@ -8,6 +8,8 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from ...kernels.hydraulics.records import QUANTITIES
+from ...model.parameters.sensors import KINDS
+from ...simulation.sensors.kinds import PRESSURES
 from ..messages.conversions import SECOND, BaseWriter, JointStateWriter, LabelledArrayWriter
 from ..runtime.qos import RELIABLE
 from .messages import (
@@ -16,11 +18,11 @@ from .messages import (
     LinkPoseWriter,
     LinkTwistWriter,
     PortPressureWriter,
+    SensorWriter,
     WrenchWriter,
 )
 
 TELEMETRY = (*QUANTITIES, 'safe', 'stamp')
-PRESSURES = slice(0, 2)             # columns of telemetry that sensors measure
 
 
 class PlantOutputs:
@@ -38,6 +40,7 @@ class PlantOutputs:
         self._machine = plant.manipulator
         self._joints = tuple(self._machine.joints)
         self._measured = MeasuredJoints(plant, sensors.channels, setup.measured)
+        self._mounted = [MountedOutput(node, one, sensors.channels) for one in sensors.mounted]
         self._actuated = [self._joints.index(name) for name in self._machine.actuators]
         self._states = node.create_publisher(
             JointState, 'joint_states', RELIABLE, qos_overriding_options=QoSOverridingOptions.with_default_policies())
@@ -107,7 +110,8 @@ class PlantOutputs:
     def reset(self):
         """After the plant was reset."""
         self._sensors.reset()
-        self._measured.reset()
+        for one in (self._measured, *self._mounted):
+            one.reset()
         self._turn = 0
         self.sample()
 
@@ -123,7 +127,9 @@ class PlantOutputs:
             self._states.publish(writer.stamp(stamp))
 
     def publish_details(self):
-        """Publish all else about the present."""
+        """Publish all else about the present, and what mounted sensors have measured."""
+        for one in self._mounted:
+            one.publish(self._sample, self._clock, self._plant.steps)
         ns = self._clock.stamp
         if self._base:
             pose, twist = self._base.fill(ns, self._plant.x, self._plant.xd)
@@ -214,3 +220,33 @@ class MeasuredJoints:
         effort[self._actuated] = values[self._effort]
         return (clock.stamp - round((steps - taken) * clock.period), values[self._position], values[self._velocity],
                 effort)
+
+
+class MountedOutput:
+    """Publishes a mounted sensor whenever it has measured.
+
+    node      to publish on
+    mounted   `Mounted`
+    channels  of all sensors
+    """
+
+    def __init__(self, node, mounted, channels):
+        self._writer = SensorWriter(mounted)
+        self._publisher = node.create_publisher(self._writer.type, f'~/{mounted.topic}', RELIABLE)
+        self._rows = {kind: np.array([channels.index(channel) for channel in KINDS[kind].channels(kind, mounted.name)])
+                      for kind in mounted.fields}
+        self.reset()
+
+    def reset(self):
+        """The next sample is a new one, whenever it was taken."""
+        self._last = -np.inf
+
+    def publish(self, sample, clock, steps):
+        """Publish a sample at a step, where it has anything new."""
+        values, stamps, _ = sample
+        taken = max(stamps[rows].max() for rows in self._rows.values())
+        if taken == self._last or not np.isfinite(taken):
+            return
+        self._last = taken
+        self._publisher.publish(self._writer.fill(clock.stamp - round((steps - taken) * clock.period),
+                                                  {kind: values[rows] for kind, rows in self._rows.items()}))

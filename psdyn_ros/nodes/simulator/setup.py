@@ -11,7 +11,8 @@ from ...model.text_file import read_text
 from ...simulation.external_forces import ExternalForces
 from ...simulation.faults import FaultInjector
 from ...simulation.plant import Plant
-from ...simulation.sensors.plant_sensors import PlantSensors, channels_of
+from ...simulation.sensors.kinds import channels_of, mountable
+from ...simulation.sensors.plant_sensors import PlantSensors
 from ...simulation.snapshot import Machine
 from ..runtime import deadlines, parameters
 from ..runtime.parameters import ParameterError
@@ -52,8 +53,8 @@ def build(node, p):
     source = Machine(urdf, parameters.joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
                      p.allow_unphysical, read_text(p.hydraulics, MOST_HYDRAULICS) if p.hydraulics else '', given)
     make, modes, forces = _hydraulic(node, p, m, start, given) if p.hydraulics else _force_level(p, m, start, given)
-    channels = channels_of(make())
-    settings = read_sensors(p.sensors, channels, p.sensor_set) if p.sensors else None
+    sensed = make()
+    settings = read_sensors(p.sensors, channels_of(sensed), p.sensor_set, mountable(sensed)) if p.sensors else None
     schedule = read_faults(p.faults) if p.faults else ()
     deadlines.require_rate(p.rate * (p.real_time_factor or 1.0), _rehearsal(make(), modes, settings),
                         'one step of the plant')

@@ -1,8 +1,11 @@
 """What is measured of a plant at one instant."""
 
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+
+from .kinds import Truth, kinds_of, read_exact
 
 
 class Readings(NamedTuple):
@@ -12,14 +15,24 @@ class Readings(NamedTuple):
     position: np.ndarray
     velocity: np.ndarray
     effort: np.ndarray
+    """Zero of joints that are no actuators."""
     pressures: np.ndarray
     """(cylinders, 2), A and B [Pa]."""
+    mounted: MappingProxyType = MappingProxyType({})
+    """{(kind, joint or link): values} of mounted sensors."""
+
+
+def readings_of(found):
+    """Return `Readings` of {kind: (names, values)}."""
+    names, position = found.pop('position')
+    actuators, effort = found.pop('effort')
+    spread = np.zeros(len(names))
+    spread[[names.index(name) for name in actuators]] = effort
+    return Readings(names, position, found.pop('velocity')[1], spread, found.pop('pressure')[1],
+                    {(kind, name): row for kind, (on, values) in found.items() for name, row in zip(on, values)})
 
 
 def exact_readings(plant):
-    """`Readings` without any error; effort of the actuators, zero of other joints."""
-    names, position, velocity, _ = plant.manipulator.joint_state(plant.x, plant.xd)
-    effort = np.zeros(len(names))
-    effort[[names.index(name) for name in plant.manipulator.actuators]] = plant.force
-    telemetry = getattr(plant, 'telemetry', np.zeros((0, 2)))
-    return Readings(tuple(names), position, velocity, effort, telemetry[:, :2].copy())
+    """`Readings` without any error, of what is always there."""
+    truth = Truth(plant)
+    return readings_of({kind: (names, read_exact(truth, kind, names)) for kind, names in kinds_of(plant)})

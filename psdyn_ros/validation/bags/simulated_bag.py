@@ -1,11 +1,14 @@
 """A bag of a simulated machine, written while it runs: the topics of the node `simulator`, without ROS."""
 
 import struct
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
 from ...kernels.hydraulics.records import QUANTITIES
+from ...simulation.sensors.kinds import PRESSURES
 
 SECOND = 1_000_000_000      # ns
 STATES, TRUTH, DYNAMICS, COMMANDS, TELEMETRY = (
@@ -20,16 +23,19 @@ class SimulatedBag:
     """Writes an MCAP bag into the new folder `path`, message by message; to be used in a `with` statement.
 
     Stamps are simulated time, from zero.
+
+    cylinders  names of those whose telemetry is written
+    mounted    tuple of `Mounted` sensors
     """
 
-    def __init__(self, path, cylinders=()):
+    def __init__(self, path, cylinders=(), mounted=()):
         from rosbags.rosbag2 import StoragePlugin, Writer
         from rosbags.typesys import Stores, get_typestore
 
         self._store = get_typestore(Stores.ROS2_JAZZY)
         self._types = self._store.types
         self._writer = Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP)
-        self._cylinders = tuple(cylinders)
+        self._cylinders, self._mounted = tuple(cylinders), {f'/simulator/{one.topic}': one for one in mounted}
         self._layouts = {}
         self.messages = 0
 
@@ -39,6 +45,7 @@ class SimulatedBag:
                  DYNAMICS: 'trajectory_msgs/msg/JointTrajectory', COMMANDS: 'sensor_msgs/msg/JointState'}
         if self._cylinders:
             kinds[TELEMETRY] = 'std_msgs/msg/Float64MultiArray'
+        kinds.update((topic, one.message.type) for topic, one in self._mounted.items())
         self._connections = {topic: self._writer.add_connection(topic, kind, typestore=self._store)
                              for topic, kind in kinds.items()}
         return self
@@ -61,8 +68,10 @@ class SimulatedBag:
         if self._cylinders:
             rows = np.column_stack((plant.telemetry, plant.safe[plant.cylinder_records['axis']],
                                     np.full(len(self._cylinders), plant.time)))
-            rows[:, :2] = measured.pressures
+            rows[:, PRESSURES] = measured.pressures
             self._put(TELEMETRY, ns, rows.ravel())
+        for topic, one in self._mounted.items():
+            self._put(topic, ns, *(measured.mounted[kind, one.name] for kind in one.fields))
 
     def _put(self, topic, ns, *arrays):
         self._writer.write(self._connections[topic], ns, self._layouts[topic].filled(ns, arrays))
@@ -92,8 +101,33 @@ class SimulatedBag:
                   DYNAMICS: (dynamics, (m,) * 4), COMMANDS: (states(actuators), (m,) * 3)}
         if self._cylinders:
             makers[TELEMETRY] = self._telemetry, (len(self._cylinders) * len(LABELS),)
+        makers.update((topic, (partial(self._sensor, one), (3,) * len(one.fields)))
+                      for topic, one in self._mounted.items())
         self._layouts = {topic: _Layout(self._store, make, sizes, stamped=topic != TELEMETRY)
                          for topic, (make, sizes) in makers.items()}
+
+    def _sensor(self, mounted, *vectors):
+        message = self._blank(mounted.message.type)
+        message.header.frame_id = mounted.frame
+        if mounted.message.unknown:
+            getattr(message, mounted.message.unknown)[0] = -1.0
+        for field, values in zip(mounted.fields.values(), vectors):
+            vector = attrgetter(field)(message)
+            vector.x, vector.y, vector.z = values.tolist()
+        return message
+
+    def _blank(self, kind):
+        """A message of zeros, of a type that has no sequences."""
+        from rosbags.interfaces import Nodetype
+
+        def zero(what, detail):
+            if what == Nodetype.NAME:
+                return self._blank(detail)
+            if what == Nodetype.ARRAY:
+                return np.zeros(detail[1])
+            return '' if detail[0] == 'string' else 0
+
+        return self._types[kind](**{name: zero(*field) for name, field in self._store.fielddefs[kind][1]})
 
     def _telemetry(self, data):
         dimension = self._types['std_msgs/msg/MultiArrayDimension']
