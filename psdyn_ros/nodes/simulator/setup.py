@@ -56,7 +56,7 @@ def build(node, p):
     sensed = make()
     settings = read_sensors(p.sensors, channels_of(sensed), p.sensor_set, mountable(sensed)) if p.sensors else None
     schedule = read_faults(p.faults) if p.faults else ()
-    deadlines.require_rate(p.rate * (p.real_time_factor or 1.0), _rehearsal(make(), modes, settings),
+    deadlines.require_rate(p.rate * (p.real_time_factor or 1.0), _trial_step(make(), modes, settings),
                         'one step of the plant')
     plant = make()
     sensors = PlantSensors(plant, settings, p.seed)
@@ -92,7 +92,7 @@ def _hydraulic(node, p, manipulator, start, given):
     return make, tuple(modes[name] for name in manipulator.actuators), ()
 
 
-def _rehearsal(plant, modes, settings):
+def _trial_step(plant, modes, settings):
     """What one step of the plant costs, as a function to call."""
     command = np.where(np.array(modes) == 'effort', plant.force, 0.0)
     sensors = PlantSensors(plant, settings, 0)
