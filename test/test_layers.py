@@ -247,7 +247,7 @@ def test_rooms_import_only_those_below(path):
     ('control', 'safety', 'from ..monitors.clock import ClockWatch'),
     ('control', 'laws', 'def f():\n    from ..core.core import ControlCore'),
     ('nodes', 'observers', 'from ..controller.node import Controller'),
-    ('nodes', 'messages', 'from ..runtime import parameters'),
+    ('nodes', 'runtime', 'from ..messages import conversions'),
     ('validation', 'bags', 'from ..validate import validate'),
     ('validation', 'metrics', 'from psdyn_ros.validation.report.page import as_text'),
     ('simulation', 'sensors', 'from .. import plant'),
