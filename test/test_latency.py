@@ -43,12 +43,12 @@ def passed(ours, echo):
     return [check.passed for check in latency_report.verdict(results(ours, echo))]
 
 
-def test_the_verdict_is_about_execution_mathematics_and_missed_slots():
-    assert passed(records(), records(execution=80_000)) == [True, True, True]
-    assert passed(records(execution=260_000), records()) == [False, True, True]
-    assert passed(records(mathematics=16_000), records()) == [True, False, True]
-    assert passed(records(mathematics=-1), records()) == [True, False, True]        # was not measured
-    assert passed(records(cycles=0), records()) == [False, False, True]
+def test_the_verdict_is_about_execution_beside_the_echo_and_missed_slots():
+    echo = records(execution=100_000)
+    assert passed(records(execution=190_000), echo) == [True, True, True]
+    assert passed(records(execution=260_000), echo) == [True, False, True]      # p50 in 3 times, p99 not in 2 times
+    assert passed(records(execution=320_000), echo) == [False, False, True]
+    assert passed(records(cycles=0), echo) == [False, False, True]              # was not measured
 
 
 @pytest.mark.parametrize('ours, echo, fine', [
@@ -82,7 +82,7 @@ def test_the_report_says_soft_real_time_with_its_figures():
     assert 'Soft real time: meets T = 2 ms (timer) with 3 missed slots in 1004 under these conditions.' in page
     assert '![Share of slots beyond a duration](images/latency.png)' in page and '| kernel | Linux |' in page
     text = latency_report.as_terminal(found, {'kernel': 'Linux'}, checks)
-    assert 'at most 250 µs' in text and 'Soft real time' in text
+    assert 'at most 3 times that of the echo loop' in text and 'Soft real time' in text
 
 
 def test_json_holds_the_histograms():

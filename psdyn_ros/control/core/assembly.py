@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ...api.manipulator import Manipulator
 from ...model.parameters.hydraulics import Hydraulics
 from ...model.parameters.safety import SafetyDeclaration
-from ..laws.base import checked_tiers
+from ..laws.base import check_actuation, checked_tiers
 from ..laws.registry import LAWS, make_law
 from ..monitors.overruns import SHARE
 from .core import ControlCore
@@ -60,6 +60,8 @@ def command_tiers(law, machine, hydraulics=None, chosen=None):
 
     chosen  {actuator: tier} where it is not what law and hydraulics decide
 
-    Raises ModelError, UnknownNameError where a tier cannot be commanded.
+    Raises ActuationError where no law can control the machine, ModelError or UnknownNameError where a tier cannot be
+    commanded.
     """
+    check_actuation(machine)
     return checked_tiers(machine, hydraulics, chosen, LAWS[law].allowed)
