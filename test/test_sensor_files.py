@@ -102,7 +102,7 @@ def test_bad_sources_are_refused(source, message):
 
 @pytest.mark.parametrize('channel', ['position', '.position', 'lift.pressure', 'lift.postion', '', 'lift.', None])
 def test_channels_are_named_by_joint_and_quantity(channel):
-    with pytest.raises(ModelError, match='expected <joint>.<one of position, velocity, effort, pressure_a, pressu'):
+    with pytest.raises(ModelError, match='expected <joint or link>.<one of position, velocity, effort, pressure_a, '):
         read_sensors(CRANE, [channel])
 
 
@@ -151,5 +151,5 @@ def test_the_table_of_parameters_can_be_printed():
     assert run.returncode == 0, run.stderr
     for name in Sensor.__dataclass_fields__:
         assert f'| `{name}` |' in run.stdout
-    for kind, unit in model.KINDS.items():
-        assert f'| `{kind}` | {unit} |' in run.stdout
+    for kind, row in model.KINDS.items():
+        assert f'| `{kind}` | {row.unit} |' in run.stdout
