@@ -188,6 +188,13 @@ def test_a_driven_base_is_a_base_in_motion(rng):
                  fixed.inverse_dynamics(*joints, base=motion, **joint)) < 1e-11
     assert error(floating.base_wrench(s.x, s.xd, s.xdd, **joint),
                  fixed.base_wrench(*joints, base=motion, **joint)) < 1e-11
+    for link in fixed.links:
+        for free, driven in zip(floating.link_motion(s.x, s.xd, s.xdd, link),
+                                fixed.link_motion(*joints, link, base=motion)):
+            assert error(free, driven) < 1e-11
+    for name in fixed.serial_joints:
+        assert error(floating.joint_wrench(s.x, s.xd, s.xdd, name, **joint),
+                     fixed.joint_wrench(*joints, name, base=motion, **joint)) < 1e-11
 
 
 @pytest.mark.parametrize('driven', [(1, 1, 1, 0, 0, 0), (0, 0, 1, 1, 1, 0), (0, 0, 0, 0, 0, 1), (0, 0, 0, 0, 0, 0)])

@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
+from psdyn_ros.model.parameters.sensors import read_sensors  # noqa: E402
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.runtime import parameters  # noqa: E402
@@ -26,6 +27,7 @@ from psdyn_ros.nodes.simulator.node import Simulator  # noqa: E402
 from psdyn_ros.nodes.simulator.publishers import PlantOutputs  # noqa: E402
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant  # noqa: E402
 from psdyn_ros.simulation.plant import Plant  # noqa: E402
+from psdyn_ros.simulation.sensors.kinds import channels_of, mountable  # noqa: E402
 from psdyn_ros.simulation.sensors.plant_sensors import PlantSensors  # noqa: E402
 
 CONFIG = Path(__file__).resolve().parents[1] / 'config'
@@ -318,6 +320,31 @@ def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     states = node.topics['~/hydraulic_states'][1][0]
     assert states.joint_names == list(plant.cylinders)
     assert [list(value.values) for value in states.interface_values] == plant.telemetry.tolist()
+
+
+def test_mounted_sensors_publish_what_they_measured_with_its_stamp(crane):
+    plant, node = Plant(crane, period=0.002), Node(listeners=0)
+    text = ('mounted: {imu: [telescope_link], load_pin: [telescope]}\n'
+            'default: {acceleration: {rate: 250}, angular_velocity: {rate: 250}, pin_force: {delay: 0.004, bias: 7}}\n')
+    sensors = PlantSensors(plant, read_sensors(text, channels_of(plant), mountable=mountable(plant)), 0)
+    p = settings(step_on_command=True)
+    clock = SimulationClock(node, p)
+    outputs = PlantOutputs(node, SimpleNamespace(plant=plant, sensors=sensors, measured=crane.joints), clock, p)
+    for _ in range(8):
+        plant.step(None, plant.period)
+        clock.advance(1)
+        outputs.sample()
+        outputs.publish_details()
+    (_, imu), (_, pins) = node.topics['~/imu/telescope_link'], node.topics['~/load_pin/telescope']
+    assert len(imu) == 5 and len(pins) == 8         # the first was taken at the start
+    assert imu[-1].header.frame_id == pins[-1].header.frame_id == 'telescope_link'
+    assert imu[-1].orientation_covariance[0] == -1.0
+    a, f = imu[-1].linear_acceleration, pins[-1].wrench.force
+    assert np.linalg.norm([a.x, a.y, a.z]) == pytest.approx(np.linalg.norm(crane.gravity))
+    zero = np.zeros(crane.dof)
+    assert np.array([f.x, f.y, f.z]) == pytest.approx(crane.joint_wrench(plant.x, zero, zero, 'telescope')[:3] + 7.0)
+    stamps = [one.header.stamp.sec * SECOND + one.header.stamp.nanosec for one in (imu[-1], pins[-1])]
+    assert stamps == [clock.stamp, clock.stamp - 4_000_000]
 
 
 def test_details_come_as_often_as_they_are_asked_for(crane):

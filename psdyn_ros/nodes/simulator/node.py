@@ -18,6 +18,7 @@
     ~/hydraulic_telemetry, ~/ground_truth/hydraulic_telemetry  out  Float64MultiArray: cylinders x `TELEMETRY`
     ~/hydraulic_states control_msgs/DynamicJointState  out  the same, where control_msgs is installed
     ~/pressure/<cylinder>/a, b  sensor_msgs/FluidPressure  out  absolute, if `publish_fluid_pressure`
+    ~/imu/<link>, ~/load_pin/<joint>                 out  Imu, WrenchStamped of sensors that the file `sensors` mounts
     /clock             rosgraph_msgs/Clock           out  if `publish_clock`
     /diagnostics       diagnostic_msgs/DiagnosticArray  out  now and then (`report_rate`)
     ~/pause            std_srvs/SetBool              true stops time and joint_states, false lets both go on

@@ -56,19 +56,15 @@ class EnergyBalance(Figure):
         self._spans = 0
 
     def abouts(self):
-        """See `Figure`."""
         return () if self.metrics.live else (MACHINE,)
 
     def value(self, about, drawn):
-        """See `Figure`."""
         return estimate(self.balance().mismatch)
 
     def as_dict(self):
-        """See `Figure`; J."""
         return self.balance().as_dict()
 
     def add(self, prediction, bins=None):
-        """See `Figure`."""
         first, last = prediction.core.start, min(prediction.core.stop, len(prediction.t) - 1)
         step = max(round(SPAN / prediction.period), 1)
         edges = np.arange(first, last + 1, step)

@@ -25,13 +25,14 @@ class Figure:
     of_range   whether it is a share of the range of the effort
     warns      whether the live validator warns when it nears its tolerance
     column     its header in the table of actuators, '' for none
+    text       function of `Metrics` that returns what stands there; None: the value that is judged
     change     smallest change between recordings that counts, of the range or in SI; None: it is not compared
     compared   its name there, where it is not a share of the range
     statistic  function of totals (..., 2) of `sums`; None: changes follow from the intervals of `value`
     """
 
     name = unit = column = compared = ''
-    tolerance = change = statistic = None
+    tolerance = change = statistic = text = None
     of_actuators, of_range, least, warns = True, False, False, True
 
     def __init__(self, metrics):
@@ -57,6 +58,8 @@ class Figure:
 
     def cell(self, effort, judged):
         """Its text in the table of actuators.  effort: `Metrics`; judged: its value, None where it is not judged."""
+        if self.text is not None:
+            return self.text(effort)
         return '' if judged is None else f'{FACTORS.get(self.unit, 1.0) * judged:.2g}'
 
     def as_dict(self):
@@ -69,17 +72,29 @@ def estimate(value):
     return Interval(float(value), math.nan, math.nan)
 
 
-class Nrmse(Figure):
+class ErrorOfRange(Figure):
+    """An error over the range of the measured effort; of: field of `Metrics`, power: of the errors in `sums`."""
+
+    unit, of_range, of, power = '%', True, '', 1
+
+    def value(self, about, drawn):
+        found = self.metrics.judged(about)
+        return estimate(found.share(abs(getattr(found, self.of))))
+
+    def sums(self, about):
+        return self.metrics.errors(about, self.power)
+
+
+class Nrmse(ErrorOfRange):
     """Root mean square error over the range of the measured effort."""
 
-    name, unit, column, compared = 'nrmse', '%', 'NRMSE [%]', 'rmse'
-    of_range, change, statistic = True, LEAST, staticmethod(rmse)
+    name, column, compared, of, power = 'nrmse', 'NRMSE [%]', 'rmse', 'rmse', 2
+    change, statistic, text = LEAST, staticmethod(rmse), staticmethod(lambda effort: f'{100.0 * effort.nrmse:.3g}')
     tolerance = number('1, root mean square error / range of the measured effort (at least 5 % of what the actuator '
                        'can give)', 0.05, low=0.0, high=1e3)
 
     def value(self, about, drawn):
-        """See `Figure`."""
-        found = estimate(self.metrics.judged(about).nrmse)
+        found = super().value(about, drawn)
         return found if self.metrics.live else Interval(found.estimate, *self.interval(about, **drawn)[1:])
 
     def interval(self, axis, **options):
@@ -88,68 +103,34 @@ class Nrmse(Figure):
         found = bootstrap(sums[sums[:, 0] > 0.0], rmse, **options)
         return Interval(*(value / scale if scale > 0.0 else math.nan for value in found))
 
-    def sums(self, about):
-        """See `Figure`."""
-        return self.metrics.squares(about)
 
-    def cell(self, effort, judged):
-        """See `Figure`."""
-        return f'{100.0 * effort.nrmse:.3g}'
+class Bias(ErrorOfRange):
+    """Size of the mean error over the range of the measured effort."""
+
+    name = compared = column = of = 'bias'
+    change, statistic, text = LEAST, staticmethod(mean), staticmethod(lambda effort: f'{effort.bias:+.4g}')
+    tolerance = number('1, size of the mean error / that range', 0.03, low=0.0, high=1e3)
+
+
+class Maximum(ErrorOfRange):
+    """Largest error over the range of the measured effort."""
+
+    name = column = of = 'maximum'
+    text = staticmethod(lambda effort: f'{effort.maximum:.4g}')
+    tolerance = number('1, largest error / that range; none: not judged', math.inf, low=0.0, high=1e6)
 
 
 class R2(Figure):
     """Share of the variance of the measured effort that is explained; not judged where that is constant."""
 
     name, column, least, warns = 'r2', 'R2', True, False
+    text = staticmethod(lambda effort: f'{effort.r2:.5f}')
     tolerance = number('1, the least share of variance that is explained; none: not judged', -math.inf, low=-1e6,
                        high=1.0)
 
     def value(self, about, drawn):
-        """See `Figure`."""
         found = self.metrics.effort(about).r2
         return None if math.isnan(found) else estimate(found)
-
-    def cell(self, effort, judged):
-        """See `Figure`."""
-        return f'{effort.r2:.5f}'
-
-
-class Bias(Figure):
-    """Size of the mean error over the range of the measured effort."""
-
-    name = compared = column = 'bias'
-    unit, of_range, change, statistic = '%', True, LEAST, staticmethod(mean)
-    tolerance = number('1, size of the mean error / that range', 0.03, low=0.0, high=1e3)
-
-    def value(self, about, drawn):
-        """See `Figure`."""
-        found = self.metrics.judged(about)
-        return estimate(found.share(abs(found.bias)))
-
-    def sums(self, about):
-        """See `Figure`."""
-        return self.metrics.errors(about)
-
-    def cell(self, effort, judged):
-        """See `Figure`."""
-        return f'{effort.bias:+.4g}'
-
-
-class Maximum(Figure):
-    """Largest error over the range of the measured effort."""
-
-    name = column = 'maximum'
-    unit, of_range = '%', True
-    tolerance = number('1, largest error / that range; none: not judged', math.inf, low=0.0, high=1e6)
-
-    def value(self, about, drawn):
-        """See `Figure`."""
-        found = self.metrics.judged(about)
-        return estimate(found.share(found.maximum))
-
-    def cell(self, effort, judged):
-        """See `Figure`."""
-        return f'{effort.maximum:.4g}'
 
 
 class Delay(Figure):
@@ -170,7 +151,6 @@ class Delay(Figure):
         self._sums = metrics.bins.column((len(metrics.actuators), 5))
 
     def add(self, prediction, bins):
-        """See `Figure`."""
         core = prediction.core
         errors, rates = prediction.effort[core] - prediction.effort_id[core], prediction.effort_rate[core]
         for axis, (e, rate) in enumerate(zip(errors.T, rates.T)):
@@ -181,7 +161,6 @@ class Delay(Figure):
                 self._sums.rows[:len(found), axis, column] += found
 
     def value(self, about, drawn):
-        """See `Figure`."""
         effort = self.metrics.effort(about)
         if not effort.high - effort.low >= IDLE * self.metrics.least_scale(about) or effort.high == effort.low:
             return None
@@ -223,7 +202,6 @@ class Closure(Figure):
         self._sums, self._largest = metrics.bins.column((2,)), metrics.bins.column((), np.maximum)
 
     def add(self, prediction, bins):
-        """See `Figure`."""
         residual = prediction.residual[prediction.core]
         known = np.isfinite(residual)
         bins, residual = bins[known], residual[known]
@@ -231,15 +209,12 @@ class Closure(Figure):
         np.maximum.at(self._largest.rows, bins, residual)
 
     def abouts(self):
-        """See `Figure`."""
         return (MACHINE,) if self._sums.rows[:, 0].any() else ()
 
     def value(self, about, drawn):
-        """See `Figure`."""
         return estimate(self.as_dict()['rms'])
 
     def sums(self, about):
-        """See `Figure`."""
         return self._sums.rows
 
     def largest(self):
@@ -247,7 +222,6 @@ class Closure(Figure):
         return self._largest.rows
 
     def as_dict(self):
-        """See `Figure`; m."""
         totals = self._sums.rows.sum(axis=0)
         return {'rows': int(totals[0]), 'rms': float(rmse(totals)), 'largest': float(self.largest().max(initial=0.0))}
 
@@ -259,11 +233,9 @@ class Frozen(Figure):
     tolerance = number('s that positions may be frozen while they should move', 0.5, low=0.0, high=1e9)
 
     def abouts(self):
-        """See `Figure`."""
         return [name for name, seconds in self.seconds().items() if seconds]
 
     def value(self, about, drawn):
-        """See `Figure`."""
         return estimate(self.seconds()[about])
 
     def seconds(self):

@@ -167,13 +167,9 @@ class ErrorSums:
         """Return the `Metrics` of an actuator that are judged."""
         return self.metrics(self.JUDGED, axis)
 
-    def squares(self, axis):
-        """(bins, 2) samples, and sums of squared errors of the effort of an actuator."""
-        return self._sums.rows[:, EFFORT, axis].sum(axis=1)[:, (COUNT, E2)]
-
-    def errors(self, axis):
-        """(bins, 2) samples, and sums of errors of the effort of an actuator."""
-        return self._sums.rows[:, EFFORT, axis].sum(axis=1)[:, (COUNT, E)]
+    def errors(self, axis, power):
+        """(bins, 2) samples, and sums of errors, or of their squares, of the effort of an actuator; power: 1 or 2."""
+        return self._sums.rows[:, EFFORT, axis].sum(axis=1)[:, (COUNT, (E, E2)[power - 1])]
 
     def drawn(self, choice):
         """Return the options of `bootstrap` for a `BootstrapChoice`."""
@@ -215,7 +211,6 @@ class MetricsAccumulator(ErrorSums):
         yield prediction.xdd, prediction.xdd_fd, regime
 
     def add(self, prediction):
-        """See `ErrorSums`."""
         super().add(prediction)
         core = prediction.core
         if self._correlations is None:

@@ -87,7 +87,6 @@ class RunningMetrics(ErrorSums):
         yield measured, predicted + np.where(stands, held, 0.0), regime
 
     def add(self, prediction):
-        """See `ErrorSums`."""
         super().add(prediction)
         core = prediction.core
         known = np.isfinite(prediction.effort[core] - prediction.effort_id[core])
@@ -125,7 +124,6 @@ class RunningMetrics(ErrorSums):
         return max(bounded, EARLY_RANGE * capacity) if early else bounded
 
     def drawn(self, choice):
-        """See `ErrorSums`."""
         hop = max(self.seconds / self.bins.count, self.period)
         return {'block': max(round(choice.block / hop), 1), 'resamples': min(choice.resamples, FEW_RESAMPLES),
                 'level': choice.level, 'seed': choice.seed}
