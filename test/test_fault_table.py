@@ -1,16 +1,30 @@
 """The table of faults: each of them is there, and its bounds follow what a machine declares."""
 
 import re
+from pathlib import Path
 
 import pytest
 from support.safety_declarations import contents, declaration
 
+import psdyn_ros
 from psdyn_ros.control.safety.fault_table import CONDITIONS, ROWS, Demand, State
 from psdyn_ros.model.parameters import safety as model
 
+PACKAGE = Path(psdyn_ros.__file__).parent
+# refused before a controller runs, or answered by the receiver of its commands
+WITHOUT_DETECTOR = {'left_running', 'no_state_at_start', 'impossible_inertia', 'broken_description',
+                    'hostile_description', 'controller_dead'}
+
+
+@pytest.mark.parametrize('row', [row for row in ROWS if row.name not in WITHOUT_DETECTOR], ids=lambda row: row.name)
+def test_each_condition_is_reported_by_the_controller_itself(row):
+    sources = (path for room in ('control', 'nodes') for path in (PACKAGE / room).rglob('*.py')
+               if path.name != 'fault_table.py')
+    assert any(f"'{row.name}'" in source.read_text() for source in sources)
+
 
 def test_the_table_has_every_fault_and_each_condition_once():
-    assert list(dict.fromkeys(row.id for row in ROWS)) == [f'F{number:02d}' for number in range(1, 37)]
+    assert list(dict.fromkeys(row.id for row in ROWS)) == [f'F{number:02d}' for number in (*range(1, 34), 36)]
     assert len(CONDITIONS) == len(ROWS)
     for row in ROWS:
         assert re.fullmatch('[a-z_]+', row.name)

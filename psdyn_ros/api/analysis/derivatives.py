@@ -114,9 +114,7 @@ def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrench
 
 def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,
                                 joint_efforts=None, joint_slopes=None):
-    """Return the `HybridDerivatives` at one state; arguments and errors as `hybrid_dynamics`.
-
-    """
+    """Return the `HybridDerivatives` at one state; arguments and errors as `hybrid_dynamics`."""
     m = manipulator
     x, xd = one_state(m, x=x, xd=xd)
     driven, *_ = partition(m, (), accelerations or {}, efforts or {})

@@ -24,7 +24,7 @@ class HydraulicIntegrator:
     axes          AXIS (actuators,), in the order of `manipulator.actuators`
     cylinders     CYLINDER (cylinders,)
     supply        SUPPLY (1,)
-    period        [s], in `substeps` steps of the method (see `kernels.coupled`)
+    period        [s], in `substeps` steps of the method (see `kernels/hydraulics/rosenbrock.py`)
 
     The records are kept by reference: what is written into them counts from the next step on.  One instance serves
     one thread at a time.  Stops of joints that are neither actuated nor coupled to actuators are not modelled.

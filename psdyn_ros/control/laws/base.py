@@ -165,7 +165,7 @@ def _joints_of_space(manipulator, joints):
     m = manipulator
     if joints is None:
         if m.machine.clusters:
-            raise ModelError(f"space 'joint' of '{m.name}': its loops are closed by iteration; expected "
+            raise ModelError(f"space 'joint' of '{m.name}': it has loops other than cylinder triangles; expected "
                              f'`joints`, {m.dof} of {", ".join(m.joints)}')
         records = m.machine.records['joint']
         joints = tuple(m.joints[boom if boom >= 0 else own] for own, boom, _ in records)

@@ -30,6 +30,10 @@ class TrajectoryError(PsdynError):
         self.point = point
 
 
+class UnreachableError(TrajectoryError):
+    """A trajectory goes beyond limits, through a singularity, or where no loop closes."""
+
+
 class TrajectoryOverError(TrajectoryError):
     """One whose last point lies in the past."""
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .segments import Path
-from .trajectory import Curve, TrajectoryError, cubic_curve, quintic_curve, smooth_accelerations
+from .trajectory import Curve, TrajectoryError, UnreachableError, cubic_curve, quintic_curve, smooth_accelerations
 
 CHECKS = 2000               # samples of a trajectory
 CHECKS_MAPPED = 600         # where each has to be mapped to the coordinates by itself
@@ -111,7 +111,8 @@ class Candidate:
         if checks.has_jerk:
             found = checks.fault(x[-1:], states[:, -1:], start, -last[None, 2] / STEP_TIME)
             if found is not None:
-                raise self._refusal(segments - 1, f'ends with a step of the acceleration: it {found[1]}')
+                raise self._refusal(segments - 1, f'ends with a step of the acceleration: it {found[1]}',
+                                    TrajectoryError)
 
     def _states(self, path, segment, share):
         try:
@@ -133,7 +134,7 @@ class Candidate:
             before = self._states_of(self._entry)
             found = checks.fault(x, states, states[0, 0], (states[2] - before[2]) / STEP_TIME)
             if found is not None:
-                raise self._refusal(0, f'starts with a step of the acceleration: it {found[1]}')
+                raise self._refusal(0, f'starts with a step of the acceleration: it {found[1]}', TrajectoryError)
         return states[:, 0]
 
     def _states_of(self, joints):
@@ -145,10 +146,10 @@ class Candidate:
         dt = (knots[segment + 1] - knots[segment]) / steps
         return np.diff(np.vstack([last[None, 2], states[2]]), axis=0) / dt[:, None]
 
-    def _refusal(self, segment, fault):
+    def _refusal(self, segment, fault, kind=UnreachableError):
         point = self.first + segment
         seconds = self.waypoints.times[point]
-        return TrajectoryError(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
+        return kind(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
 
 
 def _curve(knots, given, start_velocity, start_acceleration):

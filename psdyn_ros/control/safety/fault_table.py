@@ -155,8 +155,6 @@ ROWS = (
     # no message says whose it is: what was measured is not used for the stop
     Row('F32', 'rival_states', STOP_BLIND, 'another publisher of states', RAMP, 1, 1.0),
     _told('F33', 'flood', 'more messages, or larger ones, than are read', 'they are passed over'),
-    _told('F34', 'publish_slow', 'publishing takes more than half a period', 'counts as an overrun, F30'),
-    _told('F35', 'memory', 'the memory of the process grows', 'is told'),
     Row('F36', 'emergency_stop', SAFE, 'the emergency stop is pressed, absent, or too old', AT_ONCE, 1, 0.1,
         'emergency_stop', probation=False),
 )

@@ -31,6 +31,7 @@ from std_srvs.srv import SetBool, Trigger
 from ...control.core.assembly import assemble
 from ...control.core.diagnostics import status
 from ...control.core.trial import Trial
+from ...control.reference.trajectory import UnreachableError
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
@@ -322,7 +323,8 @@ class Controller:
         self._checks.read(reader)
 
     def _refuse_trajectory(self, error):
-        self._inputs.reject('joint_trajectory', error, 'reference_rejected')
+        unreachable = isinstance(error, UnreachableError)
+        self._inputs.reject('joint_trajectory', error, 'reference_unreachable' if unreachable else 'reference_rejected')
 
     def _judge(self, given):
         for parameter in given:

@@ -30,7 +30,7 @@ trials the rate of bad ones is below {confidence:g}/N with 95 % confidence.
 Where sensors or the law are spoilt it moves by what it is told until that is noticed; there it is told for
 information, everywhere else a machine that gets faster is unsafe.
 '''
-TOLD = '''Conditions that only a node can see (rival states, parameters, floods, slow publishing, memory) are told to
+TOLD = '''Conditions that only a node can see (rival states, parameters, floods) are told to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
 Descriptions of machines are judged in ms.
 '''

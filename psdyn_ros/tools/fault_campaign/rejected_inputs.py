@@ -158,7 +158,7 @@ def _told(condition, name):
 for _condition, _name in (
         ('state_surplus', 'told_of_surplus_joints'), ('parameter_rejected', 'told_of_a_parameter'),
         ('clock_parameter', 'told_of_use_sim_time'), ('description_changed', 'told_of_a_description'),
-        ('flood', 'told_of_a_flood'), ('publish_slow', 'told_of_slow_publishing'), ('memory', 'told_of_memory')):
+        ('flood', 'told_of_a_flood')):
     _told(_condition, _name)
 
 
