@@ -41,7 +41,6 @@ STOP = 'read while STOPPING only, which `_stop` alone begins, and that sets it'
 MOVING = 'read while enabled only, and `enable` sets it'
 SLOTS = ("__slots__ = ('row', 'asks', 'result', 'open', 'latched', 'acknowledged', 'good_since', 'demand', 'text', "
          "'count')")
-FIRST = 'self._clamp(self._last.copy(), period)'
 ARGUED = {
     (STATES, f'_Condition: {SLOTS}', f'{SLOTS} -> pass'): 'the same attributes, which only take more memory',
     (STATES, '__init__: self.good_since = None', 'None -> 0'): 'read where it is open, before which a failure sets it; '
@@ -53,8 +52,6 @@ ARGUED = {
     (STATES, '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
     (STATES, '__init__: self._moving = False', 'False -> True'): MOVING,
     (GATE, 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
-    (GATE, f'__init__: {FIRST}', f'{FIRST} -> pass'): 'a first call, for what it compiles: here no '
-    'kernel is compiled',
     (RAMP, '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
 }
 

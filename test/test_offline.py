@@ -134,7 +134,7 @@ def test_four_bar_falls_with_its_period(mode, near):
 @pytest.mark.slow
 def test_five_bar_ends_at_its_singular_pose(mode, instant):
     m = five_bar(mode)
-    with pytest.raises(SimulationError, match="'five_bar' ends at t = .* s: loop 'pin_c': is singular") as caught:
+    with pytest.raises(SimulationError, match="'five_bar' ends at t = .* s: .*loop 'pin_c'.* singular") as caught:
         simulate(m, np.radians([80.0, 70.0]), [0.0, 0.0], np.linspace(0.0, 20.0, 2001))
     motion = caught.value.motion
     assert motion.times[-1] == pytest.approx(instant, abs=3e-5)

@@ -59,14 +59,14 @@ def test_the_crane_has_plain_sensors_and_a_set_of_good_ones():
 
 
 @pytest.mark.parametrize('text, error, message', [
-    ('defalt: {}\n', ModelError, "sensors file 'text' (line 1): there is no section 'defalt'; did you mean 'default'?"),
+    ('defalt: {}\n', ModelError, "sensors file 'text' (line 1): 'defalt' is not known; did you mean 'default'?"),
     ('default:\n  positon: {}\n', ModelError,
-     "sensors file 'text' (line 2): there is no kind of channel 'positon'; did you mean 'position'?"),
+     "sensors file 'text' (line 2): 'positon' is not known; did you mean 'position'?"),
     ('default:\n  position: {nose: 1}\n', ModelError,
      "sensors file 'text' (line 2): default: position: 'nose' is no parameter of it; did you mean 'noise'?"),
     ('joints:\n  lfit: {}\n', UnknownNameError,
      "sensors file 'text' (line 2): no joint 'lfit' is measured; did you mean 'lift'?"),
-    ('joints:\n  lift: {pressure_a: {}}\n', ModelError, "there is no kind of channel 'pressure_a'; did you mean"),
+    ('joints:\n  lift: {pressure_a: {}}\n', ModelError, "'pressure_a' is not known; did you mean"),
     ('joints:\n  lift:\n    effort: {noise: -1}\n', ModelError,
      "(line 3): joint 'lift': effort: 'noise' is -1; expected 0 to 1e+09 (rms of Gaussian noise"),
     ('default:\n  effort: {noise: .nan}\n', ModelError, "'noise' is '.nan'; expected a finite number"),
@@ -83,7 +83,7 @@ def test_the_crane_has_plain_sensors_and_a_set_of_good_ones():
     ('\n', ModelError, "sensors file 'text' (line 1): expected a mapping"),
     ('default: {\n', ModelError, "sensors file 'text' is not YAML"),
     ('default: !!python/object:os.system {}\n', ModelError, 'YAML tag'),
-    ('sets:\n  good: {sets: {}}\n', ModelError, "(line 2): there is no section 'sets'; there are: default, joints"),
+    ('sets:\n  good: {sets: {}}\n', ModelError, "(line 2): 'sets' is not known; there are: default, joints"),
 ])
 def test_bad_files_are_refused_with_their_line(text, error, message):
     with pytest.raises(error, match=re.escape(message)):

@@ -181,11 +181,11 @@ def test_mounted_sensors_have_channels_errors_and_faults_by_name():
     ('mounted: {load_pin: [lift_boom]}\n\n', UnknownNameError, "no load_pin can be on 'lift_boom'"),
     ('mounted: {imu: telescope_link}\n\n', ModelError, 'expected a list of names'),
     ('mounted: {imu: [telescope_link, telescope_link]}\n\n', DuplicateNameError, 'has the imu twice'),
-    ('mounted: {gyro: []}\n\n', ModelError, "there is no sensor 'gyro'"),
+    ('mounted: {gyro: []}\n\n', ModelError, "'gyro' is not known; there are: imu, load_pin"),
     ('links: {telescope_link: {acceleration: {noise: 1}}}\n\n', UnknownNameError,
      "no link 'telescope_link' is measured"),
     ('mounted: {imu: [telescope_link]}\nlinks: {telescope_link: {position: {noise: 1}}}\n', ModelError,
-     "there is no kind of channel 'position'")])
+     "'position' is not known")])
 def test_files_of_mounted_sensors_are_read_strictly(text, error, message):
     plant = Plant(crane(), period=0.01)
     with pytest.raises(error, match=message):

@@ -124,7 +124,7 @@ def test_the_command_clamps_only_if_told_to(path, psdyn, tmp_path):
     (('hiab_xs031', 'FILE', '--max-dt', '-1'), 'max_dt = -1'),
     (('hiab_xs031', 'FILE', '--payload', 'tcp', 'much', '0', '0', '0'), 'expected LINK KG X Y Z'),
     (('hiab_xs031', 'FILE', '--payload', 'tpc', '1', '0', '0', '0'), "did you mean 'tcp'"),
-    (('hiab_xs031', 'FILE', '--output', '/dev/null/out.yaml'), "--output '/dev/null/out.yaml'"),
+    (('hiab_xs031', 'FILE', '--output', '/dev/null/out.yaml'), "Not a directory: '/dev/null/out.yaml'"),
     (('five_bar', 'FILE'), "joint 'slew'")])
 def test_what_the_command_cannot_use_ends_with_two_and_says_so(path, psdyn, arguments, says):
     path.write_text(ECHOED)

@@ -5,13 +5,13 @@ from functools import cache
 
 import numpy as np
 
-from ..kernels.loops.closure import close_machine
 from ..kernels.rigid_body.entry import actuator_rows, read_actuator_map
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError
-from .errors_from_status import check, status_error
+from .errors_from_status import status_error
 from .inputs import contiguous
+from .kinematics import placed
 
 MIN_CHUNK_ROWS = 256        # below this a thread costs more than it saves
 
@@ -60,7 +60,7 @@ def actuator_states(m, x, xd):
 
     x (N, nx), xd (N, dof).  Rows at which a loop does not close are NaN.
     """
-    x, xd = (np.ascontiguousarray(rows, dtype=float) for rows in (x, xd))
+    x, xd = contiguous('x', x), contiguous('xd', xd)
     count, handle = len(m.actuators), m.handle()
     positions, rates = np.full((2, len(x), count), np.nan)
     maps = np.full((len(x), count, m.dof), np.nan)
@@ -70,8 +70,8 @@ def actuator_states(m, x, xd):
 
 def map_at(m, x):
     """Return A (actuators, dof) with the rates A xd of the actuators at a checked x."""
-    A, handle = np.empty((len(m.actuators), m.dof)), m.handle()
-    check(m, close_machine(handle.tree, handle.loops, x, np.zeros(m.dof)), x=x)
+    A, rest = np.empty((len(m.actuators), m.dof)), np.zeros(m.dof)
+    handle = placed(m, x, rest, rest)
     read_actuator_map(handle.tree, handle.loops, A)
     return A
 
