@@ -8,7 +8,7 @@ matplotlib.use('Agg')
 import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
 
 from bench.comparison import OURS  # noqa: E402
-from bench.general import BATCH, DYNAMICS, FOUR_BAR, LCABA, RATES, SIX_LINK, TRIANGLE  # noqa: E402
+from bench.general import BATCH, DYNAMICS, FOUR_BAR, HINTED, LCABA, RATES, SIX_LINK, TRIANGLE  # noqa: E402
 from bench.jacobians import CONSTRAINED, TREE  # noqa: E402
 
 COLOURS = {
@@ -20,7 +20,8 @@ COLOURS = {
     'MuJoCo mj_forward': '#6b8e23',
     'MuJoCo mj_inverse (open tree)': '#6b8e23',
 }
-MORE_COLOURS = {**COLOURS, BATCH: '#f0a0a0', RATES: '#7fb8de', CONSTRAINED: '#1f4e79', TREE: '#1f4e79'}
+MORE_COLOURS = {**COLOURS, BATCH: '#f0a0a0', HINTED: '#b03030', RATES: '#7fb8de', CONSTRAINED: '#1f4e79',
+                TREE: '#1f4e79'}
 KINDS = {TRIANGLE: '#d62728', FOUR_BAR: '#e8873a', SIX_LINK: '#8c564b'}
 GROUPS = (('forward', 'native'), ('inverse', 'native'), ('forward', 'python'), ('inverse', 'python'))
 TITLES = {'forward': 'forward dynamics', 'inverse': 'inverse dynamics',

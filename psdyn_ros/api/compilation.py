@@ -20,7 +20,8 @@ _RECURSIONS = (
     entry.forward_checked, entry.inverse_checked, entry.place_checked, entry.read_joint_states,
     entry.read_mass_matrix, entry.read_actuator_map, entry.read_energy, entry.read_base_reaction,
     measurement.coordinates_of_modules, floating_base.position_rate, triangle.triangle)
-_CLOSING = (closure.close_machine, closure.close_from, closure.linearise_at)
+# `close_machine` stays open: kernels of both groups call it, each with `loops` of its own
+_CLOSING = (closure.close_from, closure.linearise_at)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
 _ready = set()
