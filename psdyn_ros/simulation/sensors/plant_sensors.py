@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .bank import SensorBank
-from .kinds import Truth, channels_of, kinds_of, mounted_on, read_exact, shape_of
+from .kinds import KINDS, Truth, channels_of, kinds_of, mounted_on, shape_of
 from .readings import readings_of
 
 
@@ -17,17 +17,25 @@ class PlantSensors:
 
     def __init__(self, plant, settings, seed):
         on = settings.mounted if settings is not None else {}
-        self._kinds = tuple(kinds_of(plant, on))
         self.mounted = mounted_on(plant, on)
         self.channels = channels_of(plant, on)
         self.bank = SensorBank(self.channels, settings, plant.period, seed)
+        self._true = np.zeros(len(self.channels))
+        self._parts, first = [], 0          # (kind, names, where its values are, their shape, view of what is true)
+        for kind, names in kinds_of(plant, on):
+            shape = shape_of(kind, names)
+            place = slice(first, first + math.prod(shape))
+            self._parts.append((kind, names, place, shape, self._true[place].reshape(shape)))
+            first = place.stop
         self.sample(plant)
 
     def sample(self, plant):
         """Measure the plant as it is; returns (values, stamps in periods, fresh), each (channels,)."""
         truth = Truth(plant)
-        true = np.concatenate([read_exact(truth, kind, names).ravel() for kind, names in self._kinds])
-        self._last = self.bank.sample(plant.steps, true)
+        for kind, names, _, _, true in self._parts:
+            if names:
+                true[...] = KINDS[kind].read(truth, names)
+        self._last = self.bank.sample(plant.steps, self._true)
         return self._last
 
     def reset(self):
@@ -36,10 +44,6 @@ class PlantSensors:
 
     def readings(self):
         """The last values measured, as `Readings`."""
-        values, first, found = self._last[0], 0, {}
-        for kind, names in self._kinds:
-            shape = shape_of(kind, names)
-            last = first + math.prod(shape)
-            found[kind] = names, values[first:last].reshape(shape).copy()
-            first = last
-        return readings_of(found)
+        values = self._last[0].copy()
+        return readings_of({kind: (names, values[place].reshape(shape))
+                            for kind, names, place, shape, _ in self._parts})
