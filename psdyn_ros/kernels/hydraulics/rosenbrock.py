@@ -23,6 +23,7 @@ from ..loops.closure import close_machine
 from ..rigid_body.entry import finite
 from ..rigid_body.forward import place_machine, solve_machine
 from ..rigid_body.mass_matrix import actuator_map, mass_matrix
+from ..rigid_body.measurement import actuator_states
 from ..rigid_body.mechanism import bind
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import EMPTY, NON_FINITE, OK, failure
@@ -59,15 +60,6 @@ class Coupled(NamedTuple):
     dofs: np.ndarray            # (2, dof)
     inertia: np.ndarray         # (2, dof, dof) M, Cholesky factor of the stages
     A: np.ndarray               # (actuators, dof) rates of the actuators for those of the coordinates
-
-
-@kernel
-def put_actuator_states(m, q, qd):
-    """Write positions and rates of the actuators of a machine that is placed."""
-    for k in range(m.modules.shape[0]):
-        i = m.modules[k]['actuator']
-        if i >= 0:
-            q[i], qd[i] = m.work[k]['q'], m.work[k]['qd']
 
 
 @kernel
@@ -124,7 +116,7 @@ def rates(tree, loops, s, n, U, F):
         status = place_machine(tree, loops, x, xd)
     if status != OK:
         return status
-    put_actuator_states(bind(tree, loops), q, qd)
+    actuator_states(bind(tree, loops), q, qd)
     last = 2 * n + FLUID * s.cylinders.shape[0]
     fluid, fluid_rate, bristles = U[2 * n:last], F[2 * n:last], U[last:]
     supply, line, taken = s.supply[0], line_pressure(s, U), 0.0

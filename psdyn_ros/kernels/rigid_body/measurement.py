@@ -19,6 +19,15 @@ def joint_states(m, out):
     return OK
 
 
+@kernel
+def actuator_states(m, position, rate):
+    """Write position and rate (actuators,) of a machine that is placed."""
+    for k in range(m.modules.shape[0]):
+        i = m.modules[k]['actuator']
+        if i >= 0:
+            position[i], rate[i] = m.work[k]['q'], m.work[k]['qd']
+
+
 @entry
 def coordinates_of_modules(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.

@@ -65,6 +65,9 @@ def sort_loops(entries, owner, closures, actuators, coordinates=()):
     """Return ([Triangle], [Cluster]): closures that are triangles of their own, and the rest grouped."""
     triangles, general = [], set()         # general: names of closures
     for closure in closures.values():
+        if owner[closure.parent] is owner[closure.child]:
+            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): links '{closure.parent}' and "
+                            f"'{closure.child}' are fixed to each other")
         try:
             triangle = find_triangle(entries, owner, closure)
         except NoTriangleError:
@@ -104,9 +107,6 @@ def _group(closures, entries, owner):
 def _cluster(closures, entries, owner):
     ends = [owner[link] for closure in closures for link in (closure.parent, closure.child)]
     for closure in closures:
-        if owner[closure.parent] is owner[closure.child]:
-            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): links '{closure.parent}' and "
-                            f"'{closure.child}' are fixed to each other")
         if closure.type != 'revolute' and (closure.damping or closure.friction):
             raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> on a closure of type "
                             f"'{closure.type}'; only one of type 'revolute', or a joint, has friction")
