@@ -64,7 +64,7 @@ def check_same(plain, hinted, x, xd, hint=None):
 def other_modes(m, x, q, rng):
     """Return closed positions of cluster 0 at x in other assembly modes, as Newton's method finds them."""
     builder, found = builder_of(m), []
-    builder.clusters['senses'], part = 0, builder.slice(0)
+    builder.clusters['orientation_checks'], part = 0, builder.slice(0)
     dependent = builder.cluster_joints['independent'][part] < 0
     for _ in range(4 * STATES):
         start = q[part] + np.where(dependent, rng.uniform(-2.0, 2.0, part.stop - part.start), 0.0)
@@ -221,6 +221,18 @@ def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
         assert error(CALLS[call](m, s, positions=positions, **around), expected) < ROUNDING
 
 
+@pytest.mark.parametrize('call', CALLS)
+@pytest.mark.parametrize('order', ['path', 'shuffled'])
+def test_rows_in_any_order_give_the_answers_of_single_states(two_loops, call, order, rng):
+    m, x, *_ = two_loops
+    path = x + np.linspace(0.0, 0.05, 600)[:, None] * rng.normal(size=m.nx)
+    rows = path if order == 'path' else rng.permutation(path)
+    s = GeneralState(rows, *rng.normal(size=(2, len(rows), m.dof)), rng.normal(size=(len(rows), len(m.actuators))))
+    found = CALLS[call](m, s)
+    for k in range(0, len(rows), 20):
+        assert error(found[k], CALLS[call](m, GeneralState(*(values[k] for values in s)))) < ROUNDING
+
+
 def test_positions_are_checked(rng):
     m = drawn(rng, ['slider_crank', 'turn'])
     x, still, f = m.initial_position, np.zeros(m.dof), np.zeros(len(m.actuators))
@@ -259,18 +271,23 @@ q = plain.arrays.loops.work['q']
 print(without, count(hinted, x, q), count(hinted, x + 1e-6), count(hinted, x, np.nan))
 names, q, *_ = m.joint_state(x)
 print(count(environment_at(m, x, positions=dict(zip(names, q))).handle, x))
+path = x + 1e-4 * np.arange(10.0)[:, None]
+calls.clear()
+m.forward_dynamics(path, np.zeros_like(path), np.zeros_like(path))
+print(len(calls), sum(count(plain, row) for row in path))
 """
 
 
 def test_an_exact_hint_leaves_one_linearisation():
     """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
 
-    Positions that a user gives are such hints.
+    Positions that a user gives are such hints; in rows of a path each row starts from the one before.
     """
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=Path(__file__).parent.parent)
-    without, exact, step, useless, repeated = map(int, done.stdout.split())
+    without, exact, step, useless, repeated, path, single = map(int, done.stdout.split())
     assert without == useless > 2, done
     assert exact == repeated == 1
     assert step <= 2
+    assert path <= without + 9 * 2 < single
