@@ -190,19 +190,19 @@ def chamber_flows(c, x, fluid, line, tank):
     """Return (Q_a, Q_b, flow taken from the supply) through the ports of a cylinder; fluid (6,)."""
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
     o, _ = opening(c, fluid[SPOOL])
-    q_a, q_b, taken = 0.0, 0.0, 0.0
+    q_a, q_b, supply_flow = 0.0, 0.0, 0.0
     if o != 0.0:
         q_a = edge_flow(c, 0, o, p_a, line if o > 0.0 else tank, fluid[HOLDING_A], cushion(c, 0, x))
         q_b = edge_flow(c, 1, o, p_b, tank if o > 0.0 else line, fluid[HOLDING_B], cushion(c, 1, x))
-        taken = q_a if o > 0.0 else q_b
-    return q_a + guard_flow(c, p_a, tank), q_b + guard_flow(c, p_b, tank), taken
+        supply_flow = q_a if o > 0.0 else q_b
+    return q_a + guard_flow(c, p_a, tank), q_b + guard_flow(c, p_b, tank), supply_flow
 
 
 @entry
 def cylinder_rates(c, x, v, fluid, line, tank, rate):
     """Write the rates of a cylinder's fluid (6,); return the flow that it takes from the supply."""
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
-    q_a, q_b, taken = chamber_flows(c, x, fluid, line, tank)
+    q_a, q_b, supply_flow = chamber_flows(c, x, fluid, line, tank)
     across = c['leak'] * (p_a - p_b)
     v_a, v_b = volumes(c, x)
     rate[PRESSURE_A] = bulk_modulus(c, p_a, v_a, c['hose_a']) / v_a * (q_a - across - c['area_a'] * v)
@@ -217,7 +217,7 @@ def cylinder_rates(c, x, v, fluid, line, tank, rate):
         if c['holding'][1]:
             wanted, _ = holding_demand(c, 1, p_b, p_a, tank, pilot_share(c, 1, o))
             rate[HOLDING_B] = (wanted - fluid[HOLDING_B]) / c['holding_time']
-    return taken
+    return supply_flow
 
 
 @kernel

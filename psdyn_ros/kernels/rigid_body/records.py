@@ -75,7 +75,7 @@ WORK = np.dtype([
     ('velocity', 'f8', 6),                  # twist of the link, link frame
     ('acceleration', 'f8', 6),
     ('psi', 'f8', 6),                       # M S / alpha, base frame
-    ('u', 'f8'),
+    ('drive', 'f8'),                        # (f - delta) / alpha
     ('c1', 'f8'), ('s1', 'f8'),             # base frame -> cylinder frame
     ('k2', 'f8'), ('k4', 'f8'), ('k5', 'f8'),
     ('cylinder_velocity', 'f8', 6),         # twist of the barrel, cylinder frame

@@ -171,9 +171,9 @@ def _rows(kind, a, b):
     return list(records)
 
 
-def sense_records(cluster, first):
+def orientation_check_records(cluster, first):
     """Return ROW records of directions that closures hold alike, where their equations would also hold turned over."""
-    senses = []
+    checks = []
     for closure in cluster.closures:
         a, b = cluster.ends(closure, first)
         pairs = []
@@ -184,8 +184,8 @@ def sense_records(cluster, first):
         for u, w in pairs:
             record = np.zeros((), ROW)
             record['kind'], record['u'], record['w'], record['a'], record['b'] = DIRECTION, u, w, a.row, b.row
-            senses.append((closure, record))
-    return senses
+            checks.append((closure, record))
+    return checks
 
 
 def frame_along(z):
