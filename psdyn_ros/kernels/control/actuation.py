@@ -11,7 +11,7 @@ from ..rigid_body.entry import close_and_place, read_actuator_map
 from ..rigid_body.measurement import actuator_states
 from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, pack, records
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 from ..runtime.status import OK, UNMET
 from .allocation import STALLED, Scratch, allocate, scratch
 
@@ -126,7 +126,7 @@ def limit_efforts(actuation, limit, clipped, saturations, f):
     return OK
 
 
-@kernel
+@python_kernel
 def clamp(f, limit, saturations):
     """Clamp f (n,) to +-limit (n,); saturations (n,) count the clamped entries."""
     for i in range(f.shape[0]):

@@ -6,7 +6,7 @@ with k the stage increment of (I - g h J) k = r.  Slopes in J are the steepest t
 """
 import numpy as np
 
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry, kernel, python_kernel
 from .equations import (
     SLEW_STIFFNESS,
     SUCTION_SCALE_PA,
@@ -53,7 +53,7 @@ def edge_slopes(c, port, o, o_slope, dp, dp_ahead, y, resistance):
     return (by_o if o > 0.0 else -by_o) * o_slope * flow, by_y * flow, by_line
 
 
-@kernel
+@python_kernel
 def guard_slope(c, p, ahead, tank):
     """Return the slope of anti-cavitation and relief valves by the fall of the pressure."""
     slope, z = 0.0, tank - min(p, ahead)

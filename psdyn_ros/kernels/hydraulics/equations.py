@@ -12,7 +12,7 @@ let oil in past both.
 """
 import math
 
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry, kernel, python_kernel
 from .records import AT, HOLDING_A, HOLDING_B, PA, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 
 ATMOSPHERIC_PRESSURE_PA = 101325.0
@@ -22,7 +22,7 @@ DRAIN_OPENING = 0.02                # opening of the drain that empties the line
 SLEW_STIFFNESS = 20.0               # times omega: with which a spool comes to its slew limit
 
 
-@kernel
+@python_kernel
 def root(z, d):
     """Return the regularised root sq(z) of a pressure difference."""
     return z / math.sqrt(math.sqrt(z * z + d * d))
@@ -53,7 +53,7 @@ def volumes(c, x):
     return c['dead_a'] + c['area_a'] * x, c['dead_b'] + c['area_b'] * (c['stroke'] - x)
 
 
-@kernel
+@python_kernel
 def bulk_modulus(c, p, volume, hose):
     """Return the effective bulk modulus of a chamber: oil with air that expands isentropically, wall and hoses."""
     softness = 1.0 / c['bulk']
@@ -65,7 +65,7 @@ def bulk_modulus(c, p, volume, hose):
     return 1.0 / softness
 
 
-@kernel
+@python_kernel
 def opening(c, spool):
     """Return (opening -1 to 1, its slope) of a spool position, dead band taken off."""
     up, down = c['overlap_up'], c['overlap_down']
@@ -80,7 +80,7 @@ def opening(c, spool):
     return 0.0, 0.0
 
 
-@kernel
+@python_kernel
 def spool_target(c):
     """Return where the spool is sent: the clipped command, over the dead band where the valve jumps it."""
     u = min(1.0, max(-1.0, c['command']))
@@ -92,7 +92,7 @@ def spool_target(c):
     return u + c['offset']
 
 
-@kernel
+@python_kernel
 def spool_rates(c, s, r):
     """Return (s', s'') of a spool: omega^2 (u - s) - 2 zeta omega s', unless s' is at its slew limit."""
     if c['stuck']:
@@ -162,7 +162,7 @@ def guard_flow(c, p, tank):
     return flow
 
 
-@kernel
+@python_kernel
 def pilot_share(c, port, o):
     """Return how much of the other port's pressure pilots the holding valve of a port.
 
@@ -175,7 +175,7 @@ def pilot_share(c, port, o):
     return feeding * feeding / (feeding * feeding + DRAIN_OPENING * DRAIN_OPENING) if feeding > 0.0 else 0.0
 
 
-@kernel
+@python_kernel
 def holding_demand(c, port, p, other, tank, share):
     """Return (opening, its slope by the load's pressure) that a holding valve goes to."""
     pilot = tank + share * (other - tank)
@@ -220,7 +220,7 @@ def cylinder_rates(c, x, v, fluid, line, tank, rate):
     return supply_flow
 
 
-@kernel
+@python_kernel
 def pump_flow(supply, p):
     """Return the flow of the pump at line pressure p: all of it `droop` below its setting, none above the setting."""
     return supply['flow'] * min(1.0, max(0.0, (supply['pressure'] - p) / supply['droop']))
