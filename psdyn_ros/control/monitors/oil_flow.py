@@ -1,0 +1,117 @@
+"""Measured motion beside the oil: what valves and pressures say of the speed of a rod, and of the force on it."""
+
+import numpy as np
+
+from ...kernels.control import pressure_plausibility as kernels
+from ...kernels.hydraulics.records import FLUID
+from ...model.parameters.hydraulics import VALVE
+from .actuator_motion import ActuatorMotion
+from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
+
+IN_A_ROW = 5                # cycles with too large a force
+SMOOTHING = 0.25            # s over which rates are compared
+SETTLING = 0.5              # s from the beginning in which nothing is judged
+LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins again
+
+
+class FlowCheck(Check):
+    """Compares the rate of each rod with the flows into both chambers, by the model of its valve.
+
+    Where both chambers disagree with the measured position in the same direction, the position is wrong or the valve does
+    not obey; where only one does, its pressure or that of the supply is doubtful.
+    """
+
+    rows = (
+        Row('F38', 'flow_suspect', DEGRADE, 'a rod moves otherwise than the oil of one of its chambers says', REDUCED, 2,
+            1.0),
+        Row('F38', 'flow_residual', STOP_OPEN_LOOP, 'a rod moves otherwise than the oil of both chambers says', RAMPED, 2,
+            1.0, event=True),
+    )
+    when = When.COMMAND
+
+    def __init__(self, config, law):
+        rows = [k for k, c in enumerate(getattr(law, 'cylinders', ())) if law.tiers[c['axis']] == VALVE]
+        self.required = law.needs_pressures and bool(rows)
+        if not self.required:
+            return
+        declared = config.declaration.plausibility
+        self._law, self._names = law, config.machine.actuators
+        self._residual, self._share = declared.flow_residual, declared.flow_share
+        self._cylinders = law.cylinders.copy()
+        records = np.zeros(len(rows), kernels.FLOW_WITNESS)
+        records['cylinder'], records['actuator'] = rows, self._cylinders['axis'][rows]
+        self._witnesses = kernels.Witnesses(records, np.zeros((len(rows), FLUID)))
+        self._motion = ActuatorMotion(config.machine)
+        self.restart()
+
+    def restart(self):
+        """As `Check.restart`."""
+        self._last = None           # ns of the last evaluation
+        self._since = 0.0           # s
+        for name in ('rate', 'rate_a', 'rate_b'):
+            self._witnesses.records[name] = 0.0
+        self._witnesses.fluid[:] = 0.0
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        dt = 0.0 if self._last is None else 1e-9 * (inputs.clock - self._last)
+        if not 0.0 <= dt <= LONGEST_STEP:
+            self.restart()
+            dt = 0.0
+        self._last, self._since = inputs.clock, self._since + dt
+        supply = self._law.supply[0]
+        kernels.compare_flows(
+            self._witnesses, self._cylinders, inputs.pressures,
+            float(supply['pressure'] if inputs.supply is None else inputs.supply), float(supply['return_pressure']),
+            self._motion.positions(inputs.x), np.nan_to_num(inputs.command), dt, SMOOTHING)
+        if self._since < SETTLING:
+            return ()
+        return [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]
+
+    def _judge(self, w):
+        """Return the `Finding` of a cylinder, None where it moves as its oil does."""
+        rate, rate_a, rate_b = w['rate'], w['rate_a'], w['rate_b']
+        allowed = self._residual + self._share * max(abs(rate), abs(rate_a), abs(rate_b))
+        off_a, off_b = rate_a - rate, rate_b - rate
+        if max(abs(off_a), abs(off_b)) <= allowed:
+            return None
+        both = min(off_a, off_b) > allowed or max(off_a, off_b) < -allowed
+        return Finding('flow_residual' if both else 'flow_suspect',
+                       f'{self._names[w["actuator"]]} moves at {1e3 * rate:.3g} mm/s, by the oil of chamber A at '
+                       f'{1e3 * rate_a:.3g}, of chamber B at {1e3 * rate_b:.3g}; expected within {1e3 * allowed:.3g}')
+
+
+class ForceCheck(Check):
+    """Compares the force of each piston with that of the model on the reference, and what both differed by at rest."""
+
+    rows = (
+        Row('F39', 'force_suspect', DEGRADE, 'the force of a piston far from that of the model', REDUCED, IN_A_ROW),
+        Row('F39', 'force_residual', STOP_OPEN_LOOP, 'the same, twice as far', RAMPED, IN_A_ROW, event=True),
+    )
+    when = When.COMMAND
+
+    def __init__(self, config, law):
+        self.required = law.needs_pressures
+        if not self.required:
+            return
+        self._law, self._names, supply = law, config.machine.actuators, float(law.supply['pressure'][0])
+        self._allowed = np.full(len(law.tiers), np.inf)
+        for c in law.cylinders:
+            self._allowed[c['axis']] = config.declaration.plausibility.force_share * supply * c['area_a']
+        self._off = 0               # cycles in a row
+
+    def restart(self):
+        """As `Check.restart`."""
+        self._off = 0
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        residuals = self._law.force_residuals
+        share = np.abs(residuals) / self._allowed
+        i = int(share.argmax())
+        self._off = self._off + 1 if share[i] > 1.0 else 0
+        if self._off < IN_A_ROW:
+            return ()
+        return (Finding('force_residual' if share[i] > 2.0 else 'force_suspect',
+                        f'the piston of {self._names[i]} pushes {residuals[i] / 1e3:.3g} kN more than the model expects; '
+                        f'at most {self._allowed[i] / 1e3:.3g}'),)
