@@ -222,18 +222,6 @@ def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
         assert error(CALLS[call](m, s, positions=positions, **around), expected) < ROUNDING
 
 
-@pytest.mark.parametrize('call', CALLS)
-@pytest.mark.parametrize('order', ['path', 'shuffled'])
-def test_rows_in_any_order_give_the_answers_of_single_states(two_loops, call, order, rng):
-    m, x, *_ = two_loops
-    path = x + np.linspace(0.0, 0.02, 600 if compiled else 40)[:, None] * rng.uniform(-1.0, 1.0, m.nx)
-    rows = path if order == 'path' else rng.permutation(path)
-    s = GeneralState(rows, *rng.normal(size=(2, len(rows), m.dof)), rng.normal(size=(len(rows), len(m.actuators))))
-    found = CALLS[call](m, s)
-    for k in range(0, len(rows), 20):
-        assert error(found[k], CALLS[call](m, GeneralState(*(values[k] for values in s)))) < ROUNDING
-
-
 def test_positions_are_checked(rng):
     m = drawn(rng, ['slider_crank', 'turn'])
     x, still, f = m.initial_position, np.zeros(m.dof), np.zeros(len(m.actuators))
@@ -272,24 +260,19 @@ q = plain.arrays.loops.work['q']
 print(without, count(hinted, x, q), count(hinted, x + 1e-6), count(hinted, x, np.nan))
 names, q, *_ = m.joint_state(x)
 print(count(environment_at(m, x, positions=dict(zip(names, q))).handle, x))
-path = x + 1e-4 * np.arange(10.0)[:, None]
-calls.clear()
-m.forward_dynamics(path, np.zeros_like(path), np.zeros_like(path))
-print(len(calls), sum(count(plain, row) for row in path))
 """
 
 
 def test_an_exact_hint_leaves_one_linearisation():
     """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
 
-    Positions that a user gives are such hints; in rows of a path each row starts from the one before.
+    Positions that a user gives are such hints.
     """
     path = os.pathsep.join(map(str, (TESTS, Path(__file__).parent)))
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=path)
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=ROOT)
-    without, exact, step, useless, repeated, rows, single = map(int, done.stdout.split())
+    without, exact, step, useless, repeated = map(int, done.stdout.split())
     assert without == useless > 2, done
     assert exact == repeated == 1
     assert step <= 2
-    assert rows <= without + 9 * 2 < single
