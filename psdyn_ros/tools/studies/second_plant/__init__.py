@@ -1,4 +1,4 @@
-"""A plant of its own for judging controllers: other equations, integrator, friction, valves and sensors than `simulation`.
+"""A second plant for judging controllers: equations, integrator, friction, valves and sensors of its own.
 
 Nothing here uses kernels, API or simulation; machines and hydraulics come through the readers of `model`.
 """

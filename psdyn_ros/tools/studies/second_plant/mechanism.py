@@ -278,11 +278,11 @@ def _moving_frames(description):
 def _triangle(description, closure, child):
     """Return (boom, barrel, rod, closure) joint names of a pin between a rod and a boom on the same link."""
     for rod_link, boom_link in ((closure.parent, closure.child), (closure.child, closure.parent)):
-        rod, boom = description.joints[child[rod_link]], description.joints[child[boom_link]]
-        if closure.type == 'revolute' and rod.type == 'prismatic' and boom.type == 'revolute':
-            barrel = description.joints[child[rod.parent]]
-            if barrel.type == 'revolute' and barrel.parent == boom.parent:
-                return boom.name, barrel.name, rod.name, closure
+        rod, boom = (description.joints.get(child.get(link)) for link in (rod_link, boom_link))
+        barrel = description.joints.get(child.get(rod.parent)) if rod else None
+        if boom and barrel and barrel.parent == boom.parent and (closure.type, rod.type, boom.type, barrel.type) == (
+                'revolute', 'prismatic', 'revolute', 'revolute'):
+            return boom.name, barrel.name, rod.name, closure
     raise ModelError(f"second plant: closure '{closure.name}' is no triangle of boom, barrel and rod on one link")
 
 

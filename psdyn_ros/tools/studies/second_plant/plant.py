@@ -13,6 +13,7 @@ from .mechanism import TriangleTree, equations_of_motion
 from .sensors import PERFECT, Readings
 
 RELATIVE, POSITION, RATE, DEFLECTION, PRESSURE_PA, SPOOL = 1e-6, 1e-9, 1e-7, 1e-10, 10.0, 1e-7   # tolerances
+MAX_STEPS = 5000                        # of the integrator in one period
 PRESLIDING_M = 1e-4                     # deflection of a bristle at the Coulomb level
 BRISTLE_TIME_S = 1e-3                   # damping over stiffness of a bristle
 STRIBECK_VELOCITY = 5e-3                # m/s, rad/s
@@ -239,10 +240,15 @@ class SecondPlant:
 
     def _integrate(self, dt):
         tree = self.tree.joints, self.tree.triangles, self.tree.rows
-        found, report = odeint(rates, self._state, (0.0, dt), (tree, self.axes, self.cylinder_records, self._supply[0]),
-                               tfirst=True, rtol=RELATIVE, atol=self._tolerances, mxstep=5000, full_output=True)
-        if report['message'] != 'Integration successful.' or not np.isfinite(found[-1]).all():
-            raise StateError(f"second plant: no motion beyond {self.time:.4f} s: {report['message']}")
+        try:
+            found, report = odeint(rates, self._state, (0.0, dt),
+                                   (tree, self.axes, self.cylinder_records, self._supply[0]), tfirst=True,
+                                   rtol=RELATIVE, atol=self._tolerances, mxstep=MAX_STEPS, full_output=True)
+            failure = '' if report['message'] == 'Integration successful.' else report['message']
+        except np.linalg.LinAlgError as error:      # where the state is not finite
+            failure = str(error)
+        if failure or not np.isfinite(found[-1]).all():
+            raise StateError(f'second plant: no motion beyond {self.time:.4f} s: {failure}')
         self._state = found[-1].copy()
 
     # measurements

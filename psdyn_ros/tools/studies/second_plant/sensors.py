@@ -59,8 +59,8 @@ class Readings:
         y = _in_steps(y + noise * normal(y.size), quantum)
         yd = yd + rate_noise * normal(yd.size)
         values = np.append(pressures.ravel(), supply)
-        values = np.clip(values + s.pressure_noise * normal(values.size), *s.pressure_range)
-        values = _in_steps(values, s.pressure_quantum)
+        values = _in_steps(values + s.pressure_noise * normal(values.size), s.pressure_quantum)
+        values = np.clip(values, *s.pressure_range)
         self._sent.append((time, y, yd, values[:-1].reshape(pressures.shape), float(values[-1])))
 
     def newest(self, time):
