@@ -19,9 +19,9 @@ START = np.array([0.0, 0.25, 0.25, 0.4])
 NAMES = ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
 SECONDS = 20.0
 RISE_S = 2.0                # in which the sines begin and end
-SETTLED_S = 1.0             # of a fault trial before the fault
+FAULT_S = 2.5               # of a trial before its fault: in the middle of a move
 FULL = 0.95                 # of the spool, which counts as full
-REST = 0.005                # m/s or rad/s
+REST = 0.01                 # m/s, at which a cylinder counts as at rest
 VALVES, PID, FORCES = 'valve_computed_torque', 'valve_pid', 'computed_torque'
 
 
@@ -107,6 +107,7 @@ def trajectories():
     for law in (VALVES, PID, FORCES):
         yield f'{law}, multi-sine', lambda law=law: tracked(law, sine)
     yield f'{VALVES}, multi-sine, perfect sensors', lambda: tracked(VALVES, sine, sensors=PERFECT)
+    yield f'{VALVES}, multi-sine, bristles of 0.1 mm', lambda: tracked(VALVES, sine, presliding=1e-4)
     yield f'{VALVES}, multi-sine, 100 Hz', lambda: tracked(VALVES, sine, rate=100.0)
     yield f'{VALVES}, multi-sine, sensors 4 ms late', lambda: tracked(VALVES, sine, sensors=Sensors(delay=0.004))
     yield f'{VALVES}, multi-sine, stiction 3 kN', lambda: tracked(VALVES, sine, stiction=dict.fromkeys(NAMES[1:], 3e3))
@@ -150,10 +151,10 @@ def spoilt(measured, field, spoil):
     return measured._replace(**{field: spoil(np.array(value, dtype=float) if np.ndim(value) else value)})
 
 
-def one_pressure(value):
-    """Set chamber A of the lift cylinder."""
+def one_pressure(value, cylinder, chamber):
+    """Set the pressure [Pa] of one chamber."""
     def spoil(pressures, *_):
-        pressures[0, 0] = value
+        pressures[cylinder, chamber] = value
         return pressures
     return spoil
 
@@ -177,39 +178,39 @@ def drifting_state(rate, at):
     return change
 
 
-def injected(law, change, moving, seconds=4.0, **options):
+def injected(law, change, moving, seconds=3.0, **options):
     """Return a row of the second table."""
     loop = closed_loop(law, change=change, **options)
     if moving:
-        loop.send(point_to_point(6.0, (0.3, 0.2, -0.15, 0.5)))
-    loop.run(SETTLED_S + seconds - loop.time)
-    return verdict(loop, SETTLED_S)
+        loop.send(point_to_point(5.0, (0.3, 0.2, -0.15, 0.5)))
+    loop.run(FAULT_S + seconds - loop.time)
+    return verdict(loop, FAULT_S)
 
 
 def verdict(loop, at):
-    """Speeds [m/s], travel and full spool after the instant `at` [s] of a fault."""
+    """Speeds, largest spool, time of full spool, time and travel from the stop to rest, after a fault at `at` [s]."""
     record, period = loop.recording(), loop.period
     after = record.time >= at
-    speed = record.speed[after, 1:]
-    full = (np.abs(record.spool[after]) > FULL).sum(axis=0).max(initial=0) * period
-    bad = np.flatnonzero(record.state[after] >= State.STOPPING)
-    text = (f'speed {speed[0].max():.3f} -> {speed.max():.3f} m/s, full spool {1e3 * full:4.0f} ms, ')
-    if not bad.size:
-        travel = 1e3 * np.ptp(record.x[after, 1:], axis=0).max()
-        return f'{text}no stop, {travel:.1f} mm, ends in {State(record.state[-1]).name}'
+    x, speed, spool = record.x[after, 1:], record.speed[after, 1:], np.abs(record.spool[after])
+    full = (spool > FULL).sum(axis=0).max(initial=0) * period
+    text = (f'speed {speed[0].max():.3f} -> {speed.max():.3f} m/s, spool {spool.max(initial=0.0):.2f}, '
+            f'full {1e3 * full:.0f} ms, ')
+    stopped = np.flatnonzero(record.state[after] >= State.STOPPING)
+    end = f'ends in {State(record.state[-1]).name}'
+    if not stopped.size:
+        return f'{text}no stop, {end}'
     moving = np.flatnonzero(speed.max(axis=1) > REST)
-    rest = f'rest after {period * (moving[-1] + 1 - bad[0]):.2f} s' if moving.size < len(speed) and (
-        moving.size and moving[-1] + 1 < len(speed)) else 'no rest'
-    travel = 1e3 * np.abs(record.x[after, 1:][-1] - record.x[after, 1:][bad[0]]).max()
+    last = max(moving[-1] + 1 if moving.size else 0, stopped[0])
+    rest = f'rest after {period * (last - stopped[0]):.2f} s' if last < len(x) else 'no rest'
+    travel = 1e3 * np.abs(x - x[stopped[0]])[stopped[0]:].max()
     reason = next((text for time, texts in record.reasons if time >= at for text in texts.values()), '')
-    return (f'{text}stop after {1e3 * period * bad[0]:.0f} ms, {rest}, {travel:.1f} mm, '
-            f'ends in {State(record.state[-1]).name}: {reason[:60]}')
+    return f'{text}stop after {1e3 * period * stopped[0]:.0f} ms, {rest}, {travel:.1f} mm, {end}: {reason[:60]}'
 
 
 def retargeted(law, rate):
     """Return a row for a new target rate times a second, within the same range."""
     loop, rng, refused = closed_loop(law), np.random.default_rng(3), 0
-    loop.run(SETTLED_S - loop.time)
+    loop.run(FAULT_S - loop.time)
     for _ in range(round(8.0 * rate)):
         zero, way = np.zeros((1, 4)), rng.uniform(-1.0, 1.0, 4) * (0.3, 0.1, 0.1, 0.2)
         try:
@@ -217,7 +218,7 @@ def retargeted(law, rate):
         except TrajectoryError:
             refused += 1
         loop.run(1.0 / rate)
-    return f'{verdict(loop, SETTLED_S)}, {refused} targets refused'
+    return f'{verdict(loop, FAULT_S)}, {refused} targets refused'
 
 
 def held(law, stiction, seconds=20.0, approach=True):
@@ -236,13 +237,16 @@ def held(law, stiction, seconds=20.0, approach=True):
 
 def faults():
     """Yield (name, row) of fault trials."""
-    at, low, zero = SETTLED_S, one_pressure(-2.5e7), lambda value, *_: 0.0
+    at, low, zero = FAULT_S, -2.5e7, lambda value, *_: 0.0
+    pressures = {f'{name} {"AB"[chamber]} says -250 bar': (cylinder, chamber)
+                 for cylinder, name in enumerate(NAMES[1:]) for chamber in (0, 1)}
     for law in (VALVES, PID):
         for moving in (True, False):
             state = 'RUN' if moving else 'HOLD'
             for name, change in {
-                    'one pressure of -250 bar, once': lambda: once('pressures', at, low),
-                    'pressure of -250 bar': lambda: ever('pressures', at, low),
+                    'lift_cylinder A says -250 bar, once': lambda: once('pressures', at, one_pressure(low, 0, 0)),
+                    **{what: lambda where=where: ever('pressures', at, one_pressure(low, *where))
+                       for what, where in pressures.items()},
                     'supply 0, once': lambda: once('supply', at, zero),
                     'supply 0': lambda: ever('supply', at, zero),
                     'encoder drifts 40 mm/s': lambda: ever('x', at, drifting(0.04)),

@@ -14,7 +14,6 @@ from .sensors import PERFECT, Readings
 
 RELATIVE, POSITION, RATE, DEFLECTION, PRESSURE_PA, SPOOL = 1e-6, 1e-9, 1e-7, 1e-10, 10.0, 1e-7   # tolerances
 MAX_STEPS = 5000                        # of the integrator in one period
-PRESLIDING_M = 1e-4                     # deflection of a bristle at the Coulomb level
 BRISTLE_TIME_S = 1e-3                   # damping over stiffness of a bristle
 STRIBECK_VELOCITY = 5e-3                # m/s, rad/s
 STOP_STIFFNESS, STOP_DAMPING = 5e7, 5e5     # N/m, N s/m
@@ -33,6 +32,7 @@ class SecondPlant:
     sensors     `Sensors`
     ttl         s after which a command is no longer obeyed
     stiction    {actuator: N or N m} above Coulomb friction at rest
+    presliding  m or rad, deflection of the bristles at the Coulomb level; None: as the hydraulics say
     pump_flow   m^3/s at most; None: as the hydraulics say
 
     `x`, `xd` (dof,) strokes and joint positions with their rates, `pressures` (cylinders, 2) [Pa gauge], `spool`
@@ -41,7 +41,7 @@ class SecondPlant:
     """
 
     def __init__(self, urdf, hydraulics=None, *, actuators=None, position=None, sensors=PERFECT, ttl=0.02,
-                 stiction=None, pump_flow=None):
+                 stiction=None, presliding=None, pump_flow=None):
         description = read(urdf)
         commanded = [name for name, one in description.interfaces.items() if one.commanded]
         self.actuators = tuple(actuators or commanded)
@@ -56,7 +56,7 @@ class SecondPlant:
         self.axes = np.zeros(len(self.actuators), AXIS)
         self.cylinder_records = np.zeros(len(cylinders), CYLINDER)
         self._supply = np.zeros(1, SUPPLY)
-        self._fill(dict(stiction or {}), pump_flow)
+        self._fill(dict(stiction or {}), presliding, pump_flow)
         self._bounds = np.array([1.0 if name in cylinders else limit for name, limit in
                                  zip(self.actuators, self.tree.effort_limits)])
         n, count = len(self.actuators), len(cylinders)
@@ -66,7 +66,7 @@ class SecondPlant:
 
     # parameters
 
-    def _fill(self, stiction, pump_flow):
+    def _fill(self, stiction, presliding, pump_flow):
         for name in stiction:
             if name not in self.actuators:
                 raise ModelError(f"second plant: stiction of '{name}'; expected one of {', '.join(self.actuators)}")
@@ -92,8 +92,8 @@ class SecondPlant:
             if one.friction:
                 axis['coulomb'], axis['viscous'] = one.friction.coulomb, one.friction.viscous
                 axis['stiction'] = one.friction.stribeck
+                axis['bristle'] = axis['coulomb'] / (presliding or one.friction.presliding)
             axis['stiction'] += stiction.get(name, 0.0)
-            axis['bristle'] = axis['coulomb'] / PRESLIDING_M
             axis['bristle_damping'] = BRISTLE_TIME_S * axis['bristle']
         for row, name in enumerate(self.cylinders):
             self._fill_cylinder(self.cylinder_records[row], hydraulics.cylinders[name], self.actuators.index(name))
