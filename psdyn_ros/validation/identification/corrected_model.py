@@ -15,7 +15,7 @@ from ...model.locate import find_machine
 from ...model.mechanism.urdf import read
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
-from .identified import NOT_ALONE, IDENTIFIED_SHARE
+from .identified import IDENTIFIED_SHARE, NOT_ALONE
 from .normal_equations import friction_block
 
 AXES = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
@@ -179,7 +179,8 @@ def _friction_note(one):
 
 def _check_urdf(before, after, found):
     """Refuse a text in which anything else has changed."""
-    expected = {body.name: body.corrected for body in found.bodies if body.payload or (body.told >= IDENTIFIED_SHARE).any()}
+    expected = {body.name: body.corrected for body in found.bodies
+                if body.payload or (body.told >= IDENTIFIED_SHARE).any()}
     for name, link in after.links.items():
         want = expected.get(name, before.links[name].inertial)
         if (want is None) != (link.inertial is None) or want is not None and not (

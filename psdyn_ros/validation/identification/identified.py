@@ -9,7 +9,7 @@ from ..metrics.verdict import PARTIAL_PASS
 from .physical_inertia import declared_body, is_physical
 
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
-IDENTIFIED_SHARE = 0.5                      # share of its belief that the recording must have replaced of a quantity that it tells
+IDENTIFIED_SHARE = 0.5          # least share of a prior that the recording must have replaced
 RELATIVE = 0.3                  # standard error of a base parameter that is told, of its value
 NOT_ALONE = ('friction is known as force at 30 to 100 mm/s; its viscous part alone is not identifiable, nor is the '
              'Coulomb part without it')
