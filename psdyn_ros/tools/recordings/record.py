@@ -166,7 +166,7 @@ def _run(case, setup):
         end = begin + round(setup.duration * SECOND)
         moves = partial(random_moves, setup.model, RANGES, SPEEDS)
         halts = run.follow(lambda seconds, start, halts: moves(seconds, setup.seed + halts, start), begin, end,
-                             lambda: recorder.last(REFERENCE).points[0])
+                           lambda: recorder.last(REFERENCE).points[0])
         run.rest(end + round(REST * SECOND))
         ended = encoders.stamp
         run.stand_by()
