@@ -205,15 +205,16 @@ class BoundMap:
         self.measured = np.zeros((3, len(joint_map.names)))
         self._handle = joint_map._handle and joint_map._handle.copy()
         self._found = np.empty((4, len(joint_map._outside_clusters)))
-        rows, self._positions, self._coordinates = joint_map._coordinates
+        rows, positions, coordinates = joint_map._coordinates
+        self._x, self._xd, _ = joint_map._state_of(np.zeros((3, len(joint_map._machine.modules))), *joint_map._coordinates)
+        rows = rows[np.argsort(positions)]      # a floating base comes first, joints after it without a gap
         self._rows = rows if self._handle is not None else np.searchsorted(joint_map._outside_clusters, rows)
-        self._x, self._xd, _ = joint_map._state_of(np.zeros((3, len(joint_map._machine.modules))), rows, self._positions,
-                                                   self._coordinates)
+        self._first = positions.min(initial=len(self._x)), coordinates.min(initial=len(self._xd))
 
     def state(self):
         """Return (x, xd, residual) of `measured` as `JointMap.state` does, with its errors; x and xd are new arrays."""
         joint_map, measured = self._map, self.measured
-        if not math.isfinite(measured.sum()):
+        if not math.isfinite(sum(measured[:2].ravel().tolist())):      # of so few numbers quicker than NumPy
             return self._checked_state()
         if self._handle is None:
             z, gaps = self._found, self._found[3]
@@ -223,7 +224,7 @@ class BoundMap:
         if status != OK:
             return self._checked_state()        # raises, and says why
         x, xd = self._x.copy(), self._xd.copy()
-        x[self._positions], xd[self._coordinates] = z[0, self._rows], z[1, self._rows]
+        x[self._first[0]:], xd[self._first[1]:] = z[0].take(self._rows), z[1].take(self._rows)
         residual = max(gaps.tolist(), default=0.0)
         if joint_map._redundant:
             residual = max(residual, *joint_map._disagreements(measured, z))

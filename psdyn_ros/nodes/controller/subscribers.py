@@ -78,9 +78,8 @@ class ControllerInputs:
 
     def move_base(self, seconds):
         """Pass the motion of the base to the law, so many seconds after the last time."""
-        base = self._base.motion(seconds)
-        if base is not None:
-            self._core.set_base(base)
+        if self._base.turned:
+            self._core.set_base(self._base.motion(seconds))
 
     @property
     def base_stale(self):
