@@ -206,7 +206,7 @@ class BoundMap:
         self._handle = joint_map._handle and joint_map._handle.copy()
         self._found = np.empty((4, len(joint_map._outside_clusters)))
         rows, positions, coordinates = joint_map._coordinates
-        self._x, self._xd, _ = joint_map._state_of(np.zeros((3, len(joint_map._machine.modules))), *joint_map._coordinates)
+        self._x, self._xd, _ = joint_map._read(np.zeros((3, len(joint_map._machine.modules))))
         rows = rows[np.argsort(positions)]      # a floating base comes first, joints after it without a gap
         self._rows = rows if self._handle is not None else np.searchsorted(joint_map._outside_clusters, rows)
         self._first = positions.min(initial=len(self._x)), coordinates.min(initial=len(self._xd))

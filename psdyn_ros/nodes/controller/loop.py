@@ -47,7 +47,7 @@ class Chore:
 
     def __init__(self, work, period, now):
         self._work, self.period = work, period
-        self.due, self.done_at = now + period, None     # ns
+        self.due, self.done_at = now + period, now - 1  # ns
         self.longest = FIRST        # ns of processor time that it took at most; older durations fade
 
     def do(self, clock, forced):
@@ -61,7 +61,7 @@ class Chore:
 
     def hasten(self, since):
         """Make it due at once, unless it was done less than so many ns ago."""
-        self.due = min(self.due, since + (self.due - self.period if self.done_at is None else self.done_at))
+        self.due = min(self.due, since + self.done_at)
 
     def put_off(self):
         """There was no room: the estimate shrinks, so that it is tried again should it have become quicker."""
@@ -192,11 +192,8 @@ class ControlLoop:
         Each is done once between two cycles at most, so that a chore that is always due keeps no other from its turn.
         """
         now = self._clock.now()
-        for chore in sorted(self._chores, key=lambda chore: chore.due):
-            if chore.due > now:
-                return False
-            if chore.done_at is not None and chore.done_at >= self._round:
-                continue
+        due = [chore for chore in self._chores if chore.due <= now and chore.done_at < self._round]
+        for chore in sorted(due, key=lambda chore: chore.due) if len(due) > 1 else due:
             forced = now - chore.due > PATIENCE
             if forced or self.has_room(MARGIN * chore.longest):
                 chore.do(self._clock, forced)
