@@ -14,6 +14,7 @@ statistics, logs) is a chore: it is done between cycles, and only while the next
 import time
 from collections import deque
 
+from ...model.units import SECOND
 from .cycle_statistics import UNKNOWN, CycleRecords
 
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
@@ -26,7 +27,6 @@ FIRST = 200_000                 # ns that a chore is assumed to take before it w
 WAITING = 64                    # lines that a log keeps
 NEVER = 1 << 62                 # ns
 FOLDING = 0.1                   # s between two times that records are sorted in
-SECOND = 1_000_000_000
 
 
 class SteadyClock:

@@ -35,7 +35,7 @@ from ...control.reference.trajectory import UnreachableError
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
-from ..messages.conversions import SECOND
+from ...model.units import SECOND
 from ..runtime import deadlines, executor, parameters, realtime
 from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from ..runtime.rejection_log import Rejections, brief

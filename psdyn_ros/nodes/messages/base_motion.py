@@ -4,9 +4,10 @@ from geometry_msgs.msg import AccelStamped, TwistStamped
 from sensor_msgs.msg import Imu
 
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ...simulation.base_motion import BaseTracker
 from ..runtime.qos import LATEST
-from .conversions import SECOND, MessageError, stamp_to_ns
+from .conversions import MessageError, stamp_to_ns
 
 
 class BaseInputs:

@@ -21,8 +21,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from ...api.orientation import quaternion
 from ...control.reference.trajectory import Waypoints
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 
-SECOND = 1_000_000_000      # ns
 REMEMBERED = 8              # orders of names that a reader keeps ready
 MAX_MESSAGE_BYTES = 256 * 1024
 

@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...model.units import HOUR
 from .injection import DRIVEN, MS, RUN, STANDBY, UNDER_LAW, After, during, injection
-
-HOUR = 3600 * 1_000_000_000     # ns
-
 
 # joint state
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ...validation.bags.bulk_decoder import ARRAY, JOINT_STATE, type_store
-from ...validation.bags.recording import SECOND
 from ...validation.bags.source import open_bag
 from ...validation.metrics.prediction import Predictor
 from ...validation.metrics.verdict import PASS

@@ -23,8 +23,8 @@ from ...model.errors import ModelError, PsdynError, did_you_mean
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
+from ...model.units import SECOND
 from ...nodes import EXECUTABLES
-from ...nodes.messages.conversions import SECOND
 from ...nodes.runtime.executor import INTERNAL, SUCCESS, UNUSABLE
 from ...simulation.sensors.bank import checked_seed
 from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH

@@ -13,9 +13,10 @@ import rclpy
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from ...model.units import MEBIBYTE
+
 READY = 'ready'
 RATES = {'small': 10_000.0, 'large': 50.0, 'wrong': 100.0}      # Hz asked for
-MEBIBYTE = 2**20
 DISCOVERY = {'small': 5.0, 'large': 5.0, 'wrong': 0.5}          # s; another type on a topic is never matched
 CHECKED = 100           # messages between two looks at the clock, while it is behind
 

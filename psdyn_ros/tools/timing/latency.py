@@ -23,8 +23,9 @@ from ...control.safety.fault_table import State
 from ...model.errors import ModelError, PsdynError
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.units import SECOND
 from ...nodes.controller.cycle_statistics import CycleRecords
-from ...nodes.messages.conversions import SECOND, trajectory_to_msg
+from ...nodes.messages.conversions import trajectory_to_msg
 from ...nodes.runtime.realtime import ENFORCE, OFF, PRIORITY, TRY, achieve, check
 from ..demo.processes import NodeProcesses, environment, exported, free_domain
 from ..demo.session import own_node, terminable

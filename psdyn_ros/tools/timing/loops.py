@@ -20,11 +20,11 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 from trajectory_msgs.msg import JointTrajectory
 
+from ...model.units import SECOND
 from ...nodes.controller.cycle_statistics import CycleRecords
 from ...nodes.controller.loop import ControlLoop, SteadyClock
 from ...nodes.controller.node import Controller
 from ...nodes.messages import conversions
-from ...nodes.messages.conversions import SECOND
 from ...nodes.runtime import executor, parameters, realtime
 from ...nodes.runtime.lifecycle import ManagedNode
 from ...nodes.runtime.parameters import Parameter

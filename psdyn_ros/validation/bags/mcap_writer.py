@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ...model.units import SECOND
 from .bulk_decoder import type_store
 from .files import METADATA
 from .mcap_chunks import CHANNEL, CHUNK, CHUNK_HEAD, FOOTER, HEADER, MAGIC, MESSAGE, MESSAGE_HEAD, RECORD, SCHEMA
-from .recording import SECOND
 
 ENCAPSULATION = 4           # bytes before the first field of a serialised message
 MESSAGE_INDEX, CHUNK_INDEX, STATISTICS, SUMMARY_OFFSET, DATA_END = 7, 8, 11, 14, 15

@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from ...model.units import SECOND
 from .mcap_writer import RowBag, accelerations, joint_states
-from .recording import SECOND
 
 MEASURED, PREDICTED, FRICTIONLESS, RESIDUAL = (
     '/measured/joint_states', '/predicted/joint_states', '/predicted/frictionless', '/predicted/residual')

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from ...kernels.hydraulics.records import QUANTITIES
+from ...model.units import SECOND
 from ...simulation.sensors.kinds import PRESSURES
 
-SECOND = 1_000_000_000      # ns
 STATES, TRUTH, DYNAMICS, COMMANDS, TELEMETRY = (
     '/joint_states', '/simulator/ground_truth', '/simulator/dynamics', '/simulator/joint_commands',
     '/simulator/hydraulic_telemetry')

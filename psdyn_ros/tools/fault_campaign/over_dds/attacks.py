@@ -15,7 +15,8 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
 
 from ....control.safety.fault_table import State
-from ....nodes.messages.conversions import SECOND, ns_to_stamp
+from ....model.units import SECOND
+from ....nodes.messages.conversions import ns_to_stamp
 from ...timing.flood import RATES, READY, Flood
 from .bench import COMMANDS, WireError
 
