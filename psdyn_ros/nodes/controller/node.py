@@ -236,7 +236,7 @@ class Controller:
     # control
 
     def turn(self):
-        """Do what is due between two callbacks; the seconds within which it wants to be called again."""
+        """Run the cycle and chores that are due; return the longest time [s] to wait for the next callback."""
         if self._node.failure is not None:
             raise self._node.failure
         if self._autostart is not None:
