@@ -14,5 +14,5 @@ def joint_positions(text, what):
         try:
             positions[joint] = float(value)
         except ValueError:
-            raise ModelError(f"{what}: '{entry:.80}': expected JOINT=POSITION") from None
+            raise ModelError(f"{what} '{entry:.80}': expected JOINT=POSITION") from None
     return positions

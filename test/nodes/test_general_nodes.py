@@ -103,7 +103,7 @@ def test_pose_and_twist_of_a_floating_base_are_those_of_its_link(rng):
 def test_joint_positions_of_a_parameter_are_read_or_named():
     assert joint_positions('elbow_1=-1.5, elbow_2=2', 'assembly') == {'elbow_1': -1.5, 'elbow_2': 2.0}
     assert joint_positions('', 'assembly') == {}
-    with pytest.raises(psdyn_ros.ModelError, match="parameter assembly: 'elbow_1': expected JOINT=POSITION"):
+    with pytest.raises(psdyn_ros.ModelError, match="parameter assembly 'elbow_1': expected JOINT=POSITION"):
         joint_positions('elbow_1', 'parameter assembly')
 
 
