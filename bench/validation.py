@@ -20,9 +20,9 @@ import numpy as np
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.validation.bags.bulk_decoder import type_store
 from psdyn_ros.validation.bags.mcap_chunks import ATTACHMENT, RECORD
-from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.bags.row_bag import STEM, RowBag, Template, joint_states, labelled_array
 from psdyn_ros.validation.metrics.prediction import Predictor
 

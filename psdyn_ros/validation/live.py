@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.errors import MeasurementError, ModelError, NonFiniteError, PsdynError, ShapeError, did_you_mean, shorten
-from .bags.recording import SECOND
+from ..model.units import SECOND
 from .metrics.contact_force import ContactForce, ForceEstimate, outermost_link
 from .metrics.metrics import capacities
 from .metrics.prediction import Prediction, Predictor

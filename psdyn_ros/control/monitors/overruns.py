@@ -2,7 +2,8 @@
 
 from collections import deque
 
-SECOND = 1_000_000_000      # ns
+from ...model.units import SECOND
+
 IN_A_ROW = 3                # slots without a cycle
 SHARE = 0.01                # of the slots of a second
 

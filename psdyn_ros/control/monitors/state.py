@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from ...kernels.control import plausibility as kernels
-from .timestamps import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
+from ...model.units import SECOND
+from .timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
 SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another one stands still

@@ -21,11 +21,11 @@ from ...control.laws.computed_torque import check_actuation
 from ...control.safety.fault_table import State
 from ...kernels.runtime.compiler import compiled
 from ...model.errors import ActuationError, ModelError
+from ...model.joint_positions import joint_positions
 from ...model.locate import find_config, find_machine
 from ...model.text_file import read_text
 from ...nodes import EXECUTABLES
 from ...nodes.messages.conversions import stamp_to_ns, trajectory_to_msg
-from ...nodes.runtime.parameters import joint_positions
 from ...simulation.plant import RUNNING
 from ...validation.bags.recording import TOPICS, Topics, read_bag
 from ...validation.metrics.tracking import track, units

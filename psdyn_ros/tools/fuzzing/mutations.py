@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ...model.units import SECOND
 from ...validation.bags.bulk_decoder import ARRAY, JOINT_STATE, type_store
 from ...validation.bags.files import METADATA
 from ...validation.bags.mcap_chunks import CHUNK, FOOTER, MAGIC, RECORD
-from ...validation.bags.recording import SECOND
 
 STATES, TELEMETRY = '/joint_states', '/simulator/hydraulic_telemetry'
 MESSAGES = 250              # on each topic of an honest bag

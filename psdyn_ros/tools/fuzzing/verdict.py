@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.errors import PsdynError
-from ...validation.bags.recording import SECOND
+from ...model.units import SECOND
 from ...validation.bags.row_bag import joint_states, labelled_array
 from ...validation.bags.source import open_bag
 from ...validation.metrics.prediction import Predictor

@@ -20,8 +20,8 @@ from ...model.errors import ModelError, did_you_mean
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
+from ...model.units import SECOND
 from ...nodes import EXECUTABLES
-from ...nodes.messages.conversions import SECOND
 from ...simulation.sensors.bank import checked_seed
 from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH
 from ...validation.report import page

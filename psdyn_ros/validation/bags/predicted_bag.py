@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from .recording import SECOND
+from ...model.units import SECOND
 from .row_bag import RowBag, accelerations, joint_states
 
 MEASURED, PREDICTED, FRICTIONLESS, RESIDUAL = (

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ...model.errors import PsdynError, did_you_mean
-
-SECOND = 1_000_000_000      # ns
+from ...model.units import SECOND
 
 
 class BagError(PsdynError):

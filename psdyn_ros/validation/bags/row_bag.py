@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ...model.units import SECOND
 from .bulk_decoder import type_store
 from .files import METADATA
-from .recording import SECOND, open_writer
+from .recording import open_writer
 
 ENCAPSULATION = 4           # bytes before the first field of a serialised message
 STEM = 'recording'

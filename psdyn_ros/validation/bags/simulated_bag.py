@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ...kernels.hydraulics.records import QUANTITIES
+from ...model.units import SECOND
 from ...simulation.sensors.kinds import PRESSURES
 from .bulk_decoder import type_store
-from .recording import SECOND
 from .row_bag import RowBag, Template, joint_states, labelled_array, trajectory_points
 
 STATES, TRUTH, DYNAMICS, COMMANDS, TELEMETRY = (

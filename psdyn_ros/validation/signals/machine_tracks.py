@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..bags.recording import SECOND
+from ...model.units import SECOND
 from .resampling import BRIDGED
 
 PATIENCE = 2 * SECOND       # ns that a topic may lag behind the states before it is missing

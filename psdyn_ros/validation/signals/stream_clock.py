@@ -1,7 +1,7 @@
 """Stamps of one topic as they come: which of them go on, which are astray, and when time began again."""
 
 from ...model.errors import PsdynError
-from ..bags.recording import SECOND
+from ...model.units import SECOND
 
 LEAP = SECOND               # ns from one stamp to the next, either way, beyond which it is astray
 AGREE = 5                   # messages in a row that make what was astray the time that counts

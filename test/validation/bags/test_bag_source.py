@@ -11,6 +11,7 @@ import pytest
 from support.bags import bag_cases as cases
 from support.bags.recorded_motion import crane, oil
 
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing import mutations as making
 from psdyn_ros.tools.fuzzing.mutated_bags import peak_memory
 from psdyn_ros.tools.fuzzing.verdict import true_messages
@@ -19,7 +20,7 @@ from psdyn_ros.validation.bags.files import METADATA
 from psdyn_ros.validation.bags.mcap_chunks import RECORD, Packet
 from psdyn_ros.validation.bags.mcap_index import mcap_index
 from psdyn_ros.validation.bags.mcap_recovery import scan
-from psdyn_ros.validation.bags.recording import SECOND, BagError, write_bag
+from psdyn_ros.validation.bags.recording import BagError, write_bag
 from psdyn_ros.validation.bags.source import open_bag
 
 TOPICS = (making.STATES, making.TELEMETRY)
