@@ -28,7 +28,7 @@ class ValveLaw(ControlLaw):
     """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
 
     delay         s from a command to the valve that obeys it
-    bandwidth     rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
+    bandwidth     rad/s from which gains follow (`valve_gains`); None or 0: as far as the machine lets it go
     effort_bandwidth  rad/s of axes at force level
     pressure_lag  s of the electronics of valves that are told a load pressure
 
@@ -37,6 +37,10 @@ class ValveLaw(ControlLaw):
 
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
     """
+
+    needs = ('hydraulics', 'period')
+    parameters = {'command_delay': 'delay', 'valve_bandwidth': 'bandwidth', 'bandwidth': 'effort_bandwidth',
+                  'error_space': 'space'}
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
                  effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
@@ -50,7 +54,7 @@ class ValveLaw(ControlLaw):
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
-        self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
+        self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
     def _make_buffer(self, pressure_lag):
         count, n = len(self.tiers), self.manipulator.dof
@@ -97,10 +101,6 @@ class ValveLaw(ControlLaw):
     def freeze(self, mask):
         """As `ControlLaw.freeze`."""
         self._law['frozen'] = np.asarray(mask, dtype=bool)
-
-    def set_gains(self, gains):
-        """Use these gains from the next update on: a dataclass of (actuators,) like `gains`; raises ModelError."""
-        raise NotImplementedError
 
     @property
     def error_integrals(self):
