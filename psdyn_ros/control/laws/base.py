@@ -20,7 +20,7 @@ SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
 
 
 class ControlLaw:
-    """What all laws share: the reference, the load, and what is told about both.
+    """What all laws share: the reference, the load, gains and limits.
 
     manipulator  with at least as many actuators as coordinates; ActuationError where it has fewer
     hydraulics   `Hydraulics` of this machine, or None where nothing but efforts is commanded
@@ -121,15 +121,15 @@ class ControlLaw:
         return ''
 
     def freeze(self, mask):
-        """Hold the integrals of the actuators in mask (actuators,) bool, or True for all, until told otherwise."""
+        """Hold the integrals of the actuators in mask (actuators,) bool, or True for all, until the next call."""
         raise NotImplementedError
 
     def set_payload(self, link, mass, com, inertia):
-        """As `LoadModel.set_payload`: believed from the next update on, gradually."""
+        """As `LoadModel.set_payload`: in the model from the next update on, gradually."""
         self.load.set_payload(link, mass, com, inertia)
 
     def set_base(self, base):
-        """As `LoadModel.set_base`: believed from the next update on, no faster than bases move."""
+        """As `LoadModel.set_base`: in the model from the next update on, no faster than bases move."""
         self.load.set_base(base)
 
     def holding(self, x):

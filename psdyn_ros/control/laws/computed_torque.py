@@ -12,7 +12,7 @@ What the model does not know is left to the integral. On the crane at w = 20 rad
 friction off by a tenth, it takes 14 mm rms of the telescope down to 2.4, and costs nothing where the model is exact; a
 disturbance observer would have to differentiate the measured rate, and the noise of that is kilonewtons on the tonnes
 that the cylinders carry. Ki = w^3 / 4 is an eighth of what would be unstable. The integral does not grow while the
-force of an actuator is clipped, unless it then shrinks, and not while it is told to stand still (`freeze`).
+force of an actuator is clipped, unless it then shrinks, and not while it is frozen (`freeze`).
 
 Friction follows the rate of the reference: that of a late and noisy measurement around rest is a limit cycle.
 """
@@ -31,7 +31,7 @@ from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 
 __all__ = ['ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
 
-PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
+PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a commanded load pressure
 LONGEST_STEP = 2.0              # periods between two updates that count for an integral
 
 
@@ -51,7 +51,7 @@ class ForceLaw(ControlLaw):
     damping       (dof,) Kd, 1/s
     integral      (dof,) Ki, 1/s^3; None: none
     delay         s from a command to the actuator that obeys it
-    pressure_lag  s of the electronics of valves that are told a load pressure
+    pressure_lag  s of the electronics of valves with a commanded load pressure
     """
 
     allowed = (EFFORT, PRESSURE)

@@ -105,7 +105,7 @@ def torque_gains(manipulator, tiers, modes, bandwidth, effort_bandwidth=EFFORT_B
 
     modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
     in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10
-    those tried on the crane.  Its telescope halves its errors by that when areas and valves are not as believed.
+    those tried on the crane.  Its telescope halves its errors by that when areas and valves differ from the model.
     """
     w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
     by_flow = np.asarray(tiers) > PRESSURE

@@ -1,4 +1,4 @@
-"""Whether a measured state may be believed: its stamp, its age, its step, its rate, its standing still, its loops."""
+"""Plausibility of a measured state: stamp, age, jump, rate, frozen sensor, loops."""
 
 import math
 from functools import partial
@@ -183,7 +183,7 @@ class StateChecks(Check):
         return text
 
     def _describe(self, bits):
-        """Add what the bits of a believed state say."""
+        """Add the findings of an accepted state that the bits stand for."""
         if bits & kernels.FROZEN:
             c = self._channels
             still = np.where(c['driven'] > 0, self._memory['stamp'] - np.maximum(c['changed'], c['driven']), 0)

@@ -62,7 +62,7 @@ def test_a_broken_law_is_an_error_with_its_name_and_stops_no_other(tmp_path):
     assert "it needs 'luck'; expected among hydraulics, period" in greedy
     assert twice == "ModelError: law 'valve_pid': registered more than once: psdyn_ros, spring_law:Spring"
     assert (own, spring) == ('ComputedTorque', 'Spring')
-    assert unknown.startswith("UnknownNameError: law 'sprin'") and unknown.endswith("did you mean 'spring'")
+    assert unknown.startswith("UnknownNameError: law 'sprin'") and unknown.endswith("did you mean 'spring'?")
 
 
 @pytest.mark.dds
