@@ -261,6 +261,11 @@ def warm_up():
     for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy',
                  f'{PACKAGE}.control.safety.fault_table', f'{PACKAGE}.model.parameters.safety'):
         importlib.import_module(name)
+    # `control` imports all of its rooms: they are imported anew with the change
+    for name in [name for name in sys.modules if f'{name}.'.startswith(f'{PACKAGE}.control.')]:
+        del sys.modules[name]
+    for module in TESTS:
+        sys.modules.pop(f'{PACKAGE}.{module}', None)
 
 
 def main(arguments=None):

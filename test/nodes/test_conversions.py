@@ -14,6 +14,7 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
+from psdyn_ros.control.laws.registry import make_law
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
@@ -253,7 +254,7 @@ def test_diagnostics_carry_level_and_values():
 
 
 def test_every_parameter_has_a_description_and_numbers_have_a_range(crane):
-    table = [*parameters.SIMULATOR, *parameters.CONTROLLER, *parameters.gains(crane, 15.0),
+    table = [*parameters.SIMULATOR, *parameters.CONTROLLER, *parameters.gains(make_law('computed_torque', crane)),
              *parameters.initial_positions(crane)]
     for p in table:
         descriptor = p.descriptor()
@@ -265,7 +266,8 @@ def test_every_parameter_has_a_description_and_numbers_have_a_range(crane):
             (span,) = descriptor.integer_range
             assert span.from_value <= p.default <= span.to_value
         assert descriptor.read_only == (not p.live)
-    assert {p.name for p in parameters.gains(crane, 15.0)} >= {'gains.slew.p', 'gains.telescope.d'}
+    law = make_law('computed_torque', crane)
+    assert {p.name for p in parameters.gains(law)} >= {'gains.slew.p', 'gains.telescope.d'}
 
 
 def test_the_tables_of_parameters_can_be_printed(capsys):

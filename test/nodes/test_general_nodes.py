@@ -20,6 +20,7 @@ from support.nodes.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.api.orientation import rotation  # noqa: E402
+from psdyn_ros.control.laws.registry import make_law  # noqa: E402
 from psdyn_ros.model.joint_positions import joint_positions  # noqa: E402
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
@@ -76,7 +77,7 @@ def test_joints_that_do_not_fix_a_loop_are_rejected_by_name(excavator):
 
 
 def test_gains_and_starts_are_of_coordinates_and_efforts_of_actuators(excavator):
-    assert [p.name for p in parameters.gains(excavator, 8.0)][::3] == [
+    assert [p.name for p in parameters.gains(make_law('computed_torque', excavator))][::3] == [
         f'gains.{name}.p' for name in excavator.coordinates]
     assert [p.default for p in parameters.initial_positions(excavator)] == excavator.initial_position.tolist()
     balloon = psdyn_ros.load(URDF / 'balloon.urdf', allow_unphysical=True)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psdyn_ros.control.core import inputs
+from psdyn_ros.control.monitors.checks import CHECKS
+from psdyn_ros.control.monitors.emergency_stop import EmergencyStopCheck
 from psdyn_ros.control.safety.fault_table import CONDITIONS, State
 from psdyn_ros.control.safety.output_gate import OutputGate
 from psdyn_ros.control.safety.state_machine import SafetyStates
@@ -84,6 +85,11 @@ def check(trial):
     assert trial.reaction is not None and trial.reaction <= trial.bound
 
 
+def test_every_condition_of_a_check_is_injected():
+    injected = {one.condition for one in injections.INJECTIONS} | {one.condition for one in rejected_inputs.ATTEMPTS}
+    assert {row.name for check in CHECKS for row in check.rows} - injected == {'clock_jump'}    # a trial of its own
+
+
 def test_every_condition_of_the_table_is_tried():
     tried = {one.condition for one in injections.INJECTIONS} | {one.condition for one in rejected_inputs.ATTEMPTS}
     tried |= {condition for condition, _, _ in rejected_inputs.DESCRIPTIONS}
@@ -113,8 +119,8 @@ def test_it_catches_a_ladder_that_is_twice_as_long(monkeypatch, machine):
     longer = replace(machine.declaration.timeouts, stopping=0.04, safe=0.2)
     real = SafetyStates.__init__
 
-    def doubled(states, declaration, period):
-        real(states, replace(declaration, timeouts=longer), period)
+    def doubled(states, declaration, period, rows):
+        real(states, replace(declaration, timeouts=longer), period, rows)
     monkeypatch.setattr(SafetyStates, '__init__', doubled)
     assert sabotaged(machine, 'no_states', State.RUN).late
     assert sabotaged(machine, 'no_states_for_long', State.RUN).late
@@ -149,7 +155,7 @@ def test_it_catches_a_wrong_safe_output(monkeypatch, on_valves):
 
 
 def test_it_catches_an_emergency_stop_that_nobody_looks_at(monkeypatch, machine):
-    monkeypatch.setattr(inputs.Inputs, 'emergency_stop', lambda self: '')
+    monkeypatch.setattr(EmergencyStopCheck, 'reason', lambda self, now, clock: '')
     assert sabotaged(machine, 'stop_silent', State.RUN).late
 
 

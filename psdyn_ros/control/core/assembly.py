@@ -39,6 +39,8 @@ class ControllerConfig:
     """Of the cycles of a second that may come too late."""
     simulated_time: bool = False
     """Whether stamps are of a simulated clock."""
+    checks: tuple = ()
+    """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
     @property
     def period(self):

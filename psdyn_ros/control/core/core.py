@@ -15,14 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...model.errors import PsdynError
+from ...model.errors import ModelError, PsdynError
+from ..monitors.check import When
+from ..monitors.checks import CHECKS
 from ..monitors.clock import JUMP
-from ..monitors.overruns import CycleWatch
+from ..monitors.overruns import OverrunCheck
 from ..reference.reference_limits import ReferenceLimits
 from ..reference.trajectory import TrajectoryError
-from ..safety.fault_table import Result, State
+from ..safety.fault_table import ROWS, Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
+from .check_inputs import CheckInputs, CheckRunner
 from .inputs import Inputs
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
 from .preconditions import activation_blockers
@@ -31,7 +34,7 @@ PASS, FAIL, STALE, ERROR = Result
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 DEGRADED_SPEED = 0.5
 SAFE_OUTPUTS = 3                # after a deactivation
-# what `activation_blockers` tells of
+# conditions whose reasons `activation_blockers` gives
 LISTED = ('emergency_stop', 'pressures_silent', 'closure_residual', 'velocity_residual')
 
 
@@ -61,31 +64,31 @@ class ControlCore:
         declaration = config.declaration
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
         law.reference.limits = ReferenceLimits.declared(declaration)
-        self.states = SafetyStates(declaration, config.period)
-        self.inputs = Inputs(config, self.states, law.needs_pressures, on_jump=self._rebase)
-        self.selector = OutputSelector(config, law, self.inputs, self.states)
+        self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
+        self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
+        self._runner = CheckRunner(tuple(self.checks.values()), self.states)
+        self.inputs = Inputs(config, self.checks, self._runner, self.states, on_jump=self._rebase)
+        self.selector = OutputSelector(config, law, self.inputs, self.checks, self._runner)
+        self._situation = self._runner.inputs = CheckInputs(config, law, self.inputs, self.selector, self.states)
         self.gate = self.selector.gate
-        self.cycles = CycleWatch(config.period, config.overrun_share)
+        self._overruns = self.checks[OverrunCheck]
         self.finished = False           # whether a deactivation is complete
         self.refused = ''               # why the last measured state was not used; '' where it was
-        self._latest, self._lost = declaration.timeouts.stopping_ns, declaration.timeouts.safe_ns
         self._log = log or (lambda level, text: None)
-        self._giving = False            # outputs, from activation to the end of deactivation
-        self._leaving, self._safe_outputs = False, 0
-        self._state, self._trusted = STANDBY, True
-        self._ended = False             # whether HOLD is due to the end of a reference
-        self._last = None               # ns of the cycle before
-        self._answered = 0              # stamp of the state of the last output
-        self._stamp = 0                 # of the last output
+        self._deactivating, self._safe_outputs = False, 0
+        self._state, self._state_valid = STANDBY, True
+        self._reference_ended = False   # whether HOLD is due to the end of a reference
+        self._last_cycle = None         # ns
+        self._answered_stamp = 0        # of the state of the last output
+        self._output_stamp = 0          # of the last output
         self._enabled_stamp = 0         # of the state at which it was enabled
         self._considered = None         # the `Candidate` that may be accepted
-        self._streaming = False
 
     # what was measured
 
     def take_state(self, measured, now, ros_now):
         """Take a `MeasuredState` between two steps; return '' or why it is not used."""
-        self.inputs.look(now, ros_now)
+        self.inputs.read_clocks(now, ros_now)
         self._take_state(measured, ros_now)
         return self.refused
 
@@ -148,7 +151,7 @@ class ControlCore:
         self._refuse_reference(stamp)
         t = self.inputs.seconds(stamp) if stamp else self.inputs.time
         self.law.reference.stream(t, x, xd, xdd, self.inputs.time)
-        self._considered, self._streaming = None, True
+        self._considered, self._situation.streaming = None, True
         self._follow()
 
     def cancel(self, now):
@@ -167,36 +170,36 @@ class ControlCore:
                                   'controller was enabled')
 
     def _follow(self):
-        self._ended = False
+        self._reference_ended = False
         self.states.reference_accepted(self.inputs.clock)
 
     def _end_reference(self):
-        self._ended, self._streaming = True, False
+        self._reference_ended, self._situation.streaming = True, False
         self.states.reference_ended(self.inputs.clock)
 
     def _void(self):
         """Forget what was considered, and that points are streamed."""
-        self._considered, self._streaming = None, False
+        self._considered, self._situation.streaming = None, False
 
     # switches
 
     def activate(self, now, ros_now):
         """Begin to give outputs, the safe one at first; SafetyError with every reason against it."""
-        clock = self.inputs.look(now, ros_now)
-        self.inputs.watch()
+        clock = self.inputs.read_clocks(now, ros_now)
+        self._runner.run(When.CYCLE)
         self.states.step(clock)
         self._refuse('activation')
         self.states.activate(clock)
-        self.cycles.forget()
-        self._last = None
-        self._giving, self._leaving, self.finished, self._safe_outputs = True, False, False, 0
+        self._overruns.watch.forget()
+        self._last_cycle = None
+        self._situation.publishing, self._deactivating, self.finished, self._safe_outputs = True, False, False, 0
 
     def deactivate(self, now):
         """Stop, give the safe output at least three times, then none: `finished` says when."""
-        if self._giving and not self._leaving:
-            self._leaving, self._safe_outputs = True, 0
+        if self._situation.publishing and not self._deactivating:
+            self._deactivating, self._safe_outputs = True, 0
             self.states.deactivate(self.inputs.at(now))
-        self.finished = not self._giving
+        self.finished = not self._situation.publishing
 
     def enable(self, now):
         """Hold the machine under the law where it is; SafetyError with every reason against it."""
@@ -207,7 +210,7 @@ class ControlCore:
         self.states.enable(clock)
         self._void()
         self.selector.begin(clock)
-        self._enabled_stamp, self._ended = self.inputs.stamp, True
+        self._enabled_stamp, self._reference_ended = self.inputs.stamp, True
 
     def _refuse(self, what):
         """Raise SafetyError where something measured or declared speaks against it."""
@@ -225,7 +228,7 @@ class ControlCore:
         self.states.reset(self.inputs.at(now))
 
     def report(self, now, name, result, text=''):
-        """Tell the result of a check that only the caller can do, as of rival publishers."""
+        """Report the result of a check that only the caller can do, as of rival publishers."""
         self.states.report(self.inputs.at(now), name, result, text)
 
     def fail(self, now, text):
@@ -240,10 +243,10 @@ class ControlCore:
         None where nothing is to be published. `refused` says why the state was not used. Never raises.
         """
         try:
-            clock = self.inputs.look(now, ros_now)
+            clock = self.inputs.read_clocks(now, ros_now)
             if measured is not None:
                 self._take_state(measured, ros_now)
-            return self._cycle(clock, ros_now) if self._giving else self._idle(clock)
+            return self._cycle(clock, ros_now) if self._situation.publishing else self._idle(clock)
         except GateError as error:
             return self._failed('output_rejected', FAIL, str(error), ros_now)
         except Exception as error:      # whatever it is, the machine is made safe
@@ -252,58 +255,40 @@ class ControlCore:
     def _idle(self, clock):
         """Let faults that are over pass their probation, so that they do not speak against activation or reset."""
         if self.states.reasons:
-            self.inputs.watch()
+            self._runner.run(When.CYCLE)
             self.states.step(clock)
 
     def _cycle(self, clock, ros_now):
-        dt, self._last = 0.0 if self._last is None else 1e-9 * (clock - self._last), clock
-        self._watch(clock)
-        state, trusted = self.states.step(clock), self.states.trusted
-        if state is STOPPING and not trusted and self.cycles.gap > self._latest:
-            # what was commanded last is in force no more, and there is nothing else to stop from
-            self.states.report(clock, 'output_lost', FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms, and a '
-                                                           'measured state that cannot be trusted')
-            state = self.states.step(clock)
-        if state is not self._state or trusted is not self._trusted:
-            self._turn(state, trusted, clock)
-        if self.selector.mode is AT_SAFE:
-            return self._safe(ros_now)
-        return Output(self.selector.command(clock, dt), self._output_stamp(ros_now), state, True, self.selector.desired)
-
-    def _watch(self, clock):
-        """Report the checks of every cycle."""
-        report = self.states.report
-        self.cycles.look(clock)
-        late = self.cycles.overrun
-        if late or self.states.unsettled:
-            report(clock, 'overrun', FAIL if late else PASS, late)
-        if self.cycles.gap > self._latest:
-            name = 'output_lost' if self.cycles.gap > self._lost else 'output_late'
-            report(clock, name, FAIL, f'no output for {self.cycles.gap / 1e6:.1f} ms')
-        self.inputs.watch()
+        dt, self._last_cycle = 0.0 if self._last_cycle is None else 1e-9 * (clock - self._last_cycle), clock
+        self._runner.run(When.CYCLE)
         if self._state is STOPPING and self.selector.stopped(clock):
             self.states.at_rest(clock)
         if self.selector.mode is UNDER_LAW:
-            self._watch_reference(clock)
-            self.selector.adjust(clock, DEGRADED_SPEED if self._state is DEGRADED else 1.0)
+            self._follow_reference()
+        state, valid = self.states.step(clock), self.states.trusted
+        if state is STOPPING and not valid and self._overruns.late:
+            # the receiver has given up the last command, and there is nothing else to stop from
+            self.states.report(clock, 'output_lost', FAIL, f'no output for {self._overruns.watch.gap / 1e6:.1f} ms, '
+                                                           'and a measured state that cannot be trusted')
+            state = self.states.step(clock)
+        if state is not self._state or valid is not self._state_valid:
+            self._change_state(state, valid, clock)
+        if self.selector.mode is AT_SAFE:
+            return self._safe(ros_now)
+        return Output(self.selector.command(clock, dt), self._stamp(ros_now), state, True, self.selector.desired)
 
-    def _watch_reference(self, clock):
-        """Notice the end of a reference, and that of a stream."""
+    def _follow_reference(self):
+        """Notice the end of a reference, and give it its speed."""
         t, reference = self.inputs.time, self.law.reference
-        age = reference.stream_age(t) if self._streaming else 0.0
-        if age > self.declaration.timeouts.stream:
-            self.states.report(clock, 'stream_silent', STALE, f'no point came for {age * 1e3:.0f} ms')
-            return
-        if self.states.unsettled:
-            self.states.report(clock, 'stream_silent', PASS)
-        if not self._streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):
+        if not self._situation.streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):
             self._end_reference()
+        self.selector.set_speed(DEGRADED_SPEED if self._state is DEGRADED else 1.0)
 
-    def _turn(self, state, trusted, clock):
-        """Go over to another sub-state."""
-        before, self._state, self._trusted = self._state, state, trusted
+    def _change_state(self, state, valid, clock):
+        """Go over to another sub-state; valid: whether the measured state may be used for a stop."""
+        before, self._state, self._state_valid = self._state, state, valid
         if state is not before:
-            self._tell(before, state)
+            self._log_change(before, state)
         selector = self.selector
         if state in (STANDBY, SAFE):
             self._void()
@@ -312,15 +297,15 @@ class ControlCore:
             return
         elif state is STOPPING:
             self._void()
-            if not trusted:
+            if not valid:
                 selector.ramp(clock)
             elif before is not STOPPING:
                 selector.brake(self.states.reasons)
-        elif state is HOLD and before in (RUN, DEGRADED) and not self._ended:
+        elif state is HOLD and before in (RUN, DEGRADED) and not self._reference_ended:
             self._void()
             selector.brake(fault=True)
 
-    def _tell(self, before, state):
+    def _log_change(self, before, state):
         reasons = '; '.join(self.states.reasons.values())
         with suppress(Exception):       # of a logger
             self._log('error' if state >= STOPPING and reasons else 'info',
@@ -330,30 +315,40 @@ class ControlCore:
         """The safe output, in the cycle in which something went wrong."""
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
-        self._turn(self.states.step(clock), self.states.trusted, clock)
-        return self._safe(ros_now) if self._giving else None
+        self._change_state(self.states.step(clock), self.states.trusted, clock)
+        return self._safe(ros_now) if self._situation.publishing else None
 
     def _safe(self, ros_now):
         """The safe output; those after a deactivation are counted."""
-        if self._leaving:
+        if self._deactivating:
             self._safe_outputs += 1
             if self._safe_outputs >= SAFE_OUTPUTS:
-                self.finished, self._giving, self._leaving = True, False, False
-        return Output(self.selector.safe(self._state is STANDBY), self._output_stamp(ros_now), self._state, False, None)
+                self.finished, self._situation.publishing, self._deactivating = True, False, False
+        return Output(self.selector.safe(self._state is STANDBY), self._stamp(ros_now), self._state, False, None)
 
-    def _output_stamp(self, ros_now):
-        """That of the state which is answered, of this moment where that was answered before."""
+    def _stamp(self, ros_now):
+        """Return the stamp of the state which is answered, or of this moment where that was answered before."""
         stamp = self.inputs.stamp
-        fresh = stamp != self._answered
-        self._answered = stamp
-        self._stamp = max(self._stamp, stamp if fresh else ros_now)
-        return self._stamp
+        fresh = stamp != self._answered_stamp
+        self._answered_stamp = stamp
+        self._output_stamp = max(self._output_stamp, stamp if fresh else ros_now)
+        return self._output_stamp
 
     def _rebase(self, jump):
         """The clock of stamps jumped by so many ns."""
-        self._answered += jump
-        self._stamp += jump
+        self._answered_stamp += jump
+        self._output_stamp += jump
         self._enabled_stamp += jump
         if abs(jump) > JUMP:
             with suppress(Exception):       # of a logger
                 self._log('warning', f'the clock of stamps jumped by {jump / 1e6:.1f} ms: stamps are taken from there')
+
+
+def fault_table(checks):
+    """Return the rows of the fault table and of further checks; ModelError where a condition has two."""
+    rows = (*ROWS, *(row for check in checks for row in check.rows))
+    names = [row.name for row in rows]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ModelError(f"condition '{twice[0]}': it has a row in the fault table already; expected another name")
+    return rows

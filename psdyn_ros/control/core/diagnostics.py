@@ -1,4 +1,8 @@
-"""What a control core tells of itself, for diagnostics."""
+"""What a control core reports of itself, for diagnostics."""
+
+from ..monitors.overruns import OverrunCheck
+from ..monitors.singularity import SingularityCheck
+from ..monitors.tracking import TrackingCheck
 
 
 def status(core):
@@ -9,18 +13,18 @@ def status(core):
         'enabled': states.enabled,
         'speed of the reference': selector.speed,
         'feedforward': float(core.law.feedforward_scale),
-        'tracking error [share of its tolerance]': float(selector.watch.share),
-        'distance from a singularity': float(selector.watch.measure),
+        'tracking error [share of its tolerance]': float(core.checks[TrackingCheck].share),
+        'distance from a singularity': float(core.checks[SingularityCheck].measure),
         'residual of the loops [m]': float(checks.residual),
         'disagreement of velocities [share of what is allowed]': checks.disagreement(),
         'states missed': checks.input.missed,
         'states rejected': checks.rejected,
-        'cycles missed': core.cycles.missed,
+        'cycles missed': core.checks[OverrunCheck].watch.missed,
         'commands clamped to their range': sum(selector.gate.range_clamps),
         'commands clamped to their rate': sum(selector.gate.rate_clamps),
         'commands clipped by the law': int(core.law.saturations.sum()),
     }
-    for what, one in (('state', checks.input), ('pressures', inputs.pressure_input)):
+    for what, one in (('state', checks.input), ('pressures', inputs.pressure_check.input)):
         age = one.age(inputs.clock)
         if age is not None:
             found[f'age of the {what} [ms]'] = age * 1e-6

@@ -5,8 +5,11 @@ from contextlib import suppress
 import numpy as np
 
 from ...model.parameters.safety import GRAVITY
-from ..monitors.tracking import MotionWatch
-from ..safety.open_loop_stop import BlindStop
+from ..monitors.actuator_motion import ActuatorMotion
+from ..monitors.check import When
+from ..monitors.end_stops import EndStopCheck
+from ..monitors.singularity import SingularityCheck
+from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
 
 UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
@@ -14,28 +17,30 @@ SPEED_STEP = 0.01       # by which the speed of the reference changes at least
 
 
 class OutputSelector:
-    """One law, one blind stop and one safe output, all through one gate.
+    """One law, one open-loop stop and one safe output, all through one gate.
 
     config  `ControllerConfig`
     law     `ControlLaw`
     inputs  `Inputs`
-    states  `SafetyStates`
+    checks  {class of a check: `Check`}
+    runner  `CheckRunner`
 
     `mode` is UNDER_LAW, RAMPED or AT_SAFE.
     """
 
-    def __init__(self, config, law, inputs, states):
+    def __init__(self, config, law, inputs, checks, runner):
         manipulator, declaration = config.machine, config.declaration
         self.law, self.mode = law, AT_SAFE
         self.gate = OutputGate(declaration, manipulator.limits, config.period)
-        self.watch = MotionWatch(manipulator, declaration, law, self.gate, states)
         self.speed = 1.0                # share of its speed that the reference was given
-        self._inputs, self._states = inputs, states
-        self._blind = BlindStop(declaration, law)
+        self._inputs, self._runner = inputs, runner
+        self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
+        self._motion = ActuatorMotion(manipulator)
+        self._open_loop = OpenLoopStop(declaration, law)
         self._deceleration = np.array(declaration.deceleration)
         self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0
         self._has_gravity = GRAVITY in declaration.safe_kind
-        self._holding = None            # (actuators,) commands that held the load at the last trusted position
+        self._holding = None            # (actuators,) commands that held the load at the last valid position
         self._still = np.zeros(manipulator.dof)
 
     @property
@@ -55,7 +60,7 @@ class OutputSelector:
         law.hold(inputs.checks.x)
         law.feedforward_scale = 0.0 if self._feedforward_ramp else 1.0
         self._began, self.mode = clock, UNDER_LAW
-        self.watch.forget()
+        self._runner.restart()
         self.speed = 1.0
         law.reference.set_speed(1.0, inputs.time)
 
@@ -72,7 +77,7 @@ class OutputSelector:
         x = self._inputs.checks.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
-        self._blind.start(self.gate.last, self.watch.velocities(x, self.rate), target, clock, self._inputs.time)
+        self._open_loop.start(self.gate.last, self._motion.rates(x, self.rate), target, clock, self._inputs.time)
         self.mode = RAMPED
 
     def rest(self):
@@ -80,24 +85,24 @@ class OutputSelector:
         if self.mode is UNDER_LAW:
             self._holding = self._held(self._inputs.checks.x)
         self.mode = AT_SAFE
-        with suppress(Exception):       # of a law that has just failed, perhaps
-            self.watch.forget()
+        with suppress(Exception):       # of a check after an exception
+            self._runner.restart()
 
-    def adjust(self, clock, degraded):
+    def set_speed(self, degraded):
         """Give the reference the speed that singularities, the flow of oil and a degraded state leave it."""
-        speed = min(self.watch.speed(clock, self._inputs.checks.x, self.rate), float(self.law.flow_scale), degraded)
+        speed = min(self._singularity.speed, float(self.law.flow_scale), degraded)
         if abs(speed - self.speed) > SPEED_STEP or speed == 1.0 != self.speed:
             self.speed = speed
             self.law.reference.set_speed(speed, self._inputs.time)
 
     def stopped(self, clock):
         """Whether a stop has come to its end."""
-        return self._blind.done(clock) if self.mode is RAMPED else self.law.reference.at_rest(self._inputs.time)
+        return self._open_loop.done(clock) if self.mode is RAMPED else self.law.reference.at_rest(self._inputs.time)
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
-        return self.gate.filter_command(self._of_law(clock) if self.mode is UNDER_LAW else self._blind.at(clock), clock,
-                               self._inputs.clock, dt)
+        command = self._of_law(clock) if self.mode is UNDER_LAW else self._open_loop.at(clock)
+        return self.gate.filter_command(command, clock, self._inputs.clock, dt)
 
     def safe(self, standby):
         """The safe output (actuators,), NaN: left out; in standby the load is where it is measured. Never raises."""
@@ -106,16 +111,16 @@ class OutputSelector:
         return self.gate.safe(self._holding)
 
     def _of_law(self, clock):
-        """The command (actuators,) of the law for the last state believed."""
+        """The command (actuators,) of the law for the last accepted state."""
         law, inputs, checks = self.law, self._inputs, self._inputs.checks
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
-        self.watch.soften(clock, command, checks.x, checks.xd, checks.at_stop)
-        self.watch.look(clock, checks.x)
+        self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
+        self._runner.run(When.COMMAND)
         return command
 
     def _held(self, x):
-        """Commands (actuators,) that hold the load at x; None where that cannot be told."""
+        """Commands (actuators,) that hold the load at x; None where the model cannot be computed."""
         with suppress(Exception):
             return None if x is None else np.asarray(self.law.holding(x), dtype=float)

@@ -1,7 +1,9 @@
 """Jumps, pauses and resets of the clock that stamps are on, beside a steady one."""
 
+from .check import HOLD, RAMPED, STOP_OPEN_LOOP, Check, Finding, Row, warning
+
 STEP = 5_000_000        # ns from one look to the next that are no drift: stamps have to be shifted
-JUMP = 50_000_000       # ns that are worth telling
+JUMP = 50_000_000       # ns that are reported
 PAUSE = 200_000_000     # ns of steady time in which simulated time stands still
 
 
@@ -52,3 +54,29 @@ class ClockWatch:
             self._last, self._moved = ros_now, now
         self.paused = now - self._moved > PAUSE
         return shift
+
+
+class ClockCheck(Check):
+    """The `ClockWatch` of a controller; `jumped` is the finding of a jump, `evaluate` that of a pause."""
+
+    rows = (
+        warning('F31', 'clock_jump', 'the clock of stamps jumped', 'stamps are taken from there; no change of motion',
+                bound_cycles=0),
+        Row('F31', 'clock_paused', HOLD, 'simulated time stands still', 'stops and holds', 1, 0.2, probation=False),
+        Row('F31', 'clock_reset', STOP_OPEN_LOOP, 'simulated time went back', RAMPED, event=True),
+    )
+
+    def __init__(self, config, law):
+        self.watch = ClockWatch(config.simulated_time)
+        self.required = config.simulated_time
+
+    def jumped(self, jump):
+        """Return the `Finding` of a jump [ns]; None of one too small to be reported."""
+        text = f'the clock of stamps jumped by {jump / 1e6:.1f} ms'
+        if self.watch.simulated:
+            return Finding('clock_reset', text)
+        return Finding('clock_jump', text) if abs(jump) > JUMP else None
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        return (Finding('clock_paused', 'simulated time stands still'),) if self.watch.paused else ()

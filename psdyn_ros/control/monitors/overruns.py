@@ -3,6 +3,7 @@
 from collections import deque
 
 from ...model.units import SECOND
+from .check import AT_ONCE, BRAKED, DEGRADE, REDUCED, SAFE_OPEN_LOOP, STOP, Check, Finding, Row
 
 IN_A_ROW = 3                # slots without a cycle
 SHARE = 0.01                # of the slots of a second
@@ -55,3 +56,40 @@ class CycleWatch:
         if self.recent > self._most:
             return f'{self.recent} cycles of the last second came too late'
         return ''
+
+
+class OverrunCheck(Check):
+    """The `CycleWatch` of a controller, and what is due when the output stayed away."""
+
+    rows = (
+        Row('F30', 'overrun', DEGRADE, 'three cycles in a row, or more than 1 % of a second, too late', REDUCED),
+        Row('F30', 'output_late', STOP, 'no output for the timeout', BRAKED, 1, 0.020, 'stopping', event=True),
+        # by then the receiver gives its own safe output: a ramp of the last command would move the machine again
+        Row('F30', 'output_lost', SAFE_OPEN_LOOP,
+            'no output for the longer timeout, or for the timeout and no trusted state', AT_ONCE, 1, 0.100, 'safe',
+            event=True),
+    )
+
+    def __init__(self, config, law):
+        timeouts = config.declaration.timeouts
+        self.watch = CycleWatch(config.period, config.overrun_share)
+        self._stopping, self._safe = timeouts.stopping_ns, timeouts.safe_ns
+
+    @property
+    def late(self):
+        """Whether the last output was so late that the receiver may have given up."""
+        return self.watch.gap > self._stopping
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if not inputs.publishing:
+            return None
+        watch = self.watch
+        watch.look(inputs.clock)
+        reason, findings = watch.overrun, ()
+        if reason:
+            findings = (Finding('overrun', reason),)
+        if watch.gap > self._stopping:
+            name = 'output_lost' if watch.gap > self._safe else 'output_late'
+            findings += (Finding(name, f'no output for {watch.gap / 1e6:.1f} ms'),)
+        return findings

@@ -14,9 +14,12 @@ import numpy as np
 from ...assembly.clusters import ClusterBuilder
 from ...kernels.control import plausibility as kernels
 from ...model.errors import StateError
+from .check import HOLD, Check, Finding, Row, warning
 
 SAMPLES = 200               # of a stroke, to find the longest lever
 MOST_POSES = 60             # of a cluster, to find its best
+SLOWEST = 0.1               # share of the speed of a reference near a singularity
+AHEAD = 0.02                # s, by how much the reference is looked at in advance
 
 _GAUGES = WeakKeyDictionary()
 
@@ -115,3 +118,39 @@ class _Clusters:
 
     def _smallest(self, n, dependent, q):
         return np.linalg.svd(self._builder.jacobian(n, q)[1][:, dependent], compute_uv=False)[-1]
+
+
+class SingularityCheck(Check):
+    """How near the machine is to a singularity, and the speed that the reference may have there.
+
+    `measure` is the distance, 1 best and 0 singular; `speed` the share of its speed that the reference may have.
+    """
+
+    rows = (
+        warning('F13', 'singular_near', 'a transmission ratio below the first threshold',
+                'the reference is slowed down'),
+        Row('F13', 'singular', HOLD, 'a transmission ratio below the second threshold',
+            'stops and holds; a reference that leads away is followed', probation=False),
+    )
+
+    def __init__(self, config, law):
+        p = config.declaration.plausibility
+        self._slow, self._stop = p.sigma_slow, p.sigma_stop
+        self._gauge = toggle_gauge(config.machine)
+        self.measure = self.speed = 1.0
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if not inputs.under_law:
+            return None
+        x = inputs.x
+        self.measure, joint = self._gauge(x)
+        self.speed = 1.0
+        if self.measure >= self._slow:
+            return ()
+        text = f'{joint} is at {self.measure:.3g} of its best transmission'
+        near = Finding('singular_near', text)
+        if not self._gauge(x + AHEAD * inputs.reference_rate)[0] < self.measure:
+            return (near,)
+        self.speed = max(SLOWEST, (self.measure - self._stop) / (self._slow - self._stop))
+        return (near, Finding('singular', text)) if self.measure < self._stop else (near,)

@@ -1,4 +1,4 @@
-"""Whether a measured state may be believed: its stamp, its age, its step, its rate, its standing still, its loops."""
+"""Plausibility of a measured state: stamp, age, jump, rate, frozen sensor, loops."""
 
 import math
 from functools import partial
@@ -6,7 +6,23 @@ from functools import partial
 import numpy as np
 
 from ...kernels.control import plausibility as kernels
+from ...model.errors import PsdynError
 from ...model.units import SECOND
+from .check import (
+    AT_ONCE,
+    COUNTED,
+    DEGRADE,
+    RAMPED,
+    REDUCED,
+    REJECTED,
+    SAFE_OPEN_LOOP,
+    STOP_OPEN_LOOP,
+    Check,
+    Finding,
+    Row,
+    When,
+    warning,
+)
 from .timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
@@ -14,7 +30,8 @@ SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another
 WRONG_BRANCH = 0.1      # rad or m between a measured joint and that of the declared assembly mode
 
 # what is found: conditions of the fault table
-NOT_FINITE, JUMP, FROZEN, ORDERED = 'state_not_finite', 'state_jump', 'state_frozen', 'stamp_order'
+MALFORMED, NOT_FINITE, JUMP, FROZEN, ORDERED = (
+    'state_malformed', 'state_not_finite', 'state_jump', 'state_frozen', 'stamp_order')
 SUSPECT_VELOCITY, VELOCITY, SUSPECT_CLOSURE, CLOSURE, BRANCH = (
     'velocity_suspect', 'velocity_residual', 'closure_suspect', 'closure_residual', 'branch_flip')
 OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future', ORDER: ORDERED}
@@ -22,23 +39,41 @@ VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may c
 IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
 
 
-class StateChecks:
-    """The checks of one measured state after another, and the last one believed.
+class StateChecks(Check):
+    """The checks of one measured state after another, and the last accepted one.
 
-    manipulator  whose base stands or is moved
-    declaration  `SafetyDeclaration`
-    period       s between states
-
-    `findings` has (condition, whether it is a fault, text) of what the last state gave away, also where it is used all
-    the same; what is no fault yet is told and counted.
+    `findings` has the `Finding`s of the last state, accepted or not; what is no fault yet is counted.
     """
 
-    def __init__(self, manipulator, declaration, period):
-        self._names = manipulator.coordinates
+    rows = (
+        warning('F02', 'state_stale', 'stamp zero, or too old', REJECTED),
+        warning('F03', 'state_future', 'stamp later than the clock and its skew', REJECTED),
+        Row('F04', 'stamp_order', DEGRADE, 'stamps not later than the one before, three in a row', REDUCED, 4,
+            event=True),
+        warning('F05', 'state_not_finite', 'NaN or infinity in a state', REJECTED),
+        warning('F06', 'state_malformed', 'joints missing, or arrays of another length', REJECTED),
+        Row('F08', 'state_jump', STOP_OPEN_LOOP, 'positions farther than velocities explain, three in a row', RAMPED, 4,
+            event=True),
+        Row('F09', 'state_frozen', STOP_OPEN_LOOP, 'a position that is bit-identical while it should move', RAMPED, 1,
+            0.1, 'freeze_time', event=True),
+        warning('F11', 'velocity_suspect', 'positions and velocities differ by half of what is allowed', 'is reported',
+                bound_s=0.05, timeout='velocity_window'),
+        Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree', RAMPED, 1, 0.05,
+            'velocity_window', event=True),
+        warning('F12', 'closure_suspect', 'redundant joints differ by half of what is allowed', 'is reported'),
+        Row('F12', 'closure_residual', STOP_OPEN_LOOP, 'redundant joints of a loop disagree', RAMPED, event=True),
+        Row('F12', 'branch_flip', SAFE_OPEN_LOOP, 'a loop in another assembly mode than at the start', AT_ONCE,
+            event=True),
+    )
+    when = When.STATE
+
+    def __init__(self, config, law):
+        manipulator, declaration, period = config.machine, config.declaration, config.period
+        self._names, self._dof = manipulator.coordinates, manipulator.dof
         self._manipulator, self._declared = manipulator, declaration.plausibility
         self.input = MeasuredInput('state', declaration.timeouts, declaration.plausibility.clock_skew_ns, period)
         self._longest_gap = declaration.timeouts.safe_ns
-        self.x = self.xd = None         # (dof,) last believed
+        self.x = self.xd = None         # (dof,) last accepted
         self.jumps = 0                  # in a row
         self.rejected = 0
         self.at_stop = False            # whether some coordinate is within the margin of an end stop
@@ -81,18 +116,29 @@ class StateChecks:
         """Largest share of the allowed disagreement between positions and velocities, 1 at the limit."""
         return float(self._channels['disagreement'].max()) / self._declared.velocity_residual
 
-    def take(self, stamp, ros_now, clock, x, xd, residual, desired_rate, trusting, positions=None):
-        """Take the state x (dof,), xd (dof,), which are kept; '' or why it is not used.
+    def evaluate(self, inputs):
+        """As `Check.evaluate`; `take` has judged the state. A rejected state lets no condition pass."""
+        return self.findings
 
-        stamp, ros_now  ns on the clock of stamps
-        clock           ns on the clock of ages
-        residual        m, of loops in which more was measured than needed
-        desired_rate    (dof,) of the reference
-        trusting        whether a lasting step is where the machine is, as while nothing commands it
-        positions       (m,) of the joints given to `measure`
+    def take(self, measured, ros_now, clock, desired_rate, trusting):
+        """Accept a `MeasuredState`, whose arrays are kept, and return '', or return why it is rejected.
+
+        ros_now       ns on the clock of stamps
+        clock         ns on the clock of ages
+        desired_rate  (dof,) of the reference
+        trusting      whether a lasting step is where the machine is, as while nothing commands it
         """
-        findings = self.findings
-        findings.clear()
+        self.findings.clear()
+        try:
+            return self._take(measured, ros_now, clock, desired_rate, trusting)
+        except PsdynError as error:     # joints that fit no position of the machine
+            return self._reject(CLOSURE, True, str(error))
+
+    def _take(self, measured, ros_now, clock, desired_rate, trusting):
+        stamp, x, xd, residual, positions = measured
+        if x.shape != (self._dof,) or xd.shape != (self._dof,):
+            return self._reject(MALFORMED, True,
+                                f'x {x.shape}, xd {xd.shape}: expected {(self._dof,)} of both')
         refused = self.input.refuse(stamp, ros_now)
         if refused:
             kind, text = refused
@@ -121,10 +167,10 @@ class StateChecks:
         self.residual = residual
         if not residual <= 0.5 * self._declared.closure_tolerance:
             fault = not residual <= self._declared.closure_tolerance
-            findings.append((CLOSURE if fault else SUSPECT_CLOSURE, True,
-                             f'measured joints of a loop disagree by {residual * 1e3:.3g} mm'))
+            self.findings.append(Finding(CLOSURE if fault else SUSPECT_CLOSURE,
+                                         f'measured joints of a loop disagree by {residual * 1e3:.3g} mm'))
         if positions is not None and self._sensors is not None:
-            findings.extend(self._sensors.findings(x, positions, stamp))
+            self.findings.extend(self._sensors.findings(x, positions, stamp))
         return ''
 
     def _forget_motion(self):
@@ -134,22 +180,23 @@ class StateChecks:
 
     def _reject(self, name, fault, text):
         self.rejected += 1
-        self.findings.append((name, fault, text))
+        self.findings.append(Finding(name, text, demand=None if fault else COUNTED))
         return text
 
     def _describe(self, bits):
-        """Add what the bits of a believed state say."""
+        """Add the findings of an accepted state that the bits stand for."""
         if bits & kernels.FROZEN:
             c = self._channels
             still = np.where(c['driven'] > 0, self._memory['stamp'] - np.maximum(c['changed'], c['driven']), 0)
             i = int(np.argmax(still))
-            self.findings.append((FROZEN, True, f'{self._names[i]} says {c["x"][i]:.6g} for '
-                                  f'{still[i] / 1e6:.0f} ms while it should move'))
+            self.findings.append(Finding(FROZEN, f'{self._names[i]} says {c["x"][i]:.6g} for '
+                                         f'{still[i] / 1e6:.0f} ms while it should move'))
         if bits & (kernels.DISAGREES | kernels.WARNED):
             i = int(np.argmax(self._channels['disagreement']))
             most = self._channels['disagreement'][i]
-            self.findings.append((VELOCITY if bits & kernels.DISAGREES else SUSPECT_VELOCITY, True,
-                                  f'positions and velocities of {self._names[i]} disagree by {most:.3g} per second'))
+            self.findings.append(Finding(
+                VELOCITY if bits & kernels.DISAGREES else SUSPECT_VELOCITY,
+                f'positions and velocities of {self._names[i]} disagree by {most:.3g} per second'))
 
 
 class _Sensors:
@@ -173,21 +220,21 @@ class _Sensors:
         self._sensors.records['changed'] = 0
 
     def findings(self, x, positions, stamp):
-        """[(condition, whether it is a fault, text)] for the positions (m,) measured beside x (dof,)."""
+        """Return the `Finding`s for the positions (m,) measured beside x (dof,)."""
         count, handle = len(self._joints), self._handle
         stuck, i, off = kernels.compare_with_state(handle.tree, handle.loops, self._sensors, x, positions, stamp,
                                                    self._freeze, SENSOR_TRAVEL)
         if stuck == kernels.UNCLOSED:
             self._manipulator.joint_state(x)        # raises, and says which loop does not close
         if stuck == kernels.NON_FINITE:
-            return [(NOT_FINITE, True, 'a measured joint is not finite')]
+            return [Finding(NOT_FINITE, 'a measured joint is not finite')]
         found = []
         if stuck >= 0:
             name, which = self._joints[stuck % count], 'it stands' if stuck < count else 'the others of its loop stand'
-            found.append((FROZEN, True, f'{name} and the other measured joints of its loop move apart: {which} still'))
+            found.append(Finding(FROZEN, f'{name} and the other measured joints of its loop move apart: {which} still'))
         if off > WRONG_BRANCH:
-            found.append((BRANCH, True, f'{self._joints[i]} is {off:.3g} away from where the declared assembly mode '
-                          'has it'))
+            found.append(Finding(BRANCH, f'{self._joints[i]} is {off:.3g} away from where the declared assembly mode '
+                                 'has it'))
         return found
 
 

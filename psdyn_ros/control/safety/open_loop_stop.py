@@ -1,4 +1,4 @@
-"""The way to rest that looks at nothing measured: what commands speeds is ramped, what commands forces brakes by model.
+"""A stop without measurements: commands of speeds are ramped, commands of forces brake by the model.
 
 A force that is merely ramped to what holds the load leaves a machine its speed. So efforts and pressures are those that
 the model expects of the reference while it is slowed down from where it was, and not from what was measured.
@@ -10,7 +10,7 @@ from ...model.parameters.safety import EFFORT, PRESSURE
 from .output_ramp import OutputRamp
 
 
-class BlindStop:
+class OpenLoopStop:
     """A stop of the reference and of the commands together.
 
     declaration  `SafetyDeclaration`

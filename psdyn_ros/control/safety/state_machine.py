@@ -1,12 +1,10 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
 from ...model.units import SECOND
-from .fault_table import ROWS, Demand, Result, State
+from ..monitors.check import COUNTED, Result, State
+from .fault_table import ROWS, TIMEOUTS
 
 PASS = Result.PASS
-NOTHING = Demand(State.RUN)
-# by the time since the last state, in this order; `SafetyStates.state_accepted` feeds them
-LADDER = 'state_missed', 'state_silent', 'state_lost'
 NO_STATE = 'F18: no state was accepted yet'
 
 
@@ -21,7 +19,7 @@ class _Condition:
 
     def __init__(self, row):
         self.row = row
-        self.asks = row.demand or NOTHING
+        self.asks = row.demand or COUNTED
         self.result = PASS
         self.open = False               # failing, or in probation
         self.latched = False
@@ -39,21 +37,22 @@ class SafetyStates:
 
     declaration  `SafetyDeclaration`
     period       s, of the control cycle and of the states
+    rows         of the fault table
 
     Times are ns of the steady clock (in lock-step: of simulated time); a time that went back counts as too long.
     STOPPING and SAFE are never left by good news: only `reset` leads out of SAFE, to STANDBY, and from there only
     `enable` and a reference accepted after it to motion.
     """
 
-    def __init__(self, declaration, period):
+    def __init__(self, declaration, period, rows=ROWS):
         timeouts = declaration.timeouts
         self._stopping = timeouts.stopping_ns
         self._stop_time = declaration.stop_time_ns
         self._probation = declaration.probation_ns
-        self._conditions = {row.name: _Condition(row) for row in ROWS}
-        self._reported = {name: one for name, one in self._conditions.items() if name not in LADDER}
+        self._conditions = {row.name: _Condition(row) for row in rows}
+        self._reported = {row.name: self._conditions[row.name] for row in rows if row not in TIMEOUTS}
         limits = timeouts.degraded_misses * round(period * SECOND), timeouts.stopping_ns + 1, timeouts.safe_ns + 1
-        self._ladder = tuple((self._conditions[name], limit) for name, limit in zip(LADDER, limits))
+        self._timeouts = tuple((self._conditions[row.name], limit) for row, limit in zip(TIMEOUTS, limits))
         self._unsettled = {}            # name -> _Condition that is open or latched, in the order in which they began
         self._arrival = None            # ns of the last accepted state
         self._started = 0               # ns at which the stop began
@@ -76,6 +75,11 @@ class SafetyStates:
         """Whether a condition is unhealthy, or was and is latched; else it changes nothing to report what passes."""
         return bool(self._unsettled)
 
+    def pass_others(self, now, names, failing):
+        """Report PASS of the unsettled conditions among names that are not among those failing."""
+        for name in [name for name in self._unsettled if name in names and name not in failing]:
+            self.report(now, name, PASS)
+
     @property
     def flags(self):
         """{condition: whether it is unhealthy, or was and is latched} of the whole table."""
@@ -92,13 +96,13 @@ class SafetyStates:
         return {name: one.result for name, one in self._conditions.items()}
 
     def state_accepted(self, now):
-        """A measured state arrived at `now` and was accepted: the ladder of F01 begins anew."""
+        """A measured state arrived at `now` and was accepted: the timeouts of F01 restart."""
         self._arrival = now
 
     def report(self, now, name, result, text='', demand=None):
-        """Tell the result of a check of this cycle.
+        """Report the result of a check of this cycle.
 
-        name: of a row of the table, but none of LADDER.  text: what was found, with figures.  demand: in the place of
+        name: of a row of the table, but none of TIMEOUTS.  text: what was found, with figures.  demand: in the place of
         that of the table.
         """
         one = self._reported.get(name)
@@ -127,7 +131,7 @@ class SafetyStates:
 
     def step(self, now):
         """Return the `State` of this cycle, after all reports."""
-        self._climb(now)
+        self._escalate(now)
         worst = State.RUN
         hold = degraded = blind = False
         for one in list(self._unsettled.values()):
@@ -141,7 +145,7 @@ class SafetyStates:
             elif state == State.DEGRADED:
                 degraded = degraded or one.open
             if one.row.event and one.good_since is None:
-                one.good_since = now        # over once it was told
+                one.good_since = now        # over once it was reported
         stop = worst == State.STOPPING
         if worst == State.SAFE:
             self._end(State.SAFE)
@@ -208,12 +212,12 @@ class SafetyStates:
         """The stop has come to its end; it is over with the next step."""
         self._rest = True
 
-    def _climb(self, now):
-        """Report the ladder of F01."""
+    def _escalate(self, now):
+        """Report the timeouts of F01."""
         if self._arrival is None:
             return
         age = now - self._arrival
-        for one, limit in self._ladder:
+        for one, limit in self._timeouts:
             if not 0 <= age < limit:
                 one.result = Result.STALE
                 self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.asks)

@@ -110,7 +110,7 @@ class Controller:
             deadlines.require_rate(p.rate, trial, 'one control cycle')
             trial.stop()
             core = self._core = assemble(setup.config, self._lines)
-            self._gains = Gains(node, core.law, p.bandwidth)
+            self._gains = Gains(node, core.law)
             self._outputs = ControllerOutputs(node, machine, declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(

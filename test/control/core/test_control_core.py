@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.control.control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
 
 from psdyn_ros.control.core.diagnostics import status
+from psdyn_ros.control.monitors.tracking import TrackingCheck
 from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
 from psdyn_ros.control.safety.fault_table import CONDITIONS, Result, State
 from psdyn_ros.control.safety.state_machine import SafetyError
@@ -243,7 +244,7 @@ def test_too_far_from_the_reference_is_a_stop_from_where_it_is_F20():
     while rig.state is RUN:
         off += 1
         rig.tick(state=blocked)
-        shares.append(rig.core.selector.watch.share)
+        shares.append(rig.core.checks[TrackingCheck].share)
     assert rig.state is STOPPING and rig.core.states.trusted and 'tracking' in rig.core.states.reasons
     assert [share > 1.0 for share in shares[-4:]] == [False, True, True, False]      # two cycles, then it stops
     assert rig.output.desired[0] == pytest.approx(rig.core.inputs.checks.x, abs=1e-3)

@@ -8,7 +8,10 @@ from support.machines import URDF
 import psdyn_ros
 from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
 from psdyn_ros.control.core.inputs import MeasuredState
-from psdyn_ros.control.monitors.singularity import toggle_measure
+from psdyn_ros.control.monitors.end_stops import EndStopCheck
+from psdyn_ros.control.monitors.overruns import OverrunCheck
+from psdyn_ros.control.monitors.singularity import SingularityCheck, toggle_measure
+from psdyn_ros.control.monitors.tracking import TrackingCheck
 from psdyn_ros.control.safety.fault_table import Result, State
 from psdyn_ros.control.safety.state_machine import SafetyError
 from psdyn_ros.model.locate import find_config
@@ -22,7 +25,7 @@ LEVELS = ('effort', 'valve')
 
 def test_near_a_singularity_the_reference_slows_down_stops_and_may_lead_away_F13():
     rig = Rig()
-    measure = rig.core.selector.watch
+    measure = rig.core.checks[SingularityCheck]
     rig.run()
     here = measure.measure
     rig = Rig(plausibility={'sigma_slow': 0.999, 'sigma_stop': here - 0.05})
@@ -38,7 +41,7 @@ def test_near_a_singularity_the_reference_slows_down_stops_and_may_lead_away_F13
     rig.tick()
     while rig.state is not HOLD:
         rig.tick()
-        assert rig.core.selector.watch.measure > measure_of(towards) and len(rig.outputs) < 2000
+        assert rig.core.checks[SingularityCheck].measure > measure_of(towards) and len(rig.outputs) < 2000
     assert 'singular' in rig.counts
     rig.ticks(400)
     assert rig.state is HOLD and np.abs(rig.plant.xd).max() < 1e-4
@@ -63,7 +66,7 @@ def test_near_an_end_stop_only_what_leads_outward_is_clamped_and_integrals_are_h
         rig.core.inputs.checks.x = x = np.array([0.0, top - distance, 0.3, 0.3])
         command = rig.law.holding(x) + (0.9 if level == 'valve' else 50000.0) * (1.0 if outward else -1.0)
         before = command.copy()
-        rig.core.selector.watch.soften(rig.now, command, x, np.zeros(4), True)
+        rig.core.checks[EndStopCheck].soften(rig.core.gate, command, x, np.zeros(4), True)
         assert (command[[0, 2, 3]] == before[[0, 2, 3]]).all() and frozen[-1].tolist() == [False, True, False, False]
         if not outward:
             assert command[1] == before[1]
@@ -71,7 +74,7 @@ def test_near_an_end_stop_only_what_leads_outward_is_clamped_and_integrals_are_h
             assert rig.law.holding(x)[1] < command[1] < before[1]
         else:
             assert command[1] == rig.law.holding(x)[1]
-    rig.core.selector.watch.soften(rig.now, command, crane().initial_position, np.zeros(4), False)
+    rig.core.checks[EndStopCheck].soften(rig.core.gate, command, crane().initial_position, np.zeros(4), False)
     assert not frozen[-1].any()
 
 
@@ -159,9 +162,9 @@ def test_deactivation_at_rest_or_safe_gives_the_safe_output_three_times_F17():
 @pytest.mark.parametrize('break_it', [
     lambda rig: setattr(rig.law, 'update', lambda *_: 1 / 0),
     lambda rig: setattr(rig.law.reference, 'at_rest', None) or setattr(rig.law.reference, 'path', None),
-    lambda rig: setattr(rig.core.inputs, 'watch', None),
-    lambda rig: setattr(rig.core.selector, 'adjust', lambda *_: [][0]),
-    lambda rig: rig.core.fail(rig.now, 'a callback broke')], ids=['law', 'reference', 'inputs', 'selector', 'told'])
+    lambda rig: setattr(rig.core._runner, 'run', None),
+    lambda rig: setattr(rig.core.selector, 'set_speed', lambda *_: [][0]),
+    lambda rig: rig.core.fail(rig.now, 'a callback broke')], ids=['law', 'reference', 'checks', 'selector', 'told'])
 def test_an_exception_is_the_safe_output_in_the_same_cycle_F29(break_it):
     rig = Rig().run()
     break_it(rig)
@@ -180,7 +183,7 @@ def test_overruns_are_counted_degrade_and_stop_F30():
     rig = Rig().run()
     rig.tick(cycle=False)
     rig.tick()
-    assert rig.state is RUN and rig.core.cycles.missed == 1
+    assert rig.state is RUN and rig.core.checks[OverrunCheck].watch.missed == 1
     for _ in range(3):
         rig.tick(cycle=False)
     rig.tick()
@@ -376,7 +379,7 @@ def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     candidate.advance(100.0)
     core.accept(candidate, now)
     ticks(250)
-    assert output.state is RUN and core.selector.watch.share < 0.1 and output.command.shape == (4,)
+    assert output.state is RUN and core.checks[TrackingCheck].share < 0.1 and output.command.shape == (4,)
     ticks(12, measured=False)
     assert output.state is STOPPING
     ticks(100, measured=False)

@@ -7,20 +7,43 @@ import pytest
 from support.control.safety_declarations import contents, declaration
 
 import psdyn_ros
-from psdyn_ros.control.safety.fault_table import CONDITIONS, ROWS, Demand, State
+from psdyn_ros.control.monitors.check import Check
+from psdyn_ros.control.monitors.checks import CHECKS
+from psdyn_ros.control.safety.fault_table import CONDITIONS, DETECTORS, ROWS, Demand, State
 from psdyn_ros.model.parameters import safety as model
 
 PACKAGE = Path(psdyn_ros.__file__).parent
-# refused before a controller runs, or answered by the receiver of its commands
-WITHOUT_DETECTOR = {'left_running', 'no_state_at_start', 'impossible_inertia', 'broken_description',
-                    'hostile_description', 'controller_dead'}
+REPORTED = {'ControlCore': PACKAGE / 'control' / 'core', 'node': PACKAGE / 'nodes'}
 
 
-@pytest.mark.parametrize('row', [row for row in ROWS if row.name not in WITHOUT_DETECTOR], ids=lambda row: row.name)
-def test_each_condition_is_reported_by_the_controller_itself(row):
-    sources = (path for room in ('control', 'nodes') for path in (PACKAGE / room).rglob('*.py')
-               if path.name != 'fault_table.py')
-    assert any(f"'{row.name}'" in source.read_text() for source in sources)
+def sources(folder):
+    return ''.join(path.read_text() for path in folder.rglob('*.py'))
+
+
+def test_every_row_has_exactly_one_detector():
+    named = [row.name for rows in DETECTORS.values() for row in rows]
+    assert sorted(named) == sorted(CONDITIONS) and len(named) == len(set(named))
+    assert DETECTORS.keys() - {check.__name__ for check in CHECKS} == {'SafetyStates', 'ControlCore', 'node', 'refused'}
+
+
+def test_every_check_of_the_controller_is_among_its_checks():
+    modules = {check.__module__ for check in CHECKS}
+    assert {check for check in Check.__subclasses__() if check.__module__ in modules} == set(CHECKS)
+    found = {f'psdyn_ros.control.monitors.{path.stem}' for path in (PACKAGE / 'control' / 'monitors').glob('*.py')
+             if '(Check):' in path.read_text()}
+    assert found == modules and all(check.rows for check in CHECKS)
+
+
+@pytest.mark.parametrize('row', [row for detector in REPORTED for row in DETECTORS[detector]], ids=lambda row: row.name)
+def test_conditions_without_a_check_are_reported_by_their_detector(row):
+    detector, = (detector for detector in REPORTED if row in DETECTORS[detector])
+    assert f"'{row.name}'" in sources(REPORTED[detector])
+
+
+@pytest.mark.parametrize('row', DETECTORS['refused'], ids=lambda row: row.name)
+def test_what_is_refused_before_is_reported_by_nobody(row):
+    for folder in (PACKAGE / 'control' / 'core', PACKAGE / 'control' / 'monitors', PACKAGE / 'nodes'):
+        assert f"'{row.name}'" not in sources(folder)
 
 
 def test_the_table_has_every_fault_and_each_condition_once():

@@ -393,3 +393,12 @@ def test_a_hold_in_its_probation_holds_nothing():
     c.s.reference_accepted(c.now)
     assert c.cycle() is RUN
     assert c.cycle('stamp_order', demand=Demand(HOLD)) is HOLD
+
+
+def test_of_a_check_passes_what_is_unsettled_and_not_found():
+    c = Controller(state=HOLD)
+    c.cycle('overrun', 'saturated', 'clock_paused')
+    c.s.pass_others(c.now, {'overrun', 'saturated', 'stream_silent'}, ['saturated'])
+    results = c.s.results
+    assert (results['overrun'], results['saturated'], results['clock_paused']) == (PASS, FAIL, FAIL)
+    assert c.s.flags['overrun'] and not c.s.flags['stream_silent']

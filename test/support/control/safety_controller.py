@@ -2,15 +2,15 @@
 
 import pytest
 
-from psdyn_ros.control.safety.fault_table import CONDITIONS, Result, State
-from psdyn_ros.control.safety.state_machine import LADDER, SafetyError, SafetyStates
+from psdyn_ros.control.safety.fault_table import CONDITIONS, TIMEOUTS, Result, State
+from psdyn_ros.control.safety.state_machine import SafetyError, SafetyStates
 
 from .safety_declarations import MS, PERIOD, T, declaration
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 PASS, FAIL, STALE, ERROR = Result
 DECLARATION = declaration()
-REPORTED = sorted(CONDITIONS.keys() - set(LADDER))
+REPORTED = sorted(CONDITIONS.keys() - {row.name for row in TIMEOUTS})
 STOP_TIME, PROBATION = 500 * MS, 1000 * MS
 
 

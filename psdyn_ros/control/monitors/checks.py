@@ -1,0 +1,15 @@
+"""The checks of the controller: to add one, write its class and put it into this tuple."""
+
+from .clock import ClockCheck
+from .emergency_stop import EmergencyStopCheck
+from .end_stops import EndStopCheck
+from .overruns import OverrunCheck
+from .pressures import PressureCheck
+from .singularity import SingularityCheck
+from .state import StateChecks
+from .stream import StreamCheck
+from .tracking import TrackingCheck
+
+# in the order of their evaluation
+CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
+          EndStopCheck, TrackingCheck)
