@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..model.units import SECOND
 from .core.core import Output
 from .core.inputs import MeasuredState
 from .reference.trajectory import TrajectoryError, Waypoints
 
-SECOND = 1_000_000_000                      # ns
 STEADY = 5 * SECOND                         # ns on the steady clock at the start
 STAMPS = 1_700_000_000 * SECOND             # ns on the clock of stamps at the start
 

@@ -16,12 +16,12 @@ from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import FLUID, FORCE, PRESSURE_A, PRESSURE_B, QUANTITIES, SPOOL, SPOOL_RATE, VALVE
 from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
 from ..model.parameters.hydraulics import BRAKE, MODES
+from ..model.units import SECOND
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
 from .plant import FAULT, HELD, RUNNING, check_step
 from .watchdog import Watchdog
 
-SECOND = 1_000_000_000      # ns
 PRESSURE_BANDWIDTH = 60.0   # rad/s of the pressure loop in a valve's own electronics
 
 

@@ -15,6 +15,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.runtime import deadlines as pacing
@@ -22,7 +23,6 @@ from psdyn_ros.nodes.runtime import parameters, rejection_log
 from psdyn_ros.tools.demo import processes  # noqa: E402
 from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
 
-SECOND = 1_000_000_000
 NAN, INF = float('nan'), float('inf')
 
 

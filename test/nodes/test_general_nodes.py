@@ -21,6 +21,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from psdyn_ros.api.orientation import rotation  # noqa: E402
 from psdyn_ros.control.laws.registry import make_law  # noqa: E402
+from psdyn_ros.model.joint_positions import joint_positions  # noqa: E402
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.runtime import parameters  # noqa: E402
@@ -101,10 +102,10 @@ def test_pose_and_twist_of_a_floating_base_are_those_of_its_link(rng):
 
 
 def test_joint_positions_of_a_parameter_are_read_or_named():
-    assert parameters.joint_positions('elbow_1=-1.5, elbow_2=2', 'assembly') == {'elbow_1': -1.5, 'elbow_2': 2.0}
-    assert parameters.joint_positions('', 'assembly') == {}
-    with pytest.raises(parameters.ParameterError, match="parameter assembly: 'elbow_1': expected JOINT=POSITION"):
-        parameters.joint_positions('elbow_1', 'parameter assembly')
+    assert joint_positions('elbow_1=-1.5, elbow_2=2', 'assembly') == {'elbow_1': -1.5, 'elbow_2': 2.0}
+    assert joint_positions('', 'assembly') == {}
+    with pytest.raises(psdyn_ros.ModelError, match="parameter assembly 'elbow_1': expected JOINT=POSITION"):
+        joint_positions('elbow_1', 'parameter assembly')
 
 
 def test_parameter_files_are_read_for_each_node(tmp_path):

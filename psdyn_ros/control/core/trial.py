@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...model.units import SECOND
 from ..reference.trajectory import Waypoints
 from ..safety.fault_table import State
 from .assembly import assemble
@@ -9,7 +10,6 @@ from .inputs import MeasuredState
 
 WARM_UP = 40            # control cycles in each state
 ENDLESS = 1e6           # s of the motion that is followed
-SECOND = 1_000_000_000  # ns
 
 
 class Trial:

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, make_dataclass
 import numpy as np
 
 from ..errors import ActuationError, ModelError, ShapeError, check_name, shorten
+from ..units import SECOND
 from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .hydraulics import MODES as TIERS
 from .parameter_blocks import block, declared, integer, markdown, number, read_blocks, read_fields, word_or_number
 
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
-SECOND = 1_000_000_000      # ns
 RELATIVE_TOLERANCE = 1e-9   # of two declared numbers that are compared
 NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
 KINDS = (NEUTRAL, BRAKE, GRAVITY)

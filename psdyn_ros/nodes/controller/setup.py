@@ -7,7 +7,7 @@ from ...control.laws.registry import LAWS
 from ...control.safety.declaration_checks import check_safety
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.parameters.safety import read_safety
-from ..messages.conversions import SECOND
+from ...model.units import SECOND
 from ..runtime import parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.robot_description import find_description, load_machine

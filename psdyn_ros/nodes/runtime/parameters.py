@@ -272,18 +272,6 @@ def below(node, prefix):
     return {name: parameter.value for name, parameter in node.get_parameters_by_prefix(prefix).items()}
 
 
-def joint_positions(text, what):
-    """{joint: position} of a text such as 'elbow_1=-1.15 elbow_2=-2.61'."""
-    positions = {}
-    for entry in text.replace(',', ' ').split():
-        joint, _, value = entry.partition('=')
-        try:
-            positions[joint] = float(value)
-        except ValueError:
-            raise ParameterError(f"{what}: '{entry:.80}': expected JOINT=POSITION") from None
-    return positions
-
-
 def joint_names(text, what, existing):
     """Names of a text such as 'slew, telescope', each once; all that exist where it is empty."""
     names = tuple(dict.fromkeys(text.replace(',', ' ').split()))

@@ -18,6 +18,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.model.parameters.sensors import read_sensors  # noqa: E402
+from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.runtime import parameters  # noqa: E402
@@ -31,7 +32,6 @@ from psdyn_ros.simulation.sensors.kinds import channels_of, mountable  # noqa: E
 from psdyn_ros.simulation.sensors.plant_sensors import PlantSensors  # noqa: E402
 
 NAN, INF = float('nan'), float('inf')
-SECOND = 1_000_000_000
 ACTUATORS = ('slew', 'lift', 'tilt', 'telescope')
 MODES = ('effort', 'valve', 'pressure', 'velocity')
 

@@ -14,8 +14,9 @@ from std_srvs.srv import SetBool, Trigger
 
 import psdyn_ros
 from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes import EXECUTABLES
-from psdyn_ros.nodes.messages.conversions import SECOND, stamp_to_ns
+from psdyn_ros.nodes.messages.conversions import stamp_to_ns
 from psdyn_ros.nodes.runtime.executor import make_executor
 from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.tools.demo.processes import NodeProcesses, exported
