@@ -84,6 +84,7 @@ def test_an_edit_of_another_kernel_file_is_seen(copy):
     assert run(SMALL, folder, PSDYN_CACHE_DIR=cache)[0] == before
 
 
+@pytest.mark.long
 def test_cold_and_warm_start(copy, tmp_path):
     """The package folder stays as it was, as a read-only one would; of two at once one compiles; later ones do not."""
     folder, cache = copy

@@ -3,7 +3,6 @@
 import array
 
 import pytest
-from support.machines import URDF
 
 import psdyn_ros
 
@@ -23,11 +22,6 @@ from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
 
 SECOND = 1_000_000_000
 NAN, INF = float('nan'), float('inf')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 @pytest.fixture
