@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from conftest import THOROUGH, thorough
+from conftest import thorough
 from support.nodes import children
 from support.paths import ROOT
 
@@ -25,7 +25,7 @@ from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
-SECONDS = 10.0 if THOROUGH else 6.0
+SECONDS = 10.0
 CASES = tuple(record_cases.CASES)
 WRONG = CASES[1:]
 QUICK = ('healthy', 'payload')        # recorded where no long test asks for the others
