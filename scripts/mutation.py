@@ -11,6 +11,9 @@ printed with line and change; those that cannot be told from the source by any t
     python3 scripts/mutation.py --sample 15      # as many, drawn with --seed
 
 Each mutant runs in a process of its own, forked before the changed module and its tests were imported.
+
+Libraries do less here: mutmut 3 leaves out decorated functions, so the whole kernel of the output gate; cosmic-ray
+edits the source tree in place and starts pytest for each of its 851 mutants, 3 to 5 s each, where a fork takes 0.7 s.
 """
 
 import argparse

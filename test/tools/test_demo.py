@@ -79,7 +79,7 @@ def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
 def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch, capfd):
     monkeypatch.setitem(demo.JUDGED, 'valve', 'no_such_law')
     monkeypatch.setitem(demo.NAMES, 'no_such_law', 'no such law')
-    assert demo.run(output_dir=tmp_path, duration=3.0) == 2
+    assert cli.main(['demo', '--output', str(tmp_path), '--duration', '3']) == 2
     said = capfd.readouterr().err
     assert 'controller ended by itself' in said and "'no_such_law' is not a choice" in said
 

@@ -9,7 +9,6 @@ from support.bags.recorded_motion import PERIOD, crane, exact_block, oil
 from psdyn_ros.cli import main
 from psdyn_ros.tools.fuzzing.mutations import BEGIN
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, Decoder
-from psdyn_ros.validation.bags.mcap_writer import RowBag, joint_states, labelled_array
 from psdyn_ros.validation.bags.predicted_bag import (
     FRICTIONLESS,
     MEASURED,
@@ -22,6 +21,7 @@ from psdyn_ros.validation.bags.predicted_bag import (
     write_layout,
 )
 from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.row_bag import RowBag, joint_states, labelled_array
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.metrics.prediction import Predictor
 
