@@ -3,7 +3,6 @@
 import array
 
 import pytest
-from support.machines import URDF
 
 import psdyn_ros
 
@@ -24,11 +23,6 @@ from psdyn_ros.tools.demo import processes  # noqa: E402
 from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
 
 NAN, INF = float('nan'), float('inf')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from support.machines import URDF
-
-import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
@@ -13,11 +10,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from psdyn_ros.model.errors import PsdynError  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.messages.streamed_point import PointReader  # noqa: E402
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 def point(names, positions, velocities=(), accelerations=(), count=1):

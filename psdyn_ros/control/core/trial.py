@@ -34,6 +34,7 @@ class Trial:
         self._core.activate(self._now, self._now)
         self()
         self._core.enable(self._now)
+        self._cycles()
         candidate = self._core.consider(Waypoints(m.coordinates, [ENDLESS], [self._x]))
         while not candidate.advance(1.0):
             pass

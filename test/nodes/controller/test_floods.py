@@ -3,9 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-from support.machines import URDF
-
-import psdyn_ros
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
@@ -16,11 +13,6 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from psdyn_ros.nodes.controller.subscribers import MAX_JOINTS, ControllerInputs  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.nodes.messages.streamed_point import PointReader  # noqa: E402
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 class Inputs:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -127,10 +128,11 @@ def controlled(crane, hydraulics, tmp_path_factory):
         machine.held()
         g.until(lambda: g.reports)
         yield machine
-        assert g.processes.stop() == {'controller': 0}
+        assert g.stop() == {'controller': 0}
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_valves_stay_shut_over_a_machine_at_rest_and_the_other_axis_gets_its_torque(controlled, crane):
     command = controlled.held()
     assert tuple(command.name) == crane.actuators and not command.velocity
@@ -140,9 +142,11 @@ def test_valves_stay_shut_over_a_machine_at_rest_and_the_other_axis_gets_its_tor
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_without_fresh_pressures_the_valves_are_shut_and_the_other_axis_is_left_out(controlled, crane):
     g = controlled.graph
     controlled.held()
+    g.provoke()
     controlled.oil_speaks = False
     g.until(lambda: 'F01: no pressures came for' in g.report('controller: control')[1])
     g.until(lambda: len(controlled.commands[-1].name) == 3)
@@ -156,6 +160,7 @@ def test_without_fresh_pressures_the_valves_are_shut_and_the_other_axis_is_left_
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 @pytest.mark.parametrize('shift, value', [(-10.0, None), (10.0, None), (0.0, math.nan), (0.0, 1e12)])
 def test_bad_pressures_are_rejected_and_counted(controlled, shift, value):
     controlled.held()
@@ -172,6 +177,7 @@ def test_bad_pressures_are_rejected_and_counted(controlled, shift, value):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_gains_may_change_while_it_runs(controlled):
     value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=3.0)
     request = SetParameters.Request(parameters=[Parameter(name='gains.telescope.flow_stiffness', value=value)])
@@ -181,21 +187,24 @@ def test_gains_may_change_while_it_runs(controlled):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_pressures_may_come_port_by_port(crane, hydraulics, tmp_path):
     with graph(tmp_path, '/ports') as g, StillMachine(g, crane, oil_at_rest(crane, hydraulics)) as machine:
         g.start_controller(*ON_VALVES, '-p', 'pressure_source:=ports', '-p', 'pressure_topic:=oil')
         assert np.abs(np.array(machine.held().position)[1:]).max() < 1e-3
-        assert g.processes.stop() == {'controller': 0}
+        assert g.stop() == {'controller': 0}
 
 
 @pytest.mark.dds
-@pytest.mark.parametrize('arguments, words', [
+@pytest.mark.lockstep
+@pytest.mark.parametrize('case', thorough([
     (ON_VALVES[2:], 'needs the parameter hydraulics'),
     ((*ON_VALVES[:2], '-p', 'law:=computed_torque', '-p', 'output.telescope:=valve'), 'this law commands effort'),
     ((*ON_VALVES, '-p', 'output.telescope:=valv'), "did you mean 'valve'"),
     ((*ON_VALVES[:2], '-p', 'law:=valve_computed_torqe'), "did you mean 'valve_computed_torque'"),
-])
-def test_law_hydraulics_and_outputs_have_to_go_together(tmp_path, arguments, words):
+], 1), ids=lambda case: case[1])
+def test_law_hydraulics_and_outputs_have_to_go_together(tmp_path, case):
+    arguments, words = case
     with graph(tmp_path, '/refused') as g:
         process = g.start_controller(*arguments)
         g.until(g.processes.ended, START_UP)

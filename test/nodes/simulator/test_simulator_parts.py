@@ -284,11 +284,6 @@ def test_hydraulic_states_name_each_quantity_of_each_cylinder():
     assert msg.interface_values[1].interface_names == ['pressure_a', 'pressure_b']
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-
-
 def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     """With control_msgs, as if it were installed."""
     class Value:

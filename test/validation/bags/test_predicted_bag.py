@@ -142,7 +142,7 @@ def test_the_layout_shows_curves_that_are_in_the_bag(predicted, tmp_path):
 
 
 def test_what_is_predicted_does_not_replace_what_it_is_predicted_from(predicted, capsys):
-    assert main(['validate', str(predicted), '--urdf', 'hiab_xs031', '--output', str(predicted.parent)]) in (0, 1)
+    assert main(['validate', str(predicted), '--urdf', 'hiab_xs031', '--output', str(predicted.parent)]) == 0
     output = predicted.parent
     assert (output / 'predicted' / 'metadata.yaml').is_file() and (output / 'plotjuggler_layout.xml').is_file()
     capsys.readouterr()
