@@ -163,7 +163,7 @@ class ReferenceMotion:
         path, at = follow.path, follow.path_time(t)
         end = min(at + seconds, path.curve.end)
         there = path.curve.sample(end).copy()
-        self._bridge_fault = self._fault(path.map, bridge_rows(at, end, here, there))
+        self._bridge_fault = self._fault(path, bridge_rows(at, end, here, there), end - at)
         if self._bridge_fault:
             return None
         entered = Follow(path, self._pace, t, Path(bridge(at, end, here, there), path.map, path.joints))
@@ -171,14 +171,20 @@ class ReferenceMotion:
         entered.speed_rate = follow.speed_rate
         return entered
 
-    def _fault(self, joint_map, rows):
-        """What limit samples (3, N, n) of joints break, as the end of a sentence; empty where they break none."""
+    def _fault(self, path, rows, seconds):
+        """What limit samples (4, N, n) of a bridge of so many seconds break, as the end of a sentence; empty: none."""
+        checks, motion = self._checks, rows[:3]
         try:
-            x, xd, xdd = np.array([joint_map.motion(*rows[:, i]) for i in range(rows.shape[1])]).swapaxes(0, 1)
-            states = self._checks.columns(x, xd, xdd)
+            if not path.plain:
+                motion = np.array([path.map.motion(*motion[:, i]) for i in range(rows.shape[1])]).swapaxes(0, 1)
+            states = checks.columns(*motion)
         except PsdynError as error:
             return f'cannot be followed: {error}'
-        found = self._checks.fault(x, states, states[0, 0])
+        jerk = None
+        if checks.has_jerk:
+            exact = path.plain and not checks.mapped
+            jerk = rows[3] if exact else np.gradient(states[2], seconds / (rows.shape[1] - 1), axis=0)
+        found = checks.fault(motion[0], states, states[0, 0], jerk)
         return '' if found is None else found[1]
 
     def _begin(self, follow, t):
@@ -362,7 +368,7 @@ class ReferenceMotion:
         point = streamed_point(self._manipulator, t, x, xd, xdd)
         stream = Stream(point, np.array(before), now, self._seen, self._motion if streaming else None, self._checks,
                         self._speed)
-        fault = stream.fault()
+        fault = stream.fault(self._motion if streaming else None)
         if fault:
             raise TrajectoryError(f'streamed point: {fault}')
         self._motion, self._next = stream, None

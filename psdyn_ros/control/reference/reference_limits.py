@@ -12,6 +12,8 @@ POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
 AWAY = 1e-6                 # of the singularity measure
 EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
 DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
+JERK = 20.0                 # m/s^3 or rad/s^3 where none is declared
+CORRECTING = 0.35           # of it
 RATED = ('per second', 'per second^2', 'per second^3')
 
 
@@ -75,7 +77,8 @@ class ReferenceChecks:
         # of axes that slow down by themselves
         self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
         self.gentle = np.minimum(self.braking, self.acceleration)      # accelerations that nothing forces
-        self.stop_jerk = np.minimum(self.braking / EASE, self.jerk)
+        # of what points of a stream disagree by
+        self.correcting_jerk = CORRECTING * np.where(np.isfinite(self.jerk), self.jerk, JERK)
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
         self.has_jerk = bool(np.isfinite(self.jerk).any())

@@ -11,11 +11,13 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .segments import bridge_rows, looks_at
+from .stop_motion import rest_positions
 
 LONGEST_WAY = 1.0           # s over to the points
 LONGER = 1.7                # times the last one that is tried next
 CATCH_UP = 0.3              # s in which what it is behind would be made up for, were there no limit
 LOOK = looks_at(40)         # samples of a way, between which it is a thousandth faster at most
+MAPPED_STEP = 4             # of those, one that is mapped to other actuators
 TINY = 1e-9                 # m, m/s or rad, rad/s
 
 
@@ -46,7 +48,7 @@ def way_to_points(estimate, before, start, soonest, planned, checks, speed, slow
         rows = bridge_rows(start, start + seconds, before, target, LOOK)
         if (_keeps(rows[1], limit[:n], before[1]) and _keeps(rows[2], hardest, before[2])
                 and _keeps(rows[3], checks.jerk[:n])):
-            return (start + seconds, target) if _has_room(checks, rows[:3], target, limit) else None
+            return (start + seconds, target) if _has_room(checks, rows[:3], limit) else None
         seconds = max(LONGER * seconds, planned - start)
     return None
 
@@ -56,17 +58,17 @@ def _keeps(rows, limit, before=0.0):
     return bool((np.abs(rows) <= np.maximum(limit, np.abs(before)) + TINY).all())
 
 
-def _has_room(checks, rows, target, limit):
-    """Whether rows (3, N, n), and a stop from the target, stay within the limits, those of other actuators too."""
-    n = target.shape[1]
-    rest = target[0] + 0.5 * target[1] * np.abs(target[1]) / checks.braking[:n]
+def _has_room(checks, rows, limit):
+    """Whether rows (3, N, n), and stops from all of them, stay within the limits, those of other actuators too."""
+    n, rest = rows.shape[2], rest_positions(rows, checks)
     try:
-        columns = checks.columns(*rows) if checks.mapped else rows
+        columns = checks.columns(*rows[:, ::MAPPED_STEP]) if checks.mapped else rows
     except PsdynError:
         return False
     x, start = columns[0], columns[0, 0]
     lower, upper = np.minimum(checks.lower, start), np.maximum(checks.upper, start)
-    return bool(((x >= lower) & (x <= upper)).all() and ((rest >= lower[:n]) & (rest <= upper[:n])).all()
+    lowest, highest = np.minimum(lower[:n], rest[0]), np.maximum(upper[:n], rest[0])
+    return bool(((x >= lower) & (x <= upper)).all() and ((rest >= lowest) & (rest <= highest)).all()
                 and (not checks.mapped or _keeps(columns[1], limit, columns[1, 0])))
 
 

@@ -70,7 +70,7 @@ def coming_to_rest(t, x, xd, xdd, limit, checks):
     rates = np.where(np.isfinite(own), own, DECELERATION)
     lower, upper = checks.soft_lower, checks.soft_upper
     for _ in range(REFINEMENTS):
-        jerks = np.minimum(rates / EASE, checks.jerk[:n])
+        jerks = np.minimum(np.maximum(rates, np.abs(xdd)) / EASE, checks.jerk[:n])
         curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], jerks[i], lower[i], upper[i])
                                       for i in range(n)])
         if not others.size:
@@ -115,6 +115,16 @@ def stopping_phases(x, v, a, deceleration, jerk, lower, upper):
     if lower <= end <= upper:
         return phases
     return min(phases, braking_at_once(v, deceleration), key=lambda some: abs(way(v, some)))
+
+
+def rest_positions(rows, checks):
+    """(N, dof) where axes come to rest that begin to stop at states (3, N, dof), each by itself."""
+    x, v, a = rows
+    n = x.shape[1]
+    deceleration, size = checks.braking[:n], np.abs(a)
+    seconds = size / np.minimum(np.maximum(deceleration, size) / EASE, checks.jerk[:n])       # until it is zero
+    x, v = x + seconds * (v + seconds * a / 3.0), v + 0.5 * seconds * a
+    return x + v * (0.5 * np.abs(v) / deceleration + 0.5 * EASE)
 
 
 def axes_curve(t, x, v, phases):

@@ -16,14 +16,12 @@ from ...model.errors import PsdynError
 from .reference_limits import EASE
 from .segments import Hold, bridge_coefficients, sample_each
 from .speed_limited_stream import too_far_behind, velocity_after_points, way_to_points
-from .stop_motion import axes_curve, stopping_phases, way
-from .stream_filter import UNKNOWN, StreamEstimate
+from .stop_motion import axes_curve, rest_positions, stopping_phases, way
+from .stream_filter import FADE_TIME, UNKNOWN, StreamEstimate
 from .time_scaling import PathTime, Phase, ramp
 from .trajectory import LARGEST, Curve, TrajectoryError
 
 STANDSTILL = 1e-9           # m/s or rad/s
-LEAD_TIME = 0.1             # s of the quintic that leads over to the estimate
-FADE_TIME = 0.1             # s in which an acceleration fades that no further point confirms
 SHORTEST = 1e-3            # s
 MAX_SEEN = 0.05             # s ahead that a law may have seen
 CLOCK = PathTime().rows     # of a path that runs by the clock
@@ -68,9 +66,10 @@ class Stream:
     """
 
     def __init__(self, point, before, now, seen, earlier, checks, speed=1.0):
-        self.point, self.arrival, self._checks, self._earlier = point, now, checks, earlier
+        self.point, self.arrival, self._checks = point, now, checks
         in_order = earlier is not None and point.time > earlier.point.time
-        self.estimate = earlier.estimate.updated(point) if in_order else StreamEstimate.first(point, before)
+        self.estimate = earlier.estimate.updated(point) if in_order else StreamEstimate.first(
+            point, before, checks.correcting_jerk[:before.shape[1]])
         self._until = max(point.time, now) + checks.limits.stream_timeout       # it is carried on
         start = now if earlier is None else min(max(seen, now), now + MAX_SEEN)
         self._lead_over(before, now, start, speed, earlier)
@@ -85,7 +84,7 @@ class Stream:
         kept = earlier.pieces(now, start) if start > now else None
         if kept:
             start, before = kept[0][-1], np.array(earlier.sample(kept[0][-1]))
-        soonest = max(start + LEAD_TIME, point.time)
+        soonest = max(start + self.estimate.lead, point.time)
         slowed = speed < 1.0 or (earlier is not None and earlier.behind)
         planned = earlier.meet if slowed and earlier is not None and earlier.behind else soonest
         found = way_to_points(self.estimate, before, start, soonest, planned, checks, speed, slowed)
@@ -163,28 +162,31 @@ class Stream:
         velocity stays; less long where a limit is near.
         """
         checks = self._checks
-        deceleration, jerk = checks.braking[i], checks.stop_jerk[i]
+        deceleration = checks.braking[i]
+        jerk = min(max(deceleration, abs(a)) / EASE, checks.jerk[i])
         lower, upper = checks.soft_lower[i], checks.soft_upper[i]
         left = self._until - (self.meet if self._velocity is None else self.start)
+        soonest = stopping_phases(x, v, a, deceleration, jerk, lower, upper)
         if left <= 0.0:
-            return stopping_phases(x, v, a, deceleration, jerk, lower, upper)
+            return soonest
         if self._velocity is None:
             fade = max(FADE_TIME, abs(a) / checks.jerk[i])
             fading, speed = [Phase(fade, a, -a / fade)], v + 0.5 * a * fade
         else:
             speed = self._velocity[i]
-            fading = ramp(v, a, speed, checks.gentle[i], min(checks.gentle[i] / EASE, checks.jerk[i]))
+            fading = ramp(v, a, speed, checks.gentle[i], min(max(checks.gentle[i], abs(a)) / EASE, checks.jerk[i]))
         begin, carried = x + way(v, fading), max(left - sum(phase.duration for phase in fading), 0.0)
         if abs(speed) > STANDSTILL:
             stop = way(speed, stopping_phases(0.0, speed, 0.0, deceleration, jerk, -np.inf, np.inf))
             room = ((upper if speed > 0.0 else lower) - begin - stop) / speed
             carried = max(min(carried, room), 0.0)
         stop = stopping_phases(begin + speed * carried, speed, 0.0, deceleration, jerk, lower, upper)
-        return [*fading, Phase(carried, 0.0, 0.0), *stop]
+        phases = [*fading, Phase(carried, 0.0, 0.0), *stop]
+        return phases if lower <= x + way(v, phases) <= upper else soonest
 
-    def fault(self):
-        """Why the point cannot be taken; empty where it can."""
-        earlier, point, checks = self._earlier, self.point, self._checks
+    def fault(self, earlier):
+        """Why the point cannot be taken after the `Stream` before, or None; empty where it can."""
+        point, checks = self.point, self._checks
         limits = checks.limits
         if point.time < self.arrival - limits.stream_timeout:
             return f'it is {self.arrival - point.time:.3g} s old, timeout {limits.stream_timeout:.3g} s'
@@ -216,12 +218,12 @@ class Stream:
         except PsdynError as error:
             return f'no way leads to it: {error}'
         found = checks.fault(position[None], states, checks.columns(*self._before)[0])
-        return f'it {found[1]}' if found is not None else self._no_stop(*self.estimate.carried_on(point.time)[:2])
+        return f'it {found[1]}' if found is not None else self._no_stop(self.estimate.state)
 
-    def _no_stop(self, x, speed):
-        """Why there is no stop before the limits from x, speed (dof,); empty where there is one."""
-        n, checks, start = len(x), self._checks, self._before[0]
-        rest = x + 0.5 * speed * np.abs(speed) / checks.braking[:n]
+    def _no_stop(self, state):
+        """Why there is no stop before the limits from a state (3, dof); empty where there is one."""
+        checks, start = self._checks, self._before[0]
+        n, rest = len(start), rest_positions(state[:, None], checks)[0]
         beyond = (rest < np.minimum(checks.lower[:n], start)) | (rest > np.maximum(checks.upper[:n], start))
         if not beyond.any():
             return ''
