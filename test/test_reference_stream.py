@@ -244,7 +244,7 @@ def test_a_point_that_jumps_within_the_tolerance_is_led_over_to_within_all_limit
             reference.stream(t, home + 0.009 * (k % 200 >= 100) * AXES[axis], np.zeros(4), now=t)
         path.append(at(reference, t))
     assert_limits(crane, np.array(path))
-    assert np.ptp(np.array(path)[:, 0, axis]) > 0.008
+    assert np.ptp(np.array(path)[:, 0, axis]) > 0.006
 
 
 def test_velocities_that_step_are_followed_within_all_limits_and_caught_up_with(crane):
@@ -289,7 +289,7 @@ def test_whatever_jitter_and_losses_the_reference_is_smooth_and_near_the_motion(
             due += 1
         path.append(at(reference, t))
     path = np.array(path)
-    assert refused == (len(points) // 2 if stamps == 'twice' else 0) or refused == due // 2
+    assert refused == (due // 2 if stamps == 'twice' else 0)
     assert_limits(crane, path)
     off = np.array([row[0] - wave(home, 0.002 * k)[0] for k, row in enumerate(path)])[500:]
     delay = 0.04 * jitter * period if stamps == 'noisy' else 0.0        # at 40 mm/s
@@ -299,7 +299,7 @@ def test_whatever_jitter_and_losses_the_reference_is_smooth_and_near_the_motion(
 
 def test_what_a_law_has_seen_of_the_future_is_not_changed(crane):
     home, rng, room = crane.initial_position, np.random.default_rng(1), np.empty((3, 3, 4))
-    reference, seen, k = limited(crane), None, 0
+    reference, seen = limited(crane), None
     for cycle in range(1000):
         t = 0.002 * cycle
         if cycle % 10 == 0:

@@ -81,7 +81,7 @@ def test_what_is_not_said():
     assert d.plausibility == model.Plausibility()
     assert (d.stop_time, d.probation) == (1.0, 1.0)
     assert d.command_limit.tolist() == [3e4, 1.0, 1.5e7, 0.3], 'URDF effort, fully open, as declared, URDF velocity'
-    assert d.acceleration.tolist() == d.jerk.tolist() == [np.inf] * 4
+    assert (d.acceleration.tolist(), d.jerk.tolist()) == ([2.0] * 4, [40.0] * 4)
     assert d.soft_margin.tolist() == [0.005] * 4
     assert d.safe_kind == ('number', 'neutral', 'gravity', 'brake')
     np.testing.assert_equal(d.safe_value, [3000.0, 0.0, np.nan, np.nan])
@@ -156,8 +156,12 @@ BAD = [
      r"'slew': safe_output: 'safe_output' of tier effort is 30001, beyond the limit of commands, 30000"),
     (changed('pressure: 15000000.0', 'pressure: 2e7'), ModelError,
      r"'command_limit' of tier pressure is 2e\+07, more than the 1.9e\+07 Pa that the actuator has"),
-    (changed('    tracking_tolerance: 0.05', '    tracking_tolerance: 0.05\n    jerk: -1'), ModelError,
-     "'jerk' is -1; expected 0.001 to 1e"),
+    (changed('jerk: 40.0', 'jerk: -1', 1), ModelError, "'jerk' is -1; expected 0.001 to 1e"),
+    (changed('    acceleration: 2.0\n', '', 1), ModelError,
+     r"line \d+\).*'acceleration' of 'slew' is missing: .* recommended, .*: 2$"),
+    (changed('    jerk: 40.0\n', '', 1), ModelError, r"line \d+\).*'jerk' of 'slew' is missing: .*: 40$"),
+    (changed('acceleration: 2.0', 'acceleration: 1.9', 1), ModelError,
+     r"'slew': .*'acceleration' 1.9 is less than 'deceleration' 2, which a stop has"),
     ('\n', ModelError, r'line 1\): expected a mapping'),
     ('a: [\n', ModelError, 'is not YAML'),
 ]

@@ -75,7 +75,7 @@ class Candidate:
         for j in range(0, len(w.joints), block):
             yield
             parts.append(_curve(knots, [values[:, j:j + block] for values in given], v0[j:j + block],
-                                a0[j:j + block]).coefficients)
+                                a0[j:j + block], self._checks.has_jerk).coefficients)
         yield
         curve = Curve(knots, np.concatenate(parts, axis=2))
         yield
@@ -152,10 +152,16 @@ class Candidate:
         return kind(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
 
 
-def _curve(knots, given, start_velocity, start_acceleration):
-    """`Curve` through positions, and velocities and accelerations where given, each (N + 1, n)."""
+def _curve(knots, given, start_velocity, start_acceleration, limited_jerk):
+    """`Curve` through positions, and velocities and accelerations where given, each (N + 1, n).
+
+    limited_jerk  whether a spline through positions alone must not begin and end with a step of the acceleration
+    """
     if len(given) == 1:
-        return cubic_curve(knots, given[0], start_velocity)
+        curve = cubic_curve(knots, given[0], start_velocity)
+        if not limited_jerk:
+            return curve
+        given = [*given, np.vstack([curve.coefficients[:, 1], np.zeros_like(start_velocity)])]
     if len(given) == 2:
         given = [*given, smooth_accelerations(knots, *given, start_acceleration)]
     return quintic_curve(knots, *given)
