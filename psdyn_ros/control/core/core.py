@@ -60,7 +60,7 @@ class ControlCore:
     def __init__(self, config, law, log=None):
         declaration = config.declaration
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
-        law.reference.limits = ReferenceLimits.declared(declaration)
+        law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay)
         self.states = SafetyStates(declaration, config.period)
         self.inputs = Inputs(config, self.states, law.needs_pressures, on_jump=self._rebase)
         self.selector = OutputSelector(config, law, self.inputs, self.states)

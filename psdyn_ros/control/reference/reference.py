@@ -359,13 +359,15 @@ class ReferenceMotion:
         before, for a point that does not fit.
 
         now  time at which it came, by default that of the last sample
+
+        With a `stream_delay` all points count as stamped so much later.
         """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
         now = (t if self._now is None else self._now) if now is None else now
         before = self.sample(now)
         streaming = isinstance(self._motion, Stream)
-        point = streamed_point(self._manipulator, t, x, xd, xdd)
+        point = streamed_point(self._manipulator, t + self._limits.stream_delay, x, xd, xdd)
         stream = Stream(point, np.array(before), now, self._seen, self._motion if streaming else None, self._checks,
                         self._speed)
         fault = stream.fault(self._motion if streaming else None)

@@ -40,16 +40,17 @@ class ReferenceLimits:
     sigma_stop: float = 0.0
     stream_timeout: float = 0.1
     stream_lag: float = 0.5
+    stream_delay: float = 0.0
 
     @classmethod
-    def declared(cls, safety):
-        """Those of a `SafetyDeclaration`.
+    def declared(cls, safety, stream_delay=0.0):
+        """Those of a `SafetyDeclaration`, and the delay of streamed points [s].
 
         What a reference is behind its points is made up for at half speed within the time of a stop.
         """
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time)
+                   0.5 * safety.stop_time, stream_delay)
 
 
 class ReferenceChecks:

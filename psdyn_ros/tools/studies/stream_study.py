@@ -1,9 +1,11 @@
 """Streamed points on the crane: how far the machine is off the motion that somebody streams, by rate, stamps, contents.
 
-`python3 -m psdyn_ros.tools.studies.stream_study` prints the table of docs/streaming.md.
+`python3 -m psdyn_ros.tools.studies.stream_study` prints the table of docs/streaming.md; it takes some minutes.
 """
 
-from dataclasses import dataclass
+import argparse
+import sys
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,7 +42,7 @@ class Case:
     stamps: str = NOW
     rows: int = 3
     seconds: float = 60.0
-    delay: float = 0.0
+    delay: float = 0.0      # s, of `ReferenceLimits`
 
 
 def motion(t):
@@ -98,7 +100,7 @@ def run(case, reference_limits=None, sensors=None, trace=None):
     rng, sensors = np.random.default_rng(SEED), sensors or PlainSensors()
     plant, law = plant_for(START), make_law(TORQUE, crane(), oil(), period=PERIOD)
     law.hold(START)
-    law.reference.limits = reference_limits or limits()
+    law.reference.limits = replace(reference_limits or limits(), stream_delay=case.delay)
     points, k, refused, refusal, errors, off, jerk = sent(case, rng), 0, 0, '', [], [], 0.0
     last, stopped = None, np.inf
     for cycle in range(round(case.seconds / PERIOD)):
@@ -130,3 +132,35 @@ def run(case, reference_limits=None, sensors=None, trace=None):
     errors, off = np.array(errors)[:, rows], np.array(off)[:, rows]
     return Result(float(np.sqrt(np.mean(errors**2, axis=0)).max()), float(np.abs(errors).max()),
                   float(np.sqrt(np.mean(off**2, axis=0)).max()), float(jerk), refused, stopped, refusal)
+
+
+def table(rates, seconds):
+    """Yield rows of Markdown: stamps, rate, then rms error and largest jerk for each of CONTENTS."""
+    yield '| stamp | points per s | ' + ' | '.join(f'{contents} [mm], [m/s^3]' for contents in CONTENTS) + ' |'
+    yield '|---|---|' + '---|' * len(CONTENTS)
+    for stamps, text in STAMPS.items():
+        for rate in rates:
+            cells = []
+            for rows in range(1, 4):
+                found = run(Case(rate, stamps, rows, seconds))
+                cells.append(f'{1e3 * found.rms:.2f}, {found.jerk:.0f}' if found.stopped == np.inf
+                             else f'stop after {found.stopped:.1f} s')
+            yield f'| {text} | {rate:g} | ' + ' | '.join(cells) + ' |'
+
+
+def main(args=None):
+    """Print the table; returns the exit code, 1 where a run stopped."""
+    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.stream_study',
+                                     description=__doc__.split('\n')[0])
+    parser.add_argument('--seconds', type=float, default=60.0, help='of each run (default: %(default)g)')
+    parser.add_argument('--rates', type=float, nargs='+', default=[50.0, 100.0, 200.0, 500.0, 1000.0], help='Hz')
+    options = parser.parse_args(args)
+    stopped = False
+    for row in table(options.rates, options.seconds):
+        stopped |= 'stop after' in row
+        print(row, flush=True)
+    return int(stopped)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
