@@ -8,9 +8,11 @@ bin := .venv/bin
 bootstrap := $(PYTHON) scripts/bootstrap.py
 
 # As plain Python kernels are a hundred times slower, so tests of anything else are left out.
-coverage_skips := packaging bootstrap surroundings oracle readme layers formulations_% simulat% rig% \
-    ros2_control% valve_% command_file faults fault_files sensors sensor_files sensor_faults watchdog snapshot
-coverage_tests := $(filter-out $(coverage_skips:%=test/test_%.py),$(wildcard test/test_*.py))
+coverage_skips := project formulations nodes simulation/test_sensor% simulation/test_fault% simulation/test_rig% \
+    simulation/test_command% simulation/test_watch% simulation/test_snap% model/parameters/test_fault% \
+    model/parameters/test_sensor% control/laws/test_valve% kernels/test_valve% kernels/test_oracle% tools/test_rig%
+coverage_tests := $(filter-out $(foreach skip,$(coverage_skips),test/$(skip) test/$(skip)/%), \
+    $(sort $(shell find test -name 'test_*.py')))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-long test-oldest coverage bench campaign mutation lint clean distclean

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = 'psdyn_ros'
+TEST_FOLDER = ROOT / 'test' / 'control' / 'safety'
 STATES, GATE, RAMP = 'control.safety.state_machine', 'control.safety.output_gate', 'control.safety.output_ramp'
 TESTS = {STATES: ('test_safety_states.py', 'test_safety_stops.py', 'test_safety_sequences.py'),
          **dict.fromkeys((GATE, RAMP, 'kernels.control.output_gate'), ('test_output_gate.py',))}
@@ -229,7 +230,7 @@ def start(mutant, folder):
         import pytest
         os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD'] = '1'      # none is needed, and looking for them takes time
         code = pytest.main(['-x', '-q', '--assert=plain', '-p', 'no:cacheprovider', '--rootdir', str(ROOT),
-                            *(str(ROOT / 'test' / name) for name in TESTS[mutant.module])], plugins=[_Quick()])
+                            *(str(TEST_FOLDER / name) for name in TESTS[mutant.module])], plugins=[_Quick()])
     finally:
         os._exit(int(code))
 

@@ -15,7 +15,7 @@ import zlib
 import hypothesis
 import numpy as np
 import pytest
-from support.launch_files import launch  # noqa: F401
+from support.nodes.launch_files import launch  # noqa: F401
 
 from psdyn_ros.tools.demo.processes import free_domain
 

@@ -11,9 +11,9 @@ import psdyn_ros
 
 from . import urdf_text as urdf
 from .general_machines import GeneralMachine, GeneralState, general_machine, general_state
-from .general_oracle import GeneralOracle
 from .loop_kinds import KINDS
 from .machines import URDF, Machine, hiab, load, loop_chain, near_start, random_state, tree
+from .witnesses.general_oracle import GeneralOracle
 
 # random machines: (kinds of modules, options of `general_machine`)
 MIXES = {

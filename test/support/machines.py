@@ -7,7 +7,6 @@ the base body. `q` is the angle from C->B to B->T; its sign is the assembly mode
 
 from itertools import count
 from math import acos, asin, cos, pi, sqrt
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -18,9 +17,9 @@ from psdyn_ros.assembly.clusters import ClusterBuilder
 from psdyn_ros.model.errors import TogglePointError, UnreachableStrokeError
 
 from . import urdf_text as urdf
+from .paths import URDF
 from .reference import reference
 
-URDF = Path(__file__).resolve().parents[2] / 'urdf'
 SINGULAR = asin(0.2)  # random states keep |sin q| >= 0.2
 
 # inertias of one module of `loop_chain` at full size [kg m^2]

@@ -1,9 +1,10 @@
 """The reference numbers of the papers, which `psdyn papers` reads too."""
 
 import json
-from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / 'psdyn_ros' / 'tools' / 'papers' / 'data'
+from .paths import ROOT
+
+FOLDER = ROOT / 'psdyn_ros' / 'tools' / 'papers' / 'data'
 
 
 def reference(name):

@@ -1,0 +1,169 @@
+"""Numba's cache on disk: never stale, never in the package, and warm the second time."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.machines import hiab
+from support.paths import ROOT
+
+import psdyn_ros
+from psdyn_ros.api.compilation import TREE
+from psdyn_ros.kernels.runtime import compiler
+
+pytestmark = [pytest.mark.jit, pytest.mark.skipif(not psdyn_ros.compiled, reason='needs compiled kernels')]
+
+CRANE = hiab().xml
+
+# `wrench_at_parent` of tree.py calls `add` of spatial.py, and is cheap to compile
+SMALL = '''
+import numpy as np
+from psdyn_ros.kernels.rigid_body.tree import wrench_at_parent
+from psdyn_ros.kernels.rigid_body.records import MODULE
+module = np.zeros(1, MODULE)
+module["dh_alpha"], module["azimuth"], module["placement"] = (1, 0), (1, 0), (0.5, 0, 0)
+print(wrench_at_parent(module[0], 0.25, (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)))
+'''
+WHOLE = '''
+import sys, time, psdyn_ros
+start = time.monotonic()
+crane = psdyn_ros.load(sys.argv[1])
+x = crane.initial_position
+print(crane.forward_dynamics(x, 0 * x, 0 * x).tolist())
+print(time.monotonic() - start)
+'''
+
+
+def run(script, folder, *arguments, **environment):
+    """Run a script in a fresh interpreter on the package in `folder`; return stdout and stderr."""
+    done = subprocess.run(
+        [sys.executable, '-B', '-c', script, *arguments], cwd=folder, capture_output=True, text=True, timeout=600,
+        env={**os.environ, 'PYTHONPATH': str(folder), **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def files_in(folder):
+    return {path.relative_to(folder): path.stat().st_mtime_ns for path in Path(folder).rglob('*') if path.is_file()}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the package of its own, and a cache of its own."""
+    shutil.copytree(ROOT / 'psdyn_ros', tmp_path / 'copy' / 'psdyn_ros', ignore=shutil.ignore_patterns('__pycache__'))
+    return tmp_path / 'copy', str(tmp_path / 'cache')
+
+
+def edit_spatial(folder, old, new):
+    source = folder / 'psdyn_ros' / 'kernels' / 'algebra' / 'spatial.py'
+    text = source.read_text()
+    assert text.count(old) == 1
+    stamp = source.stat()
+    source.write_text(text.replace(old, new))
+    # a careless checkout: the file keeps its time, and the file of the caller was not touched at all
+    os.utime(source, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
+def test_an_edit_of_another_kernel_file_is_seen(copy):
+    folder, cache = copy
+    before, _ = run(SMALL, folder, PSDYN_CACHE_DIR=cache)
+    assert before == '((1.0, 2.0, 3.0), (3.5, 3.75, 7.0))\n'
+    kept = files_in(cache)
+    assert kept, 'nothing was cached, so that nothing could be stale'
+    assert run(SMALL, folder, PSDYN_CACHE_DIR=cache)[0] == before and files_in(cache) == kept
+    edit_spatial(folder, 'return (a[0] + b[0], a[1] + b[1], a[2] + b[2])',
+                 'return (a[0] + b[0] + 100.0, a[1] + b[1], a[2] + b[2])')
+    after, _ = run(SMALL, folder, PSDYN_CACHE_DIR=cache)
+    assert after == '((1.0, 2.0, 3.0), (103.5, 3.75, 7.0))\n'
+    edit_spatial(folder, '+ 100.0', '')
+    assert run(SMALL, folder, PSDYN_CACHE_DIR=cache)[0] == before
+
+
+def test_cold_and_warm_start(copy, tmp_path):
+    """The package folder stays as it was, as a read-only one would; of two at once one compiles; later ones do not."""
+    folder, cache = copy
+    urdf = tmp_path / 'crane.urdf'
+    urdf.write_text(CRANE)
+    sources = files_in(folder)
+    with ThreadPoolExecutor() as pool:
+        (out, errors), (other, waited) = pool.map(lambda _: run(WHOLE, folder, urdf, PSDYN_CACHE_DIR=cache), range(2))
+    assert sorted((errors, waited))[0] == '' and other.splitlines()[0] == out.splitlines()[0]
+    assert re.search('^psdyn_ros: compiling the kernels for this machine, once', errors + waited)
+    assert re.search(r'psdyn_ros: compiled in \d+ s', errors + waited)
+    assert files_in(folder) == sources
+    kept = files_in(cache)
+    assert any(path.suffix == '.nbi' for path in kept)
+
+    start = os.times()
+    again, errors = run(WHOLE, folder, urdf, PSDYN_CACHE_DIR=cache)
+    end = os.times()
+    # processor time, which does not depend on what else runs
+    assert end.children_user + end.children_system - start.children_user - start.children_system < 10
+    assert again.splitlines()[0] == out.splitlines()[0] and errors == ''
+    assert files_in(cache) == kept and files_in(folder) == sources
+
+
+def test_this_process_keeps_its_cache_out_of_the_package():
+    psdyn_ros.load(CRANE)
+    assert ROOT / 'psdyn_ros' not in compiler.CACHE_FOLDER.parents
+    assert compiler.cache_is_warm(TREE)
+    assert not list((ROOT / 'psdyn_ros').rglob('*.nb[ic]'))
+
+
+def test_the_setting_of_other_users_of_numba_is_left_alone():
+    script = 'import numba, psdyn_ros; print(numba.config.CACHE_DIR)'
+    assert run(script, ROOT, NUMBA_CACHE_DIR='/some/where')[0] == '/some/where\n'
+
+
+def test_the_key_depends_on_every_kernel_file(copy):
+    folder, cache = copy
+    script = '''
+from pathlib import Path
+from psdyn_ros.kernels.runtime import compiler
+print(compiler.sources_key())
+for source in sorted(Path("psdyn_ros/kernels").rglob("*.py")):
+    with open(source, "a") as file:
+        file.write("# edited\\n")
+    print(compiler.sources_key())
+'''
+    room = folder / 'psdyn_ros' / 'kernels' / 'room_of_a_test'
+    room.mkdir()
+    (room / 'inner.py').write_text('X = 1\n')
+    keys = run(script, folder, PSDYN_CACHE_DIR=cache)[0].split()
+    sources = list((folder / 'psdyn_ros' / 'kernels').rglob('*.py'))
+    assert all(source.read_text().endswith('# edited\n') for source in sources)
+    assert len(set(keys)) == len(keys) == 1 + len(sources) > 8
+
+
+def test_the_folder_that_is_asked_for_comes_first_and_a_writable_one_at_last(tmp_path, monkeypatch):
+    monkeypatch.setenv('PSDYN_CACHE_DIR', str(tmp_path / 'mine'))
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'user'))
+    monkeypatch.setattr(compiler.tempfile, 'gettempdir', lambda: str(tmp_path / 'temporary'))
+    assert compiler.cache_folder().parent == tmp_path / 'mine'
+    # a file where the folder should be: no user, not even root, can make it
+    (tmp_path / 'file').write_text('')
+    monkeypatch.setenv('PSDYN_CACHE_DIR', str(tmp_path / 'file'))
+    assert compiler.cache_folder().parent == tmp_path / 'user' / 'psdyn_ros'
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'file'))
+    assert compiler.cache_folder().parent == tmp_path / 'temporary' / f'psdyn_ros-{os.getuid()}'
+    monkeypatch.setattr(compiler.tempfile, 'gettempdir', lambda: str(tmp_path / 'file'))
+    assert compiler.cache_folder() is None
+    monkeypatch.delenv('PSDYN_CACHE_DIR')
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'user'))
+    assert compiler.cache_folder().parent == tmp_path / 'user' / 'psdyn_ros'
+
+
+def test_without_any_writable_folder_it_compiles_all_the_same(copy, tmp_path):
+    folder, _ = copy
+    (tmp_path / 'file').write_text('')
+    nowhere = str(tmp_path / 'file')
+    before = files_in(tmp_path)
+    script = f'import tempfile; tempfile.tempdir = {nowhere!r}' + SMALL
+    out, _ = run(script, folder, PSDYN_CACHE_DIR=nowhere, XDG_CACHE_HOME=nowhere)
+    assert out == '((1.0, 2.0, 3.0), (3.5, 3.75, 7.0))\n'
+    assert files_in(tmp_path) == before

@@ -1,0 +1,467 @@
+"""Simulator and controller as real processes over real DDS: what they do, and what they do not let happen to them."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+from conftest import thorough
+from support.machines import URDF
+
+import psdyn_ros
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
+from rcl_interfaces.srv import SetParameters  # noqa: E402
+from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
+from sensor_msgs.msg import JointState  # noqa: E402
+from std_msgs.msg import Float64MultiArray, String  # noqa: E402
+from std_srvs.srv import SetBool, Trigger  # noqa: E402
+from support.nodes.graph import PATIENT_LAW, START_UP, graph  # noqa: E402
+from support.nodes.still_machine import StillMachine  # noqa: E402
+from test_conversions import BAD_STATES, taken  # noqa: E402
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
+
+from psdyn_ros.nodes.messages import conversions  # noqa: E402
+
+pytestmark = pytest.mark.dds
+
+CRANE = URDF / 'hiab_xs031.urdf'
+MACHINE = ('-p', f'robot_description:={CRANE}')
+NAN = float('nan')
+OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
+
+
+@pytest.fixture(scope='module')
+def crane():
+    return psdyn_ros.load(CRANE)
+
+
+def stamp_of(msg):
+    return conversions.stamp_to_ns(msg.header.stamp)
+
+
+def rejected(graph, part, topic):
+    return int(graph.report(part)[2].get(f'rejected {topic}', 0))
+
+
+# the controller, with the test in the place of the machine
+
+
+@pytest.fixture(scope='module')
+def controlled(crane, tmp_path_factory):
+    with graph(tmp_path_factory.mktemp('controller'), '/alone') as g, StillMachine(g, crane) as machine:
+        g.start_controller()
+        machine.held()
+        g.until(lambda: g.reports and machine.trajectories.get_subscription_count())
+        yield machine
+        assert g.processes.stop() == {'controller': 0}
+
+
+def test_the_controller_answers_each_state_with_the_forces_that_hold_it(controlled, crane):
+    command = controlled.held()
+    assert tuple(command.name) == crane.actuators
+    assert list(command.effort) == pytest.approx(crane.gravity_forces(crane.initial_position), rel=1e-9, abs=1e-6)
+    # the array cannot leave anything out, as the safe output of this machine does
+    assert not controlled.arrays
+
+
+def test_a_reordered_state_gets_the_same_answer(controlled, crane, rng):
+    controlled.held()
+    stamps = []
+
+    def send():
+        msg = controlled.message()
+        mixed = taken(msg, rng.permutation(8))
+        mixed.header = msg.header
+        stamps.append(stamp_of(mixed))
+        controlled.states.publish(mixed)
+
+    def answers():
+        return [command for command in controlled.commands if stamp_of(command) in stamps]
+
+    controlled.graph.until(answers, each=send)
+    for command in answers():
+        assert list(command.effort) == pytest.approx(crane.gravity_forces(crane.initial_position), rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize('abuse', sorted(BAD_STATES.keys() - {'contradiction'}))
+def test_a_bad_state_is_rejected_counted_and_never_answered(controlled, abuse):
+    g = controlled.graph
+    controlled.held()
+    before, stamps = rejected(g, 'controller: control', 'joint_states'), []
+
+    def spoil():
+        good = controlled.message()
+        bad = BAD_STATES[abuse][0](taken(good, range(8)))
+        bad.header = good.header
+        stamps.append(stamp_of(bad))
+        controlled.states.publish(bad)
+
+    g.until(lambda: rejected(g, 'controller: control', 'joint_states') > before, each=spoil)
+    assert not set(stamps) & {stamp_of(command) for command in controlled.commands}
+    assert all(np.isfinite(command.effort).all() for command in controlled.commands)
+
+
+def test_joints_that_contradict_each_other_stop_the_machine(controlled):
+    g = controlled.graph
+    controlled.held()
+
+    def spoil():
+        msg = controlled.message()
+        controlled.states.publish(BAD_STATES['contradiction'][0](msg))
+
+    g.until(lambda: 'F12: measured joints of a loop disagree' in g.report('controller: control')[1], each=spoil)
+    assert g.report('controller: control')[0] == ERROR
+    controlled.held()
+
+
+@pytest.mark.parametrize('shift', [None, -10.0, 10.0])
+def test_a_state_without_a_stamp_of_now_is_rejected(controlled, shift):
+    g = controlled.graph
+    controlled.held()
+    before = rejected(g, 'controller: control', 'joint_states')
+
+    def send():
+        msg = controlled.message()
+        conversions.ns_to_stamp(0 if shift is None else stamp_of(msg) + int(shift * 1e9), msg.header.stamp)
+        controlled.states.publish(msg)
+
+    g.until(lambda: rejected(g, 'controller: control', 'joint_states') > before, each=send)
+    assert max(stamp_of(command) for command in controlled.commands) <= controlled.now()
+
+
+GOOD_POINTS = [{'positions': [0.1, 0.25, 0.32, 0.35]}]
+BAD_TRAJECTORIES = {
+    'nothing': ((), []),
+    'no points': (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'), []),
+    'missing joint': (('slew', 'lift_cylinder', 'tilt_cylinder'), [{'positions': [0.1, 0.25, 0.32]}]),
+    'unknown joint': (('slew', 'lift_cylinder', 'tilt_cylinder', 'gripper'), GOOD_POINTS),
+    'duplicate joint': (('slew', 'slew', 'tilt_cylinder', 'telescope'), GOOD_POINTS),
+    'short point': (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'), [{'positions': [0.1, 0.25]}]),
+    'nan': (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'), [{'positions': [0.1, NAN, 0.32, 0.35]}]),
+    'too far': (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'), [{'positions': [0.1, 0.25, 0.32, 9.0]}]),
+    'times equal': (('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'), GOOD_POINTS * 2),
+}
+
+
+@pytest.mark.parametrize('abuse', BAD_TRAJECTORIES)
+def test_a_bad_trajectory_is_rejected_and_the_reference_stays(controlled, crane, abuse):
+    g = controlled.graph
+    names, points = BAD_TRAJECTORIES[abuse]
+    msg = JointTrajectory(joint_names=list(names), points=[JointTrajectoryPoint(**point) for point in points])
+    for point in msg.points:
+        point.time_from_start.sec = 5
+    controlled.held()
+    before = rejected(g, 'controller: control', 'joint_trajectory')
+    controlled.trajectories.publish(msg)
+    g.until(lambda: rejected(g, 'controller: control', 'joint_trajectory') == before + 1)
+    del controlled.references[:]
+    g.until(lambda: len(controlled.references) > 3)
+    for reference in controlled.references:
+        assert list(reference.points[0].positions) == pytest.approx(crane.initial_position)
+
+
+def test_no_state_no_command_and_it_says_so(controlled):
+    g = controlled.graph
+    controlled.held()
+    controlled.speaking.clear()
+    g.until(lambda: g.report('controller: control')[1].startswith('SAFE; F01:'))
+    assert g.report('controller: control')[0] == ERROR
+    g.through(0.3)      # answers to the last states may still be under way
+    del controlled.commands[:]
+    msg = JointTrajectory(joint_names=['slew'], points=[JointTrajectoryPoint(positions=[0.0])])
+    before = rejected(g, 'controller: control', 'joint_trajectory')
+    controlled.trajectories.publish(msg)
+    g.until(lambda: rejected(g, 'controller: control', 'joint_trajectory') > before)
+    assert not controlled.commands
+    # states alone lead out of nothing
+    controlled.speaking.set()
+    g.through(0.3)
+    assert not controlled.commands
+    controlled.held()
+    g.until(lambda: g.report('controller: control')[:2] == (OK, 'HOLD'))
+
+
+def test_gains_may_change_within_their_range(controlled, crane):
+    def ask(value):
+        parameter = Parameter(name='gains.slew.p', value=ParameterValue(
+            type=ParameterType.PARAMETER_DOUBLE, double_value=value))
+        request = SetParameters.Request(parameters=[parameter])
+        return controlled.graph.call(SetParameters, 'controller/set_parameters', request).results[0].successful
+
+    assert ask(100.0)
+    assert not ask(NAN) and not ask(-1.0)
+    assert not ask(1.0)         # the integral would make it unstable
+    assert ask(225.0)
+
+
+def test_a_parameter_that_is_not_live_is_refused(controlled):
+    parameter = Parameter(name='rate', value=ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=100.0))
+    response = controlled.graph.call(
+        SetParameters, 'controller/set_parameters', SetParameters.Request(parameters=[parameter]))
+    assert not response.results[0].successful
+
+
+# the simulator alone
+
+
+@pytest.fixture(scope='module')
+def simulated(tmp_path_factory):
+    with graph(tmp_path_factory.mktemp('simulator'), '/plant') as g:
+        g.start('simulator', *MACHINE)
+        g.states = g.listen(JointState, 'joint_states', qos=1000)
+        g.named = g.publisher(JointState, 'simulator/joint_commands', 1)
+        g.ordered = g.publisher(Float64MultiArray, 'simulator/commands', 1)
+        g.until(lambda: g.states and g.reports, START_UP)
+        yield g
+        assert g.processes.stop() == {'simulator': 0}
+
+
+def plant_is(graph, level, summary):
+    return lambda: graph.report('simulator: plant')[:2] == (level, summary)
+
+
+def test_the_plant_is_held_until_commands_come(simulated, crane):
+    simulated.until(plant_is(simulated, WARN, 'held'))
+    msg = simulated.states[-1]
+    assert tuple(msg.name) == crane.joints and len(msg.velocity) == len(msg.effort) == 8
+    names, position, _, _ = crane.joint_state(crane.initial_position)
+    assert list(msg.position) == pytest.approx(position) and not any(msg.velocity)
+    effort = dict(zip(msg.name, msg.effort))
+    assert [effort[name] for name in crane.actuators] == pytest.approx(crane.gravity_forces(crane.initial_position))
+
+
+def test_states_come_at_the_rate_with_stamps_on_its_grid(simulated):
+    states = simulated.states
+    del states[:]
+
+    def at_the_rate():
+        """Of the last states; a busy computer may let some be left out."""
+        if len(states) < 500:
+            return False
+        periods = (stamp_of(states[-1]) - stamp_of(states[-500])) / 2e6
+        return periods == pytest.approx(500, rel=0.2)
+
+    simulated.until(at_the_rate, 60.0)
+    simulated.assert_on_grid(states, 0.002)
+
+
+def assert_stays(graph, states):
+    """The machine comes to rest at once, not slowly, and stays exactly where it is."""
+    graph.until(lambda: not any(states[-1].velocity))
+    del states[:-1]
+    graph.until(lambda: len(states) > 50)
+    assert {tuple(msg.position) for msg in states} == {tuple(states[0].position)}
+
+
+BAD_COMMANDS = {
+    'nothing': JointState(),
+    'missing': JointState(name=['slew', 'lift_cylinder'], effort=[0.0, 0.0]),
+    'wrong names': JointState(name=['a', 'b', 'c', 'd'], effort=[0.0] * 4),
+    'duplicate': JointState(name=['slew', 'slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'], effort=[0.0] * 5),
+    'short': JointState(name=['slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'], effort=[0.0] * 3),
+    'no effort': JointState(name=['slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'], position=[0.0] * 4),
+    'nan': JointState(name=['slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'], effort=[0.0, NAN, 0.0, 0.0]),
+    'array short': Float64MultiArray(data=[0.0] * 3),
+    'array long': Float64MultiArray(data=[0.0] * 5),
+    'array inf': Float64MultiArray(data=[0.0, 0.0, float('inf'), 0.0]),
+}
+
+
+@pytest.mark.parametrize('abuse', BAD_COMMANDS)
+def test_a_bad_command_is_rejected_and_releases_nothing(simulated, crane, abuse):
+    msg = BAD_COMMANDS[abuse]
+    publisher, topic = ((simulated.named, 'joint_commands') if isinstance(msg, JointState)
+                        else (simulated.ordered, 'commands'))
+    simulated.until(plant_is(simulated, WARN, 'held'))
+    simulated.until(publisher.get_subscription_count)
+    before = rejected(simulated, 'simulator: plant', topic)
+    publisher.publish(msg)
+    simulated.until(lambda: rejected(simulated, 'simulator: plant', topic) == before + 1)
+    assert plant_is(simulated, WARN, 'held')()
+
+
+def test_a_good_command_moves_it_and_its_absence_stops_it(simulated, crane):
+    force = crane.gravity_forces(crane.initial_position) + [1000.0, 0.0, 0.0, 0.0]
+    order = [3, 1, 0, 2]
+    named = JointState(name=[crane.actuators[i] for i in order], effort=force[order].tolist())
+    simulated.until(lambda: simulated.states[-1].velocity[crane.joints.index('slew')] > 0.01,
+                    each=lambda: simulated.named.publish(named))
+    assert_stays(simulated, simulated.states)
+    simulated.until(plant_is(simulated, WARN, 'held'))
+
+    there = simulated.states[-1].position[crane.joints.index('slew')]
+    ordered = Float64MultiArray(data=force.tolist())
+    simulated.until(lambda: simulated.states[-1].position[crane.joints.index('slew')] > there + 1e-3,
+                    each=lambda: simulated.ordered.publish(ordered))
+    response = simulated.call(Trigger, 'simulator/reset', Trigger.Request())
+    assert response.success
+    names, position, _, _ = crane.joint_state(crane.initial_position)
+    simulated.until(lambda: list(simulated.states[-1].position) == pytest.approx(position, abs=1e-12))
+
+
+def test_pause_stops_time_and_states(simulated):
+    assert simulated.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
+    simulated.until(plant_is(simulated, WARN, 'paused'))
+    time = simulated.report('simulator: plant')[2]['simulated time [s]']
+    del simulated.states[:]
+    simulated.through(0.2)
+    assert not simulated.states
+    assert simulated.report('simulator: plant')[2]['simulated time [s]'] == time
+    assert simulated.call(SetBool, 'simulator/pause', SetBool.Request(data=False)).success
+    simulated.until(lambda: len(simulated.states) > 10)
+    simulated.until(plant_is(simulated, WARN, 'held'))
+
+
+# both
+
+
+@pytest.mark.parametrize('trigger', thorough(['state', 'timer'], 1))
+def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(crane, tmp_path, trigger):
+    target = crane.initial_position + [0.1, 0.03, 0.03, 0.06]
+    with graph(tmp_path, f'/loop_{trigger}') as g:
+        states = g.listen(JointState, 'joint_states')
+        references = g.listen(JointTrajectory, 'controller/reference')
+        trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
+        g.start('simulator', *MACHINE, '-p', 'command_timeout:=0.2',
+                '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
+        controller = g.start_controller('-p', f'trigger:={trigger}', *PATIENT_LAW)
+        g.hold()
+        g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
+        g.until(plant_is(g, OK, 'running'))
+
+        boom = ('slew', 'lift_boom', 'tilt_cylinder', 'telescope')
+        names, position, _, _ = crane.joint_state(target)
+        point = JointTrajectoryPoint(positions=[float(position[names.index(name)]) for name in boom])
+        point.time_from_start.sec = 2
+        trajectory = JointTrajectory(joint_names=list(boom), points=[point])
+
+        def error():
+            now = dict(zip(states[-1].name, states[-1].position))
+            return np.abs(target - [now[name] for name in crane.actuators]).max()
+
+        g.until_moved(lambda: error() < 1e-4, lambda: trajectories.publish(trajectory))
+
+        os.kill(controller.pid, signal.SIGKILL)
+        assert_stays(g, states)
+        g.until(plant_is(g, WARN, 'held'))
+        assert error() < 0.01       # it went on under the last force until the timeout
+        assert g.processes.stop() == {'simulator': 0, 'controller': -signal.SIGKILL}
+
+
+def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tmp_path):
+    folders = [tmp_path / name for name in ('left', 'right')]
+    for folder in folders:
+        folder.mkdir()
+    with graph(folders[0], '/left') as left, graph(folders[1], '/right') as right:
+        states = {}
+        for g in (left, right):
+            g.start('simulator', *MACHINE, '-r', '~/joint_commands:=controller/joint_commands', '-p', 'ttl:=0.2')
+            g.start_controller(*PATIENT_LAW)
+            states[g] = g.listen(JointState, 'joint_states')
+        for g, heard in states.items():
+            g.until(heard.__len__, START_UP)
+            g.hold()
+        target = np.array(crane.initial_position) + (0.05, 0.01, 0.01, 0.02)
+        point = JointTrajectoryPoint(positions=target.tolist())
+        point.time_from_start.sec = 2
+        trajectory = JointTrajectory(joint_names=list(crane.actuators), points=[point])
+        trajectories = left.publisher(JointTrajectory, 'controller/joint_trajectory', 1)
+
+        def off(g, wanted):
+            now = dict(zip(states[g][-1].name, states[g][-1].position))
+            return np.abs(wanted - [now[name] for name in crane.actuators]).max()
+
+        left.until(trajectories.get_subscription_count)
+        left.until_moved(lambda: off(left, target) < 2e-3, lambda: trajectories.publish(trajectory))
+        del states[right][:]
+        right.until(lambda: states[right])
+        assert off(right, crane.initial_position) < 2e-3
+        for g in (left, right):
+            assert {status.hardware_id for status in g.reports.values()} == {
+                f'{g.namespace}/simulator', f'{g.namespace}/controller'}
+            assert g.processes.stop() == {'controller': 0, 'simulator': 0}
+
+
+# starting and ending
+
+
+# the controller is unconfigured
+@pytest.mark.parametrize('case', thorough([('simulator', signal.SIGINT), ('controller', signal.SIGTERM),
+                                           ('simulator', signal.SIGTERM), ('controller', signal.SIGINT)], 2), ids=str)
+def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
+    name, number = case
+    with graph(tmp_path, f'/signal_{name}_{int(number)}') as g:
+        process = g.start(name, *MACHINE)
+        g.until(lambda: g.reports, START_UP)
+        process.send_signal(number)
+        g.until(lambda: process.poll() is not None, 5.0)
+        assert process.returncode == 0
+        assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
+
+
+def test_a_controller_that_ends_after_its_simulator_in_simulated_time_reports_no_error(tmp_path):
+    with graph(tmp_path, '/ctrl_c') as g:
+        meet = '-r', '~/joint_commands:=controller/joint_commands', '-r', '/clock:=clock'
+        simulator = g.start('simulator', *MACHINE, *meet, '-p', 'publish_clock:=true', '-p', 'ttl:=0.2')
+        controller = g.start_controller(*PATIENT_LAW, '-p', 'use_sim_time:=true', '-r', '/clock:=clock')
+        g.hold()
+        for process in (simulator, controller):     # as Ctrl-C in a terminal; time stands from then on
+            process.send_signal(signal.SIGINT)
+            g.until(lambda: process.poll() is not None, 20.0)   # noqa: B023
+        assert simulator.returncode == controller.returncode == 0
+        assert 'did not come to its end' not in g.said('controller') and 'ERROR' not in g.said('controller')
+
+
+REFUSED = (
+    ('controller', ('-p', 'robot_description_timeout:=0.2', '-p', 'autostart:=true'),
+     '/robot_description within 0.2 s'),
+    ('controller', (*MACHINE, '-p', 'autostart:=true'), 'parameter safety: empty'),
+    ('simulator', ('-p', 'robot_description:=<robot'), 'not well-formed XML'),
+    ('controller', (*MACHINE, '-p', 'bandwidth:=-1.0'), 'bandwidth'),
+    ('controller', (*MACHINE, '-p', 'bandwidth:=.nan'), 'bandwidth'),
+    ('controller', (*MACHINE, '-p', 'law:=computed_torqe'), "did you mean 'computed_torque'"),
+    ('simulator', (*MACHINE, '-p', 'rate:=fast'), 'rate'),
+    ('simulator', (*MACHINE, '-p', 'initial.telescope:=3.0'), 'initial.telescope'),
+)
+
+
+@pytest.fixture(scope='module')
+def refused(tmp_path_factory):
+    """(exit code, what it said) of each of `REFUSED`, which start together: none keeps to the clock."""
+    with graph(tmp_path_factory.mktemp('refused'), '/refused') as g:
+        processes = {f'{name}_{row}': g.start(f'{name}_{row}', *arguments, module=name)
+                     for row, (name, arguments, _) in enumerate(REFUSED)}
+        g.until(lambda: all(process.poll() is not None for process in processes.values()), START_UP)
+        yield [(process.returncode, g.said(name)) for name, process in processes.items()]
+
+
+@pytest.mark.parametrize('row', range(len(REFUSED)), ids=[says for _, _, says in REFUSED])
+def test_a_node_that_cannot_run_says_why_and_ends_with_two(refused, row):
+    code, said = refused[row]
+    assert code == 2, said
+    assert REFUSED[row][2] in said and 'Traceback' not in said
+
+
+@pytest.mark.parametrize('case', thorough([('simulator', 500.0), ('controller', 5000.0)], 1), ids=str)
+def test_without_numba_a_rate_that_cannot_be_held_is_refused_with_the_remedy(tmp_path, monkeypatch, case):
+    name, rate = case
+    monkeypatch.setenv('NUMBA_DISABLE_JIT', '1')
+    with graph(tmp_path, '/slow') as g:
+        process = (g.start_controller('-p', f'rate:={rate}') if name == 'controller'
+                   else g.start(name, *MACHINE, '-p', f'rate:={rate}'))
+        g.until(lambda: process.poll() is not None, START_UP)
+        assert process.returncode == 2
+        assert 'cannot be held' in g.said(name) and 'pip install numba' in g.said(name)
+
+
+def test_the_machine_comes_from_the_latched_topic_too(tmp_path):
+    with graph(tmp_path, '/latched') as g:
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        g.publisher(String, 'robot_description', latched).publish(String(data=CRANE.read_text()))
+        g.start('simulator')
+        states = g.listen(JointState, 'joint_states')
+        g.until(lambda: states, START_UP)
+        assert 'hiab_xs031: 4 actuators' in g.said('simulator')

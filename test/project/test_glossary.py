@@ -1,0 +1,75 @@
+"""The glossary has one meaning for each word, and the words that it retired are no names in the code."""
+
+import io
+import re
+import tokenize
+
+import pytest
+from support.paths import ROOT
+
+# rooms that speak the language of the glossary
+ROOMS = ('kernels', 'model', 'assembly', 'api')
+SOURCES = [path for room in ROOMS for path in sorted((ROOT / 'psdyn_ros' / room).rglob('*.py'))]
+
+
+def rows():
+    """Return the rows (word, meaning, unit, replaces) of the tables of the glossary."""
+    lines = (ROOT / 'docs' / 'glossary.md').read_text().splitlines()
+    cells = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines if line.startswith('|')]
+    return [row for row in cells if row[0] != 'word' and not row[0].startswith('---')]
+
+
+def retired():
+    """Return {word: whether only the whole name is refused} of the retired words, in lower case."""
+    return {word.lower(): bool(alone) for row in rows() for word, alone in re.findall(r'`(\w+)`( \(alone\))?', row[3])}
+
+
+def names(text):
+    """Yield (line, name) of the identifiers of a source and of the record fields in its subscripts."""
+    before = ''
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.NAME:
+            yield token.start[0], token.string
+        elif token.type == tokenize.STRING and before in ('[', '('):
+            field = re.fullmatch(r"'(\w+)'", token.string)
+            if field:
+                yield token.start[0], field[1]
+        before = token.string
+
+
+def words(name):
+    """Return the words of a name between underscores and capitals, in lower case."""
+    return [word.lower() for word in re.findall(r'[A-Z]+(?![a-z])|[A-Z]?[a-z]+', name)]
+
+
+def refused(text, vocabulary):
+    """Return ['line: name'] of the names of a source that are retired or have a retired word."""
+    return [f'{line}: {name}' for line, name in names(text) if name.lower() in vocabulary
+            or any(not vocabulary.get(word, True) for word in words(name))]
+
+
+@pytest.mark.parametrize('path', SOURCES, ids=lambda path: str(path.relative_to(ROOT / 'psdyn_ros')))
+def test_sources_use_no_retired_word(path):
+    assert refused(path.read_text(), retired()) == []
+
+
+@pytest.mark.parametrize('text, found', [
+    ('own = 1', True), ('self._own_rows = 1', True), ("b['laden'] = 1", True), ('class Tangle: pass', True),
+    ('def close(loops, tied): pass', True), ("np.dtype([('opens', 'i8')])", True), ("b['on']", True),
+    ('OWN_ROWS = 1', True), ('def unknown(): pass', False), ('on_branch = 1', False), ("'its own frame'", False),
+    ('# told of it', False), ('downward = 1', False),
+])
+def test_retired_words_are_found_in_names_only(text, found):
+    assert bool(refused(text, retired())) == found
+
+
+def test_every_term_has_one_row_and_a_meaning():
+    terms = [row[0] for row in rows()]
+    assert len(terms) > 40 and len(set(terms)) == len(terms)
+    assert all(len(row) == 4 and row[1] for row in rows())
+
+
+def test_no_term_contains_a_retired_word():
+    vocabulary = retired()
+    for row in rows():
+        assert not [word for word in words(row[0]) if not vocabulary.get(word, True)]

@@ -1,0 +1,61 @@
+"""What the README says of commands, parameters and files is so."""
+
+import re
+import runpy
+
+import pytest
+from support.paths import ROOT
+
+README = (ROOT / 'README.md').read_text()
+
+
+def test_parameter_tables_are_those_of_the_nodes():
+    parameters = pytest.importorskip('psdyn_ros.nodes.runtime.parameters')
+    pages = [README, *(path.read_text() for path in (ROOT / 'docs').glob('*.md'))]
+    for _, table in parameters.TABLES:
+        for line in parameters._markdown('', table):
+            assert any(line in page for page in pages) or not line.startswith('|')
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / 'Makefile').read_text()
+    named = set(re.findall(r'`?make ([a-z-]+)', README))
+    assert {'demo', 'test', 'bench'} <= named
+    for target in named:
+        assert re.search(rf'^{target}:', makefile, re.MULTILINE), target
+
+
+def test_linked_files_exist():
+    for target in re.findall(r'\]\(([^)#:]+)\)', README):
+        assert (ROOT / target).exists(), target
+
+
+def test_test_files_named_as_proof_exist():
+    paths = re.findall(r'`(test/[a-z0-9_/]+(?:\.py)?)', README)
+    assert len(paths) > 20
+    for path in paths:
+        assert (ROOT / path).is_file() or (ROOT / path).is_dir(), path
+
+
+def test_the_example_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for block in re.findall(r'```python\n(.*?)```', README, re.DOTALL):
+        exec(compile(block, 'README.md', 'exec'), {})
+
+
+def test_names_of_the_api_exist():
+    import psdyn_ros
+    section = README.split('## API')[1].split('## Maths')[0]
+    for name in re.findall(r'^\| `([a-z_]+)\(', section, re.MULTILINE):
+        assert hasattr(psdyn_ros, name) or hasattr(psdyn_ros.Manipulator, name), name
+
+
+def test_the_page_of_parameters_is_what_its_script_writes():
+    script = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))
+    assert script['page']() == script['PAGE'].read_text()
+
+
+def test_the_pages_of_nodes_have_the_tables_that_the_script_writes():
+    pytest.importorskip('psdyn_ros.nodes.runtime.parameters')
+    pages = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))['node_pages']()
+    assert pages and all(path.read_text() == text for path, text in pages.items())

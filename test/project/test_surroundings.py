@@ -1,0 +1,47 @@
+"""What conftest.py promises to every test."""
+
+import os
+from pathlib import Path
+
+import conftest
+import hypothesis
+import pytest
+from support.paths import TESTS
+
+from psdyn_ros.tools.demo import processes
+
+
+def test_two_runs_do_not_share_a_domain(monkeypatch):
+    assert 1 <= conftest.DOMAIN <= 101 and processes.free_domain() != conftest.DOMAIN
+    monkeypatch.delenv('ROS_DOMAIN_ID')
+    monkeypatch.setattr(processes, '_claims', {})       # as in another process
+    monkeypatch.setattr(processes, 'DOMAINS', range(conftest.DOMAIN, conftest.DOMAIN + 1))
+    with pytest.raises(RuntimeError, match='no ROS domain'):
+        processes.free_domain()
+
+
+def test_ros_stays_on_this_machine_and_out_of_the_home_folder():
+    assert os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
+    assert os.environ['ROS_DOMAIN_ID'] == str(conftest.DOMAIN)
+    assert os.path.isdir(os.environ['ROS_LOG_DIR'])
+
+
+def test_examples_follow_the_printed_seed(request):
+    assert hypothesis.core.global_force_seed == int(request.config.getoption('hypothesis_seed'))
+
+
+def test_random_numbers_are_those_of_the_seed(rng, request):
+    again = conftest.seeded_generator(request.node.nodeid)
+    assert (rng.random(5) == again.random(5)).all()
+
+
+def test_files_that_take_longest_exist_and_come_first():
+    assert set(conftest.LONGEST) <= {path.stem for path in TESTS.rglob('test_*.py')}
+
+    class Item:
+        def __init__(self, stem):
+            self.path = Path(f'{stem}.py')
+
+    items = [Item(stem) for stem in ('test_a', conftest.LONGEST[1], 'test_b', conftest.LONGEST[0])]
+    conftest.pytest_collection_modifyitems(items)
+    assert [item.path.stem for item in items] == [*conftest.LONGEST[:2], 'test_a', 'test_b']

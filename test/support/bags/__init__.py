@@ -1,0 +1,1 @@
+"""Bags and recordings, made message by message or by formulas."""

@@ -1,0 +1,1 @@
+"""Control cores, sub-states and loops in a time of their own."""

@@ -1,0 +1,1 @@
+"""Hydraulic machines as records and as declared."""

@@ -1,0 +1,1 @@
+"""Processes to test against, and a node of the test among them."""

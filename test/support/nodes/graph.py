@@ -1,0 +1,181 @@
+"""A node of the test among nodes that run as processes of their own; everything waits by polling with a deadline."""
+
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import rclpy
+import yaml
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import SetBool, Trigger
+
+import psdyn_ros
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.nodes import EXECUTABLES
+from psdyn_ros.nodes.messages.conversions import SECOND, stamp_to_ns
+from psdyn_ros.nodes.runtime.executor import make_executor
+from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
+from psdyn_ros.tools.demo.processes import NodeProcesses, exported
+
+from ..machines import URDF
+from ..paths import TESTS
+
+CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
+START_UP = 240.0        # s; a first run compiles
+# of a law that is stable although a busy computer delays its commands by a tenth of a second
+PATIENT_LAW = '-p', 'bandwidth:=5.0'
+TURN = 0.01             # s that the test waits for a message at a time
+FOUND = 0.1             # s after which a service that is ready knows its client, too
+
+
+class Graph:
+    """Publishes, subscribes, starts nodes in a namespace, and waits for what they say."""
+
+    def __init__(self, node, spin_once, processes, namespace, folder):
+        self.node, self.processes, self.namespace, self.folder = node, processes, namespace, Path(folder)
+        self._spin_once = spin_once
+        self._clients = {}      # service -> client; an answer to one that was just made may be lost
+        self.reports = {}       # status of the diagnostics -> the last one
+        self.listen(DiagnosticArray, 'diagnostics', self._keep_report)
+
+    def start(self, name, *arguments, module=None):
+        """Run the executable `module` of the package, else that of this name, in the namespace, its diagnostics too."""
+        return self._run(name, EXECUTABLES[module or name], *arguments)
+
+    def _run(self, name, module, *arguments):
+        return self.processes.start(
+            name, module, '--ros-args', '-r', f'__ns:={self.namespace}',
+            '-r', f'/diagnostics:={self.namespace}/diagnostics', '-p', 'report_rate:=20.0', *arguments)
+
+    def start_controller(self, *arguments, machine='hiab_xs031', change=None):
+        """Run the controller of a machine of the package, as in the demonstration: it becomes active by itself.
+
+        change  function that changes the safety declaration, a dictionary
+        """
+        urdf, safety = URDF / f'{machine}.urdf', self.declare_safety(machine, change)
+        return self.start_patient('-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
+                                  '-p', 'autostart:=true', '-p', 'emergency_stop:=none', *arguments)
+
+    def start_patient(self, *arguments, module='support.nodes.patient_controller'):
+        """Run a controller that a stall of the computer does not stop; a module of these tests."""
+        path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get('PYTHONPATH')]))
+        with exported({'PYTHONPATH': path}):
+            return self._run('controller', module, '-p', 'overrun_share:=1.0', *arguments)
+
+    def declare_safety(self, machine='hiab_xs031', change=None):
+        """Path of a safety declaration for a busy computer."""
+        urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
+        declared = find_config(f'{machine}_safety.yaml')
+        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, ladder=WIDEST_LADDER))
+        declaration['probation'] = 0.1
+        if change is not None:
+            change(declaration)
+        safety.write_text(yaml.safe_dump(declaration))
+        return safety
+
+    def hold(self):
+        """Let the controller hold its machine, also after it stopped."""
+        def held():
+            if self.call(SetBool, 'controller/enable', SetBool.Request(data=True)).success:
+                return True
+            self.call(Trigger, 'controller/reset', Trigger.Request())
+            return False
+
+        self.until(held, START_UP)
+
+    def until_moved(self, condition, publish, seconds=120.0):
+        """Publish a trajectory and wait; again where a busy computer made the controller stop on the way."""
+        publish()
+
+        def there():
+            if self.report('controller: control')[1].startswith('SAFE'):
+                self.hold()
+                self.until(lambda: not self.report('controller: control')[1].startswith('SAFE'), seconds)
+                publish()
+            return condition()
+
+        self.until(there, seconds)
+
+    def said(self, name):
+        """What a process wrote so far."""
+        return self.processes.log(name).read_text(errors='replace')
+
+    def publisher(self, kind, topic, qos=10):
+        return self.node.create_publisher(kind, f'{self.namespace}/{topic}', qos)
+
+    def listen(self, kind, topic, callback=None, qos=100):
+        """Subscribe; without a callback returns the list that messages are appended to."""
+        messages = []
+        self.node.create_subscription(kind, f'{self.namespace}/{topic}', callback or messages.append, qos)
+        return messages
+
+    def until(self, condition, seconds=10.0, each=None):
+        """Spin until the condition holds, doing `each` in every turn; its value."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if each is not None:
+                each()
+            self._spin_once(timeout_sec=TURN)
+            value = condition()
+            if value:
+                return value
+            assert time.monotonic() < deadline, f'nothing within {seconds} s; diagnostics: {self.reports}'
+
+    def through(self, seconds):
+        """Spin for so long, and as often as without a stall."""
+        deadline, turns = time.monotonic() + seconds, 0
+        while time.monotonic() < deadline or turns < seconds / TURN:
+            self._spin_once(timeout_sec=TURN)
+            turns += 1
+
+    def call(self, kind, service, request, each=None):
+        """The response of a service; `each` is done in every turn meanwhile."""
+        client = self._clients.get(service)
+        if client is None:
+            client = self._clients[service] = self.node.create_client(kind, f'{self.namespace}/{service}')
+        if not client.service_is_ready():
+            self.until(client.service_is_ready, START_UP, each)
+            self.through(FOUND)
+        future = client.call_async(request)
+        self.until(future.done, 10.0, each)
+        return future.result()
+
+    def report(self, part):
+        """(level, summary, values) of the last diagnostics of a part such as 'controller: control'."""
+        status = self.reports.get(part, DiagnosticStatus())
+        return status.level, status.message, {pair.key: pair.value for pair in status.values}
+
+    def assert_on_grid(self, states, period):
+        """Stamps of a simulator are whole periods [s] apart, but where a stall of the computer lost time."""
+        stamps = np.array([stamp_to_ns(msg.header.stamp) for msg in states])
+        steps = np.diff(stamps) / (period * SECOND)
+        assert (steps > 0).all()
+        off = steps[np.abs(steps - np.round(steps)) > 1e-6]
+        # it makes up for shorter ones
+        assert (off * period > CATCH_UP).all()
+        if off.size:
+            self.until(lambda: float(self.report('simulator: plant')[2].get('lost time [s]', 0.0)) > 0.0)
+
+    def _keep_report(self, msg):
+        for status in msg.status:
+            self.reports[status.name] = status
+
+
+@contextmanager
+def graph(folder, namespace):
+    """A `Graph` in the domain of this test run."""
+    context = rclpy.Context()
+    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
+    node = rclpy.create_node('witness', context=context)
+    executor = make_executor(context)
+    executor.add_node(node)
+    try:
+        with NodeProcesses(folder) as processes:
+            yield Graph(node, executor.spin_once, processes, namespace, folder)
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.try_shutdown(context=context)

@@ -1,0 +1,1 @@
+"""The same mathematics once more, by other means."""

@@ -1,0 +1,116 @@
+"""The demonstration from end to end, on a short reference; and what becomes of it when it is stopped."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import thorough
+from support.machines import URDF
+from support.nodes.children import children_of
+from support.paths import ROOT
+
+import psdyn_ros
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from psdyn_ros import cli  # noqa: E402
+from psdyn_ros.tools.demo import demo  # noqa: E402
+from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
+from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
+
+pytestmark = pytest.mark.dds
+
+
+
+def start(*arguments):
+    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.cli', 'demo', *arguments], cwd=ROOT, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.parametrize('level, laws, title, better, duration', [
+    ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
+    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 3, marks=pytest.mark.long),
+])
+def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better, duration):
+    process = start('--duration', str(duration), '--output', str(tmp_path),
+                    *(('--level', level) if level != 'valve' else ()))
+    said, _ = process.communicate(timeout=500)
+    assert process.returncode == 0, said
+    assert 'PASS' in said and re.search(r'telescope +mm +0\.\d{3} +0\.500', said)
+    assert re.search(title + r' +\d+ +\d+ +\d+', said)
+    page = (tmp_path / 'report.html').read_text()
+    assert 'PASS' in page and f'<h1>hiab_xs031 under {title}</h1>' in page and '://' not in page
+    crane = psdyn_ros.load(URDF / 'hiab_xs031.urdf')
+    recordings = [read_bag(tmp_path / law, demo.JUDGED_TOPICS) for law in laws]
+    judged, baseline = (track(recording, units(crane)) for recording in recordings)
+    assert judged.passed
+    assert all(weak.rms > better * good.rms for weak, good in zip(baseline.errors[1:], judged.errors[1:]))
+    pictures = ['motion.png', 'tracking.png', 'forces.png'] + ['pressures.png'] * (level == 'valve')
+    for name in pictures:
+        assert (tmp_path / name).stat().st_size > 10_000
+    assert sorted(path.name for path in tmp_path.glob('*.png')) == sorted(pictures)
+    telemetry = recordings[0].telemetry
+    if level == 'effort':
+        assert telemetry is None
+    else:
+        assert telemetry.names == crane.actuators[1:] and np.isfinite(telemetry['pressure_a']).all()
+        assert np.ptp(telemetry['pressure_a'], axis=0).min() > 1e5      # the oil does the work
+
+
+@pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
+def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
+    process = start('--duration', '10', '--output', str(tmp_path))
+    deadline = time.monotonic() + 120.0
+    for line in process.stdout:
+        if 'waiting for the motion' in line or time.monotonic() > deadline:
+            break
+    nodes = children_of(process.pid)
+    assert len(nodes) == 2
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=240)
+    assert process.returncode == 130 and 'Traceback' not in said
+    assert not [pid for pid in nodes if os.path.exists(f'/proc/{pid}')]
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (('--machine', 'nowhere.urdf'), 'nowhere.urdf'),
+    (('--machine', str(ROOT / 'package.xml')), 'robot'),
+    (('--duration', '-1'), 'duration'),
+    (('--bandwidth', '1000'), 'bandwidth'),
+    (('--rate', 'nan'), 'rate'),
+])
+def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
+    assert cli.main(['demo', '--output', str(tmp_path), *arguments]) == 2
+    said = capfd.readouterr().err
+    assert says in said and 'Traceback' not in said
+
+
+def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch, capfd):
+    monkeypatch.setitem(demo.JUDGED, 'valve', 'no_such_law')
+    monkeypatch.setitem(demo.NAMES, 'no_such_law', 'no such law')
+    assert demo.run(output_dir=tmp_path, duration=3.0) == 2
+    said = capfd.readouterr().err
+    assert 'controller ended by itself' in said and "'no_such_law' is not a choice" in said
+
+
+def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
+    process = subprocess.run([sys.executable, '-m', 'bench.latency', '--rounds', '50', '--out', str(tmp_path)],
+                             cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+    assert process.returncode in (0, 1), process.stdout         # whether it meets the target is not judged here
+    result = json.loads((tmp_path / 'latency.json').read_text())
+    assert result['ratio'] > 0.5 and result['lost'] <= 25
+    assert all(0.0 < result['seconds'][name]['p50'] < 0.1 for name in ('controller', 'echo'))
+
+
+def test_states_without_a_command_are_counted_and_their_time_is_known():
+    stamps = np.arange(0, 1_000_000_000, 2_000_000)
+    silent, unanswered = demo._silence(np.repeat(stamps, 2), 500.0)        # repeated commands answer nothing new
+    assert silent == pytest.approx(0.002) and unanswered == pytest.approx(0.0, abs=1e-9)
+    silent, unanswered = demo._silence(np.delete(stamps, [100, 101, 300, 301, 302]), 500.0)
+    assert silent == pytest.approx(0.008) and unanswered == pytest.approx(0.01)

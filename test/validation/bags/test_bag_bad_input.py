@@ -1,0 +1,121 @@
+"""Bags that cannot be judged, or only with doubts: `psdyn validate` ends with 2 or says so, and names what is wrong."""
+
+import numpy as np
+import pytest
+from support.bags import bag_cases as cases
+from support.bags.recorded_motion import crane, oil
+
+from psdyn_ros.cli import main
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY, describe
+from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
+from psdyn_ros.validation.bags.files import METADATA
+from psdyn_ros.validation.bags.recording import SECOND
+
+PERIOD, COUNT = 0.01, 400
+
+
+@pytest.fixture(scope='module')
+def swing():
+    return cases.motion(crane(), COUNT, PERIOD)
+
+
+def states(swing, factor=1.0, **options):
+    times, positions, velocities = swing
+    return cases.state_messages(crane(), times, factor * positions, factor * velocities, np.ones_like(positions),
+                                **options)
+
+
+def pressures(swing, factor=1.0, shift=0.0, spoiled=()):
+    """Messages of the array, stamps shifted by s, some rows NaN."""
+    messages = []
+    for k, t in enumerate(swing[0]):
+        ns = BEGIN + round(t * SECOND)
+        values = factor * np.array([8e6, 4e6]) * (1.0 + 0.1 * np.sin(t)) if k not in spoiled else [np.nan, np.nan]
+        rows = [(*values, ns / SECOND + shift)] * len(oil().cylinders)
+        messages.append((TELEMETRY, ns + 200_000, cases.labelled(rows, tuple(oil().cylinders), (
+            'pressure_a', 'pressure_b', 'stamp'))))
+    return messages
+
+
+@pytest.fixture
+def validated(capsys, tmp_path):
+    """A function that validates a bag from the command line: (exit code, what it printed)."""
+    def run(path, *options):
+        code = main(['validate', str(path), '--urdf', 'hiab_xs031', *options])
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+    return run
+
+
+def test_what_is_not_there_or_empty_is_said(validated, tmp_path):
+    code, text = validated(tmp_path / 'nowhere')
+    assert code == 2 and 'nowhere' in text
+    (tmp_path / 'nothing').mkdir()
+    code, text = validated(tmp_path / 'nothing')
+    assert code == 2 and "nothing'" in text
+    (tmp_path / 'zero.mcap').write_bytes(b'')
+    code, text = validated(tmp_path / 'zero.mcap')
+    assert code == 2 and 'zero.mcap' in text
+    code, text = validated(cases.write(tmp_path / 'empty.mcap'))
+    assert code == 2 and 'empty.mcap' in text and 'no messages' in text
+
+
+def test_topics_that_do_not_match_are_listed(validated, tmp_path, swing):
+    pressure = [('/tank', BEGIN + k, cases.fluid_pressure(BEGIN, 1e5)) for k in range(10)]
+    code, text = validated(cases.write(tmp_path / 'a.mcap', pressure, pressures(swing), kinds={'/tank': PRESSURE}))
+    assert code == 2 and 'no topic with measured joints' in text
+    assert f'/tank  {PRESSURE}  10 messages' in text and TELEMETRY in text
+
+
+def test_joints_of_another_robot_are_named(validated, tmp_path, swing):
+    times, positions, _ = swing
+    names = ['shoulder_pan', 'shoulder_lift', 'lift_cylindr']
+    code, text = validated(cases.write(tmp_path / 'a.mcap', cases.state_messages(
+        crane(), times, positions[:, :3], names=names)))
+    assert code == 2 and "is not of 'hiab_xs031'" in text and all(name in text for name in names)
+    assert 'lift_cylinder' in text
+
+
+@pytest.mark.parametrize('shift', [-BEGIN / SECOND, 1e6])
+def test_simulated_and_wall_time_in_one_bag_are_told_apart(validated, tmp_path, swing, shift):
+    code, text = validated(cases.write(tmp_path / 'a.mcap', states(swing), pressures(swing, shift=shift)))
+    assert code in (1, 3) and f'{TELEMETRY}: its stamps differ' in text
+    assert 'simulated and wall time mixed?' in text and 'times of receipt are used' in text
+
+
+def test_numbers_that_are_none_are_counted_and_too_many_are_unusable(validated, tmp_path, swing):
+    code, text = validated(cases.write(tmp_path / 'a.mcap', states(swing), pressures(swing, spoiled=(50, 51))))
+    assert code in (1, 3) and f'{TELEMETRY}: 2 messages with numbers that are not finite' in text
+    code, text = validated(cases.write(tmp_path / 'b.mcap', states(swing), pressures(swing, spoiled=range(100))))
+    assert code == 2 and 'unusable' in text
+    code, text = validated(cases.write(tmp_path / 'c.mcap', states(swing, np.nan)))
+    assert code == 2 and 'no topic with measured joints' in text
+
+
+@pytest.mark.parametrize('name, factor, unit', [('states', 1e3, 'in mm?'), ('pressures', 1e-3, 'in kPa?'),
+                                                ('pressures', 1e-5, 'in bar')])
+def test_units_that_are_off_are_named(validated, tmp_path, swing, name, factor, unit):
+    factors = {'states': 1.0, 'pressures': 1.0, name: factor}
+    code, text = validated(cases.write(tmp_path / 'a.mcap', states(swing, factors['states']),
+                                       pressures(swing, factors['pressures'])))
+    assert code in (1, 2) and unit in text
+    assert ('lift_cylinder.position' if name == 'states' else 'pressures') in text
+
+
+@pytest.mark.parametrize('file', ['../secret.mcap', '/etc/passwd', 'sub/../../secret.mcap'])
+def test_metadata_do_not_lead_out_of_the_folder(validated, tmp_path, swing, file):
+    cases.write(tmp_path / 'secret.mcap', states(swing))
+    folder = tmp_path / 'bag'
+    folder.mkdir()
+    describe(folder, [file])
+    code, text = validated(folder)
+    assert code == 2 and file in text and 'leaves the folder' in text
+    assert 'secret' not in text.replace(file, '') and (folder / METADATA).is_file()
+
+
+def test_machines_that_do_not_fit_are_named(validated, tmp_path, swing):
+    bag = cases.write(tmp_path / 'a.mcap', states(swing))
+    assert main(['validate', str(bag), '--urdf', str(tmp_path / 'none.urdf')]) == 2
+    assert main(['validate', str(bag), '--urdf', 'five_bar']) == 2
+    code, text = validated(bag, '--topic', 'pressures=/joint_states')
+    assert code == 2 and '/joint_states' in text and 'expected' in text

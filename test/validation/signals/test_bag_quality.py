@@ -1,0 +1,275 @@
+"""Quality of the data of a bag: what was spoilt on purpose is found, and nothing is found in what was not."""
+
+import numpy as np
+import pytest
+from support.bags import bag_cases as cases
+
+from psdyn_ros.api.load import load
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
+from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.source import open_bag
+from psdyn_ros.validation.signals.blocks import blocks
+from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality
+from psdyn_ros.validation.signals.signal_quality import SignalQuality
+from psdyn_ros.validation.signals.topics import find_topics
+
+PERIOD, COUNT = 0.004, 1200
+QUANTITIES = ('pressure_a', 'pressure_b', 'stamp')
+
+
+@pytest.fixture(scope='module')
+def crane():
+    return load(find_machine('hiab_xs031'))
+
+
+@pytest.fixture(scope='module')
+def hydraulics(crane):
+    return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
+
+
+@pytest.fixture(scope='module')
+def swing(crane):
+    return cases.motion(crane, COUNT, PERIOD)
+
+
+class Recorded:
+    """What is written into a bag; tests spoil it."""
+
+    def __init__(self, crane, swing, rng, noise):
+        self.times, self.positions, self.velocities = (one.copy() for one in swing)
+        self.positions += noise * 2e-5 * rng.standard_normal(self.positions.shape)
+        self.velocities += noise * 1e-4 * rng.standard_normal(self.positions.shape)
+        self.pressures = 8e6 + 2e6 * np.sin(self.times[:, np.newaxis] * (1 + np.arange(6)))
+        self.pressures += noise * 1e4 * rng.standard_normal((COUNT, 6))
+        self.stamps = BEGIN + np.rint(self.times * SECOND).astype(np.int64)
+        self.received = self.stamps + 100_000
+        self.efforts = np.full(self.positions.shape, np.nan)
+        self._crane = crane
+
+    def judge(self, tmp_path, hydraulics):
+        """The `Quality` of the bag."""
+        names = tuple(hydraulics.cylinders)
+        states = [(STATES, int(self.received[k]), cases.joint_state(
+            self.stamps[k], self._crane.joints, self.positions[k], self.velocities[k], self.efforts[k]))
+            for k in range(COUNT)]
+        arrays = [(TELEMETRY, int(self.received[k]) + 100_000, cases.labelled(np.column_stack(
+            (self.pressures[k].reshape(3, 2), np.full(3, (BEGIN + round(t * SECOND)) / SECOND))), names, QUANTITIES))
+            for k, t in enumerate(self.times)]
+        path = cases.write(tmp_path / 'a.mcap', states, arrays)
+        with open_bag(path) as source:
+            channels = find_topics(source, self._crane)
+            quality = Quality(channels, self._crane, hydraulics)
+            self.blocks = list(blocks(source, channels, self._crane, hydraulics, quality=quality))
+        return quality
+
+
+@pytest.fixture(params=[0.0, 1.0], ids=['exact', 'noisy'])
+def recorded(request, crane, swing, rng):
+    return Recorded(crane, swing, rng, request.param)
+
+
+@pytest.fixture
+def noisy(crane, swing, rng):
+    return Recorded(crane, swing, rng, 1.0)
+
+
+def about(quality):
+    return {finding.about for finding in quality.findings()}
+
+
+def test_in_an_honest_bag_nothing_is_found(tmp_path, hydraulics, recorded):
+    """Also with half of the time at rest, where the same numbers come again and again."""
+    recorded.positions[700:] = recorded.positions[700]
+    recorded.velocities[700:] = 0.0
+    quality = recorded.judge(tmp_path, hydraulics)
+    if recorded.positions[0, 0] == 0.0:
+        assert quality.findings() == []
+    topic = quality.topics[STATES].as_dict()
+    assert topic['messages'] == COUNT and topic['rate'] == pytest.approx(1 / PERIOD) and topic['jitter'] < 1e-9
+    assert quality.signals['lift_cylinder.pressure_a'].samples == COUNT
+    assert set(quality.as_dict()) == {'topics', 'signals', 'findings'}
+
+
+def test_a_noisy_honest_bag_that_moves_has_nothing_either(tmp_path, hydraulics, noisy):
+    assert noisy.judge(tmp_path, hydraulics).findings() == []
+
+
+def test_a_frozen_encoder_is_found(tmp_path, hydraulics, recorded, crane):
+    column = crane.joints.index('tilt_boom')
+    recorded.positions[500:900, column] = recorded.positions[500, column]
+    quality = recorded.judge(tmp_path, hydraulics)
+    span, = quality.signals['tilt_boom.position'].frozen
+    assert span.start == pytest.approx(500 * PERIOD, abs=2 * PERIOD)
+    assert span.end == pytest.approx(899 * PERIOD, abs=2 * PERIOD)
+    assert about(quality) == {'tilt_boom.position'}
+
+
+def test_an_encoder_frozen_to_the_end_is_found_by_its_loop_alone(tmp_path, hydraulics, recorded, crane):
+    column = crane.joints.index('lift_cylinder')
+    recorded.positions[1000:, column] = recorded.positions[1000, column]
+    recorded.velocities[:, column] = 0.0
+    assert recorded.judge(tmp_path, hydraulics).signals['lift_cylinder.position'].frozen
+
+
+def test_a_frozen_pressure_sensor_is_found_where_it_is_noisy_else(tmp_path, hydraulics, noisy):
+    noisy.pressures[300:400, 2] = noisy.pressures[300, 2]
+    quality = noisy.judge(tmp_path, hydraulics)
+    assert about(quality) == {'tilt_cylinder.pressure_a'}
+    assert quality.signals['tilt_cylinder.pressure_a'].frozen[0].end == pytest.approx(399 * PERIOD, abs=2 * PERIOD)
+
+
+def test_spikes_are_counted(tmp_path, hydraulics, recorded, crane):
+    recorded.positions[[200, 600, 1100], 0] += 0.05
+    recorded.pressures[[250, 251 + 600], 5] += 5e6
+    quality = recorded.judge(tmp_path, hydraulics)
+    slew, pressure = quality.signals['slew.position'], quality.signals['telescope.pressure_b']
+    assert slew.spikes == 3 and slew.largest_spike == pytest.approx(0.05, rel=0.02)
+    assert pressure.spikes == 2 and about(quality) == {'slew.position', 'telescope.pressure_b'}
+
+
+def test_a_clipped_sensor_is_found(tmp_path, hydraulics, recorded):
+    recorded.pressures[:, 1] = np.clip(recorded.pressures[:, 1], 0.0, 9e6)
+    quality = recorded.judge(tmp_path, hydraulics)
+    signal = quality.signals['lift_cylinder.pressure_b']
+    assert signal.saturated and signal.high == 9e6 and not signal.frozen
+    assert about(quality) == {'lift_cylinder.pressure_b'}
+
+
+def test_gaps_repetitions_and_disorder_are_counted(tmp_path, hydraulics, noisy):
+    noisy.stamps[[300, 301]] = noisy.stamps[[301, 300]]
+    noisy.stamps[700] = noisy.stamps[699]
+    noisy.stamps[1000:] += SECOND
+    noisy.received[1000:] += SECOND
+    noisy.times[1000:] += 1.0
+    quality = noisy.judge(tmp_path, hydraulics)
+    topic = quality.topics[STATES]
+    assert (topic.out_of_order, topic.repeated, topic.gaps) == (1, 1, 1)
+    assert topic.longest_gap == pytest.approx(1.0 + PERIOD) and quality.late[STATES] == 2
+    assert topic.gap_spans[0][0] == pytest.approx(999 * PERIOD, abs=1e-3)
+    assert len(noisy.blocks) == 2 and quality.topics[TELEMETRY].gaps == 1
+
+
+def test_future_and_absurd_stamps_are_counted(tmp_path, hydraulics, noisy):
+    noisy.stamps[100:110] += 50_000_000
+    noisy.stamps[[500, 800]] += 10 * 86_400 * SECOND
+    quality = noisy.judge(tmp_path, hydraulics)
+    topic = quality.topics[STATES]
+    assert topic.future == 12 and topic.absurd == 2
+    assert not any(finding.severity == INVALID for finding in quality.findings())
+
+
+def test_more_than_a_hundredth_of_absurd_stamps_is_no_base_for_a_verdict(tmp_path, hydraulics, noisy):
+    noisy.stamps[::20] += 10 * 86_400 * SECOND
+    quality = noisy.judge(tmp_path, hydraulics)
+    assert quality.findings()[0].severity == INVALID
+    assert '60 of 2400 messages are unusable' in quality.findings()[0].text
+
+
+def test_simulated_and_wall_time_mixed_is_said(tmp_path, hydraulics, noisy):
+    noisy.stamps -= BEGIN
+    quality = noisy.judge(tmp_path, hydraulics)
+    finding, = (one for one in quality.findings() if one.severity != NOTE)
+    assert finding.about == TELEMETRY and 'simulated and wall time' in finding.text
+
+
+def test_a_clock_that_is_set_while_recording_is_said(tmp_path, hydraulics, noisy):
+    noisy.stamps[900:] += 100 * SECOND
+    noisy.times[900:] += 100.0
+    texts = [finding.text for finding in noisy.judge(tmp_path, hydraulics).findings() if finding.about == STATES]
+    assert any('its clock moved by 100 s' in text for text in texts)
+
+
+def test_messages_without_stamps_are_used_by_receipt(tmp_path, hydraulics, noisy):
+    noisy.stamps[:] = 0
+    quality = noisy.judge(tmp_path, hydraulics)
+    assert any('no usable stamps' in finding.text for finding in quality.findings())
+    assert len(noisy.blocks[0].t) == COUNT
+
+
+def test_numbers_that_are_not_finite_are_counted(tmp_path, hydraulics, noisy):
+    noisy.positions[[50, 60], 3], noisy.positions[70, 3] = np.nan, 1e300
+    quality = noisy.judge(tmp_path, hydraulics)
+    assert quality.signals['lift_barrel.position'].missing == 3 and quality.topics[STATES].missing == 3
+    assert [finding.severity for finding in quality.findings() if finding.about == 'lift_barrel.position'] == [NOTE]
+
+
+@pytest.mark.parametrize('factor, unit', [(1e-5, 'bar'), (1e-3, 'kPa'), (1e-6, 'MPa'), (1e3, 'mPa')])
+def test_pressures_in_other_units_are_doubted(tmp_path, hydraulics, noisy, factor, unit):
+    noisy.pressures *= factor
+    findings = noisy.judge(tmp_path, hydraulics).findings()
+    assert any(f' {unit}?' in finding.text or f'in {unit} or' in finding.text for finding in findings)
+
+
+@pytest.mark.parametrize('factor, text', [(1e3, '1000 times'), (1e-3, 'a thousandth of'), (180 / np.pi, '180/pi')])
+def test_velocities_in_other_units_are_doubted(tmp_path, hydraulics, noisy, factor, text):
+    noisy.velocities *= factor
+    found = [finding for finding in noisy.judge(tmp_path, hydraulics).findings() if text in finding.text]
+    assert {finding.about for finding in found} >= {'slew.velocity', 'telescope.velocity'}
+
+
+def test_efforts_in_kn_are_doubted(tmp_path, hydraulics, noisy, crane):
+    noisy.efforts[:, crane.joints.index('lift_cylinder')] = 35.0 + np.sin(noisy.times)
+    found = noisy.judge(tmp_path, hydraulics).findings()
+    assert [finding.about for finding in found] == ['lift_cylinder.effort'] and 'in kN' in found[0].text
+
+
+# --- signals by themselves
+
+
+def fed(values, pieces, floor=1e-3, peer=None):
+    signal = SignalQuality(floor, None if peer is None else lambda position: position)
+    times = np.arange(len(values)) * 0.01
+    for part in np.array_split(np.arange(len(values)), pieces):
+        signal.add(times[part], values[part], peer=None if peer is None else peer[part])
+    signal.finish()
+    return signal
+
+
+@pytest.mark.parametrize('pieces', [1, 2, 7, 40])
+def test_pieces_do_not_matter(rng, pieces):
+    """Frozen stretches, clipping and spikes across the edges of pieces."""
+    values = 1e-3 * rng.standard_normal(2000) + np.sin(np.arange(2000) * 0.02)
+    values[300:420] = values[300]
+    values = np.minimum(values, 0.95)
+    values[[100, 500, 1500]] += 0.2 * np.array([-1, -1, 1])
+    values[1500] = min(values[1500], 0.9)
+    whole, parts = fed(values, 1), fed(values, pieces)
+    assert whole.frozen and whole.frozen == parts.frozen
+    assert whole.saturated == parts.saturated
+    assert (parts.samples, parts.low, parts.high) == (2000, values.min(), values.max())
+
+
+@pytest.mark.parametrize('pieces', [1, 3, 17])
+def test_spikes_at_the_edges_of_pieces_count_once(rng, pieces):
+    values = 1e-5 * rng.standard_normal(340)
+    # in every place that is the first, second or last of some piece
+    values[[0, 19, 20, 21, 113, 226, 339]] += 1.0
+    values[[19, 21]] -= 1.0
+    inner = 3       # the first and the last sample have one neighbour only
+    assert fed(values, pieces).spikes == inner
+
+
+@pytest.mark.parametrize('pieces', [1, 3, 50])
+def test_what_its_peer_left_and_came_back_to_was_frozen_too(pieces):
+    peer = 0.1 * np.sin(np.arange(2001) * 0.01 * np.pi)
+    values = peer.copy()
+    values[400:1800] = values[400]
+    span, = fed(values, pieces, peer=peer).frozen
+    assert span.start == pytest.approx(4.0) and span.end == pytest.approx(17.99)
+    still = np.full(2001, 0.3) + 1e-4 * np.sin(np.arange(2001))
+    assert fed(np.where(np.arange(2001) < 400, values, values[400]), pieces, peer=still).frozen == []
+
+
+@pytest.mark.parametrize('quantum', [1e-4, 2e-3])
+def test_a_quantised_signal_at_rest_is_not_frozen(rng, quantum):
+    values = np.sin(np.minimum(np.arange(1000), 600) * 0.02) + 1e-4 * rng.standard_normal(1000)
+    values[600:] = values[600]
+    assert fed(np.rint(values / quantum) * quantum, 3).frozen == []
+
+
+def test_an_empty_signal_and_one_without_numbers():
+    assert fed(np.empty(0), 1).frozen == []
+    signal = fed(np.full(50, np.nan), 2)
+    assert signal.missing == 50 and signal.saturated == [] and not signal.noisy
