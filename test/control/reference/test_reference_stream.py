@@ -318,3 +318,23 @@ def test_a_point_is_nothing_without_a_state():
     from psdyn_ros.control.reference.reference import ReferenceMotion
     with pytest.raises(TrajectoryError, match='no state was measured'):
         ReferenceMotion(load()).stream(0.0, np.zeros(4))
+
+
+@settings(max_examples=examples(8), deadline=None)
+@given(st.integers(0, 1000), st.booleans(), st.floats(0.3, 1.5))
+def test_goals_that_change_every_50_ms_keep_all_limits(seed, velocities, seconds):
+    crane, rng, path, taken = load(), np.random.default_rng(seed), [], 0
+    reference = limited(crane, start_tolerance=0.01)
+    for k in range(1500):
+        t = 0.002 * k
+        if k % 25 == 0:
+            goal = at(reference, t)[0] + 0.05 * rng.uniform(-1.0, 1.0, 4)
+            try:
+                rates = [np.zeros(4)] if velocities else None
+                reference.follow(Waypoints(crane.coordinates, [seconds], [goal], rates), t)
+                taken += 1
+            except TrajectoryError as error:
+                assert 'limit' in str(error) or 'outside' in str(error) or 'step' in str(error)
+        path.append(at(reference, t))
+    assert_limits(crane, np.array(path))
+    assert taken or seconds < 0.6
