@@ -101,7 +101,7 @@ class Candidate:
             place = np.arange(k, min(k + size, segments * steps))
             segment, share = place // steps, (place % steps + 1) / steps
             x, states = self._states(path, segment, share)
-            jerk = self._jerks(path, last, segment, states, steps) if checks.has_jerk else None
+            jerk = self._jerks(path, last, segment, share, states, steps) if checks.has_jerk else None
             found = checks.fault(x, states, start, jerk)
             if found is not None:
                 raise self._refusal(int(segment[found[0]]), found[1])
@@ -140,8 +140,11 @@ class Candidate:
     def _states_of(self, joints):
         return self._checks.columns(*self._map.motion(*joints))
 
-    def _jerks(self, path, last, segment, states, steps):
-        """(M, columns) mean jerk between samples."""
+    def _jerks(self, path, last, segment, share, states, steps):
+        """(M, columns) the larger of both ends of a step, or the mean between samples where they are mapped."""
+        if path.plain and not self._checks.mapped:
+            begin, end = (path.curve.jerks(segment, place) for place in (share - 1.0 / steps, share))
+            return np.where(np.abs(begin) > np.abs(end), begin, end)
         knots = path.curve.times
         dt = (knots[segment + 1] - knots[segment]) / steps
         return np.diff(np.vstack([last[None, 2], states[2]]), axis=0) / dt[:, None]

@@ -117,7 +117,7 @@ BAD = [
     # safe outputs, tolerances, rates and decelerations have no default
     (changed('    safe_output:\n      valve: neutral\n', ''), ModelError, "'lift': 'safe_output' is missing .by tier"),
     (changed('      valve: neutral\n', '      velocity: neutral\n'), ModelError,
-     r"line 15\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
+     r"line 17\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
     (changed('      valve: 50.0\n', '      effort: 50.0\n'), ModelError,
      "'lift': 'command_rate' says nothing of tier valve"),
     (changed('    deceleration: 2.0\n', ''), ModelError, "actuator 'slew': 'deceleration' is missing"),
@@ -349,7 +349,7 @@ def test_the_stop_time_is_enough_to_the_last_digit(crane):
 
 def test_a_deceleration_must_be_within_the_efforts_of_the_machine(crane):
     with pytest.raises(ModelError, match=r"actuator 'lift_cylinder': 'deceleration' 1.5 takes 1\d{5}\S* N or N m, m"):
-        check(crane, with_lift(deceleration=1.5))
+        check(crane, with_lift(deceleration=1.5, acceleration=1.5))
 
 
 def test_a_declaration_for_another_machine(crane):
