@@ -14,7 +14,6 @@ from psdyn_ros.kernels.hydraulics.entry import State, step, unpack
 from psdyn_ros.kernels.hydraulics.rosenbrock import rates
 from psdyn_ros.kernels.rigid_body.entry import forward_checked
 from psdyn_ros.kernels.rigid_body.mass_matrix import mass_matrix
-from psdyn_ros.kernels.rigid_body.mechanism import bind
 from psdyn_ros.kernels.runtime.compiler import entry
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -39,9 +38,9 @@ def step_loop(tree, loops, s, start, state, xdd, h, substeps, count):
 
 @entry
 def rates_loop(tree, loops, s, n, U, F, count):
-    m, failures = bind(tree, loops), 0
+    failures = 0
     for _ in range(count):
-        failures += rates(m, s, n, U, F) != 0
+        failures += rates(tree, loops, s, n, U, F) != 0
     return failures
 
 
@@ -54,22 +53,22 @@ def forward_loop(tree, loops, x, xd, f, xdd, count):
 
 
 @entry
-def mass_loop(tree, loops, s, x, M, count):
-    m, failures = bind(tree, loops), 0
+def mass_loop(tree, loops, x, M, count):
+    failures = 0
     for _ in range(count):
-        failures += mass_matrix(m, s.columns, x, M) != 0
+        failures += mass_matrix(tree, loops, x, M) != 0
     return failures
 
 
 @entry
 def runge_kutta_loop(tree, loops, s, n, U, h, count, scratch):
     """Advance a state row by the classical explicit method on the rates of the coupled step."""
-    m, stage, F, total, failures = bind(tree, loops), scratch[0], scratch[1], scratch[2], 0
+    stage, F, total, failures = scratch[0], scratch[1], scratch[2], 0
     for _ in range(count):
         for j in range(U.shape[0]):
             stage[j], total[j] = U[j], U[j]
         for part in range(4):
-            failures += rates(m, s, n, stage, F) != 0
+            failures += rates(tree, loops, s, n, stage, F) != 0
             weight = h / 6.0 if part == 0 or part == 3 else h / 3.0
             ahead = h if part == 2 else 0.5 * h
             for j in range(U.shape[0]):
@@ -115,14 +114,15 @@ def cost(rounds, slot):
     for substeps, rig in rigs.items():
         rig.cylinders['command'] = 0.35, 0.3, 0.5
         rig.advance(300)        # valves open, all in motion
-        start = rig.row()
+        start, starts = rig.row(), [array.copy() for array in rig.state]
         h = PERIOD / substeps
 
         def native(rig=rig, start=start, h=h, substeps=substeps):
             none_failed(step_loop(*rig.integrator.arguments, start, State(*rig.state), rig.xdd, h, substeps, STEPS))
 
-        def python(rig=rig, start=start):
-            unpack(rig.integrator.coupled, start, rig.state)
+        def python(rig=rig, starts=starts):
+            for array, values in zip(rig.state, starts):
+                array[:] = values
             rig.advance(STEPS)
 
         cases += [Case(('native', substeps), native, STEPS), Case(('python', substeps), python, STEPS)]
@@ -133,7 +133,7 @@ def cost(rounds, slot):
     x, xd = U[:n].copy(), U[n:2 * n].copy()
     cases += [
         Case('forward', lambda: none_failed(forward_loop(tree, loops, x, xd, f, f.copy(), STEPS)), STEPS),
-        Case('mass', lambda: none_failed(mass_loop(*arguments, x, M, STEPS)), STEPS),
+        Case('mass', lambda: none_failed(mass_loop(tree, loops, x, M, STEPS)), STEPS),
         Case('rates', lambda: none_failed(rates_loop(*arguments, n, U, F, STEPS)), STEPS)]
     times = interleave(cases, rounds, slot)
     records = [{'part': f'step of 1 ms, {substeps} sub-steps, {mode}', 'median_us': times[mode, substeps].median,

@@ -4,35 +4,35 @@ import numpy as np
 
 from psdyn_ros.kernels.loops.closure import close_machine
 from psdyn_ros.kernels.loops.records import bind_loops
-from psdyn_ros.kernels.rigid_body.forward import forward
-from psdyn_ros.kernels.rigid_body.inverse import inverse
-from psdyn_ros.kernels.rigid_body.mechanism import bind, make_handle
+from psdyn_ros.kernels.rigid_body.forward import forward_dynamics
+from psdyn_ros.kernels.rigid_body.inverse import inverse_dynamics
+from psdyn_ros.kernels.rigid_body.mechanism import make_handle
 from psdyn_ros.kernels.runtime.compiler import entry
 
 
 @entry
 def forward_loop(tree, loops, x, xd, f, xdd):
-    m, failures = bind(tree, loops), 0
+    failures = 0
     for k in range(x.shape[0]):
-        failures += max(close_machine(tree, loops, x[k], xd[k]), forward(m, x[k], xd[k], f[k], xdd[k])) != 0
+        failures += forward_dynamics(tree, loops, x[k], xd[k], f[k], xdd[k]) != 0
     return failures
 
 
 @entry
 def hinted_forward_loop(tree, loops, x, xd, f, hints, xdd):
-    m, hint, failures = bind(tree, loops), bind_loops(tree, loops).hint, 0
+    hint, failures = bind_loops(tree, loops).hint, 0
     for k in range(x.shape[0]):
         for j in range(hints.shape[1]):
             hint[0, j] = hints[k, j]
-        failures += max(close_machine(tree, loops, x[k], xd[k]), forward(m, x[k], xd[k], f[k], xdd[k])) != 0
+        failures += forward_dynamics(tree, loops, x[k], xd[k], f[k], xdd[k]) != 0
     return failures
 
 
 @entry
 def inverse_loop(tree, loops, x, xd, xdd, f):
-    m, failures = bind(tree, loops), 0
+    failures = 0
     for k in range(x.shape[0]):
-        failures += max(close_machine(tree, loops, x[k], xd[k]), inverse(m, x[k], xd[k], xdd[k], f[k])) != 0
+        failures += inverse_dynamics(tree, loops, x[k], xd[k], xdd[k], f[k]) != 0
     return failures
 
 

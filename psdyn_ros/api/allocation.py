@@ -87,9 +87,7 @@ class Allocation:
         actuators, rule them out, the residual is as small as they allow and `met` is False.
         """
         A, forces = self._map(A), arguments.vector('forces', forces, np.shape(A)[1])
-        efforts = np.zeros(len(self.actuators))
-        status = kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces,
-                                    kernels.scratch(*A.shape), efforts)
+        status, efforts = self._allocate(A, forces)
         if status == kernels.STALLED:
             raise StateError(f'forces = {forces.tolist()}: no allocation to {", ".join(self.actuators)} was found')
         at_limit = tuple(name for name, f, low, high in zip(self.actuators, efforts, self.lower, self.upper)
@@ -98,24 +96,26 @@ class Allocation:
 
     def efforts(self, A, forces):
         """Return the efforts of `share` for contiguous arrays, None where the forces are not met."""
-        if len(self._scratch.rest) != A.shape[1]:
-            self._scratch = kernels.scratch(*A.shape)
-        efforts = np.zeros(len(self.actuators))
-        met = kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces, self._scratch,
-                               efforts) == 0
-        return efforts if met else None
+        status, efforts = self._allocate(A, forces)
+        return efforts if status == 0 else None
 
     def share_rows(self, A, forces):
         """Return efforts (N, actuators) for A (N, actuators, dof) and forces (N, dof); NaN where they are not met."""
         A, forces = (np.ascontiguousarray(rows, dtype=float) for rows in (A, forces))
-        efforts, scratch = np.full(A.shape[:2], np.nan), kernels.scratch(*A.shape[1:])
-        out = np.empty(A.shape[1])
+        efforts = np.full(A.shape[:2], np.nan)
         for k in np.flatnonzero(np.isfinite(A).all(axis=(1, 2))).tolist():
-            out[:] = 0.0
-            if kernels.allocate(A[k], self.weights, self.preload, self.lower, self.upper, forces[k], scratch,
-                                out) == 0:
-                efforts[k] = out
+            status, found = self._allocate(A[k], forces[k])
+            if status == 0:
+                efforts[k] = found
         return efforts
+
+    def _allocate(self, A, forces):
+        """Return (status of `kernels.allocate`, efforts) for contiguous arrays."""
+        if len(self._scratch.rest) != A.shape[1]:
+            self._scratch = kernels.scratch(*A.shape)
+        efforts = np.zeros(len(self.actuators))
+        return kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces, self._scratch,
+                                efforts), efforts
 
     def _map(self, A):
         A = arguments.numbers('A', A)

@@ -1,6 +1,7 @@
 """Compile kernels of single calls when a machine is loaded; those of batches, derivatives and redundant actuation at
 their first call."""
 import fcntl
+import gc
 import sys
 import time
 from contextlib import suppress
@@ -48,12 +49,18 @@ class Compilation:
                   '(pip install numba)', file=sys.stderr)
         if self._cold:
             print('psdyn_ros: compiling the kernels for this machine, once ...', file=sys.stderr, flush=True)
+        self._collects = gc.isenabled()
+        if self._cold:
+            # the compiler makes millions of objects that live on, and the collector walks over all of them again
+            gc.disable()
         if group not in _ready and compiler.compiled:
             for kernel in _ENTRIES[group]:
                 kernel.disable_compile(False)
         return self
 
     def __exit__(self, *_):
+        if self._collects:
+            gc.enable()
         if self._lock is not None:
             self._lock.close()
 

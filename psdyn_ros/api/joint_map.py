@@ -62,7 +62,7 @@ class JointMap:
         builder = ClusterBuilder(machine, loops)
         for record, cluster in zip(builder.clusters, loops.clusters):
             record['gap'] = cluster['gap']
-        builder.loops.senses[:] = loops.senses
+        builder.loops.orientation_checks[:] = loops.orientation_checks
         starts = [loops.poses[record['pose'], :record['joints']] for record in loops.clusters]
         try:
             chosen = builder.choose(starts, self._preferred())

@@ -5,6 +5,7 @@ from ..kernels.loops.closure import close_machine
 from ..kernels.rigid_body.entry import place_checked
 from ..kernels.rigid_body.records import BARREL, LINK, ROD
 from ..kernels.rigid_body.triangle import triangle
+from ..model.mechanism.frames import about_x, about_z
 from .errors_from_status import check, closure_error
 
 
@@ -58,12 +59,12 @@ def pose_in_base(handle, place):
     while k >= 0:
         b, u = modules[k], work[k]
         if body == LINK:
-            turn, origin = _about_z(u['c'], u['s']), np.zeros(3)
+            turn, origin = about_z(u['c'], u['s']), np.zeros(3)
         else:
-            turn, origin = _about_z(u['c1'], u['s1']), b['pin']
-        standing = _about_x(*b['dh_alpha'])
+            turn, origin = about_z(u['c1'], u['s1']), b['pin']
+        standing = about_x(*b['dh_alpha'])
         if b['turned']:
-            standing = _about_z(*b['azimuth']) @ standing
+            standing = about_z(*b['azimuth']) @ standing
         rotation = standing @ turn @ rotation
         position = standing @ (turn @ position + origin) + b['placement']
         body, k = int(b['parent_body']), int(b['parent'])
@@ -117,11 +118,3 @@ def wrench_on_link(handle, place):
     origin = place.pose.position + displacement(handle.work, place)
     moment = wrench[3:] - np.cross(origin, wrench[:3])
     return np.concatenate((place.pose.rotation.T @ wrench[:3], place.pose.rotation.T @ moment))
-
-
-def _about_z(c, s):
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _about_x(c, s):
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

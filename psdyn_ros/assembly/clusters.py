@@ -17,7 +17,7 @@ from ..kernels.loops.records import (
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..model.errors import LoopClosureError, LoopError
-from ..model.mechanism.cluster import cluster_joint_records, planar_records, row_records, sense_records
+from ..model.mechanism.cluster import cluster_joint_records, orientation_check_records, planar_records, row_records
 from .elimination import order_elimination, relate
 from .parallelograms import parallel_sides
 from .trust import trusted_distances
@@ -41,7 +41,7 @@ class ClusterBuilder:
         self.machine, self.warnings, self.handle = machine, [], None
         module_of = {module.name: k for k, module in enumerate(machine.modules)}
         clusters = np.zeros(len(machine.clusters), CLUSTER)
-        cluster_joints, rows, friction_pins, pins, senses = [], [], [], [], []
+        cluster_joints, rows, friction_pins, pins, checks = [], [], [], [], []
         for record, cluster in zip(clusters, machine.clusters):
             first = sum(map(len, cluster_joints))
             cluster_joints.append(cluster_joint_records(cluster, first, module_of))
@@ -51,15 +51,16 @@ class ClusterBuilder:
             if flat is not None:
                 record['planar'], record['normal'] = 1, flat[0]
             pins.append(() if flat is None else flat[1])
-            senses.append(() if flat is not None else sense_records(cluster, first))
+            checks.append(() if flat is not None else orientation_check_records(cluster, first))
             rows.append(more)
             friction_pins += of_pins
         clusters['gap'] = MAX_GAP
-        self._closures = [closure for found in senses for closure, _ in found]      # of each row of `senses`
+        self._closures = [closure for found in checks for closure, _ in found]        # of each orientation check
         self._replace(
             clusters=clusters, cluster_joints=_pack(clusters, 'first', 'joints', cluster_joints, CLUSTER_JOINT),
             rows=_pack(clusters, 'row', 'rows', rows, ROW), pins=_pack(clusters, 'pin', 'pins', pins, PIN),
-            senses=_pack(clusters, 'sense', 'senses', [[sense for _, sense in found] for found in senses], ROW),
+            orientation_checks=_pack(clusters, 'orientation_check', 'orientation_checks',
+                                     [[check for _, check in found] for found in checks], ROW),
             friction_pins=np.array(friction_pins, FRICTION_PIN), columns=np.zeros(0, COLUMN),
             column_rows=np.zeros(0, INDEX))
         self.parallelograms = [()] * len(clusters)      # of each cluster, the names of their pins
@@ -70,7 +71,8 @@ class ClusterBuilder:
 
     def _replace(self, **records):
         """Put records into buffers for the kernels, beside those that were there."""
-        names = ('clusters', 'cluster_joints', 'rows', 'senses', 'friction_pins', 'pins', 'columns', 'column_rows')
+        names = ('clusters', 'cluster_joints', 'rows', 'orientation_checks', 'friction_pins', 'pins', 'columns',
+                 'column_rows')
         records = {name: getattr(self.loops, name) for name in names if self.handle} | records
         clusters, cluster_joints = records['clusters'], records['cluster_joints']
         relate(records['rows'], cluster_joints)
@@ -167,7 +169,7 @@ class ClusterBuilder:
         if gap > MAX_GAP_WITH_WARNING:
             raise LoopClosureError(f"loop '{cluster.name}': does not close near its initial position; the smallest "
                                    f'residual found is {gap:.3g} (m or 1)')
-        self._orient_senses(n)
+        self._orient_checks(n)
         self._count_gap(n, gap)
         return q
 
@@ -195,15 +197,15 @@ class ClusterBuilder:
         """Return the rank of a K of cluster n from its singular values; those within rounding do not count."""
         return int((values > max(RANK_TOLERANCE * values[0], self.clusters[n]['gap'])).sum())
 
-    def _orient_senses(self, n):
-        """Set the signs of the senses of cluster n from its start; refuse frames that are not aligned there."""
+    def _orient_checks(self, n):
+        """Set the signs of the orientation checks of cluster n at its start; refuse frames not aligned there."""
         record, work = self.clusters[n], self.loops.work
-        for i in range(record['sense'], record['sense'] + record['senses']):
-            sense, closure = self.loops.senses[i], self._closures[i]
+        for i in range(record['orientation_check'], record['orientation_check'] + record['orientation_checks']):
+            check, closure = self.loops.orientation_checks[i], self._closures[i]
             u, w = (direction if j < 0 else work[j]['rotation'].reshape(3, 3) @ direction
-                    for j, direction in ((sense['a'], sense['u']), (sense['b'], sense['w'])))
+                    for j, direction in ((check['a'], check['u']), (check['b'], check['w'])))
             if closure.type == 'revolute':
-                sense['w'] *= np.sign(u @ w)
+                check['w'] *= np.sign(u @ w)
             elif u @ w < 0.5:
                 raise LoopClosureError(f"constraint '{closure.name}' (line {closure.line}): its frames are turned over "
                                        'against each other at the position found; start nearer to where they agree')

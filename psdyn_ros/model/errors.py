@@ -31,11 +31,11 @@ class InertiaError(ModelError):
 
 
 class LoopError(ModelError):
-    """A loop that is not a linear-actuator triangle within tolerance."""
+    """A closed loop that cannot be used: open, out of tolerance, ambiguous or of an unknown kind."""
 
 
 class NoTriangleError(LoopError):
-    """A loop of another kind than a linear-actuator triangle."""
+    """A loop that is not a cylinder triangle."""
 
 
 class LoopClosureError(LoopError):
@@ -67,7 +67,7 @@ class UnreachableStrokeError(StateError):
 
 
 class TogglePointError(StateError):
-    """A stroke at which a cylinder has no lever: the loop is stretched or folded flat."""
+    """A stroke at which the lever arm of a cylinder is zero: its three pins are in one line."""
 
 
 class MeasurementError(StateError):

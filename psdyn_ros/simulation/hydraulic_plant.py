@@ -238,6 +238,16 @@ class HydraulicPlant:
         self.fluid[row, PRESSURE_A] = max(low, (force + b * cylinder['area_b']) / cylinder['area_a'])
         self.fluid[row, (SPOOL, SPOOL_RATE)] = 0.0
 
+    @property
+    def spool(self):
+        """(cylinders,) openings of the valves, -1 to 1."""
+        return self.fluid[:, SPOOL].copy()
+
+    def measure(self):
+        """Return (x, xd, pressures (cylinders, 2), supply) without errors."""
+        pressures = self.fluid[:, (PRESSURE_A, PRESSURE_B)]
+        return self.x.copy(), self.xd.copy(), pressures.copy(), float(self.supply_pressure[0])
+
     def holding_efforts(self):
         """Efforts (actuators,) that keep the machine at rest where it is."""
         return holding_efforts(self._mechanism, self.x, self._base, self._wrenches)

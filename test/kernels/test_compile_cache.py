@@ -8,26 +8,29 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.machines import hiab
 from support.paths import ROOT
 
 import psdyn_ros
 from psdyn_ros.api.compilation import TREE
+from psdyn_ros.kernels.hydraulics.rosenbrock import copy_inertia, rates
+from psdyn_ros.kernels.rigid_body.entry import finite
 from psdyn_ros.kernels.runtime import compiler
 
 pytestmark = [pytest.mark.jit, pytest.mark.skipif(not psdyn_ros.compiled, reason='needs compiled kernels')]
 
 CRANE = hiab().xml
 
-# `wrench_at_parent` of tree.py calls `add` of spatial.py, and is cheap to compile
+# `holding_force` calls `stop_force` of another file, and is cheap to compile
 SMALL = '''
 import numpy as np
-from psdyn_ros.kernels.rigid_body.tree import wrench_at_parent
-from psdyn_ros.kernels.rigid_body.records import MODULE
-module = np.zeros(1, MODULE)
-module["dh_alpha"], module["azimuth"], module["placement"] = (1, 0), (1, 0), (0.5, 0, 0)
-print(wrench_at_parent(module[0], 0.25, (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)))
+from psdyn_ros.kernels.hydraulics.friction import holding_force
+from psdyn_ros.kernels.hydraulics.records import AXIS
+axis = np.zeros(1, AXIS)
+axis["upper"], axis["stop_stiffness"] = 1.0, 100.0
+print(holding_force(axis[0], -0.5, 0.0))
 '''
 WHOLE = '''
 import sys, time, psdyn_ros
@@ -59,8 +62,8 @@ def copy(tmp_path):
     return tmp_path / 'copy', str(tmp_path / 'cache')
 
 
-def edit_spatial(folder, old, new):
-    source = folder / 'psdyn_ros' / 'kernels' / 'algebra' / 'spatial.py'
+def edit_friction(folder, old, new):
+    source = folder / 'psdyn_ros' / 'kernels' / 'rigid_body' / 'friction.py'
     text = source.read_text()
     assert text.count(old) == 1
     stamp = source.stat()
@@ -72,16 +75,23 @@ def edit_spatial(folder, old, new):
 def test_an_edit_of_another_kernel_file_is_seen(copy):
     folder, cache = copy
     before, _ = run(SMALL, folder, PSDYN_CACHE_DIR=cache)
-    assert before == '((1.0, 2.0, 3.0), (3.5, 3.75, 7.0))\n'
+    assert before == '50.0\n'
     kept = files_in(cache)
     assert kept, 'nothing was cached, so that nothing could be stale'
     assert run(SMALL, folder, PSDYN_CACHE_DIR=cache)[0] == before and files_in(cache) == kept
-    edit_spatial(folder, 'return (a[0] + b[0], a[1] + b[1], a[2] + b[2])',
-                 'return (a[0] + b[0] + 100.0, a[1] + b[1], a[2] + b[2])')
+    edit_friction(folder, 'stiffness * depth * (1.0', 'stiffness * depth * (3.0')
     after, _ = run(SMALL, folder, PSDYN_CACHE_DIR=cache)
-    assert after == '((1.0, 2.0, 3.0), (103.5, 3.75, 7.0))\n'
-    edit_spatial(folder, '+ 100.0', '')
+    assert after == '150.0\n'
+    edit_friction(folder, 'depth * (3.0', 'depth * (1.0')
     assert run(SMALL, folder, PSDYN_CACHE_DIR=cache)[0] == before
+
+
+def test_python_cannot_call_what_was_compiled_for_kernels_only():
+    """Whether it is compiled already or not: there is no code that a call from Python could run."""
+    psdyn_ros.load(CRANE)
+    for function, arguments in ((finite, (np.zeros(3),)), (copy_inertia, (None, 1)), (rates, (None,))):
+        with pytest.raises(TypeError, match=f"'{function.__name__}' is a kernel that only kernels call"):
+            function(*arguments)
 
 
 def test_cold_and_warm_start(copy, tmp_path):
@@ -165,5 +175,5 @@ def test_without_any_writable_folder_it_compiles_all_the_same(copy, tmp_path):
     before = files_in(tmp_path)
     script = f'import tempfile; tempfile.tempdir = {nowhere!r}' + SMALL
     out, _ = run(script, folder, PSDYN_CACHE_DIR=nowhere, XDG_CACHE_HOME=nowhere)
-    assert out == '((1.0, 2.0, 3.0), (3.5, 3.75, 7.0))\n'
+    assert out == '50.0\n'
     assert files_in(tmp_path) == before

@@ -65,7 +65,7 @@ def check_same(plain, hinted, x, xd, hint=None):
 def other_modes(m, x, q, rng):
     """Return closed positions of cluster 0 at x in other assembly modes, as Newton's method finds them."""
     builder, found = builder_of(m), []
-    builder.clusters['senses'], part = 0, builder.slice(0)
+    builder.clusters['orientation_checks'], part = 0, builder.slice(0)
     dependent = builder.cluster_joints['independent'][part] < 0
     for _ in range(4 * STATES):
         start = q[part] + np.where(dependent, rng.uniform(-2.0, 2.0, part.stop - part.start), 0.0)

@@ -54,7 +54,7 @@ def builder_of(m):
     """Return a `ClusterBuilder` with the coordinates and assembly modes of a machine."""
     loops = m.machine.loops
     builder = ClusterBuilder(m.machine, loops)
-    builder.loops.senses[:] = loops.senses
+    builder.loops.orientation_checks[:] = loops.orientation_checks
     builder.choose([loops.poses[c['pose'], :c['joints']] for c in loops.clusters], m.coordinates)
     assert np.array_equal(builder.cluster_joints['independent'], loops.cluster_joints['independent'])
     return builder

@@ -182,9 +182,9 @@ def _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slo
             acting[:, k] += by_position, by_rate
             continue
         positions = module_positions(m, x) if positions is None else positions
-        ratio, curve = transmission(m, k, joint, positions[k])
+        ratio, ratio_slope = transmission(m, k, joint, positions[k])
         rate = xd[m.machine.records['coordinate'][k]]
-        acting[0, k] += curve * efforts[joint] + ratio * (by_position * ratio + by_rate * curve * rate)
+        acting[0, k] += ratio_slope * efforts[joint] + ratio * (by_position * ratio + by_rate * ratio_slope * rate)
         acting[1, k] += ratio * ratio * by_rate
     return around, scratch
 
@@ -220,7 +220,7 @@ def _curvature(m, handle, scratch):
         cluster = loops.clusters[b['cluster']]
         part = loops.cluster_joints[cluster['first']:cluster['first'] + cluster['joints']]
         part = part[part['independent'] >= 0]
-        curve = scratch.slopes.curve[b['cluster_joint']]
-        out[np.ix_([b['actuator']], part['coordinate'] - first, part['coordinate'])] = curve[
+        dG_dy = scratch.slopes.dG_dy[b['cluster_joint']]
+        out[np.ix_([b['actuator']], part['coordinate'] - first, part['coordinate'])] = dG_dy[
             np.ix_(part['independent'], part['independent'])]
     return out

@@ -129,17 +129,17 @@ def _output_rows(m, x, xd, xdd, by_state, by_input, outputs):
         check_name(name, known, f"output '{output}': no such joint '{name}'")
         check_name(quantity, QUANTITIES, f"output '{output}': no such quantity")
         if name in BASE and m.floating:
-            z, rate, ratio, curve = np.zeros((4, m.dof)), 0.0, 1.0, 0.0
+            z, rate, ratio, ratio_slope = np.zeros((4, m.dof)), 0.0, 1.0, 0.0
             z[0, BASE.index(name)] = 1.0
         else:
             k = m.machine.module_of(name)
-            ratio, curve = transmission(m, k, name, handle.work['q'][k])
+            ratio, ratio_slope = transmission(m, k, name, handle.work['q'][k])
             z, rate = slopes[:, k], handle.work['qd'][k]
-        if quantity == 'acceleration' and (curve or ratio != 1.0):
+        if quantity == 'acceleration' and (ratio_slope or ratio != 1.0):
             raise UnknownNameError(f"output '{output}': '{name}' is turned by a cylinder; of such a joint there are "
                                    'position and velocity, and all three of the cylinder')
         by_x, by_xd, by_xdd = {'position': (ratio * z[0], zero, zero),
-                               'velocity': (ratio * z[1] + curve * rate * z[0], ratio * z[0], zero),
+                               'velocity': (ratio * z[1] + ratio_slope * rate * z[0], ratio * z[0], zero),
                                'acceleration': (z[2], z[3], z[0])}[quantity]
         C[row] = np.concatenate((by_x, by_xd)) + by_xdd @ by_state
         D[row] = by_xdd @ by_input

@@ -17,7 +17,6 @@ from ...model.errors import StateError
 
 SAMPLES = 200               # of a stroke, to find the longest lever
 MOST_POSES = 60             # of a cluster, to find its best
-UNLIMITED = 1e6             # m
 
 _GAUGES = WeakKeyDictionary()
 
@@ -49,10 +48,10 @@ class ToggleGauge:
             b = records[k]
             if module.triangle is None:
                 continue
-            numbers = tuple(float(b[name]) for name in ('x0', 'e', 'L', 'L1'))
-            lower, upper = _strokes(module)
-            best = _levers(np.linspace(lower, upper, SAMPLES + 1), *numbers).max()
-            triangles.append((int(b['position']), *numbers, 1.0 / best))
+            triangle = np.array((b['position'], b['x0'], b['e'], b['L'], b['L1'], 0.0), kernels.TRIANGLE)
+            triangle['scale'] = 1.0 / max(kernels.lever_arm(triangle[()], stroke)
+                                          for stroke in np.linspace(*_strokes(module), SAMPLES + 1))
+            triangles.append(triangle)
             self._names.append(module.name)
         self._names.append('')      # of none
         self._triangles = np.array(triangles, kernels.TRIANGLE)
@@ -60,22 +59,21 @@ class ToggleGauge:
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        smallest, k = kernels.worst_transmission(self._triangles, np.array(x, dtype=float))
-        name = self._names[k]
-        if self._clusters is not None:
-            measure, joint = self._clusters(x)
-            if measure < smallest:
-                smallest, name = measure, joint
-        return smallest, name
+        measures, names = self.rows(np.array([x], dtype=float))
+        return float(measures[0]), names[0]
 
     def rows(self, x):
         """((N,) measures, N names) of positions x (N, nx)."""
-        if self._clusters is not None or not self._triangles.size:
-            found = [self(row) for row in x]
-            return np.array([measure for measure, _ in found]), [name for _, name in found]
-        measures = np.array([_levers(x[:, row], *numbers) * scale for row, *numbers, scale in self._triangles.tolist()])
-        worst = measures.argmin(axis=0)
-        return np.minimum(measures[worst, range(len(x))], 1.0), [self._names[k] for k in worst]
+        x = np.ascontiguousarray(x, dtype=float)
+        measures, where = np.empty(len(x)), np.empty(len(x), np.int64)
+        kernels.worst_transmission(self._triangles, x, measures, where)
+        names = [self._names[k] for k in where]
+        if self._clusters is not None:
+            for k, row in enumerate(x):
+                measure, joint = self._clusters(row)
+                if measure < measures[k]:
+                    measures[k], names[k] = measure, joint
+        return measures, names
 
 
 def _strokes(module):
@@ -83,14 +81,6 @@ def _strokes(module):
     low, high = module.assembly.reach
     lower, upper = max(low, module.joint.lower), min(high, module.joint.upper)
     return (lower, upper) if lower < upper else (low, high)
-
-
-def _levers(x, x0, e, L, L1):
-    rho = np.asarray(x) + x0
-    cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
-    sin2 = (1.0 - cos) * (1.0 + cos)
-    lever = L * L1 * np.sqrt(np.where(sin2 > 0.0, sin2, 0.0)) / np.where(rho == 0.0, 1.0, np.abs(rho))
-    return np.where(sin2 > 0.0, np.where(rho == 0.0, UNLIMITED, lever), 0.0)        # also of no number
 
 
 class _Clusters:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..loops.closure import close_machine
 from ..rigid_body.entry import close_and_place, read_actuator_map
+from ..rigid_body.measurement import actuator_states
 from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, pack, records
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 from ..runtime.status import OK, UNMET
 from .allocation import STALLED, Scratch, allocate, scratch
 
@@ -61,26 +61,21 @@ def actuator_motion(tree, loops, actuation, x, xd, position, rate):
         return OK
     status = close_and_place(tree, loops, x, xd, xd)
     if status == OK:
-        m = bind(tree, loops)
-        for k in range(m.modules.shape[0]):
-            i = m.modules[k]['actuator']
-            if i >= 0:
-                position[i], rate[i] = m.work[k]['q'], m.work[k]['qd']
+        actuator_states(bind(tree, loops), position, rate)
     return status
 
 
 @kernel
-def share(tree, loops, actuation, x, needed, f):
-    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates at x (dof,); return a status."""
+def share(tree, loops, actuation, needed, f):
+    """Write the efforts f (actuators,) that act as `needed` (dof,) on the coordinates; return a status.
+
+    After `close_machine` or what contains it.
+    """
     if actuation is None:
         for i in range(f.shape[0]):
             f[i] = needed[i]
         return OK
     a = bind_actuation(actuation)
-    # the map is that of any rates
-    status = close_machine(tree, loops, x, needed)
-    if status != OK:
-        return status
     read_actuator_map(tree, loops, a.A)
     if allocate(a.A, a.weights, a.preload, a.lower, a.upper, needed, a.scratch, f) != 0:
         return UNMET
@@ -131,7 +126,7 @@ def limit_efforts(actuation, limit, clipped, saturations, f):
     return OK
 
 
-@kernel
+@python_kernel
 def clamp(f, limit, saturations):
     """Clamp f (n,) to +-limit (n,); saturations (n,) count the clamped entries."""
     for i in range(f.shape[0]):

@@ -5,6 +5,7 @@ import numpy as np
 
 from ..hydraulics.friction import sliding_friction
 from ..hydraulics.records import AXIS
+from ..loops.closure import close_machine
 from ..rigid_body.entry import finite, inverse_checked
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
@@ -86,7 +87,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
     if status == OK:
         status = load_forces(tree, loops, s)
     if status == OK:
-        status = share(tree, loops, actuation, measured[0], s.needed, s.effort)
+        status = share(tree, loops, actuation, s.needed, s.effort)
     if status == OK:
         status = add_friction(tree, loops, actuation, s)
     if status == OK:
@@ -137,13 +138,16 @@ def correction(s, i, rate_error):
 
 @kernel
 def load_forces(tree, loops, s):
-    """Set the efforts that the coordinates need for these accelerations; return a status."""
+    """Set the efforts that the coordinates need for these accelerations; return a status.
+
+    Leaves the clusters closed at the measured state.
+    """
     if not s.constant[0]:
         return inverse_checked(tree, loops, s.measured[0], s.measured[1], s.measured[2], s.needed)
     status = inverse_checked(tree, loops, s.start[0], s.start[1], s.start[2], s.needed)
     for i in range(s.needed.shape[0]):
         s.needed[i] += s.mass[i] * (s.measured[2, i] - s.motion[2, 2, i])
-    return status
+    return status if status != OK else close_machine(tree, loops, s.measured[0], s.measured[1])
 
 
 @kernel

@@ -47,7 +47,7 @@ SENSOR = np.dtype([
 UNCLOSED, NON_FINITE, ACCEPTED, JUMPED = -3, -2, 0, 1
 FROZEN, WARNED, DISAGREES, AT_STOP = 1, 2, 4, 8     # bits
 
-# A cylinder and the lever that it turns, see `control/singularity.py`.
+# A cylinder and the lever that it turns, see `control/monitors/singularity.py`.
 TRIANGLE = np.dtype([
     ('row', 'i8'),              # of its stroke in x
     ('x0', 'f8'),               # length of the cylinder at stroke 0 [m]
@@ -57,6 +57,7 @@ TRIANGLE = np.dtype([
     ('scale', 'f8'),            # 1 / longest lever arm [1/m]
 ], align=True)
 
+MAX_LEVER_ARM_M = 1e6
 MAX_SPEED_RATIO = 2.0       # of a speed to the rated speed of its actuator
 
 
@@ -255,21 +256,27 @@ def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
 
 
 @entry
-def worst_transmission(triangles, x):
-    """Return (measure, triangle): the least lever arm of all over the longest that it has; (1, -1) where none is less.
+def lever_arm(b, stroke):
+    """Return |dx/dq| [m] of a TRIANGLE; 0 where it does not close, and of a stroke that is no number."""
+    rho, e, L, L1 = stroke + b['x0'], b['e'], b['L'], b['L1']
+    cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
+    sin2 = (1.0 - cos) * (1.0 + cos)
+    if not sin2 > 0.0:
+        return 0.0
+    # at rho = 0 the boom stands still however the stroke moves
+    return L * L1 * math.sqrt(sin2) / abs(rho) if rho != 0.0 else MAX_LEVER_ARM_M
 
-    x (nx,); 0 where a triangle does not close, and of a stroke that is no number.
+
+@entry
+def worst_transmission(triangles, x, measures, where):
+    """Write the least lever arm of all triangles over the longest that it has, and which it is; 1 and -1: none is less.
+
+    x (N, nx), measures (N,), where (N,).
     """
-    least, where = 1.0, -1
-    for k in range(triangles.shape[0]):
-        b = triangles[k]
-        rho, e, L, L1 = x[b['row']] + b['x0'], b['e'], b['L'], b['L1']
-        cos = (rho * rho + e * e - L * L - L1 * L1) / (2.0 * L * L1)
-        sin2 = (1.0 - cos) * (1.0 + cos)
-        measure = 0.0
-        if sin2 > 0.0:
-            # at rho = 0 the boom stands still however the stroke moves: the lever is endless
-            measure = L * L1 * math.sqrt(sin2) / abs(rho) * b['scale'] if rho != 0.0 else 1.0
-        if measure < least:
-            least, where = measure, k
-    return least, where
+    for row in range(x.shape[0]):
+        measures[row], where[row] = 1.0, -1
+        for k in range(triangles.shape[0]):
+            b = triangles[k]
+            measure = lever_arm(b, x[row, b['row']]) * b['scale']
+            if measure < measures[row]:
+                measures[row], where[row] = measure, k

@@ -17,6 +17,8 @@ import numpy as np
 from ..hydraulics.friction import sliding_friction
 from ..hydraulics.records import AXIS, CYLINDER, SUPPLY
 from ..rigid_body.entry import finite, inverse_checked
+from ..rigid_body.measurement import actuator_states
+from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NON_FINITE, OK
@@ -235,11 +237,11 @@ def model_forces(tree, loops, actuation, s):
         sample = s.motion[3 if k == 0 else k]
         status = inverse_checked(tree, loops, sample[0], sample[1], sample[2], s.needed)
         if status == OK:
-            status = share(tree, loops, actuation, sample[0], s.needed, s.force[k])
-        if status == OK and k > 0:
-            status = actuator_motion(tree, loops, actuation, sample[0], sample[1], s.position[1], s.velocity[k - 1])
+            status = share(tree, loops, actuation, s.needed, s.force[k])
         if status != OK:
             return status
+        if k > 0:
+            actuator_states(bind(tree, loops), s.position[1], s.velocity[k - 1])
     return OK
 
 

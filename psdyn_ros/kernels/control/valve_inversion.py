@@ -11,7 +11,7 @@ import math
 
 from ..hydraulics.equations import bulk_modulus, cushion, edge_gain, metered, root, volumes
 from ..hydraulics.records import PA, PB
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry, kernel, python_kernel
 
 MIN_PRESSURE_DROP_PA = 2e5      # across an edge: a lower drop would demand more opening than is useful
 MIN_CHAMBER_VOLUME_M3 = 1e-5    # for a stroke that is measured beyond its end
@@ -48,7 +48,7 @@ def flow_effect(c, feeding_port, o, feed, drain, resistance):
     return feed * inflow + drain * outflow, feed * by_in + drain * by_out
 
 
-@kernel
+@python_kernel
 def opening_for(c, supply, tank, pressure_a, pressure_b, stroke, rate, force_rate):
     """Return the opening, not limited, at which the force of the piston changes by `force_rate` [N/s].
 
@@ -79,7 +79,7 @@ def opening_for(c, supply, tank, pressure_a, pressure_b, stroke, rate, force_rat
     return sign * o
 
 
-@kernel
+@python_kernel
 def command_for(c, o, blend):
     """Return the command that gives a valve the opening o: over its dead band, unless its electronics do that.
 
@@ -95,7 +95,7 @@ def command_for(c, o, blend):
     return (1.0 - overlap) * o - share * overlap if o < 0.0 else o
 
 
-@kernel
+@python_kernel
 def limited(u):
     """Return the command within -1 to 1; NaN stays NaN."""
     return 1.0 if u > 1.0 else -1.0 if u < -1.0 else u

@@ -124,8 +124,8 @@ def move_body(r, V, A, J, xd, xdd):
 
 
 @kernel
-def move_curved_body(r, V, A, J, slope, curve, xd, xdd):
-    """The same where J depends on x: slope = dJ/dx, curve = d2J/dx2."""
+def move_curved_body(r, V, A, J, slope, curvature, xd, xdd):
+    """The same where J depends on x: slope = dJ/dx, curvature = d2J/dx2."""
     still = cross_motion(V, J)
     slope_rate = times(xd, slope)
     rate = plus(slope_rate, still)
@@ -133,7 +133,7 @@ def move_curved_body(r, V, A, J, slope, curve, xd, xdd):
     store(r['slope'], slope[0], slope[1])
     store(r['rate'], rate[0], rate[1])
     a = plus(cross_motion(A, J), cross_motion(V, plus(rate, slope_rate)))
-    a = plus(a, plus(times(xdd, slope), times(xd * xd, curve)))
+    a = plus(a, plus(times(xdd, slope), times(xd * xd, curvature)))
     store(r['a'], a[0], a[1])
     V = plus(V, times(xd, J))
     A = plus(A, plus(times(xdd, J), times(xd, rate)))

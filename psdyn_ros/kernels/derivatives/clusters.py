@@ -41,7 +41,7 @@ class Slopes(NamedTuple):
     effort: np.ndarray          # (m,)
     z: np.ndarray               # (4, m, dof) dz/dx, dzd/dx, dzdd/dx, dzdd/dxd of module positions z; dz/dx = dzd/dxd
     product: np.ndarray         # (m, dof)
-    curve: np.ndarray           # (cluster joints, largest freedom, largest freedom) dG_b/dy_a
+    dG_dy: np.ndarray           # (cluster joints, largest freedom, largest freedom) dG_b/dy_a
     bodies: np.ndarray          # (cluster joints,) SHIFTED
     rates: np.ndarray           # (4, cluster joints) change of q, rate, change of the rate, acceleration
     A: np.ndarray               # (most rows + 1, most joints + 1 + largest freedom^2)
@@ -151,16 +151,16 @@ def set_rates(loops, slopes, c, a, b):
     """Set `slopes.rates` to the change of y_a, unit rate of y_b, and the known part of the change of that rate."""
     for j in range(c['first'], c['first'] + c['joints']):
         slopes.rates[0, j], slopes.rates[1, j] = loops.G[j, a], loops.G[j, b]
-        slopes.rates[2, j], slopes.rates[3, j] = slopes.curve[j, a, b], 0.0
+        slopes.rates[2, j], slopes.rates[3, j] = slopes.dG_dy[j, a, b], 0.0
 
 
 @kernel
 def curve_cluster(m, slopes, n, xd):
-    """Set dG/dy of cluster n in `slopes.curve`, and the rows of its modules in `slopes.z`."""
+    """Set dG/dy of cluster n in `slopes.dG_dy`, and the rows of its modules in `slopes.z`."""
     loops, c = m.loops, m.loops.clusters[n]
     first, joints, freedom = c['first'], c['joints'], c['freedom']
     cluster_joints, z = loops.cluster_joints, slopes.z
-    slopes.curve[first:first + joints] = 0.0
+    slopes.dG_dy[first:first + joints] = 0.0
     # closing sets poses and screws of bodies in space only
     place_joints(c, cluster_joints, loops.work)
     if not c['linear']:
@@ -170,7 +170,7 @@ def curve_cluster(m, slopes, n, xd):
         for j in range(first, first + joints):
             row, rate = loops.base + cluster_joints[j]['module'], 0.0
             for b in range(freedom):
-                rate += slopes.curve[j, a, b] * xd[coordinate_of(cluster_joints, c, b)]
+                rate += slopes.dG_dy[j, a, b] * xd[coordinate_of(cluster_joints, c, b)]
             z[0, row, y], z[1, row, y], z[3, row, y] = loops.G[j, a], rate, 2.0 * rate
     if not c['linear']:
         differentiate_accelerations(m, slopes, c)
@@ -194,8 +194,8 @@ def set_curvature(loops, slopes, c):
         if t['independent'] < 0:
             for a in range(c['freedom']):
                 for b in range(a, c['freedom']):
-                    slopes.curve[j, a, b] = A[t['column'], column]
-                    slopes.curve[j, b, a] = A[t['column'], column]
+                    slopes.dG_dy[j, a, b] = A[t['column'], column]
+                    slopes.dG_dy[j, b, a] = A[t['column'], column]
                     column += 1
 
 
@@ -326,7 +326,7 @@ def add_curvature(loops, slopes, n, f_x):
         for b in range(c['freedom']):
             total = 0.0
             for j in range(c['first'], c['first'] + c['joints']):
-                total += slopes.curve[j, a, b] * slopes.effort[loops.base + loops.cluster_joints[j]['module']]
+                total += slopes.dG_dy[j, a, b] * slopes.effort[loops.base + loops.cluster_joints[j]['module']]
             f_x[coordinate_of(loops.cluster_joints, c, b), column] += total
 
 
@@ -343,7 +343,7 @@ def subtract_actuator_slopes(m, slopes, f, f_x):
         for a in range(c['freedom']):
             column = coordinate_of(m.loops.cluster_joints, c, a)
             for d in range(c['freedom']):
-                f_x[coordinate_of(m.loops.cluster_joints, c, d), column] -= slopes.curve[j, a, d] * effort
+                f_x[coordinate_of(m.loops.cluster_joints, c, d), column] -= slopes.dG_dy[j, a, d] * effort
 
 
 @kernel

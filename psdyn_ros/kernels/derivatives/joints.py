@@ -92,19 +92,19 @@ def move_cylinder(m, bodies, k, frame, V, A, turn, ratio):
     X, Y = turned(X, Y, b['base_turn'][0], b['base_turn'][1])
     X, Y = turned(X, Y, turn[0], turn[1])
     pin = line(p, Z)
-    J, slope, curve = times(k2, pin), times(k2x, pin), times(k2xx, pin)
+    J, slope, curvature = times(k2, pin), times(k2x, pin), times(k2xx, pin)
 
     r = bodies[3 * k + BARREL]
-    VB, AB = move_curved_body(r, V, A, J, slope, curve, xd, xdd)
+    VB, AB = move_curved_body(r, V, A, J, slope, curvature, xd, xdd)
     place_body(r, X, Y, Z, p)
     load_body(r, X, Y, Z, p, b['barrel'], VB, AB)
 
     # the rod slides along X, which turns towards Y by k2
     J = add(J[0], X), J[1]
     slope = add(slope[0], scale(k2, Y)), slope[1]
-    curve = add(curve[0], sub(scale(k2x, Y), scale(k2 * k2, X))), curve[1]
+    curvature = add(curvature[0], sub(scale(k2x, Y), scale(k2 * k2, X))), curvature[1]
     r = bodies[3 * k + ROD]
-    VR, AR = move_curved_body(r, V, A, J, slope, curve, xd, xdd)
+    VR, AR = move_curved_body(r, V, A, J, slope, curvature, xd, xdd)
     p = add(p, scale(x, X))
     place_body(r, X, Y, Z, p)
     load_body(r, X, Y, Z, p, b['rod'], VR, AR)

@@ -4,14 +4,15 @@ With I, B, F the sums of `body` over a body and all it carries, and J, r, a of e
 
     f_k        = sum J' F                                       over the bodies of module k
     p, q       = sum I J, sum (2 B)' J                          momentum for unit rate
-    phi, psi   = sum J x* F + I a + 2 B r, sum 2 (I r + B J)    dF/dx_k and dF/dxd_k of module k and all it carries
+    dF_dx      = sum J x* F + I a + 2 B r                       dF/dx_k of module k and all it carries
+    dF_dxd     = sum 2 (I r + B J)                              dF/dxd_k of the same
 
-    df_i/dx_k = J_i . phi_k     df_i/dxd_k = J_i . psi_k        i carries k, J_i of the body of i that does
-    df_k/dx_i = p_k . a_i + q_k . r_i                           (the terms J x F cancel in axes that move along)
+    df_i/dx_k  = J_i . dF_dx     df_i/dxd_k = J_i . dF_dxd      i carries k, J_i of the body of i that does
+    df_k/dx_i  = p_k . a_i + q_k . r_i                          (the terms J x F cancel in axes that move along)
     df_k/dxd_i = 2 p_k . r_i + q_k . J_i                        M_ik = J_i . p_k
 
-and for i = k the sum over its bodies of J . phi + J' . F and of J . psi. Rows and columns are those of the coordinates
-where a machine has no clusters, else of all its modules; `clusters` takes the latter through the loops.
+and for i = k the sum over its bodies of J . dF_dx + J' . F and of J . dF_dxd. Rows and columns are those of the
+coordinates where a machine has no clusters, else of all its modules; `clusters` takes the latter through the loops.
 
 A floating base is module 0, at rest in the frame of its body.  Its six rows are those of the wrench F on it, its six
 columns belong to a displacement and to a twist e of it in its own axes, where gravity g and the twist V_0 are those
@@ -85,26 +86,27 @@ def inward(m, bodies, f, D):
         b, i = m.modules[k], row_of(m.loops, m, k)
         if is_base(b):
             continue
-        p, q, phi, psi = null(), (0.0, 0.0, 0.0), null(), null()
+        p, q, dF_dx, dF_dxd = null(), (0.0, 0.0, 0.0), null(), null()
         for body in range(bodies_of(b)):
             r = bodies[3 * k + body]
             B, l, theta, F = sums(r)
             J, rate, a = pair(r['J']), pair(r['rate']), pair(r['a'])
             pr = rigid_times(B, J[0], J[1])
-            phi_r = plus(cross_wrench(J, F), plus(rigid_times(B, a[0], a[1]), coriolis_times(l, theta, rate[1])))
-            psi_r = plus(times(2.0, rigid_times(B, rate[0], rate[1])), coriolis_times(l, theta, J[1]))
+            by_x = plus(cross_wrench(J, F), plus(rigid_times(B, a[0], a[1]), coriolis_times(l, theta, rate[1])))
+            by_xd = plus(times(2.0, rigid_times(B, rate[0], rate[1])), coriolis_times(l, theta, J[1]))
             f[i] += product(J, F)
-            D[0, i, i] += product(J, phi_r)
-            D[1, i, i] += product(J, psi_r)
+            D[0, i, i] += product(J, by_x)
+            D[1, i, i] += product(J, by_xd)
             D[2, i, i] += product(J, pr)
             if bodies_of(b) > 1:
                 D[0, i, i] += product(pair(r['slope']), F)
-            p, q, phi, psi = plus(p, pr), add(q, coriolis_transposed(l, theta, J)), plus(phi, phi_r), plus(psi, psi_r)
+            p, q = plus(p, pr), add(q, coriolis_transposed(l, theta, J))
+            dF_dx, dF_dxd = plus(dF_dx, by_x), plus(dF_dxd, by_xd)
             if b['parent'] >= 0:
                 carry(bodies[3 * b['parent'] + b['parent_body']], r)
         if floats:
-            couple_base(m, i, (p, q, phi, psi), D)
-        couple_ancestors(m, bodies, k, (p, q, phi, psi), D)
+            couple_base(m, i, (p, q, dF_dx, dF_dxd), D)
+        couple_ancestors(m, bodies, k, (p, q, dF_dx, dF_dxd), D)
     if floats:
         float_base(m, bodies[LINK], f, D)
 
@@ -112,12 +114,12 @@ def inward(m, bodies, f, D):
 @kernel
 def couple_ancestors(m, bodies, k, carried, D):
     """Write the entries of row and column of module k with those of its ancestors, given the sums of `inward`."""
-    (p, q, phi, psi), i = carried, row_of(m.loops, m, k)
+    (p, q, dF_dx, dF_dxd), i = carried, row_of(m.loops, m, k)
     row, parent_body = m.modules[k]['parent'], m.modules[k]['parent_body']
     while row >= 0 and not is_base(m.modules[row]):
         r, j = bodies[3 * row + parent_body], row_of(m.loops, m, row)
         J, rate, a = pair(r['J']), pair(r['rate']), pair(r['a'])
-        D[0, j, i], D[1, j, i] = product(J, phi), product(J, psi)
+        D[0, j, i], D[1, j, i] = product(J, dF_dx), product(J, dF_dxd)
         D[0, i, j] = product(p, a) + dot(q, rate[1])
         D[1, i, j] = 2.0 * product(p, rate) + dot(q, J[1])
         D[2, i, j] = product(p, J)
@@ -128,7 +130,7 @@ def couple_ancestors(m, bodies, k, carried, D):
 @kernel
 def couple_base(m, i, carried, D):
     """Write the entries of row and column i with those of a floating base, given the sums of `inward`."""
-    (p, q, phi, psi), V = carried, pair(m.work[0]['velocity'])
+    (p, q, dF_dx, dF_dxd), V = carried, pair(m.work[0]['velocity'])
     lift, _ = pair(m.work[0]['bias'])
     turn = cross(p[0], lift)
     rate = cross(p[0], V[1]), add(q, add(cross(p[0], V[0]), cross(p[1], V[1])))
@@ -136,8 +138,8 @@ def couple_base(m, i, carried, D):
         D[0, i, 3 + c] = turn[c]
         D[1, i, c], D[1, i, 3 + c] = rate[0][c], rate[1][c]
         D[2, i, c], D[2, i, 3 + c] = p[0][c], p[1][c]
-        D[0, c, i], D[0, 3 + c, i] = phi[0][c], phi[1][c]
-        D[1, c, i], D[1, 3 + c, i] = psi[0][c], psi[1][c]
+        D[0, c, i], D[0, 3 + c, i] = dF_dx[0][c], dF_dx[1][c]
+        D[1, c, i], D[1, 3 + c, i] = dF_dxd[0][c], dF_dxd[1][c]
         D[2, c, i], D[2, 3 + c, i] = p[0][c], p[1][c]
 
 

@@ -6,7 +6,7 @@ with k the stage increment of (I - g h J) k = r.  Slopes in J are the steepest t
 """
 import numpy as np
 
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry, kernel, python_kernel
 from .equations import (
     SLEW_STIFFNESS,
     SUCTION_SCALE_PA,
@@ -53,7 +53,7 @@ def edge_slopes(c, port, o, o_slope, dp, dp_ahead, y, resistance):
     return (by_o if o > 0.0 else -by_o) * o_slope * flow, by_y * flow, by_line
 
 
-@kernel
+@python_kernel
 def guard_slope(c, p, ahead, tank):
     """Return the slope of anti-cavitation and relief valves by the fall of the pressure."""
     slope, z = 0.0, tank - min(p, ahead)
@@ -141,7 +141,7 @@ def eliminate_chambers(c, w, h, gh, fluid, rate, tank):
 
 
 @kernel
-def known_part(c, w, gh, r, k):
+def set_constant_part(c, w, gh, r, k):
     """Set P0 for the right-hand side r (6,), and the increments of the spool in k (6,)."""
     if c['stuck']:
         k[SPOOL], k[SPOOL_RATE] = r[SPOOL], r[SPOOL_RATE]
@@ -176,21 +176,21 @@ def fluid_increments(c, w, gh, r, kv, ks, k):
 
 
 @kernel
-def taken_by_known(w, k):
+def supply_flow_at_rest(w, k):
     """Return the increment of the flow taken from the supply at k_v = k_s = 0."""
     port = w['feeding']
     return w['by_spool'][port] * k[SPOOL] - w['by_line'][port] * w['P0'][port] if port >= 0 else 0.0
 
 
 @kernel
-def taken_by_axis(w):
+def supply_flow_by_axis(w):
     """Return the slope of the flow taken from the supply by k_v."""
     port = w['feeding']
     return -w['by_line'][port] * w['P1'][port] if port >= 0 else 0.0
 
 
 @kernel
-def taken_by_line(w):
+def supply_flow_by_pressure(w):
     """Return the slope of the flow taken from the supply by its pressure, the axis held."""
     port = w['feeding']
     return w['by_line'][port] * (1.0 - w['P2'][port]) if port >= 0 else 0.0

@@ -12,7 +12,7 @@ let oil in past both.
 """
 import math
 
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry, kernel, python_kernel
 from .records import AT, HOLDING_A, HOLDING_B, PA, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 
 ATMOSPHERIC_PRESSURE_PA = 101325.0
@@ -22,7 +22,7 @@ DRAIN_OPENING = 0.02                # opening of the drain that empties the line
 SLEW_STIFFNESS = 20.0               # times omega: with which a spool comes to its slew limit
 
 
-@kernel
+@python_kernel
 def root(z, d):
     """Return the regularised root sq(z) of a pressure difference."""
     return z / math.sqrt(math.sqrt(z * z + d * d))
@@ -53,7 +53,7 @@ def volumes(c, x):
     return c['dead_a'] + c['area_a'] * x, c['dead_b'] + c['area_b'] * (c['stroke'] - x)
 
 
-@kernel
+@python_kernel
 def bulk_modulus(c, p, volume, hose):
     """Return the effective bulk modulus of a chamber: oil with air that expands isentropically, wall and hoses."""
     softness = 1.0 / c['bulk']
@@ -65,7 +65,7 @@ def bulk_modulus(c, p, volume, hose):
     return 1.0 / softness
 
 
-@kernel
+@python_kernel
 def opening(c, spool):
     """Return (opening -1 to 1, its slope) of a spool position, dead band taken off."""
     up, down = c['overlap_up'], c['overlap_down']
@@ -80,7 +80,7 @@ def opening(c, spool):
     return 0.0, 0.0
 
 
-@kernel
+@python_kernel
 def spool_target(c):
     """Return where the spool is sent: the clipped command, over the dead band where the valve jumps it."""
     u = min(1.0, max(-1.0, c['command']))
@@ -92,7 +92,7 @@ def spool_target(c):
     return u + c['offset']
 
 
-@kernel
+@python_kernel
 def spool_rates(c, s, r):
     """Return (s', s'') of a spool: omega^2 (u - s) - 2 zeta omega s', unless s' is at its slew limit."""
     if c['stuck']:
@@ -162,7 +162,7 @@ def guard_flow(c, p, tank):
     return flow
 
 
-@kernel
+@python_kernel
 def pilot_share(c, port, o):
     """Return how much of the other port's pressure pilots the holding valve of a port.
 
@@ -175,7 +175,7 @@ def pilot_share(c, port, o):
     return feeding * feeding / (feeding * feeding + DRAIN_OPENING * DRAIN_OPENING) if feeding > 0.0 else 0.0
 
 
-@kernel
+@python_kernel
 def holding_demand(c, port, p, other, tank, share):
     """Return (opening, its slope by the load's pressure) that a holding valve goes to."""
     pilot = tank + share * (other - tank)
@@ -190,19 +190,19 @@ def chamber_flows(c, x, fluid, line, tank):
     """Return (Q_a, Q_b, flow taken from the supply) through the ports of a cylinder; fluid (6,)."""
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
     o, _ = opening(c, fluid[SPOOL])
-    q_a, q_b, taken = 0.0, 0.0, 0.0
+    q_a, q_b, supply_flow = 0.0, 0.0, 0.0
     if o != 0.0:
         q_a = edge_flow(c, 0, o, p_a, line if o > 0.0 else tank, fluid[HOLDING_A], cushion(c, 0, x))
         q_b = edge_flow(c, 1, o, p_b, tank if o > 0.0 else line, fluid[HOLDING_B], cushion(c, 1, x))
-        taken = q_a if o > 0.0 else q_b
-    return q_a + guard_flow(c, p_a, tank), q_b + guard_flow(c, p_b, tank), taken
+        supply_flow = q_a if o > 0.0 else q_b
+    return q_a + guard_flow(c, p_a, tank), q_b + guard_flow(c, p_b, tank), supply_flow
 
 
 @entry
 def cylinder_rates(c, x, v, fluid, line, tank, rate):
     """Write the rates of a cylinder's fluid (6,); return the flow that it takes from the supply."""
     p_a, p_b = fluid[PRESSURE_A], fluid[PRESSURE_B]
-    q_a, q_b, taken = chamber_flows(c, x, fluid, line, tank)
+    q_a, q_b, supply_flow = chamber_flows(c, x, fluid, line, tank)
     across = c['leak'] * (p_a - p_b)
     v_a, v_b = volumes(c, x)
     rate[PRESSURE_A] = bulk_modulus(c, p_a, v_a, c['hose_a']) / v_a * (q_a - across - c['area_a'] * v)
@@ -217,10 +217,10 @@ def cylinder_rates(c, x, v, fluid, line, tank, rate):
         if c['holding'][1]:
             wanted, _ = holding_demand(c, 1, p_b, p_a, tank, pilot_share(c, 1, o))
             rate[HOLDING_B] = (wanted - fluid[HOLDING_B]) / c['holding_time']
-    return taken
+    return supply_flow
 
 
-@kernel
+@python_kernel
 def pump_flow(supply, p):
     """Return the flow of the pump at line pressure p: all of it `droop` below its setting, none above the setting."""
     return supply['flow'] * min(1.0, max(0.0, (supply['pressure'] - p) / supply['droop']))

@@ -6,7 +6,7 @@ and with these it neither chatters at rest nor overshoots where friction turns r
 import math
 
 from ..rigid_body.friction import stop_force
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 from .records import MEASURED_FORCE
 
 
@@ -27,7 +27,7 @@ def fading(b, v):
     return 0.0
 
 
-@kernel
+@python_kernel
 def sliding_friction(b, v):
     """Return the regularised Stribeck friction, F_c tanh(v / slip) + (F_s - F_c) exp(-(v / v_st)^2) tanh + b v."""
     level = b['coulomb']
@@ -36,7 +36,7 @@ def sliding_friction(b, v):
     return level * math.tanh(v / b['slip']) + b['viscous'] * v
 
 
-@kernel
+@python_kernel
 def sliding_friction_slope(b, v):
     """Return its derivative by v."""
     t = math.tanh(v / b['slip'])
@@ -59,7 +59,7 @@ def bristle_terms(b, v):
     return rho, damping
 
 
-@kernel
+@python_kernel
 def friction_of(b, v, z):
     """Return (friction, rate of the bristle) of an axis at velocity v with bristle z [m]; friction opposes v.
 
@@ -74,7 +74,7 @@ def friction_of(b, v, z):
     return sliding_friction(b, v), 0.0
 
 
-@kernel
+@python_kernel
 def holding_force(b, q, v):
     """Return the force of end stops and brake on an axis at position q."""
     force = stop_force(b['lower'] - q, -v, b['stop_stiffness'], b['stop_damping'])
@@ -90,7 +90,7 @@ def slides(b):
     return b['bristle'] == 0.0 and b['drive'] != MEASURED_FORCE
 
 
-@kernel
+@python_kernel
 def sliding_slope(b, v, h, a, a_far):
     """Return the slope of regularised friction for a step h from v with acceleration a.
 
@@ -128,7 +128,7 @@ def friction_slopes(b, v, h, a, a_far, z):
     return damping * theta + b['viscous'], rho, theta, max(0.0, b['bristle'] - damping * rho)
 
 
-@kernel
+@python_kernel
 def holding_slopes(b, q, v, q_ahead, v_ahead):
     """Return stiffness and damping (k, d) of end stops and brake on the way to the predicted state."""
     k, d = 0.0, 0.0

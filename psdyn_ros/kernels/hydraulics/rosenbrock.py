@@ -23,17 +23,18 @@ from ..loops.closure import close_machine
 from ..rigid_body.entry import finite
 from ..rigid_body.forward import place_machine, solve_machine
 from ..rigid_body.mass_matrix import actuator_map, mass_matrix
+from ..rigid_body.measurement import actuator_states
 from ..rigid_body.mechanism import bind
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import EMPTY, NON_FINITE, OK, failure
 from .elimination import (
     eliminate_chambers,
     fluid_increments,
-    known_part,
+    set_constant_part,
     set_slopes,
-    taken_by_axis,
-    taken_by_known,
-    taken_by_line,
+    supply_flow_at_rest,
+    supply_flow_by_axis,
+    supply_flow_by_pressure,
 )
 from .equations import cylinder_rates, pump_flow, volumes
 from .friction import friction_of, friction_slopes, holding_force, holding_slopes, slides, sliding_friction
@@ -59,15 +60,6 @@ class Coupled(NamedTuple):
     dofs: np.ndarray            # (2, dof)
     inertia: np.ndarray         # (2, dof, dof) M, Cholesky factor of the stages
     A: np.ndarray               # (actuators, dof) rates of the actuators for those of the coordinates
-
-
-@kernel
-def put_actuator_states(m, q, qd):
-    """Write positions and rates of the actuators of a machine that is placed."""
-    for k in range(m.modules.shape[0]):
-        i = m.modules[k]['actuator']
-        if i >= 0:
-            q[i], qd[i] = m.work[k]['q'], m.work[k]['qd']
 
 
 @kernel
@@ -124,10 +116,10 @@ def rates(tree, loops, s, n, U, F):
         status = place_machine(tree, loops, x, xd)
     if status != OK:
         return status
-    put_actuator_states(bind(tree, loops), q, qd)
+    actuator_states(bind(tree, loops), q, qd)
     last = 2 * n + FLUID * s.cylinders.shape[0]
     fluid, fluid_rate, bristles = U[2 * n:last], F[2 * n:last], U[last:]
-    supply, line, taken = s.supply[0], line_pressure(s, U), 0.0
+    supply, line, supply_flow = s.supply[0], line_pressure(s, U), 0.0
     for k in range(s.cylinders.shape[0]):
         c, first = s.cylinders[k], FLUID * k
         i = c['axis']
@@ -139,13 +131,13 @@ def rates(tree, loops, s, n, U, F):
         v_a, v_b = volumes(c, q[i])
         if not (v_a > 0.0 and v_b > 0.0):
             return failure(EMPTY, k)
-        taken += cylinder_rates(c, q[i], qd[i], fluid[first:first + FLUID], line, supply['return_pressure'], rate)
+        supply_flow += cylinder_rates(c, q[i], qd[i], fluid[first:first + FLUID], line, supply['return_pressure'], rate)
     for i in range(s.axes.shape[0]):
         b = s.axes[i]
         friction, bristle_rate = friction_of(b, qd[i], bristles[i])
         F[last + i] = bristle_rate
         force[i] = drive_force(b, s.cylinders, fluid) - friction + holding_force(b, q[i], qd[i])
-    F[F.shape[0] - 1] = (pump_flow(supply, line) - taken) / supply['capacity'] if supply['limited'] else 0.0
+    F[F.shape[0] - 1] = (pump_flow(supply, line) - supply_flow) / supply['capacity'] if supply['limited'] else 0.0
     for i in range(n):
         F[i] = xd[i]
     status = solve_machine(tree, loops, None, force, F[n:2 * n])
@@ -238,7 +230,7 @@ def prepare_supply(s, n, h, line, line_rate):
     for k in range(s.cylinders.shape[0]):
         i = s.cylinders[k]['axis']
         if s.axes[i]['drive'] == VALVE:
-            slope += taken_by_line(s.slopes[k]) + taken_by_axis(s.slopes[k]) * reach[i]
+            slope += supply_flow_by_pressure(s.slopes[k]) + supply_flow_by_axis(s.slopes[k]) * reach[i]
     scale = GAMMA * h / supply['capacity']
     return scale, 1.0 + scale * slope
 
@@ -257,7 +249,7 @@ def solve_stage(s, n, gh, border, R, K):
         c, w, first = s.cylinders[k], s.slopes[k], 2 * n + FLUID * k
         i = c['axis']
         if s.axes[i]['drive'] == VALVE:
-            known_part(c, w, gh, R[first:first + FLUID], K[first:first + FLUID])
+            set_constant_part(c, w, gh, R[first:first + FLUID], K[first:first + FLUID])
             force[i] += gh * (c['area_a'] * w['P0'][0] - c['area_b'] * w['P0'][1])
     M = s.inertia[0]
     for i in range(n):
@@ -275,7 +267,8 @@ def solve_stage(s, n, gh, border, R, K):
         for k in range(s.cylinders.shape[0]):
             i, first = s.cylinders[k]['axis'], 2 * n + FLUID * k
             if s.axes[i]['drive'] == VALVE:
-                demand += taken_by_known(s.slopes[k], K[first:first + FLUID]) + taken_by_axis(s.slopes[k]) * q_part[i]
+                demand += supply_flow_at_rest(s.slopes[k], K[first:first + FLUID])
+                demand += supply_flow_by_axis(s.slopes[k]) * q_part[i]
         ks = (R[R.shape[0] - 1] - scale * demand) / schur
         for i in range(n):
             rhs[i] += s.dofs[1][i] * ks

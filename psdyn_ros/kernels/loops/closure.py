@@ -139,8 +139,8 @@ def on_branch(cluster, loops, jump):
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         if not abs(loops.work[j]['q'] - loops.work[j]['near']) < jump:
             return False
-    for i in range(cluster['sense'], cluster['sense'] + cluster['senses']):
-        r = loops.senses[i]
+    for i in range(cluster['orientation_check'], cluster['orientation_check'] + cluster['orientation_checks']):
+        r = loops.orientation_checks[i]
         if not dot(direction_of(loops.work, r['a'], r['u']), direction_of(loops.work, r['b'], r['w'])) > 0.0:
             return False
     return True

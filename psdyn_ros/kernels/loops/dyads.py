@@ -5,7 +5,7 @@ Opposite sides of a parallelogram turn alike: they fix one joint each, without a
 """
 import math
 
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 from .planar import pin_of, place_planar, side_of
 from .records import ALONG, PARALLEL, SLIDING
 
@@ -90,7 +90,7 @@ def dyad(d, pin, cluster_joints, work):
     return turn, angle_between(ex, ey, cx - x, cy - y)
 
 
-@kernel
+@python_kernel
 def carries(cluster_joints, joint, body):
     """Return True where a body is moved by a joint."""
     while body >= 0:

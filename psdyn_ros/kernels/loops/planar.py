@@ -7,10 +7,10 @@ sides are in line, and may leave from there as an antiparallelogram.
 """
 import math
 
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 
 
-@kernel
+@python_kernel
 def place_planar(cluster, cluster_joints, work):
     """Set angle and origin of every body of a planar cluster from its q."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
@@ -30,7 +30,7 @@ def place_planar(cluster, cluster_joints, work):
         u['x'], u['y'] = x + c * dx - s * dy, y + s * dx + c * dy
 
 
-@kernel
+@python_kernel
 def pin_of(work, j, p):
     """Return the place of a point of body j, -1: of the base body."""
     if j < 0:

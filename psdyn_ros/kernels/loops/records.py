@@ -24,7 +24,8 @@ CLUSTER = np.dtype([
     ('linear', 'i8'),                           # 1: G is constant, as in a parallelogram
     ('dyad', 'i8'), ('dyads', 'i8'),            # rows of DYAD that close it one after another; none: by iteration
     ('column', 'i8'),                           # in space: rows of COLUMN, one for each dependent joint
-    ('sense', 'i8'), ('senses', 'i8'),          # rows u . w, from `senses`, that are positive in its assembly mode
+    ('orientation_check', 'i8'),                # rows of `orientation_checks`: u . w is positive in its assembly mode
+    ('orientation_checks', 'i8'),
     ('gap', 'f8'),                              # residual up to which it counts as closed [m, 1]
     ('normal', 'f8', 3),                        # of a planar one
     ('head', 'i8'),                             # lowest module among its joints
@@ -91,7 +92,7 @@ class Loops(NamedTuple):
     clusters: np.ndarray        # CLUSTER
     cluster_joints: np.ndarray  # CLUSTER_JOINT, the joints of all clusters
     rows: np.ndarray            # ROW
-    senses: np.ndarray          # ROW
+    orientation_checks: np.ndarray          # ROW
     friction_pins: np.ndarray   # FRICTION_PIN
     pins: np.ndarray            # PIN
     dyads: np.ndarray           # DYAD

@@ -5,13 +5,12 @@ tree, loops: the buffers of a `Handle`.  x (nx,), xd and xdd (dof,), f (actuator
 from ..loops.closure import close_machine
 from ..runtime.compiler import batch_entry, entry, kernel
 from ..runtime.status import NON_FINITE, OK, SHAPE
-from .cluster_joint import copy_joint_states, in_cluster
 from .energy import energy
 from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
 from .inverse import base_reaction, inverse_dynamics, put_efforts, wrenches_of_machine
 from .joints import set_accelerations
 from .mass_matrix import actuator_map, mass_matrix
-from .measurement import joint_states
+from .measurement import actuator_states, joint_states
 from .mechanism import bind
 from .time_step import runge_kutta
 
@@ -202,14 +201,6 @@ def actuator_rows(tree, loops, x, xd, position, rate, maps):
     """Write positions and rates (N, actuators) and maps A (N, actuators, dof) of rows of states that loops close."""
     m = bind(tree, loops)
     for row in range(x.shape[0]):
-        if max(finite(x[row]), finite(xd[row])) != OK or close_machine(tree, loops, x[row], xd[row]) != OK:
-            continue
-        copy_joint_states(m.loops, m)
-        actuator_map(m, maps[row])
-        for k in range(m.modules.shape[0]):
-            b = m.modules[k]
-            i = b['actuator']
-            if i >= 0 and in_cluster(m.loops, b):
-                position[row, i], rate[row, i] = m.work[k]['q'], m.work[k]['qd']
-            elif i >= 0:
-                position[row, i], rate[row, i] = x[row, b['position']], xd[row, b['coordinate']]
+        if max(finite(x[row]), finite(xd[row])) == OK and close_and_place(tree, loops, x[row], xd[row], xd[row]) == OK:
+            actuator_states(m, position[row], rate[row])
+            actuator_map(m, maps[row])

@@ -6,7 +6,7 @@ import math
 
 from ..algebra.linear import cholesky, solve_lower, solve_upper
 from ..algebra.spatial import add, cross, scale, store
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 
 
 @kernel
@@ -88,7 +88,7 @@ def prescribe(B, a, i, value):
     B[i, i], a[i] = 1.0, value
 
 
-@kernel
+@python_kernel
 def position_rate(x, xd, rate):
     """Write the rate of x (nx,) for xd (dof,): of a floating base R v and q (0, w) / 2, else xd itself."""
     if x.shape[0] == xd.shape[0]:

@@ -6,7 +6,7 @@ limits of (56)). The stop at a limit is that of K. Hunt and F. Crossley, J. Appl
 import math
 
 from ..algebra.spatial import dot, general_times, pair, vector
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 from .records import APPLIED, STOPS
 
 
@@ -28,7 +28,7 @@ def friction_slope(damping, coulomb, slip, rate):
     return -damping - coulomb * (1.0 - level * level) / slip
 
 
-@kernel
+@python_kernel
 def stop_force(depth, rate, stiffness, damping):
     """Return the pushing force of a Hunt-Crossley contact, k d (1 + c d'), zero outside and never pulling."""
     if depth <= 0.0:

@@ -174,7 +174,7 @@ def eliminate_joint(m, k, driven, f, xdd, M, F, T):
         return hand_to_parent(m, k, M, F, T)
     ratio = 1.0 / alpha
     drive = (effort_on(m, k, f) - delta) * ratio
-    u['u'] = drive
+    u['drive'] = drive
     store(u['psi'], scale(ratio, P), scale(ratio, Q))
     if b['parent'] >= 0:
         M = articulated_less_dyad(M, P, Q, ratio)
@@ -195,7 +195,7 @@ def back_substitute(m, k, driven, xdd):
         u['qdd'] = xdd[b['coordinate']]
     else:
         P = u['psi']
-        u['qdd'] = u['u'] - (P[0] * v[0] + P[1] * v[1] + P[2] * v[2] + P[3] * w[0] + P[4] * w[1] + P[5] * w[2])
+        u['qdd'] = u['drive'] - (P[0] * v[0] + P[1] * v[1] + P[2] * v[2] + P[3] * w[0] + P[4] * w[1] + P[5] * w[2])
         xdd[b['coordinate']] = u['qdd']
     accelerate(b, u, v, w)
     if b['cylinder_has_children']:

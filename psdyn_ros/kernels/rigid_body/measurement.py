@@ -19,6 +19,15 @@ def joint_states(m, out):
     return OK
 
 
+@kernel
+def actuator_states(m, position, rate):
+    """Write position and rate (actuators,) of a machine that is placed."""
+    for k in range(m.modules.shape[0]):
+        i = m.modules[k]['actuator']
+        if i >= 0:
+            position[i], rate[i] = m.work[k]['q'], m.work[k]['qd']
+
+
 @entry
 def coordinates_of_modules(modules, rows, measured, out):
     """Write position, rate and acceleration of modules from measured joints; the inverse of `joint_states`.
@@ -56,16 +65,16 @@ def coordinate_of_module(b, row, measured, out):
     if sq == 0.0:
         return UNREACHABLE
     if j < 0:
-        ratio, rate, acceleration, curve = k1, 0.0, 0.0, k4
+        ratio, rate, acceleration, ratio_slope = k1, 0.0, 0.0, k4
         if boom >= 0:
             rate, acceleration = qd[boom], qdd[boom]
         else:
             sign = b['sign'][2]
-            ratio, rate, acceleration, curve = k2, sign * qd[barrel], sign * qdd[barrel], k5
+            ratio, rate, acceleration, ratio_slope = k2, sign * qd[barrel], sign * qdd[barrel], k5
         if abs(ratio) < 1e-6:
             return NO_LEVER
         out[1] = rate / ratio
-        out[2] = (acceleration - curve * out[1] * out[1]) / ratio
+        out[2] = (acceleration - ratio_slope * out[1] * out[1]) / ratio
     gap = 0.0
     if boom >= 0:
         gap = 2.0 * b['L1'] * abs(math.sin(0.5 * (q[boom] - b['zero'][1] - math.atan2(sq, cq))))

@@ -15,7 +15,6 @@ import numpy as np
 
 REVOLUTE, PRISMATIC, LOOP, FREE = 0, 1, 2, 3    # kind of a module
 LINK, BARREL, ROD = 0, 1, 2             # bodies of a module; `parent_body` is one of them
-ACTUATED, BOOM, BARREL_PIN, EYE_PIN = 0, 1, 2, 3     # columns of damping and friction
 FRICTION, APPLIED, STOPS = 1, 2, 4      # bits of `passive`
 # `accumulate`: how inertia and wrench of a module reach its parent body; BY_VALUE: without its accumulator
 BY_VALUE, ADD, FIRST = -1, 0, 1
@@ -76,7 +75,7 @@ WORK = np.dtype([
     ('velocity', 'f8', 6),                  # twist of the link, link frame
     ('acceleration', 'f8', 6),
     ('psi', 'f8', 6),                       # M S / alpha, base frame
-    ('u', 'f8'),
+    ('drive', 'f8'),                        # (f - delta) / alpha
     ('c1', 'f8'), ('s1', 'f8'),             # base frame -> cylinder frame
     ('k2', 'f8'), ('k4', 'f8'), ('k5', 'f8'),
     ('cylinder_velocity', 'f8', 6),         # twist of the barrel, cylinder frame

@@ -29,7 +29,7 @@ from ..algebra.spatial import (
     vector,
     zero_articulated,
 )
-from ..runtime.compiler import kernel
+from ..runtime.compiler import kernel, python_kernel
 from ..runtime.status import AMBIGUOUS, OK, OTHER_BRANCH, UNREACHABLE
 from .friction import joint_friction
 from .records import BARREL, ROD
@@ -38,7 +38,7 @@ from .records import BARREL, ROD
 MIN_SQUARED_SINE = 1e-12
 
 
-@kernel
+@python_kernel
 def triangle(b, x, xd):
     """Close the triangle of a loop at stroke x and rate xd (2), (28).
 

@@ -8,6 +8,7 @@ import hashlib
 import os
 import platform
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ except ImportError:
 # 'contract' (fused multiply-add) keeps the meaning of NaN and infinity; full fastmath would delete the
 # finite checks.  error_model 'numpy' lets a division by zero give inf, which the status checks catch.
 FLAGS = {'nogil': True, 'error_model': 'numpy', 'fastmath': {'contract'}}
+NO_WRAPPER = {}             # more flags of functions that only kernels call
 
 COMPLETE = 'complete'       # file in the cache folder when a first compilation has come to its end
 KERNELS = Path(__file__).resolve().parent.parent       # every source below it is part of the key of the cache
@@ -91,17 +93,39 @@ def _compile(function, flags):
         numba.config.CACHE_DIR = borrowed
 
 
+@cache
+def _called_by_kernels(dispatcher):
+    """Return a class of dispatchers that refuses calls from Python, for which there is no code."""
+    class Kernel(dispatcher):
+        def __call__(self, *_):
+            raise TypeError(f"'{self.py_func.__name__}' is a kernel that only kernels call; Python calls an `entry` or "
+                            'a `python_kernel`')
+
+    return Kernel
+
+
+def _without_wrapper(function):
+    if NO_WRAPPER:
+        function.__class__ = _called_by_kernels(type(function))
+    return function
+
+
 def kernel(function):
-    """Compile `function` into its callers; without Numba it stays plain Python.
+    """Compile `function` into its callers, which are kernels; without Numba it stays plain Python.
 
     Always inlined: small tuples then live in registers across calls, which takes a quarter off a recursion.
     """
+    return _without_wrapper(_compile(function, FLAGS | NO_WRAPPER | {'forceinline': True}))
+
+
+def python_kernel(function):
+    """Compile `function` as a `kernel` that Python may call too."""
     return _compile(function, FLAGS | {'forceinline': True})
 
 
 def inner(function):
     """Compile `function` for calls from kernels, not into them: where it is long, or called at several places."""
-    return _compile(function, FLAGS)
+    return _without_wrapper(_compile(function, FLAGS | NO_WRAPPER))
 
 
 def batch_entry(function):
@@ -116,8 +140,9 @@ def entry(function):
 
 FLAGS['cache'] = CACHE_FOLDER is not None
 # Without Numba's reference counting a call is 0.1 us cheaper, and any allocation in a kernel becomes a compile error.
-# Without wrappers for calls from C a sixth of the time to compile is saved. Both options are private, so their absence
-# must be harmless.
-for option in ({'_nrt': False}, {'no_cfunc_wrapper': True}):
+# Without wrappers for calls from C a sixth of the time to compile is saved, without those for calls from Python another
+# fifth. These options are private, so their absence must be harmless.
+for flags, option in ((FLAGS, {'_nrt': False}), (FLAGS, {'no_cfunc_wrapper': True}),
+                      (NO_WRAPPER, {'no_cpython_wrapper': True})):
     if compiled and _is_supported(option):
-        FLAGS |= option
+        flags |= option

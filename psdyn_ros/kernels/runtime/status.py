@@ -4,7 +4,7 @@ index is the module, cluster or chamber at fault, 0 where the code needs none.
 """
 from typing import NamedTuple
 
-from .compiler import kernel
+from .compiler import python_kernel
 
 OK = 0
 SHAPE, NON_FINITE = 1, 2        # arrays of other sizes; NaN, infinite or too large
@@ -26,7 +26,7 @@ class Status(NamedTuple):
     index: int
 
 
-@kernel
+@python_kernel
 def failure(code, index):
     """Return the status of a code and an index."""
     return code + CODES * index

@@ -65,6 +65,9 @@ def sort_loops(entries, owner, closures, actuators, coordinates=()):
     """Return ([Triangle], [Cluster]): closures that are triangles of their own, and the rest grouped."""
     triangles, general = [], set()         # general: names of closures
     for closure in closures.values():
+        if owner[closure.parent] is owner[closure.child]:
+            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): links '{closure.parent}' and "
+                            f"'{closure.child}' are fixed to each other")
         try:
             triangle = find_triangle(entries, owner, closure)
         except NoTriangleError:
@@ -104,9 +107,6 @@ def _group(closures, entries, owner):
 def _cluster(closures, entries, owner):
     ends = [owner[link] for closure in closures for link in (closure.parent, closure.child)]
     for closure in closures:
-        if owner[closure.parent] is owner[closure.child]:
-            raise LoopError(f"constraint '{closure.name}' (line {closure.line}): links '{closure.parent}' and "
-                            f"'{closure.child}' are fixed to each other")
         if closure.type != 'revolute' and (closure.damping or closure.friction):
             raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> on a closure of type "
                             f"'{closure.type}'; only one of type 'revolute', or a joint, has friction")
@@ -171,9 +171,9 @@ def _rows(kind, a, b):
     return list(records)
 
 
-def sense_records(cluster, first):
+def orientation_check_records(cluster, first):
     """Return ROW records of directions that closures hold alike, where their equations would also hold turned over."""
-    senses = []
+    checks = []
     for closure in cluster.closures:
         a, b = cluster.ends(closure, first)
         pairs = []
@@ -184,8 +184,8 @@ def sense_records(cluster, first):
         for u, w in pairs:
             record = np.zeros((), ROW)
             record['kind'], record['u'], record['w'], record['a'], record['b'] = DIRECTION, u, w, a.row, b.row
-            senses.append((closure, record))
-    return senses
+            checks.append((closure, record))
+    return checks
 
 
 def frame_along(z):

@@ -1,4 +1,4 @@
-"""Planar turns between kernel frames."""
+"""Planar turns between kernel frames, by cosine and sine."""
 import math
 
 import numpy as np
@@ -11,11 +11,9 @@ def azimuth(direction):
     return math.atan2(direction[0], -direction[1])
 
 
-def about_z(angle):
-    c, s = math.cos(angle), math.sin(angle)
+def about_z(c, s):
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def about_x(angle):
-    c, s = math.cos(angle), math.sin(angle)
+def about_x(c, s):
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])

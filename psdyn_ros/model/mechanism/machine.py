@@ -209,7 +209,7 @@ class _Builder:
         following = self._following(body, triangle)
         unturned = base_axes @ pose.rotation                        # link axes -> base frame at angle zero
         offset = azimuth(unturned @ following) if following is not None else 0.0
-        link_pose = Pose(about_z(-offset) @ unturned, np.zeros(3))
+        link_pose = Pose(about_z(math.cos(offset), -math.sin(offset)) @ unturned, np.zeros(3))
         record['link'] = body_parameters(self.description, body, link_pose)
         record['offset'] = offset
         self._rows(record, joint, triangle)
@@ -258,7 +258,7 @@ class _Builder:
         record['turned'] = turn != 0.0
         record['azimuth'] = math.cos(turn), math.sin(turn)
         record['dh_alpha'] = (math.cos(tilt), math.sin(tilt)) if tilt < 3.14159265 else (-1.0, 0.0)
-        return about_x(-tilt) @ about_z(-turn)
+        return about_x(math.cos(tilt), -math.sin(tilt)) @ about_z(math.cos(turn), -math.sin(turn))
 
     def _following(self, body, triangle):
         """Return the axis, in link axes, of the module that will be handed over by value, or None."""

@@ -81,8 +81,6 @@ def find_triangle(entries, owner, closure):
         raise NoTriangleError(f"{where}: a closure of type '{closure.type}'; a rod eye is 'revolute'")
     ends = [(owner[closure.parent], closure.parent, closure.parent_origin, closure.parent_axis),
             (owner[closure.child], closure.child, closure.child_origin, closure.child_axis)]
-    if ends[0][0] is ends[1][0]:
-        raise LoopError(f"{where}: links '{closure.parent}' and '{closure.child}' are fixed to each other")
     for rod_end, boom_end in (ends, ends[::-1]):
         found = _legs(entries, rod_end[0], boom_end[0])
         if found:
