@@ -37,6 +37,8 @@ class ControllerConfig:
     """s from enabling until the whole feedforward is given."""
     overrun_share: float = SHARE
     """Of the cycles of a second that may come too late."""
+    stream_delay: float = 0.0
+    """s by which streamed points are followed later than stamped; a period of theirs where they are stamped now."""
     simulated_time: bool = False
     """Whether stamps are of a simulated clock."""
     checks: tuple = ()
