@@ -10,12 +10,9 @@ import argparse
 import json
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import rclpy
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
@@ -28,7 +25,7 @@ from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.runtime import executor
 from psdyn_ros.nodes.runtime.qos import LATEST, RELIABLE, SENSOR_DATA
 from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
-from psdyn_ros.tools.demo.processes import NodeProcesses, environment, exported, free_domain
+from psdyn_ros.tools.demo.session import graph
 
 URDF = Path(__file__).parents[1] / 'urdf' / 'hiab_xs031.urdf'
 RATE = 500.0            # Hz of messages, to both nodes together
@@ -100,8 +97,7 @@ def measure(rounds, folder):
     parameters.write_text(json.dumps({'controller': {'ros__parameters': {
         'robot_description': URDF.read_text(), 'rate': RATE / len(NODES), 'safety': str(safety), 'autostart': True,
         'emergency_stop': 'none', 'overrun_share': 1.0}}}))
-    domain = free_domain()
-    with exported(environment(domain, folder)), NodeProcesses(folder) as nodes, _node(domain) as (node, spin_once):
+    with graph(folder) as (nodes, node, spin_once):
         nodes.start('controller', 'psdyn_ros.nodes.controller.node', '--ros-args', '--params-file', str(parameters),
                     '-r', 'joint_states:=/controller/joint_states')
         nodes.start('echo', 'bench.latency', '--echo', '--ros-args', '-r', 'joint_states:=/echo/joint_states')
@@ -159,21 +155,6 @@ def _await(condition, nodes, spin_once):
         spin_once(timeout_sec=SHORT)
         if nodes.ended() or time.monotonic() > deadline:
             raise RuntimeError(f'no answer; ended: {nodes.ended()}, see {nodes.log("controller").parent}')
-
-
-@contextmanager
-def _node(domain):
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = rclpy.create_node('asker', context=context)
-        events = executor.make_executor(context)
-        events.add_node(node)
-        yield node, events.spin_once
-        events.shutdown()
-        node.destroy_node()
-    finally:
-        rclpy.try_shutdown(context=context)
 
 
 def main(args=None):

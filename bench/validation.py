@@ -20,10 +20,10 @@ import numpy as np
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.validation.bags.bulk_decoder import type_store
 from psdyn_ros.validation.bags.mcap_chunks import ATTACHMENT, RECORD
-from psdyn_ros.validation.bags.mcap_writer import DATA_END, STEM, RowBag, Template, joint_states, labelled_array
-from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.row_bag import STEM, RowBag, Template, joint_states, labelled_array
 from psdyn_ros.validation.metrics.prediction import Predictor
 
 MACHINE = 'hiab_xs031'
@@ -37,6 +37,7 @@ ATMOSPHERE = 101325.0
 PART = 10_000               # instants that are made at once
 GIB = 1 << 30
 BLOB = 8 << 20              # bytes of an image
+DATA_END = 15               # opcode of MCAP
 TARGETS = {'array': (20.0, 400.0), 'ports': (45.0, 400.0), 'images': (None, 400.0), 'hole': (None, 400.0)}
 # runs a command and prints what it used: a small process, since a child begins with the peak of its parent
 LAUNCHER = '''

@@ -11,6 +11,9 @@ printed with line and change; those that cannot be told from the source by any t
     python3 scripts/mutation.py --sample 15      # as many, drawn with --seed
 
 Each mutant runs in a process of its own, forked before the changed module and its tests were imported.
+
+Libraries do less here: mutmut 3 leaves out decorated functions, so the whole kernel of the output gate; cosmic-ray
+edits the source tree in place and starts pytest for each of its 851 mutants, 3 to 5 s each, where a fork takes 0.7 s.
 """
 
 import argparse
@@ -258,6 +261,11 @@ def warm_up():
     for name in ('numpy', 'pytest', 'hypothesis.stateful', 'hypothesis.extra.numpy',
                  f'{PACKAGE}.control.safety.fault_table', f'{PACKAGE}.model.parameters.safety'):
         importlib.import_module(name)
+    # `control` imports all of its rooms: they are imported anew with the change
+    for name in [name for name in sys.modules if f'{name}.'.startswith(f'{PACKAGE}.control.')]:
+        del sys.modules[name]
+    for module in TESTS:
+        sys.modules.pop(f'{PACKAGE}.{module}', None)
 
 
 def main(arguments=None):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Run the tests with the Python this is called with: those that do not keep to the clock side by side, then the others.
 
-Arguments are those of pytest. Other tests that start nodes run alone, since they keep to the clock; where one fails
-it runs once more, and the summary says so (RERUN): a computer that others share may stall for longer than any deadline
-of a controller may be. Tests that are marked `long` are left out; `--long` runs them, and no others, and `--all` both.
-Either has Hypothesis draw as many examples as it should, where it draws a fifth of them otherwise.
+Arguments are those of pytest. Tests of nodes that keep to the clock run alone. No test runs a second time where it
+failed, but one that is marked `flaky`, with its reason. Tests that are marked `long` are left out; `--long` runs them,
+and no others, and `--all` both. Either has Hypothesis draw as many examples as it should, where it draws a fifth of
+them otherwise.
 
 A cold cache of compiled kernels is filled first: both workers would compile the same.
 """
@@ -19,8 +19,9 @@ CHOICES = {'--long': ' and long', '--all': ''}
 KERNELS = Path(__file__).with_name('compile_kernels.py')
 # files in the order of conftest.py, where those that take longest come first
 SIDE_BY_SIDE = '-n', '2', '--dist', 'loadfile', '--no-loadscope-reorder'
-PARTS = (('not dds', SIDE_BY_SIDE), ('lockstep', (*SIDE_BY_SIDE, '-rR', '--reruns', '1')),
-         ('dds and not lockstep', ('-rR', '--reruns', '1')))
+# marks, options, and folders: looking for tests takes longer than some of them
+PARTS = (('(not dds or lockstep)', SIDE_BY_SIDE, ()), ('dds and not lockstep', (), ('test/nodes', 'test/tools')))
+ROOT = Path(__file__).parent.parent
 
 
 def main(arguments):
@@ -35,8 +36,9 @@ def main(arguments):
     # where it fails, the tests say more
     subprocess.run([sys.executable, KERNELS], env=quick)
     pytest = sys.executable, '-m', 'pytest', '--durations', '15', '-m'
-    codes = [subprocess.run([*pytest, f'{marked}{only}', *options, *arguments], env=quick).returncode
-             for marked, options in PARTS]
+    named = any((ROOT / one.split('::')[0]).exists() for one in arguments)     # tests that were asked for by name
+    codes = [subprocess.run([*pytest, f'{marked}{only}', *options, *(() if named else folders), *arguments],
+                            env=quick, cwd=ROOT).returncode for marked, options, folders in PARTS]
     if all(code == NO_TESTS for code in codes):
         return NO_TESTS
     return next((code for code in codes if code not in (0, NO_TESTS)), 0)

@@ -16,6 +16,7 @@ import hypothesis
 import numpy as np
 import pytest
 from support.nodes.launch_files import launch  # noqa: F401
+from support.paths import URDF
 
 from psdyn_ros.tools.demo.processes import free_domain
 
@@ -93,3 +94,10 @@ def seeded_generator(name):
 @pytest.fixture
 def rng(request):
     return seeded_generator(request.node.nodeid)
+
+
+@pytest.fixture(scope='session')
+def crane():
+    """The crane of the package, which no test changes."""
+    from psdyn_ros import load  # not on import: scripts/mutation.py imports this file before it changes modules
+    return load(URDF / 'hiab_xs031.urdf')

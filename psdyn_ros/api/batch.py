@@ -40,21 +40,16 @@ def run_batch(m, kernel, handle, arrays):
 def run_chunks(m, handle, rows, arrays, run):
     """Call `run(copy of the handle, first, last)` for chunks of rows on all cores; it returns (status, row).
 
-    Loops are closed from the row before, which is near in rows of a path.  arrays: {name: (N, ...)} for the error of
-    the first row that fails, which is raised.
+    arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
     """
-    def run_chunk(first, last):
-        copied = handle.copy()
-        copied.start_from_last()
-        return run(copied, first, last)
-
     chunks = max(1, min(4 * cores(), rows // MIN_CHUNK_ROWS)) if compiled else 1
     if chunks == 1:
-        results = [run_chunk(0, rows)]
+        results = [run(handle.copy(), 0, rows)]
     else:
         ends = [rows * i // chunks for i in range(chunks + 1)]
         # every chunk must have ended before the results are handed back
-        results = list(_pool(os.getpid()).map(run_chunk, ends[:-1], ends[1:]))
+        results = list(_pool(os.getpid()).map(lambda first, last: run(handle.copy(), first, last),
+                                              ends[:-1], ends[1:]))
     for status, row in results:
         if status != OK:
             raise status_error(m, status, {name: array[row] for name, array in arrays.items()}, row)

@@ -1,4 +1,6 @@
 """From any sufficient set of measured or commanded joints to the coordinates of the machine."""
+import math
+
 import numpy as np
 
 from ..assembly.clusters import ClusterBuilder
@@ -121,6 +123,10 @@ class JointMap:
         """Return {loop name: disagreement of its measured joints [m, rad]}."""
         return self._run(position, None, None, None)[3]
 
+    def bind(self):
+        """Return a `BoundMap` of these joints, for one thread."""
+        return BoundMap(self)
+
     def _run(self, position, velocity, acceleration, base):
         measured, machine = checked_rows(self.names, position, velocity, acceleration), self._machine
         # scratch of its own: threads share this map
@@ -186,6 +192,46 @@ class JointMap:
                                     'of its closure meet')
         return TogglePointError(f"loop '{cluster.name}' with {values}: is singular; the measured joints do not fix "
                                 'it here')
+
+
+class BoundMap:
+    """A `JointMap` on arrays of its own, for one thread that reads a state in every cycle.
+
+    measured  (3, m) positions, velocities and accelerations in the order of `names`, to be written before `state`
+    """
+
+    def __init__(self, joint_map):
+        self.names, self._map = joint_map.names, joint_map
+        self.measured = np.zeros((3, len(joint_map.names)))
+        self._handle = joint_map._handle and joint_map._handle.copy()
+        self._found = np.empty((4, len(joint_map._outside_clusters)))
+        rows, positions, coordinates = joint_map._coordinates
+        self._x, self._xd, _ = joint_map._read(np.zeros((3, len(joint_map._machine.modules))))
+        rows = rows[np.argsort(positions)]      # a floating base comes first, joints after it without a gap
+        self._rows = rows if self._handle is not None else np.searchsorted(joint_map._outside_clusters, rows)
+        self._first = positions.min(initial=len(self._x)), coordinates.min(initial=len(self._xd))
+
+    def state(self):
+        """Return (x, xd, residual) of `measured` as `JointMap.state` does, with its errors; x and xd are new arrays."""
+        joint_map, measured = self._map, self.measured
+        if not math.isfinite(sum(measured[:2].ravel().tolist())):      # of so few numbers quicker than NumPy
+            return self._checked_state()
+        if self._handle is None:
+            z, gaps = self._found, self._found[3]
+            status = coordinates_of_modules(joint_map._records, joint_map._rows, measured, z)
+        else:
+            status, z, gaps = joint_map._solve(measured, self._handle)
+        if status != OK:
+            return self._checked_state()        # raises, and says why
+        x, xd = self._x.copy(), self._xd.copy()
+        x[self._first[0]:], xd[self._first[1]:] = z[0].take(self._rows), z[1].take(self._rows)
+        residual = max(gaps.tolist(), default=0.0)
+        if joint_map._redundant:
+            residual = max(residual, *joint_map._disagreements(measured, z))
+        return x, xd, residual
+
+    def _checked_state(self):
+        return self._map.state(self.measured[0], self.measured[1])
 
 
 def measured_rows(machine, names, modules):

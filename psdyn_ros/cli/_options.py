@@ -5,6 +5,7 @@ import math
 import sys
 
 from ..model.errors import ModelError
+from ..model.joint_positions import joint_positions
 
 
 def at_least(least):
@@ -25,14 +26,7 @@ def check_positive(name, value):
 
 def initial_positions(entries):
     """Return {joint: position} of the entries 'JOINT=POSITION' of --initial."""
-    initial = {}
-    for entry in entries:
-        joint, _, value = entry.partition('=')
-        try:
-            initial[joint] = float(value)
-        except ValueError:
-            raise ModelError(f"--initial '{entry}': expected JOINT=POSITION") from None
-    return initial
+    return joint_positions(' '.join(entries), '--initial')
 
 
 def chosen_topics(entries):

@@ -16,6 +16,8 @@ def add_arguments(parser):
     parser.add_argument('--priority', type=int, default=45, metavar='N', help='of SCHED_FIFO (45)')
     parser.add_argument('--cpus', default='', metavar='N,N', help='processors for the loops (any)')
     parser.add_argument('--load', type=at_least(0), default=0, metavar='N', help='busy processes beside them (0)')
+    parser.add_argument('--flood', choices=('small', 'large', 'wrong'), default='',
+                        help='messages that the loops get meanwhile: small ones, of 1 MiB, of another type (none)')
     parser.add_argument('--json', metavar='FILE', help='all records and conditions')
     parser.add_argument('--picture', metavar='FILE', help='PNG: share of slots beyond a duration')
     parser.add_argument('--report', metavar='FILE', help='Markdown: conditions, table and verdict')
@@ -33,4 +35,5 @@ def run(options):
     triggers = latency.TRIGGERS if options.trigger == 'both' else (options.trigger,)
     return latency.run(
         latency.Options(options.seconds, tuple(dict.fromkeys(options.rate)), triggers, options.realtime,
-                        options.priority, options.cpus, options.load), options.json, options.picture, options.report)
+                        options.priority, options.cpus, options.load, options.flood),
+        options.json, options.picture, options.report)

@@ -27,5 +27,6 @@ def run(options):
         from ..tools.recordings.record import run as record
     except ImportError as error:
         return without_ros('record-demo', error)
-    return record(options.output, cases=options.cases, duration=options.duration, lock_step=options.lock_step,
-                  sensors=options.sensors, seed=options.seed)
+    record(options.output, cases=options.cases, duration=options.duration, lock_step=options.lock_step,
+           sensors=options.sensors, seed=options.seed)
+    return 0

@@ -1,1 +1,15 @@
-"""Reference motion and control laws: plain objects with `update()`, no ROS in them."""
+"""Reference motion, control laws, checks and safety of a controller, without ROS: the names that users type."""
+
+from ..model.parameters.hydraulics import read_hydraulics
+from ..model.parameters.safety import read_safety
+from .closed_loop import ClosedLoop, Measurement, PointStream, Recording, follow
+from .core.assembly import ControllerConfig, assemble, command_tiers
+from .core.core import ControlCore, Output
+from .core.inputs import MeasuredState
+from .reference.trajectory import TrajectoryError, Waypoints
+from .safety.fault_table import State
+from .safety.state_machine import SafetyError
+
+__all__ = ['assemble', 'ClosedLoop', 'command_tiers', 'ControlCore', 'ControllerConfig', 'follow', 'MeasuredState',
+           'Measurement', 'Output', 'PointStream', 'read_hydraulics', 'read_safety', 'Recording', 'SafetyError',
+           'State', 'TrajectoryError', 'Waypoints']

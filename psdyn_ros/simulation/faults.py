@@ -111,7 +111,7 @@ class FaultInjector:
         self._kept.clear()
 
     def reset(self):
-        """Begin the schedule anew at time zero; what was injected is forgotten."""
+        """Begin the schedule again at time zero; what was injected is forgotten."""
         self.clear()
         self._forget()
         self._pending = sorted(self._schedule, key=attrgetter('start'))

@@ -16,12 +16,12 @@ from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import FLUID, FORCE, PRESSURE_A, PRESSURE_B, QUANTITIES, SPOOL, SPOOL_RATE, VALVE
 from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
 from ..model.parameters.hydraulics import BRAKE, MODES
+from ..model.units import SECOND
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
 from .plant import FAULT, HELD, RUNNING, check_step
 from .watchdog import Watchdog
 
-SECOND = 1_000_000_000      # ns
 PRESSURE_BANDWIDTH = 60.0   # rad/s of the pressure loop in a valve's own electronics
 
 
@@ -237,6 +237,16 @@ class HydraulicPlant:
         self.fluid[row, PRESSURE_B] = b
         self.fluid[row, PRESSURE_A] = max(low, (force + b * cylinder['area_b']) / cylinder['area_a'])
         self.fluid[row, (SPOOL, SPOOL_RATE)] = 0.0
+
+    @property
+    def spool(self):
+        """(cylinders,) openings of the valves, -1 to 1."""
+        return self.fluid[:, SPOOL].copy()
+
+    def measure(self):
+        """Return (x, xd, pressures (cylinders, 2), supply) without errors."""
+        pressures = self.fluid[:, (PRESSURE_A, PRESSURE_B)]
+        return self.x.copy(), self.xd.copy(), pressures.copy(), float(self.supply_pressure[0])
 
     def holding_efforts(self):
         """Efforts (actuators,) that keep the machine at rest where it is."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from ..api.hydraulics.statics import oil_stiffness
 from ..kernels.hydraulics.records import FORCE, MEASURED_FORCE, MEASURED_PRESSURE, PRESSURE_A, PRESSURE_B, QUANTITIES
+from ..model.units import SECOND
 
 HISTORY = 256           # periods of load motion that are remembered
 SMOOTHING = 0.02        # s, time constant of the slope g
@@ -25,7 +26,6 @@ STOPPING = 0.1          # s, damping by stiffness of a frozen rod that has no br
 FRICTION = QUANTITIES.index('friction_force')
 PROBATION = 1.0         # s of good measurements after which a frozen cylinder moves again
 EXCESS = 1.5            # times what pressure and area can give: what exceeds it is no measurement
-SECOND = 1_000_000_000  # ns
 
 
 @dataclass

@@ -94,6 +94,10 @@ class Plant:
             return np.zeros(self.xd.size)
         return self._equations.rates(self.x, self.xd, self.force)[1]
 
+    def measure(self):
+        """Return (x, xd, pressures, supply) without errors; there are no pressures."""
+        return self.x.copy(), self.xd.copy(), None, None
+
     def base_wrench(self):
         """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
         return self.manipulator.base_wrench(self.x, self.xd, self.xdd, **self.environment())

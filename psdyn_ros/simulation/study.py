@@ -49,7 +49,7 @@ class Study:
         ahead = until if math.isinf(change) else min(until, max(done + 1, math.ceil(change / period - 1e-9)))
         count = 1 if self._each else ahead - done
         command = self.commands.at(done * period)
-        # fed anew in every period of the ages, as a controller would
+        # fed again in every period of the ages, as a controller would
         count = min(count, max(1, math.floor(0.5 * self._patience() / period)))
         self.plant.step(command if np.isfinite(command).any() else None, count * period)
         if self._faults is not None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..model.errors import DuplicateNameError, ModelError, ShapeError, UnknownNameError, did_you_mean, shorten
+from ..model.units import SECOND
 
-SECOND = 1_000_000_000      # ns
 MOST = 3600.0               # s of a ttl
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.errors import MeasurementError, ModelError, NonFiniteError, PsdynError, ShapeError, did_you_mean, shorten
-from .bags.recording import SECOND
+from ..model.units import SECOND
 from .metrics.contact_force import ContactForce, ForceEstimate, outermost_link
 from .metrics.metrics import capacities
 from .metrics.prediction import Prediction, Predictor
@@ -28,7 +28,7 @@ PATIENCE = SECOND // 2      # ns that pressures may lag behind the states before
 STEPS = 64                  # between states, from which their period is taken
 PRESSURE_STEPS = 5          # between pressures
 LONGEST = 1.0               # s that a prediction may take longer than it must, before figures are forgotten
-SLOWER = 2.5                # times the period, by which states that come more slowly begin anew
+SLOWER = 2.5                # times the period, by which states that come more slowly begin again
 MOST_WAITING = 16384        # messages that are kept until they are sampled
 ORDERS = 8                  # of names that are kept ready
 
@@ -61,7 +61,7 @@ class LiveValidator:
 
     joints    names of those that are measured, () before the first state
     metrics   `RunningMetrics`, None before the first instants
-    restarts  how often time, joints or rate began anew
+    restarts  how often time, joints or rate began again
     latest    ns, stamp of the last state
     force     `ForceEstimate` of the last piece, or None
 
@@ -98,7 +98,7 @@ class LiveValidator:
         self._tracks = self._cutter = self.metrics = self.force = None
         self._looked = self._origin = self._predicted = 0
 
-    def _begin_anew(self):
+    def _restart(self):
         self.restarts += 1
         self._forget()
 
@@ -127,10 +127,10 @@ class LiveValidator:
             rows, places = efforts
             row[2 * size + rows] = np.asarray(effort)[places]
         before = self._state_clock.last
-        anew = self._state_clock.take(stamp)
+        restarted = self._state_clock.take(stamp)
         self.latest = stamp
-        if anew:
-            self._begin_anew()
+        if restarted:
+            self._restart()
         elif before is not None:
             self._steps.append(stamp - before)
         row[~np.isfinite(row)] = np.nan
@@ -192,7 +192,7 @@ class LiveValidator:
         except PsdynError as error:
             raise MeasurementError(f'{error}{self._strangers(names)}') from error
         if self.joints:
-            self._begin_anew()
+            self._restart()
         self.joints = known
         self._places.clear()
 
@@ -231,7 +231,7 @@ class LiveValidator:
         self._looked = self.latest
         if self._period is None and len(self._steps) == STEPS and self._tracks is not None \
                 and np.median(self._steps) > SLOWER * self._tracks.period:
-            self._begin_anew_with_the_last()
+            self._restart_with_last()
         if self._tracks is None and not self._make_tracks():
             return []
         self._fill()
@@ -239,9 +239,9 @@ class LiveValidator:
         self.metrics.forget((self.latest - self._origin) / SECOND - self._expected - LONGEST)
         return steps
 
-    def _begin_anew_with_the_last(self):
+    def _restart_with_last(self):
         states, steps = list(self._states), self._steps
-        self._begin_anew()
+        self._restart()
         self._states.extend(states)
         self._steps = steps
 

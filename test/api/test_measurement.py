@@ -160,6 +160,22 @@ def test_rows_of_measured_joints_are_each_as_alone(case, rng):
         joint_map.states(q, qd[:, 1:])
 
 
+def test_a_bound_map_reads_as_the_map_does(case, rng):
+    m = case.m
+    bound = None
+    for s in (case.state(rng), case.state(rng)):
+        names, position, velocity, _ = m.joint_state(s.x, s.xd)
+        joint_map = m.joint_map(names)
+        bound = bound or joint_map.bind()
+        bound.measured[:2] = position + 1e-4 * rng.standard_normal(len(names)), velocity
+        expected, found = joint_map.state(*bound.measured[:2]), bound.state()
+        assert all(np.array_equal(*pair) for pair in zip(found[:2], expected[:2])) and found[2] == expected[2] > 0.0
+        assert found[0] is not bound.state()[0]
+    bound.measured[1, 0] = np.nan
+    with pytest.raises(NonFiniteError, match=f"velocity of '{names[0]}' is nan"):
+        bound.state()
+
+
 def test_rows_that_no_pose_has_are_nan_and_the_others_are_not():
     m = psdyn_ros.load(find_machine('five_bar'))
     x, xd, residual = m.joint_map(m.coordinates).states(

@@ -94,6 +94,7 @@ def test_python_cannot_call_what_was_compiled_for_kernels_only():
             function(*arguments)
 
 
+@pytest.mark.long
 def test_cold_and_warm_start(copy, tmp_path):
     """The package folder stays as it was, as a read-only one would; of two at once one compiles; later ones do not."""
     folder, cache = copy

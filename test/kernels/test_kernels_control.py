@@ -21,11 +21,6 @@ from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.tools.demo.demonstration import demonstration
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-
-
 @entry
 def clamped(f, limit, counts):
     """Call `clamp`, which is inlined, from Python."""

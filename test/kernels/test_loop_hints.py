@@ -115,7 +115,7 @@ def test_hinted_paths_past_singular_poses(kind, rng):
 
 
 @pytest.mark.skipif(not compiled, reason='loading takes minutes')
-@pytest.mark.parametrize('robot', [delta_robot, stewart_platform])
+@pytest.mark.parametrize('robot', thorough([delta_robot, stewart_platform], 1))
 def test_hints_of_parallel_robots_change_nothing(robot, rng):
     m = load(robot())
     plain, hinted = handles(m)
@@ -130,7 +130,7 @@ def test_hints_of_parallel_robots_change_nothing(robot, rng):
             check_same(plain, hinted, x, xd, other)
 
 
-@pytest.mark.parametrize('kind', thorough(SPATIAL, ('spatial_universal', 'parallel')))
+@pytest.mark.parametrize('kind', thorough(SPATIAL, ('parallel',)))
 def test_newton_finds_the_root_from_trusted_distances(kind, rng):
     """From anywhere within the distance at which a hint is used, at tabulated poses."""
     m = drawn(rng, kind)
@@ -209,7 +209,7 @@ def two_loops():
 
 @pytest.mark.parametrize('call', CALLS)
 @pytest.mark.parametrize('rows', [(), (3,)], ids=['state', 'rows'])
-@pytest.mark.parametrize('loaded', [False, True], ids=['alone', 'with efforts'])
+@pytest.mark.parametrize('loaded', thorough([True, False], 1), ids=['with efforts', 'alone'])
 def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
     """Exact ones, those of one loop or none, rough ones, nonsense, and another assembly mode."""
     m, x, exact, other = two_loops
@@ -220,18 +220,6 @@ def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
     for positions in (exact, {name: exact[name] for name in loop.joints}, {}, other,
                       {name: position + 0.05 for name, position in exact.items()}, dict.fromkeys(exact, 1e6)):
         assert error(CALLS[call](m, s, positions=positions, **around), expected) < ROUNDING
-
-
-@pytest.mark.parametrize('call', CALLS)
-@pytest.mark.parametrize('order', ['path', 'shuffled'])
-def test_rows_in_any_order_give_the_answers_of_single_states(two_loops, call, order, rng):
-    m, x, *_ = two_loops
-    path = x + np.linspace(0.0, 0.02, 600 if compiled else 40)[:, None] * rng.uniform(-1.0, 1.0, m.nx)
-    rows = path if order == 'path' else rng.permutation(path)
-    s = GeneralState(rows, *rng.normal(size=(2, len(rows), m.dof)), rng.normal(size=(len(rows), len(m.actuators))))
-    found = CALLS[call](m, s)
-    for k in range(0, len(rows), 20):
-        assert error(found[k], CALLS[call](m, GeneralState(*(values[k] for values in s)))) < ROUNDING
 
 
 def test_positions_are_checked(rng):
@@ -272,24 +260,19 @@ q = plain.arrays.loops.work['q']
 print(without, count(hinted, x, q), count(hinted, x + 1e-6), count(hinted, x, np.nan))
 names, q, *_ = m.joint_state(x)
 print(count(environment_at(m, x, positions=dict(zip(names, q))).handle, x))
-path = x + 1e-4 * np.arange(10.0)[:, None]
-calls.clear()
-m.forward_dynamics(path, np.zeros_like(path), np.zeros_like(path))
-print(len(calls), sum(count(plain, row) for row in path))
 """
 
 
 def test_an_exact_hint_leaves_one_linearisation():
     """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
 
-    Positions that a user gives are such hints; in rows of a path each row starts from the one before.
+    Positions that a user gives are such hints.
     """
     path = os.pathsep.join(map(str, (TESTS, Path(__file__).parent)))
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=path)
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=ROOT)
-    without, exact, step, useless, repeated, rows, single = map(int, done.stdout.split())
+    without, exact, step, useless, repeated = map(int, done.stdout.split())
     assert without == useless > 2, done
     assert exact == repeated == 1
     assert step <= 2
-    assert rows <= without + 9 * 2 < single

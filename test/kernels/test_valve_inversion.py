@@ -7,9 +7,7 @@ import pytest
 from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.machines import URDF
 
-import psdyn_ros
 from psdyn_ros.api.hydraulics.integrator import HydraulicIntegrator
 from psdyn_ros.api.hydraulics.statics import frictionless, hydraulic_records
 from psdyn_ros.kernels.control.valve_inversion import (
@@ -39,11 +37,6 @@ from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 LIFT = 0                    # row of the cylinder that is looked at
 SUPPLY, TANK = 190e5, 10e5  # of the crane
 OPTIONS = ('plain', 'compensated', 'air', 'walls', 'leak', 'overlap', 'holding', 'cushion')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 @pytest.fixture(scope='module')

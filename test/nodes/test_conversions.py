@@ -3,7 +3,6 @@
 import array
 
 import pytest
-from support.machines import URDF
 
 import psdyn_ros
 
@@ -14,6 +13,8 @@ from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
+from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.runtime import deadlines as pacing
@@ -21,13 +22,7 @@ from psdyn_ros.nodes.runtime import parameters, rejection_log
 from psdyn_ros.tools.demo import processes  # noqa: E402
 from psdyn_ros.tools.demo.demonstration import demonstration  # noqa: E402
 
-SECOND = 1_000_000_000
 NAN, INF = float('nan'), float('inf')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 @pytest.fixture
@@ -253,7 +248,7 @@ def test_diagnostics_carry_level_and_values():
 
 
 def test_every_parameter_has_a_description_and_numbers_have_a_range(crane):
-    table = [*parameters.SIMULATOR, *parameters.CONTROLLER, *parameters.gains(crane, 15.0),
+    table = [*parameters.SIMULATOR, *parameters.CONTROLLER, *parameters.gains(make_law('computed_torque', crane)),
              *parameters.initial_positions(crane)]
     for p in table:
         descriptor = p.descriptor()
@@ -265,7 +260,8 @@ def test_every_parameter_has_a_description_and_numbers_have_a_range(crane):
             (span,) = descriptor.integer_range
             assert span.from_value <= p.default <= span.to_value
         assert descriptor.read_only == (not p.live)
-    assert {p.name for p in parameters.gains(crane, 15.0)} >= {'gains.slew.p', 'gains.telescope.d'}
+    law = make_law('computed_torque', crane)
+    assert {p.name for p in parameters.gains(law)} >= {'gains.slew.p', 'gains.telescope.d'}
 
 
 def test_the_tables_of_parameters_can_be_printed(capsys):

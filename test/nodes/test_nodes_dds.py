@@ -8,8 +8,6 @@ import pytest
 from conftest import thorough
 from support.machines import URDF
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
@@ -18,24 +16,19 @@ from rclpy.qos import DurabilityPolicy, QoSProfile  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray, String  # noqa: E402
 from std_srvs.srv import SetBool, Trigger  # noqa: E402
-from support.nodes.graph import PATIENT_LAW, START_UP, graph  # noqa: E402
+from support.nodes.graph import SLOW_CLOCK, START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 from test_conversions import BAD_STATES, taken  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 
-pytestmark = pytest.mark.dds
+pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
 CRANE = URDF / 'hiab_xs031.urdf'
 MACHINE = ('-p', f'robot_description:={CRANE}')
 NAN = float('nan')
 OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 def stamp_of(msg):
@@ -56,7 +49,7 @@ def controlled(crane, tmp_path_factory):
         machine.held()
         g.until(lambda: g.reports and machine.trajectories.get_subscription_count())
         yield machine
-        assert g.processes.stop() == {'controller': 0}
+        assert g.stop() == {'controller': 0}
 
 
 def test_the_controller_answers_each_state_with_the_forces_that_hold_it(controlled, crane):
@@ -107,6 +100,7 @@ def test_a_bad_state_is_rejected_counted_and_never_answered(controlled, abuse):
 def test_joints_that_contradict_each_other_stop_the_machine(controlled):
     g = controlled.graph
     controlled.held()
+    g.provoke()
 
     def spoil():
         msg = controlled.message()
@@ -166,6 +160,7 @@ def test_a_bad_trajectory_is_rejected_and_the_reference_stays(controlled, crane,
 def test_no_state_no_command_and_it_says_so(controlled):
     g = controlled.graph
     controlled.held()
+    g.provoke()
     controlled.speaking.clear()
     g.until(lambda: g.report('controller: control')[1].startswith('SAFE; F01:'))
     assert g.report('controller: control')[0] == ERROR
@@ -325,9 +320,9 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         states = g.listen(JointState, 'joint_states')
         references = g.listen(JointTrajectory, 'controller/reference')
         trajectories = g.publisher(JointTrajectory, 'controller/joint_trajectory')
-        g.start('simulator', *MACHINE, '-p', 'command_timeout:=0.2',
+        g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', 'command_timeout:=0.2',
                 '-r', f'~/joint_commands:={g.namespace}/controller/joint_commands')
-        controller = g.start_controller('-p', f'trigger:={trigger}', *PATIENT_LAW)
+        controller = g.start_controller('-p', f'trigger:={trigger}')
         g.hold()
         g.until(lambda: states and references and trajectories.get_subscription_count(), START_UP)
         g.until(plant_is(g, OK, 'running'))
@@ -335,14 +330,16 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         boom = ('slew', 'lift_boom', 'tilt_cylinder', 'telescope')
         names, position, _, _ = crane.joint_state(target)
         point = JointTrajectoryPoint(positions=[float(position[names.index(name)]) for name in boom])
-        point.time_from_start.sec = 2
+        point.time_from_start.sec = 1
         trajectory = JointTrajectory(joint_names=list(boom), points=[point])
 
         def error():
             now = dict(zip(states[-1].name, states[-1].position))
             return np.abs(target - [now[name] for name in crane.actuators]).max()
 
-        g.until_moved(lambda: error() < 1e-4, lambda: trajectories.publish(trajectory))
+        trajectories.publish(trajectory)
+        g.until(lambda: error() < 1e-4, 60.0)
+        assert g.stops == 0
 
         os.kill(controller.pid, signal.SIGKILL)
         assert_stays(g, states)
@@ -358,15 +355,16 @@ def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tm
     with graph(folders[0], '/left') as left, graph(folders[1], '/right') as right:
         states = {}
         for g in (left, right):
-            g.start('simulator', *MACHINE, '-r', '~/joint_commands:=controller/joint_commands', '-p', 'ttl:=0.2')
-            g.start_controller(*PATIENT_LAW)
+            g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', 'ttl:=0.2',
+                    '-r', '~/joint_commands:=controller/joint_commands')
+            g.start_controller()
             states[g] = g.listen(JointState, 'joint_states')
         for g, heard in states.items():
             g.until(heard.__len__, START_UP)
             g.hold()
         target = np.array(crane.initial_position) + (0.05, 0.01, 0.01, 0.02)
         point = JointTrajectoryPoint(positions=target.tolist())
-        point.time_from_start.sec = 2
+        point.time_from_start.sec = 1
         trajectory = JointTrajectory(joint_names=list(crane.actuators), points=[point])
         trajectories = left.publisher(JointTrajectory, 'controller/joint_trajectory', 1)
 
@@ -375,7 +373,9 @@ def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tm
             return np.abs(wanted - [now[name] for name in crane.actuators]).max()
 
         left.until(trajectories.get_subscription_count)
-        left.until_moved(lambda: off(left, target) < 2e-3, lambda: trajectories.publish(trajectory))
+        trajectories.publish(trajectory)
+        left.until(lambda: off(left, target) < 2e-3, 60.0)
+        assert left.stops == right.stops == 0
         del states[right][:]
         right.until(lambda: states[right])
         assert off(right, crane.initial_position) < 2e-3
@@ -404,14 +404,12 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
 
 def test_a_controller_that_ends_after_its_simulator_in_simulated_time_reports_no_error(tmp_path):
     with graph(tmp_path, '/ctrl_c') as g:
-        meet = '-r', '~/joint_commands:=controller/joint_commands', '-r', '/clock:=clock'
-        simulator = g.start('simulator', *MACHINE, *meet, '-p', 'publish_clock:=true', '-p', 'ttl:=0.2')
-        controller = g.start_controller(*PATIENT_LAW, '-p', 'use_sim_time:=true', '-r', '/clock:=clock')
+        g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', 'ttl:=0.2',
+                '-r', '~/joint_commands:=controller/joint_commands')
+        g.start_controller()
         g.hold()
-        for process in (simulator, controller):     # as Ctrl-C in a terminal; time stands from then on
-            process.send_signal(signal.SIGINT)
-            g.until(lambda: process.poll() is not None, 20.0)   # noqa: B023
-        assert simulator.returncode == controller.returncode == 0
+        # as Ctrl-C in a terminal; time stands from then on
+        assert g.stop('simulator', 'controller') == {'simulator': 0, 'controller': 0}
         assert 'did not come to its end' not in g.said('controller') and 'ERROR' not in g.said('controller')
 
 
@@ -429,16 +427,18 @@ REFUSED = (
 
 
 @pytest.fixture(scope='module')
-def refused(tmp_path_factory):
-    """(exit code, what it said) of each of `REFUSED`, which start together: none keeps to the clock."""
+def refused(request, tmp_path_factory):
+    """{row: (exit code, what it said)} of those of `REFUSED` that are asked for, which start together."""
+    rows = {item.callspec.params['row'] for item in request.session.items
+            if item.path == request.path and 'refused' in item.fixturenames}
     with graph(tmp_path_factory.mktemp('refused'), '/refused') as g:
-        processes = {f'{name}_{row}': g.start(f'{name}_{row}', *arguments, module=name)
-                     for row, (name, arguments, _) in enumerate(REFUSED)}
+        processes = {row: g.start(f'{name}_{row}', *arguments, module=name)
+                     for row, (name, arguments, _) in enumerate(REFUSED) if row in rows}
         g.until(lambda: all(process.poll() is not None for process in processes.values()), START_UP)
-        yield [(process.returncode, g.said(name)) for name, process in processes.items()]
+        yield {row: (process.returncode, g.said(f'{REFUSED[row][0]}_{row}')) for row, process in processes.items()}
 
 
-@pytest.mark.parametrize('row', range(len(REFUSED)), ids=[says for _, _, says in REFUSED])
+@pytest.mark.parametrize('row', thorough(range(len(REFUSED)), (0, 1, 6)), ids=[says for _, _, says in REFUSED])
 def test_a_node_that_cannot_run_says_why_and_ends_with_two(refused, row):
     code, said = refused[row]
     assert code == 2, said

@@ -47,7 +47,7 @@ ROOMS = {
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {
-        '': set(),
+        '': {'core', 'laws', 'reference', 'monitors', 'safety'},
         'monitors': set(),
         'safety': {'monitors'},
         'reference': {'monitors', 'safety'},

@@ -16,16 +16,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.paths import ROOT
 
-EXECUTABLES = {
-    'psdyn': 'psdyn_ros.cli',
-    'simulator': 'psdyn_ros.nodes.simulator.node',
-    'controller': 'psdyn_ros.nodes.controller.node',
-    'rig': 'psdyn_ros.nodes.observers.rig',
-    'loop_state': 'psdyn_ros.nodes.observers.loop_state',
-    'feedforward': 'psdyn_ros.nodes.observers.feedforward',
-    'annotator': 'psdyn_ros.nodes.observers.annotator',
-    'validator': 'psdyn_ros.nodes.observers.validator',
-}
+from psdyn_ros.nodes import EXECUTABLES as NODES
+
+EXECUTABLES = {'psdyn': 'psdyn_ros.cli', **NODES}
 # Module -> rosdep key, where they differ.
 KEYS = {
     'defusedxml': 'python3-defusedxml',

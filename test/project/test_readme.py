@@ -7,6 +7,7 @@ import pytest
 from support.paths import ROOT
 
 README = (ROOT / 'README.md').read_text()
+PROOF = (ROOT / 'docs' / 'proof.md').read_text()
 
 
 def test_parameter_tables_are_those_of_the_nodes():
@@ -25,13 +26,23 @@ def test_make_targets_exist():
         assert re.search(rf'^{target}:', makefile, re.MULTILINE), target
 
 
-def test_linked_files_exist():
-    for target in re.findall(r'\]\(([^)#:]+)\)', README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize(
+    'page', [ROOT / 'README.md', *sorted((ROOT / 'docs').glob('*.md'))], ids=lambda page: page.name)
+def test_linked_files_and_sections_exist(page):
+    for target, section in re.findall(r'\]\(([^)#: ]*)(#[^)]+)?\)', page.read_text()):
+        linked = page.parent / target if target else page
+        assert linked.exists(), target
+        if section:
+            headings = re.findall(r'^#+ (.*)$', linked.read_text(), re.MULTILINE)
+            assert section[1:] in [re.sub(r'[^\w -]', '', one.lower()).replace(' ', '-') for one in headings], section
+
+
+def test_readme_is_short():
+    assert len(README.splitlines()) <= 250 and len(README.split()) <= 3500
 
 
 def test_test_files_named_as_proof_exist():
-    paths = re.findall(r'`(test/[a-z0-9_/]+(?:\.py)?)', README)
+    paths = re.findall(r'`(test/[a-z0-9_/]+(?:\.py)?)', README + PROOF)
     assert len(paths) > 20
     for path in paths:
         assert (ROOT / path).is_file() or (ROOT / path).is_dir(), path
@@ -45,7 +56,7 @@ def test_the_example_runs(monkeypatch):
 
 def test_names_of_the_api_exist():
     import psdyn_ros
-    section = README.split('## API')[1].split('## Maths')[0]
+    section = (ROOT / 'docs' / 'api.md').read_text()
     for name in re.findall(r'^\| `([a-z_]+)\(', section, re.MULTILINE):
         assert hasattr(psdyn_ros, name) or hasattr(psdyn_ros.Manipulator, name), name
 

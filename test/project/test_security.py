@@ -78,6 +78,7 @@ def test_the_sealed_parameters_are_those_of_the_policies():
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_each_node_has_what_its_policy_allows_and_nothing_else(tmp_path):
     pytest.importorskip('rclpy', reason='the nodes need rclpy')
     policies = script('security_policies')

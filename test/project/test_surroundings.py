@@ -1,12 +1,13 @@
 """What conftest.py promises to every test."""
 
 import os
+import runpy
 from pathlib import Path
 
 import conftest
 import hypothesis
 import pytest
-from support.paths import TESTS
+from support.paths import ROOT, TESTS
 
 from psdyn_ros.tools.demo import processes
 
@@ -24,6 +25,14 @@ def test_ros_stays_on_this_machine_and_out_of_the_home_folder():
     assert os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] == 'LOCALHOST'
     assert os.environ['ROS_DOMAIN_ID'] == str(conftest.DOMAIN)
     assert os.path.isdir(os.environ['ROS_LOG_DIR'])
+
+
+def test_tests_that_keep_to_the_clock_are_where_they_are_looked_for():
+    *_, (_, _, folders) = runpy.run_path(str(ROOT / 'scripts' / 'run_tests.py'))['PARTS']
+    homes = [ROOT / folder for folder in folders]
+    files = [path for path in TESTS.rglob('test_*.py') if (path.read_text().count('pytest.mark.dds')
+             > path.read_text().count('pytest.mark.lockstep')) and path != Path(__file__)]
+    assert len(files) > 5 and [path for path in files if not any(home in path.parents for home in homes)] == []
 
 
 def test_examples_follow_the_printed_seed(request):

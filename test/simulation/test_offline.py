@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 from scipy.optimize import brentq
 from support import urdf_text as urdf
 from support.general_machines import general_machine
@@ -57,11 +58,12 @@ def test_four_bar_swings_for_twenty_seconds(mode):
     check_conservation(motion, motion.energy)
 
 
-@pytest.mark.parametrize('name, mode', [('five_bar', None), ('five_bar', BELOW), ('pkm_2pur2rpu', None),
-                                        ('excavator', None), ('hiab_xs031', None)])
+@pytest.mark.parametrize('case', thorough([('excavator', None), ('five_bar', BELOW), ('five_bar', None),
+                                           ('pkm_2pur2rpu', None), ('hiab_xs031', None)], 2), ids=str)
 @pytest.mark.slow
-def test_machines_on_springs_for_twenty_seconds(name, mode):
+def test_machines_on_springs_for_twenty_seconds(case):
     """Springs instead of actuators, at rest where the machine starts."""
+    name, mode = case
     m = five_bar(mode) if mode else machine(name)
     stiffness, xd = np.array(HELD[name][0], dtype=float), np.array(HELD[name][1])
     x = m.initial_position
@@ -78,6 +80,7 @@ def test_machines_on_springs_for_twenty_seconds(name, mode):
     np.testing.assert_allclose(motion.efforts[:, places], -stiffness * (motion.x - rest), rtol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_balloon_without_dampers_for_twenty_seconds():
     m = machine('balloon')

@@ -2,17 +2,11 @@
 
 import numpy as np
 import pytest
-from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.simulation.plant import FAULT, HELD, RUNNING, Plant
 
 PERIOD = 0.002
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 @pytest.fixture

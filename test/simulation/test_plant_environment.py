@@ -20,11 +20,6 @@ def machine(request):
     return psdyn_ros.load(URDF / f'{request.param}.urdf')
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-
-
 def test_it_stands_on_its_weight(machine):
     plant = Plant(machine, period=PERIOD)
     support = plant.base_wrench()

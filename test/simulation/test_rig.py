@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from support.machines import URDF
 
-import psdyn_ros
 from psdyn_ros.api.hydraulics.statics import oil_stiffness
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 from psdyn_ros.model.errors import ModelError, StateError
@@ -17,11 +16,6 @@ from psdyn_ros.simulation.rig import HORIZON, CylinderRig
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 H = 1e-3
 NET = QUANTITIES.index('net_force')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 @pytest.fixture(scope='module')

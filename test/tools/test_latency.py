@@ -6,6 +6,7 @@ import re
 import signal
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from psdyn_ros.cli import main as psdyn
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
+from rclpy.serialization import serialize_message  # noqa: E402
+
 from psdyn_ros.nodes.controller.cycle_statistics import CycleRecords  # noqa: E402
 from psdyn_ros.nodes.runtime.realtime import OFF  # noqa: E402
-from psdyn_ros.tools.timing import conditions, cyclictest, latency, soak  # noqa: E402
+from psdyn_ros.tools.timing import conditions, cyclictest, flood, latency, soak  # noqa: E402
 from psdyn_ros.tools.timing import loops as latency_loops
 from psdyn_ros.tools.timing import report as latency_report
 from psdyn_ros.tools.timing.latency import Result  # noqa: E402
@@ -262,3 +265,18 @@ def test_a_soak_of_no_time_is_refused(hours):
     with pytest.raises(SystemExit) as caught:
         soak.main([f'--hours={hours}'])
     assert caught.value.code == 2
+
+
+@pytest.mark.parametrize('kind, kinds_of_message, most', [('small', 'JointTrajectory', 10_000 * 0.05 + 101),
+                                                          ('large', 'JointTrajectory', 4), ('wrong', 'String', 6)])
+def test_a_flood_publishes_no_faster_than_asked_for(kind, kinds_of_message, most):
+    sent = []
+
+    class Node:
+        def create_publisher(self, message, topic, depth):
+            assert topic == ('/echo/point' if kind == 'small' else '/echo/joint_trajectory') and depth == 1
+            return SimpleNamespace(publish=sent.append, get_subscription_count=lambda: 1)
+
+    assert flood.Flood(Node(), kind, 'echo').burst(0.05) == len(sent) <= most
+    assert sent and {type(message).__name__ for message in sent} == {kinds_of_message}
+    assert (len(serialize_message(sent[0])) > 2**20) == (kind == 'large')

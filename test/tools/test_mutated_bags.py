@@ -24,16 +24,15 @@ from psdyn_ros.tools.fuzzing.mutations import (
     Mutation,
     Mutator,
     data_end,
-    honest_messages,
     record_edges,
     write_mcap,
     write_sqlite,
 )
 from psdyn_ros.tools.fuzzing.verdict import honest, judge, true_messages, wrong_pass
+from psdyn_ros.validation.bags.bulk_decoder import JOINT_STATE, type_store
 from psdyn_ros.validation.bags.mcap_chunks import MESSAGE
 from psdyn_ros.validation.bags.source import open_bag
 
-CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 SEED = int(os.environ['PSDYN_SEED']) % 2 ** 31
 
 
@@ -83,7 +82,7 @@ def verdict_on(folder, messages, machine, truth, never_pass=False, sealed=False,
 
 def moved(messages, by, every=1):
     """The messages with positions of every so many joint states moved by so much [m, rad]."""
-    store, kind = mutation_verdict.type_store(), mutation_verdict.JOINT_STATE
+    store, kind = type_store(), JOINT_STATE
     out, count = [], 0
     for topic, received, data in messages:
         if topic == STATES:
@@ -196,8 +195,7 @@ def test_the_command_prints_counts_and_the_bound(capsys):
         assert '0 crashes or hangs, 0 wrong passes' in text and 'below 0.21' in text and 'wrong_schema' in text
 
 
-def test_the_same_seed_gives_the_same_bags(tmp_path):
-    messages = honest_messages(load(find_machine('hiab_xs031')), CYLINDERS)
+def test_the_same_seed_gives_the_same_bags(messages, tmp_path):
     first, second = (Mutator(tmp_path / name, messages, 5) for name in 'ab')
     for number in range(28):
         a, b = first.make(number), second.make(number)
@@ -209,8 +207,8 @@ def test_the_same_seed_gives_the_same_bags(tmp_path):
                 assert file.read_bytes() == other.read_bytes(), (number, a.kind)
 
 
-def test_every_edge_is_cut_at(tmp_path):
-    mutator = Mutator(tmp_path / 'a', honest_messages(load(find_machine('hiab_xs031')), CYLINDERS), 0)
+def test_every_edge_is_cut_at(messages, tmp_path):
+    mutator = Mutator(tmp_path / 'a', messages, 0)
     whole = mutator.seeds['zstd'].read_bytes()
     edges = record_edges(whole)
     seen = {mutator.make(14 * k).path.joinpath('bag.mcap').stat().st_size for k in range(3 * len(edges))}
@@ -259,7 +257,7 @@ def test_rows_of_no_topic_are_told(messages, tmp_path):
     ('position', 'tilt_boom', 0.02, 'tilt_boom.position: 1 of 250 values stick out by up to 0.0'),
     ('velocity', 'lift_cylinder', 0.2, 'lift_cylinder.velocity: 1 of 250 values stick out by up to 0.2')])
 def test_values_that_stick_out_are_told(field, joint, by, text, messages, machine, tmp_path):
-    store, kind = mutation_verdict.type_store(), mutation_verdict.JOINT_STATE
+    store, kind = type_store(), JOINT_STATE
     out = list(messages)
     topic, received, data = out[200]
     message = store.deserialize_cdr(data, kind)

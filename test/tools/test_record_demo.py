@@ -3,15 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 import yaml
 from conftest import thorough
-from support.nodes.children import children_of
+from support.nodes import children
 from support.paths import ROOT
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
@@ -37,8 +34,7 @@ QUICK = ('healthy', 'payload')        # recorded where no long test asks for the
 def start(output, *arguments):
     # checks of every field of every message make the nodes slow
     quick = {name: value for name, value in os.environ.items() if name != 'ROS_PYTHON_CHECK_FIELDS'}
-    return subprocess.Popen([sys.executable, '-m', 'psdyn_ros.cli', 'record-demo', '--output', str(output), *arguments],
-                            cwd=ROOT, env=quick, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return children.start('psdyn_ros.cli', 'record-demo', '--output', str(output), *arguments, env=quick)
 
 
 @pytest.fixture(scope='module')
@@ -48,16 +44,17 @@ def folders(request, tmp_path_factory):
     cases = CASES if long else QUICK
     plain, more, exact = (tmp_path_factory.mktemp(name) for name in ('plain', 'more', 'noiseless'))
     duration = '--duration', str(SECONDS)
-    graphs = [start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration),
-              start(plain, '--cases', ','.join(cases[:4]), *duration)]
+    graphs = [start(plain, '--cases', ','.join(cases[:4]), *duration)]
+    if long:
+        graphs.insert(0, start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration))
     said = [graphs[0].communicate(timeout=280)[0]]
-    if cases[4:]:
+    if long:
         graphs.append(start(more, '--cases', ','.join(cases[4:]), *duration))
     said += [graph.communicate(timeout=280)[0] for graph in graphs[1:]]
     for graph, text in zip(graphs, said):
         assert graph.returncode == 0, text
     listed = {}
-    for folder in (plain, more)[:len(graphs) - 1]:
+    for folder in (plain, more) if long else (plain,):
         listed |= yaml.safe_load((folder / 'cases.yaml').read_text())['cases']
     for case in cases[4:]:
         (more / case).rename(plain / case)
@@ -146,13 +143,14 @@ def test_what_is_wrong_is_in_the_bag(folders):
     assert (last - first) / record_demo.RATE > 0.9 * record_cases.FROZEN[1] * SECONDS and np.ptp(true) > 0.005
 
 
-@pytest.mark.parametrize('sensors', ['plain', 'noiseless'])
+@pytest.mark.parametrize('sensors', thorough(['plain', 'noiseless'], 1))
 def test_a_healthy_machine_passes_and_nothing_is_suspected(found, sensors):
     healthy = found[sensors, 'healthy']
     assert healthy.verdict.exit_code == 0, healthy.verdict.text
     assert healthy.causes == ()
 
 
+@pytest.mark.long
 def test_an_exact_model_and_exact_sensors_agree_within_one_percent(found):
     metrics = found['noiseless', 'healthy'].metrics
     errors = {name: metrics.metrics(EFFORT, axis).nrmse for axis, name in enumerate(metrics.actuators)}
@@ -187,16 +185,8 @@ def test_the_first_cause_says_how_much_is_wrong(found):
 
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path):
     process = start(tmp_path, '--cases', 'healthy')
-    deadline = time.monotonic() + 120.0
-    for line in process.stdout:
-        if 'starting the controller' in line or time.monotonic() > deadline:
-            break
-    nodes = children_of(process.pid)
-    assert len(nodes) == 2
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130 and 'Traceback' not in said
-    assert not [pid for pid in nodes if os.path.exists(f'/proc/{pid}')]
+    children.wait_for_line(process, 'starting the controller')
+    children.assert_a_signal_ends_it(process, signal.SIGINT, 2)
     assert not (tmp_path / 'healthy').exists()
 
 

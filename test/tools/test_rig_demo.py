@@ -23,7 +23,7 @@ from psdyn_ros.tools.demo.session import PlantState
 from psdyn_ros.validation.bags.recording import read_messages
 from psdyn_ros.validation.report import split
 
-pytestmark = pytest.mark.dds
+pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
 PAGE = (ROOT / 'docs' / 'actuator_under_test.md').read_text().split('## ')[0]
 COMMANDS = re.findall(r'^    (\S(?:\\\n|.)*)', PAGE, re.MULTILINE)

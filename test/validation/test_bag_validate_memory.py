@@ -6,7 +6,7 @@ import sys
 from bench.validation import GIB, MACHINE, run, write_hole_bag, write_image_bag
 
 MOST = 400.0                # MB
-SHORT, LONG = 15.0, 60.0    # s
+SHORT, LONG = 10.0, 40.0    # s
 GROWTH = 40.0               # MB by which the longer one may need more: its figures have more in them
 
 

@@ -5,7 +5,7 @@ import pytest
 from support.bags.recorded_motion import PERIOD, crane, oil
 
 from psdyn_ros.model.errors import PsdynError
-from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.validation.live import LiveValidator
 from psdyn_ros.validation.metrics.rolling import LEVELS
 from psdyn_ros.validation.signals.stream_clock import AGREE, StampError, StreamClock

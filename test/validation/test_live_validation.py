@@ -8,8 +8,8 @@ from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.model.errors import MeasurementError, ModelError, NonFiniteError, ShapeError, UnknownNameError
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
-from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.live import LiveValidator
 from psdyn_ros.validation.metrics.metrics import EFFORT, MetricsAccumulator, capacities

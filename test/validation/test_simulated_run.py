@@ -7,8 +7,9 @@ from psdyn_ros import cli
 from psdyn_ros.api.load import load
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.snapshot import replay
-from psdyn_ros.validation.bags.recording import SECOND, read_messages
+from psdyn_ros.validation.bags.recording import read_messages
 from psdyn_ros.validation.bags.simulated_bag import COMMANDS, DYNAMICS, LABELS, STATES, TELEMETRY, TRUTH
 from psdyn_ros.validation.simulated_run import simulate_into_bag
 

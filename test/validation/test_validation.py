@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from rosbags.typesys import Stores, get_typestore
 from support.machines import URDF
 
-import psdyn_ros
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.validation.bags.recording import TOPICS, BagError, read_bag, write_bag
 from psdyn_ros.validation.metrics.tracking import BOUNDS, track, units
 from psdyn_ros.validation.report import machine_drawing
@@ -16,17 +16,11 @@ from psdyn_ros.validation.report import page as report
 
 CRANE = URDF / 'hiab_xs031.urdf'
 STORE = get_typestore(Stores.ROS2_JAZZY)
-SECOND = 1_000_000_000
 STEP = 20_000_000       # ns
 NAMES = ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
 TYPES = {TOPICS.states: 'sensor_msgs/msg/JointState', TOPICS.commands: 'sensor_msgs/msg/JointState',
          TOPICS.reference: 'trajectory_msgs/msg/JointTrajectory',
          TOPICS.statistics: 'std_msgs/msg/Float64MultiArray'}
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 def new(kind, **fields):

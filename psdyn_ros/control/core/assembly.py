@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ...api.load import load
 from ...api.manipulator import Manipulator
-from ...model.parameters.hydraulics import Hydraulics
-from ...model.parameters.safety import SafetyDeclaration
+from ...model.errors import check_name
+from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
+from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_tiers
 from ..laws.registry import LAWS, make_law
 from ..monitors.overruns import SHARE
+from ..safety.declaration_checks import check_safety
 from .core import ControlCore
 
 
@@ -34,6 +37,8 @@ class ControllerConfig:
     """s from enabling until the whole feedforward is given."""
     overrun_share: float = SHARE
     """Of the cycles of a second that may come too late."""
+    stream_delay: float = 0.0
+    """s by which streamed points are followed later than stamped; a period of theirs where they are stamped now."""
     simulated_time: bool = False
     """Whether stamps are of a simulated clock."""
     checks: tuple = ()
@@ -43,6 +48,27 @@ class ControllerConfig:
     def period(self):
         """s."""
         return 1.0 / self.rate
+
+    @classmethod
+    def from_files(cls, urdf, hydraulics=None, *, safety, law=None, rate=500.0, tiers=None, **options):
+        """Return the configuration of a machine from its files.
+
+        urdf, hydraulics, safety  path or text of each; without hydraulics efforts are commanded
+        law                       a name in `LAWS`; None: computed torque, on valves where there are hydraulics
+        tiers                     as `chosen` of `command_tiers`
+        options                   further fields
+
+        Raises what `load`, `read_hydraulics`, `command_tiers`, `read_safety` and `check_safety` raise.
+        """
+        machine = load(urdf)
+        hydraulics = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
+        law = law or ('valve_computed_torque' if hydraulics else 'computed_torque')
+        check_name(law, LAWS, f"law '{law}'")
+        supply = hydraulics.supply.pressure if hydraulics else None
+        declaration = read_safety(safety, machine.actuators, command_tiers(law, machine, hydraulics, tiers),
+                                  machine.limits, supply)
+        check_safety(declaration, machine, hydraulics)
+        return cls(machine, declaration, law, hydraulics, rate, **options)
 
 
 def assemble(config, log=None):

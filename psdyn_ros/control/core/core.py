@@ -63,7 +63,7 @@ class ControlCore:
     def __init__(self, config, law, log=None):
         declaration = config.declaration
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
-        law.reference.limits = ReferenceLimits.declared(declaration)
+        law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay)
         self.checks = {kind: kind(config, law) for kind in (*CHECKS, *config.checks)}
         self.states = SafetyStates(declaration, config.period, fault_table(config.checks))
         self._runner = CheckRunner(tuple(self.checks.values()), self.states)

@@ -12,6 +12,7 @@ def status(core):
         'state': states.state.name,
         'enabled': states.enabled,
         'speed of the reference': selector.speed,
+        'delay of streamed points [ms]': core.law.reference.limits.stream_delay * 1e3,
         'feedforward': float(core.law.feedforward_scale),
         'tracking error [share of its tolerance]': float(core.checks[TrackingCheck].share),
         'distance from a singularity': float(core.checks[SingularityCheck].measure),

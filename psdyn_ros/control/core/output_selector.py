@@ -89,7 +89,7 @@ class OutputSelector:
         if self.mode is UNDER_LAW:
             self._holding = self._held(self._inputs.checks.x)
         self.mode = AT_SAFE
-        with suppress(Exception):       # of a law that has just failed, perhaps
+        with suppress(Exception):       # of a check after an exception
             self._runner.restart()
 
     def set_speed(self, degraded):
@@ -138,6 +138,6 @@ class OutputSelector:
         return command
 
     def _held(self, x):
-        """Commands (actuators,) that hold the load at x; None where that cannot be told."""
+        """Commands (actuators,) that hold the load at x; None where the model cannot be computed."""
         with suppress(Exception):
             return None if x is None else np.asarray(self.law.holding(x), dtype=float)

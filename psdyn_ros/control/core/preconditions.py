@@ -5,7 +5,7 @@ import math
 
 def activation_blockers(manipulator, declaration, inputs):
     """[why] a machine cannot be taken under the law where it is; empty where it can."""
-    found, believed = inputs.missing(), declaration.plausibility
+    found, limit = inputs.missing(), declaration.plausibility
     x, checks = inputs.checks.x, inputs.checks
     for name, lower, upper, speed, most in zip(
             manipulator.actuators, *manipulator.limits[:3], declaration.command_limit):
@@ -16,11 +16,11 @@ def activation_blockers(manipulator, declaration, inputs):
         return found
     limits = manipulator.coordinate_limits
     for name, position, lower, upper in zip(manipulator.coordinates, x.tolist(), limits.lower, limits.upper):
-        if not lower - believed.start_tolerance <= position <= upper + believed.start_tolerance:
+        if not lower - limit.start_tolerance <= position <= upper + limit.start_tolerance:
             found.append(f"F14: '{name}' is at {position:.5g}, outside of [{lower:.5g}, {upper:.5g}]")
-    if not checks.residual <= believed.closure_tolerance:
+    if not checks.residual <= limit.closure_tolerance:
         found.append(f'F12: measured joints of a loop disagree by {checks.residual * 1e3:.3g} mm, at most '
-                     f'{believed.closure_tolerance * 1e3:g} mm')
+                     f'{limit.closure_tolerance * 1e3:g} mm')
     share = checks.disagreement()
     if share > 0.5:
         found.append(f'F11: positions and velocities disagree by {100.0 * share:.0f} % of what is allowed; '

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...model.units import SECOND
 from ..reference.trajectory import Waypoints
 from ..safety.fault_table import State
 from .assembly import assemble
@@ -9,7 +10,6 @@ from .inputs import MeasuredState
 
 WARM_UP = 40            # control cycles in each state
 ENDLESS = 1e6           # s of the motion that is followed
-SECOND = 1_000_000_000  # ns
 
 
 class Trial:
@@ -34,6 +34,7 @@ class Trial:
         self._core.activate(self._now, self._now)
         self()
         self._core.enable(self._now)
+        self._cycles()
         candidate = self._core.consider(Waypoints(m.coordinates, [ENDLESS], [self._x]))
         while not candidate.advance(1.0):
             pass

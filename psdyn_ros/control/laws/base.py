@@ -13,13 +13,14 @@ from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from ...model.parameters.hydraulics import MODES as TIERS
 from ..reference.reference import ReferenceMotion
+from .gains import NoGains
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
 
 
 class ControlLaw:
-    """What all laws share: the reference, the load, and what is told about both.
+    """What all laws share: the reference, the load, gains and limits.
 
     manipulator  with at least as many actuators as coordinates; ActuationError where it has fewer
     hydraulics   `Hydraulics` of this machine, or None where nothing but efforts is commanded
@@ -42,8 +43,12 @@ class ControlLaw:
     """
 
     kernel = None
+    Gains = NoGains             # dataclass of arrays, whose fields are made by `gains.gain`
+    gains = NoGains()           # those in use
+    needs = ()                  # among 'hydraulics', 'period'
     needs_pressures = False     # whether `update` must have them
     allowed = TIERS             # those that this law can command
+    parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
     def __init__(self, manipulator, hydraulics=None, period=None, *, tiers=None, space=ACTUATOR, joints=None):
         check_actuation(manipulator)
@@ -103,16 +108,28 @@ class ControlLaw:
     def _forget(self):
         """Forget what was measured."""
 
+    @classmethod
+    def make(cls, manipulator, hydraulics, period, **options):
+        """Return the law with its default gains; as the class, where that needs no gains."""
+        return cls(manipulator, hydraulics, period, **options)
+
+    def set_gains(self, gains):
+        """Use these `Gains` from the next update on; raises ModelError where they cannot be."""
+
+    def gains_rejection(self, gains):
+        """Return why a user must not set these `Gains`, as where the loop would be unstable; '' where they may be."""
+        return ''
+
     def freeze(self, mask):
-        """Hold the integrals of the actuators in mask (actuators,) bool, or True for all, until told otherwise."""
+        """Hold the integrals of the actuators in mask (actuators,) bool, or True for all, until the next call."""
         raise NotImplementedError
 
     def set_payload(self, link, mass, com, inertia):
-        """As `LoadModel.set_payload`: believed from the next update on, gradually."""
+        """As `LoadModel.set_payload`: in the model from the next update on, gradually."""
         self.load.set_payload(link, mass, com, inertia)
 
     def set_base(self, base):
-        """As `LoadModel.set_base`: believed from the next update on, no faster than bases move."""
+        """As `LoadModel.set_base`: in the model from the next update on, no faster than bases move."""
         self.load.set_base(base)
 
     def holding(self, x):

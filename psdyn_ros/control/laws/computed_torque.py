@@ -12,10 +12,12 @@ What the model does not know is left to the integral. On the crane at w = 20 rad
 friction off by a tenth, it takes 14 mm rms of the telescope down to 2.4, and costs nothing where the model is exact; a
 disturbance observer would have to differentiate the measured rate, and the noise of that is kilonewtons on the tonnes
 that the cylinders carry. Ki = w^3 / 4 is an eighth of what would be unstable. The integral does not grow while the
-force of an actuator is clipped, unless it then shrinks, and not while it is told to stand still (`freeze`).
+force of an actuator is clipped, unless it then shrinks, and not while it is frozen (`freeze`).
 
 Friction follows the rate of the reference: that of a late and noisy measurement around rest is a limit cycle.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,11 +26,22 @@ from ...kernels.control import computed_torque as kernels
 from ...kernels.runtime.buffer import pack, views
 from ...model.errors import ModelError
 from .base import EFFORT, PRESSURE, ControlLaw, check_actuation
+from .gains import COORDINATES, gain
+from .valve_gains import EFFORT_BANDWIDTH, INTEGRAL_SHARE
 
-__all__ = ['LAWS', 'ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
+__all__ = ['ComputedTorque', 'ForceLaw', 'PdGravity', 'check_actuation']
 
-PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
+PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a commanded load pressure
 LONGEST_STEP = 2.0              # periods between two updates that count for an integral
+
+
+@dataclass(frozen=True)
+class ForceGains:
+    """Gains of laws at force level, each (dof,)."""
+
+    p: np.ndarray = gain('1/s^2', 'stiffness', COORDINATES, 1e5)
+    d: np.ndarray = gain('1/s', 'damping', COORDINATES, 1e3)
+    i: np.ndarray = gain('1/s^3', 'integral action, below p d, or unstable', COORDINATES, 1e7)
 
 
 class ForceLaw(ControlLaw):
@@ -38,10 +51,13 @@ class ForceLaw(ControlLaw):
     damping       (dof,) Kd, 1/s
     integral      (dof,) Ki, 1/s^3; None: none
     delay         s from a command to the actuator that obeys it
-    pressure_lag  s of the electronics of valves that are told a load pressure
+    pressure_lag  s of the electronics of valves with a commanded load pressure
     """
 
     allowed = (EFFORT, PRESSURE)
+    Gains = ForceGains
+    parameters = {'command_delay': 'delay', 'bandwidth': 'bandwidth', 'error_space': 'space'}
+    integral_share = 0.0        # of w^3, by default where a period is given
 
     def __init__(self, manipulator, stiffness, damping, integral=None, *, hydraulics=None, period=None, delay=0.0,
                  pressure_lag=PRESSURE_LAG, **options):
@@ -52,7 +68,18 @@ class ForceLaw(ControlLaw):
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._limit = self._law.limit
         self.kernel = kernels.force_cycle
-        self.set_gains(stiffness, damping, integral)
+        self.set_gains(ForceGains(stiffness, damping, np.zeros(manipulator.dof) if integral is None else integral))
+
+    @classmethod
+    def make(cls, manipulator, hydraulics, period, *, bandwidth=EFFORT_BANDWIDTH, stiffness=None, damping=None,
+             integral=None, **options):
+        """Return the law with the gains of a bandwidth w [rad/s], w^2, 2 w and a share of w^3, or those given."""
+        full, w = np.ones(manipulator.dof), bandwidth
+        stiffness = w**2 * full if stiffness is None else stiffness
+        damping = 2.0 * w * full if damping is None else damping
+        if integral is None and period:
+            integral = cls.integral_share * w**3 * full
+        return cls(manipulator, stiffness, damping, integral, hydraulics=hydraulics, period=period, **options)
 
     def _make_buffer(self):
         count, n = len(self.manipulator.actuators), self.manipulator.dof
@@ -70,18 +97,26 @@ class ForceLaw(ControlLaw):
         return np.inf if self.hydraulics is None else np.where(np.array(self.tiers) == PRESSURE,
                                                                self.supply['pressure'][0], np.inf)
 
-    def set_gains(self, stiffness, damping, integral=None):
-        """Kp, Kd, Ki (dof,), each finite and not negative, from the next update on; None: no integral.
+    @property
+    def gains(self):
+        """The `ForceGains` in use."""
+        return ForceGains(*(row.copy() for row in self._law.gains))
 
-        Raises ModelError.
-        """
-        gains = [np.zeros(self.manipulator.dof) if gain is None else np.array(gain, dtype=float)
-                 for gain in (stiffness, damping, integral)]
-        for name, gain in zip(('stiffness', 'damping', 'integral'), gains):
-            if gain.shape != (self.manipulator.dof,) or not (np.isfinite(gain) & (gain >= 0.0)).all():
-                raise ModelError(f'gains {name} = {gain.tolist()!s:.120}: expected {self.manipulator.dof} finite '
+    def set_gains(self, gains):
+        """As `ControlLaw.set_gains`; each finite and not negative."""
+        rows = [np.array(row, dtype=float) for row in (gains.p, gains.d, gains.i)]
+        for name, row in zip(('stiffness', 'damping', 'integral'), rows):
+            if row.shape != (self.manipulator.dof,) or not (np.isfinite(row) & (row >= 0.0)).all():
+                raise ModelError(f'gains {name} = {row.tolist()!s:.120}: expected {self.manipulator.dof} finite '
                                  'numbers, none of them negative')
-        self._law.gains[:] = gains
+        self._law.gains[:] = rows
+
+    def gains_rejection(self, gains):
+        """As `ControlLaw.gains_rejection`."""
+        for name, p, d, i in zip(self.manipulator.coordinates, gains.p, gains.d, gains.i):
+            if i > 0.0 and not i < p * d:
+                return f'gains.{name}.i {i:g} is not below p d = {p * d:g}: that is unstable'
+        return ''
 
     def _forget(self):
         self._sum[:], self._clipped[:], self._last = 0.0, 0.0, None
@@ -120,6 +155,8 @@ class ForceLaw(ControlLaw):
 class ComputedTorque(ForceLaw):
     """Inverse dynamics of the reference acceleration plus the feedback."""
 
+    integral_share = INTEGRAL_SHARE
+
 
 class PdGravity(ForceLaw):
     """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""
@@ -137,6 +174,3 @@ class PdGravity(ForceLaw):
             self._law.start[0], self._law.mass[:] = x, np.diag(self.manipulator.mass_matrix(x))
             self._law.constant[0] = 1
         return super().update(t, x, xd, pressures, age, supply_pressure)
-
-
-LAWS = {'computed_torque': ComputedTorque, 'pd_gravity': PdGravity}

@@ -15,17 +15,17 @@ from ...kernels.rigid_body.entry import inverse_checked
 from ...model.mechanism.tree import rigid_parameters
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
-BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base is believed to change
+BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base changes in the model
 BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
 
 
 class LoadModel:
-    """Inverse dynamics without friction of the actuators, and what may be told of the load at any time.
+    """Inverse dynamics without friction of the actuators, and a load that may change at any time.
 
     manipulator  the machine
     hydraulics   `Hydraulics` of it, or None
 
-    Calls that tell something return at once; `advance` takes it in gradually, so that commands never step: forces
+    `set_payload` and `set_base` return at once; `advance` takes it in gradually, so that commands never step: forces
     are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels.
     """
 
@@ -38,7 +38,7 @@ class LoadModel:
         self._from = self._to = np.zeros_like(self._empty)
         self._share = 1.0           # of the way between them
         self._base = base_rows(self.mechanism.gravity, None)        # rows in use
-        self._base_target = None    # rows that are told
+        self._base_target = None    # rows that were set
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
@@ -85,7 +85,7 @@ class LoadModel:
         self._base_target = base_rows(self.mechanism.gravity, base)
 
     def advance(self, dt):
-        """Take in what was told, as far as dt [s] allows."""
+        """Approach the load that was set, as far as dt [s] allows."""
         if self._share < 1.0:
             self._share = min(1.0, self._share + dt / PAYLOAD_TIME)
             carried = self._empty + self._from + self._share * (self._to - self._from)

@@ -11,7 +11,8 @@ import numpy as np
 from ...kernels.control.valve_control import BIAS_SAMPLES
 from ...kernels.control.valve_control import VALVE as VALVE_TIER
 from .base import VALVE
-from .valve_gains import check_gains, default_bandwidth, torque_gains
+from .gains import check_gains
+from .valve_gains import ValveGains, default_bandwidth, torque_gains
 from .valve_law import ValveLaw
 
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
@@ -22,6 +23,8 @@ class ValveControl(ValveLaw):
 
     Pressures are needed where a valve is commanded; velocities do without, but then have no force loop.
     """
+
+    Gains = ValveGains
 
     def __init__(self, manipulator, hydraulics, period, **options):
         super().__init__(manipulator, hydraulics, period, **options)

@@ -5,13 +5,13 @@ initial position, or what the lag of the slowest valve allows, whichever is less
 """
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...api.hydraulics.statics import natural_modes
 from ...kernels.control.valve_control import PRESSURE
-from ...model.errors import ModelError
+from .gains import CYLINDERS, OTHERS, gain
 
 LAG_SHARE = 0.12        # bandwidth times the lag of the loop; with twice that the crane's telescope chatters
 LOWEST = 1.0            # rad/s
@@ -22,13 +22,6 @@ INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 i
 PRESSURE_FILTER = 1000.0        # rad/s
 ERROR_FILTER = 150.0            # rad/s
 BLEND = 0.002
-
-
-VALVES, EFFORTS, ALL = 'valves', 'efforts', 'all'   # the axes that a gain is of
-
-
-def _gain(description, axes=VALVES, high=1e4):
-    return field(metadata={'description': description, 'axes': axes, 'high': high})
 
 
 @dataclass(frozen=True)
@@ -45,17 +38,17 @@ class ValveGains:
     has to be fast enough for it.
     """
 
-    inertia: np.ndarray = _gain('kg that force feedback is scaled with', high=1e9)
-    stiffness: np.ndarray = _gain('1/s^2, force for an error', ALL, 1e5)
-    damping: np.ndarray = _gain('1/s, force for the rate of an error', ALL)
-    integral: np.ndarray = _gain('1/s^3, force for the integral of an error', ALL, 1e6)
-    flow_stiffness: np.ndarray = _gain('1/s, flow for an error')
-    flow_integral: np.ndarray = _gain('1/s^2, flow for the integral of an error')
-    flow_decoupling: np.ndarray = _gain('1, share of the measured rate in the flow', high=2.0)
-    force_gain: np.ndarray = _gain('1/s, bandwidth of the force loop')
-    error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
-    pressure_filter: np.ndarray = _gain('rad/s, low-pass of the pressures', high=1e5)
-    blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
+    inertia: np.ndarray = gain('kg', 'that force feedback is scaled with', CYLINDERS, high=1e9)
+    stiffness: np.ndarray = gain('1/s^2', 'force for an error', high=1e5)
+    damping: np.ndarray = gain('1/s', 'force for the rate of an error')
+    integral: np.ndarray = gain('1/s^3', 'force for the integral of an error', high=1e6)
+    flow_stiffness: np.ndarray = gain('1/s', 'flow for an error', CYLINDERS)
+    flow_integral: np.ndarray = gain('1/s^2', 'flow for the integral of an error', CYLINDERS)
+    flow_decoupling: np.ndarray = gain('1', 'share of the measured rate in the flow', CYLINDERS, high=2.0)
+    force_gain: np.ndarray = gain('1/s', 'bandwidth of the force loop', CYLINDERS)
+    error_filter: np.ndarray = gain('rad/s', 'critically damped, of the error whose rate is used')
+    pressure_filter: np.ndarray = gain('rad/s', 'low-pass of the pressures', CYLINDERS, high=1e5)
+    blend: np.ndarray = gain('1', 'opening over which the step across a dead band is spread', CYLINDERS, high=0.5)
 
 
 @dataclass(frozen=True)
@@ -65,22 +58,14 @@ class PidGains:
     Stiffness, damping and force_integral are of axes of which effort or pressure is commanded, as at force level.
     """
 
-    proportional: np.ndarray = _gain('1/s, velocity for an error')
-    integral: np.ndarray = _gain('1/s^2, velocity for the integral of an error')
-    derivative: np.ndarray = _gain('1, velocity for the rate of an error', high=2.0)
-    stiffness: np.ndarray = _gain('1/s^2, acceleration for an error', EFFORTS, 1e5)
-    damping: np.ndarray = _gain('1/s, acceleration for the rate of an error', EFFORTS)
-    force_integral: np.ndarray = _gain('1/s^3, acceleration for the integral of an error', EFFORTS, 1e6)
-    error_filter: np.ndarray = _gain('rad/s, critically damped, of the error whose rate is used', ALL)
-    blend: np.ndarray = _gain('1, opening over which the step across a dead band is spread', high=0.5)
-
-
-def check_gains(gains, count):
-    """Raise ModelError unless every gain of a dataclass is (count,), and neither negative nor above its bound."""
-    for one in fields(gains):
-        value, high = np.asarray(getattr(gains, one.name), dtype=float), one.metadata['high']
-        if value.shape != (count,) or not ((value >= 0.0) & (value <= high)).all():
-            raise ModelError(f'gains {one.name} = {value.tolist()!s:.120}: expected {count} numbers from 0 to {high:g}')
+    proportional: np.ndarray = gain('1/s', 'velocity for an error', CYLINDERS)
+    integral: np.ndarray = gain('1/s^2', 'velocity for the integral of an error', CYLINDERS)
+    derivative: np.ndarray = gain('1', 'velocity for the rate of an error', CYLINDERS, high=2.0)
+    stiffness: np.ndarray = gain('1/s^2', 'acceleration for an error', OTHERS, high=1e5)
+    damping: np.ndarray = gain('1/s', 'acceleration for the rate of an error', OTHERS)
+    force_integral: np.ndarray = gain('1/s^3', 'acceleration for the integral of an error', OTHERS, high=1e6)
+    error_filter: np.ndarray = gain('rad/s', 'critically damped, of the error whose rate is used')
+    blend: np.ndarray = gain('1', 'opening over which the step across a dead band is spread', CYLINDERS, high=0.5)
 
 
 def modes_at_start(manipulator, hydraulics, axes, cylinders, supply):
@@ -120,7 +105,7 @@ def torque_gains(manipulator, tiers, modes, bandwidth, effort_bandwidth=EFFORT_B
 
     modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
     in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10
-    those tried on the crane.  Its telescope halves its errors by that when areas and valves are not as believed.
+    those tried on the crane.  Its telescope halves its errors by that when areas and valves differ from the model.
     """
     w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
     by_flow = np.asarray(tiers) > PRESSURE

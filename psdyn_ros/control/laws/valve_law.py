@@ -17,7 +17,7 @@ from .pump_flow import PumpFlow
 from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
 
 BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
-PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for the load pressure that they are told
+PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a commanded load pressure
 LONGEST_STEP = 2.0              # periods between two updates that count
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
@@ -28,15 +28,19 @@ class ValveLaw(ControlLaw):
     """The records, the errors, and the model on the reference; further arguments as `ControlLaw`.
 
     delay         s from a command to the valve that obeys it
-    bandwidth     rad/s from which gains follow (`valve_gains`); None: as far as the machine lets it go
+    bandwidth     rad/s from which gains follow (`valve_gains`); None or 0: as far as the machine lets it go
     effort_bandwidth  rad/s of axes at force level
-    pressure_lag  s of the electronics of valves that are told a load pressure
+    pressure_lag  s of the electronics of valves with a commanded load pressure
 
     Tiers may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move the same
     mass, its bandwidth must be well below the mode of the machine on its oil: to it the other is not rigid.
 
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
     """
+
+    needs = ('hydraulics', 'period')
+    parameters = {'command_delay': 'delay', 'valve_bandwidth': 'bandwidth', 'bandwidth': 'effort_bandwidth',
+                  'error_space': 'space'}
 
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
                  effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
@@ -50,7 +54,7 @@ class ValveLaw(ControlLaw):
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
-        self.set_gains(self._default_gains(period, bandwidth, effort_bandwidth))
+        self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
     def _make_buffer(self, pressure_lag):
         count, n = len(self.tiers), self.manipulator.dof
@@ -98,10 +102,6 @@ class ValveLaw(ControlLaw):
         """As `ControlLaw.freeze`."""
         self._law['frozen'] = np.asarray(mask, dtype=bool)
 
-    def set_gains(self, gains):
-        """Use these gains from the next update on: a dataclass of (actuators,) like `gains`; raises ModelError."""
-        raise NotImplementedError
-
     @property
     def error_integrals(self):
         """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
@@ -124,7 +124,7 @@ class ValveLaw(ControlLaw):
         dt = -1.0
         if self._last is not None:
             dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
-            if self.load.loading:       # what is told now may hang there since before the bias was taken
+            if self.load.loading:       # a load that is set now may hang there since before the bias was taken
                 np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
             self.load.advance(dt)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period

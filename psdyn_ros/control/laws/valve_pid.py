@@ -8,7 +8,8 @@ import numpy as np
 
 from ...kernels.control.valve_control import PID
 from ...kernels.hydraulics.records import AT, BT, PA, PB
-from .valve_gains import check_gains, pid_bandwidth, pid_gains
+from .gains import check_gains
+from .valve_gains import PidGains, pid_bandwidth, pid_gains
 from .valve_law import ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
@@ -16,6 +17,8 @@ LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
 
 class ValvePid(ValveLaw):
     """PID on valves; arguments as `ValveLaw`, bandwidth that of the position loop of every axis."""
+
+    Gains = PidGains
 
     def __init__(self, manipulator, hydraulics, period, **options):
         super().__init__(manipulator, hydraulics, period, **options)

@@ -46,6 +46,8 @@ class FlowCheck(Check):
 
     def restart(self):
         """As `Check.restart`."""
+        if not self.required:
+            return
         self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
         for name in ('rate', 'rate_a', 'rate_b'):

@@ -2,9 +2,9 @@
 
 from collections import deque
 
+from ...model.units import SECOND
 from .check import AT_ONCE, BRAKED, DEGRADE, REDUCED, SAFE_OPEN_LOOP, STOP, Check, Finding, Row
 
-SECOND = 1_000_000_000      # ns
 IN_A_ROW = 3                # slots without a cycle
 SHARE = 0.01                # of the slots of a second
 

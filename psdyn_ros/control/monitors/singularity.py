@@ -62,18 +62,21 @@ class ToggleGauge:
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        smallest, k = kernels.worst_transmission(self._triangles, np.array(x, dtype=float))
-        name = self._names[k]
-        if self._clusters is not None:
-            measure, joint = self._clusters(x)
-            if measure < smallest:
-                smallest, name = measure, joint
-        return smallest, name
+        measures, names = self.rows(np.array([x], dtype=float))
+        return float(measures[0]), names[0]
 
     def rows(self, x):
         """((N,) measures, N names) of positions x (N, nx)."""
-        found = [self(row) for row in x]
-        return np.array([measure for measure, _ in found]), [name for _, name in found]
+        x = np.ascontiguousarray(x, dtype=float)
+        measures, where = np.empty(len(x)), np.empty(len(x), np.int64)
+        kernels.worst_transmission(self._triangles, x, measures, where)
+        names = [self._names[k] for k in where]
+        if self._clusters is not None:
+            for k, row in enumerate(x):
+                measure, joint = self._clusters(row)
+                if measure < measures[k]:
+                    measures[k], names[k] = measure, joint
+        return measures, names
 
 
 def _strokes(module):

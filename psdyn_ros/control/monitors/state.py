@@ -1,4 +1,4 @@
-"""Whether a measured state may be believed: its stamp, its age, its step, its rate, its standing still, its loops."""
+"""Plausibility of a measured state: stamp, age, jump, rate, frozen sensor, loops."""
 
 import math
 from functools import partial
@@ -7,6 +7,7 @@ import numpy as np
 
 from ...kernels.control import plausibility as kernels
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from .check import (
     AT_ONCE,
     COUNTED,
@@ -22,7 +23,7 @@ from .check import (
     When,
     warning,
 )
-from .timestamps import FUTURE, OLD, ORDER, SECOND, UNSTAMPED, MeasuredInput
+from .timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
 SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another one stands still
@@ -183,7 +184,7 @@ class StateChecks(Check):
         return text
 
     def _describe(self, bits):
-        """Add what the bits of a believed state say."""
+        """Add the findings of an accepted state that the bits stand for."""
         if bits & kernels.FROZEN:
             c = self._channels
             still = np.where(c['driven'] > 0, self._memory['stamp'] - np.maximum(c['changed'], c['driven']), 0)

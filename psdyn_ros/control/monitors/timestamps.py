@@ -1,6 +1,6 @@
 """One stream of stamped measurements: which of them are in order, and how old the last good one is."""
 
-SECOND = 1_000_000_000      # ns
+from ...model.units import SECOND
 
 UNSTAMPED, OLD, FUTURE, ORDER = 'unstamped', 'old', 'future', 'order'
 

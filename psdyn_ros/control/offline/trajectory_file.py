@@ -8,6 +8,7 @@ import yaml
 
 from ...model.errors import ModelError, did_you_mean, shorten
 from ...model.text_file import read_text
+from ...model.units import SECOND
 from ..reference.trajectory import MAX_WAYPOINTS, TrajectoryError, Waypoints
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -15,7 +16,6 @@ NAMES, POINTS, TIME = 'joint_names', 'points', 'time_from_start'
 RATES = ('positions', 'velocities', 'accelerations')
 EFFORT = 'effort'
 KEYS = {'': ('header', NAMES, POINTS), 'point': (*RATES, EFFORT, TIME), TIME: ('sec', 'nanosec')}
-NANOSECONDS = 1_000_000_000
 
 
 def read_trajectory(path):
@@ -59,7 +59,7 @@ def trajectory_text(waypoints, efforts=None):
                  if getattr(waypoints, field) is not None}
         if efforts is not None:
             point[EFFORT] = efforts[k].tolist()
-        sec, nanosec = divmod(round(seconds * NANOSECONDS), NANOSECONDS)
+        sec, nanosec = divmod(round(seconds * SECOND), SECOND)
         points.append({**point, TIME: {'sec': sec, 'nanosec': nanosec}})
     return yaml.dump({NAMES: list(waypoints.joints), POINTS: points}, Dumper=DUMPER, sort_keys=False,
                      default_flow_style=None, width=1000)
@@ -88,7 +88,7 @@ def _seconds(where, value):
     parts = [_mapping(f'{where}: {TIME}', value, TIME).get(key, 0) for key in KEYS[TIME]]
     if not all(type(part) is int and abs(part) < 2**31 for part in parts):
         raise ModelError(f'{where}: {TIME} is {shorten(repr(value))}; expected whole numbers')
-    return (parts[0] * NANOSECONDS + parts[1]) / NANOSECONDS
+    return (parts[0] * SECOND + parts[1]) / SECOND
 
 
 # the parser in C, where PyYAML has it, is ten times as fast

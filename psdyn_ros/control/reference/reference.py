@@ -5,9 +5,9 @@ from math import inf, sqrt
 import numpy as np
 
 from ...model.errors import PsdynError
-from .reference_limits import ReferenceChecks, ReferenceLimits
+from .reference_limits import EASE, ReferenceChecks, ReferenceLimits
 from .segments import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows, in_path_time
-from .stop_motion import EASE, coming_to_rest, stop_of_path, within_limits
+from .stop_motion import coming_to_rest, stop_of_path, within_limits
 from .stream import Stream, streamed_point
 from .time_scaling import PathTime
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
@@ -41,6 +41,7 @@ class ReferenceMotion:
         self._pace = PathTime()
         self._speed = 1.0           # that is asked for
         self._now = None            # time of the last sample
+        self._seen = -inf           # until which a law has looked ahead
         self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
         self.abandoned = ''         # why the last trajectory that waited did not begin
@@ -162,7 +163,7 @@ class ReferenceMotion:
         path, at = follow.path, follow.path_time(t)
         end = min(at + seconds, path.curve.end)
         there = path.curve.sample(end).copy()
-        self._bridge_fault = self._fault(path.map, bridge_rows(at, end, here, there))
+        self._bridge_fault = self._fault(path, bridge_rows(at, end, here, there), end - at)
         if self._bridge_fault:
             return None
         entered = Follow(path, self._pace, t, Path(bridge(at, end, here, there), path.map, path.joints))
@@ -170,14 +171,20 @@ class ReferenceMotion:
         entered.speed_rate = follow.speed_rate
         return entered
 
-    def _fault(self, joint_map, rows):
-        """What limit samples (3, N, n) of joints break, as the end of a sentence; empty where they break none."""
+    def _fault(self, path, rows, seconds):
+        """What limit samples (4, N, n) of a bridge of so many seconds break, as the end of a sentence; empty: none."""
+        checks, motion = self._checks, rows[:3]
         try:
-            x, xd, xdd = np.array([joint_map.motion(*rows[:, i]) for i in range(rows.shape[1])]).swapaxes(0, 1)
-            states = self._checks.columns(x, xd, xdd)
+            if not path.plain:
+                motion = np.array([path.map.motion(*motion[:, i]) for i in range(rows.shape[1])]).swapaxes(0, 1)
+            states = checks.columns(*motion)
         except PsdynError as error:
             return f'cannot be followed: {error}'
-        found = self._checks.fault(x, states, states[0, 0])
+        jerk = None
+        if checks.has_jerk:
+            exact = path.plain and not checks.mapped
+            jerk = rows[3] if exact else np.gradient(states[2], seconds / (rows.shape[1] - 1), axis=0)
+        found = checks.fault(motion[0], states, states[0, 0], jerk)
         return '' if found is None else found[1]
 
     def _begin(self, follow, t):
@@ -228,8 +235,9 @@ class ReferenceMotion:
 
     def path(self, times, out):
         """`Follow.polynomials`, for those who take the samples themselves; or None, and `samples` are in out."""
+        self._seen = times[-1]
         if self._next is None or times[-1] < self._next.start:
-            path = self._motion.polynomials(times[0])
+            path = self._motion.polynomials(times)
             if path is not None:
                 self._now = times[0]
                 return path
@@ -286,7 +294,7 @@ class ReferenceMotion:
         else:
             self._pace.restart(scale, t)
             if isinstance(self._motion, Stream):
-                self._motion.slowed(scale, t)
+                self._motion.slowed(scale, t, self._seen)
         if self._next is not None:
             self._next.bind(self._pace, self._next.start, self._next.path.curve.start)
 
@@ -343,22 +351,26 @@ class ReferenceMotion:
     # streamed points
 
     def stream(self, t, x, xd=None, xdd=None, now=None):
-        """Take a streamed point: at time t the reference shall be at x, xd, xdd, each (dof,); None: zero.
+        """Take a streamed point: at time t the reference shall be at x, xd, xdd, each (dof,); None: to be estimated.
 
-        The reference leads over to it without a jump in position, velocity or acceleration, and carries it on at its
-        velocity for the stream timeout at most, and not over a limit; then it stops. The first point has to lie within
-        the start tolerance. Raises TrajectoryError, and goes on as before, for a point that does not fit.
+        The reference leads over to it without a jump in position, velocity or acceleration, within the limits of all
+        three and of the jerk, and carries it on at its velocity for the stream timeout at most, and not over a limit;
+        then it stops. The first point has to lie within the start tolerance. Raises TrajectoryError, and goes on as
+        before, for a point that does not fit.
 
         now  time at which it came, by default that of the last sample
+
+        With a `stream_delay` all points count as stamped so much later.
         """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
         now = (t if self._now is None else self._now) if now is None else now
         before = self.sample(now)
         streaming = isinstance(self._motion, Stream)
-        point = streamed_point(self._manipulator, t, x, xd, xdd)
-        stream = Stream(point, np.array(before), now, self._motion if streaming else None, self._checks, self._speed)
-        fault = stream.fault()
+        point = streamed_point(self._manipulator, t + self._limits.stream_delay, x, xd, xdd)
+        stream = Stream(point, np.array(before), now, self._seen, self._motion if streaming else None, self._checks,
+                        self._speed)
+        fault = stream.fault(self._motion if streaming else None)
         if fault:
             raise TrajectoryError(f'streamed point: {fault}')
         self._motion, self._next = stream, None

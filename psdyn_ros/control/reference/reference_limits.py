@@ -10,7 +10,10 @@ from ..monitors.singularity import toggle_gauge
 SPEED_MARGIN = 1.001        # a reference at exactly the rated speed passes, and so with acceleration and jerk
 POSITION_MARGIN = 1e-9      # m or rad: so does one that ends exactly at a limit
 AWAY = 1e-6                 # of the singularity measure
+EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
 DECELERATION = 0.5          # m/s^2 or rad/s^2 of a stop where none is declared
+JERK = 20.0                 # m/s^3 or rad/s^3 where none is declared
+CORRECTING = 0.35           # of it
 RATED = ('per second', 'per second^2', 'per second^3')
 
 
@@ -37,16 +40,17 @@ class ReferenceLimits:
     sigma_stop: float = 0.0
     stream_timeout: float = 0.1
     stream_lag: float = 0.5
+    stream_delay: float = 0.0
 
     @classmethod
-    def declared(cls, safety):
-        """Those of a `SafetyDeclaration`.
+    def declared(cls, safety, stream_delay=0.0):
+        """Those of a `SafetyDeclaration`, and the delay of streamed points [s].
 
         What a reference is behind its points is made up for at half speed within the time of a stop.
         """
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time)
+                   0.5 * safety.stop_time, stream_delay)
 
 
 class ReferenceChecks:
@@ -68,20 +72,22 @@ class ReferenceChecks:
             bounds = [np.append(of_coordinates, of_actuators[rows])
                       for of_coordinates, of_actuators in zip(bounds, m.limits)]
         self.lower, self.upper, self.speed = (np.array(bound, dtype=float) for bound in bounds[:3])
-        self._acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
-        self._jerk = self.of_actuators('jerk', limits.jerk, np.inf)
+        self.acceleration = self.of_actuators('acceleration', limits.acceleration, np.inf)
+        self.jerk = self.of_actuators('jerk', limits.jerk, np.inf)
         self.deceleration = self.of_actuators('deceleration', limits.deceleration, np.inf)
         # of axes that slow down by themselves
         self.braking = np.where(np.isfinite(self.deceleration), self.deceleration, DECELERATION)
-        self.gentle = np.minimum(self.braking, self._acceleration)      # accelerations that nothing forces
+        self.gentle = np.minimum(self.braking, self.acceleration)      # accelerations that nothing forces
+        # of what points of a stream disagree by
+        self.correcting_jerk = CORRECTING * np.where(np.isfinite(self.jerk), self.jerk, JERK)
         margin = self.of_actuators('soft_margin', limits.soft_margin, 0.0)
         self.soft_lower, self.soft_upper = self.lower + margin, self.upper - margin
-        self.has_jerk = bool(np.isfinite(self._jerk).any())
+        self.has_jerk = bool(np.isfinite(self.jerk).any())
         self.mapped = self._columns is not None
         self.slow = bool(m.machine.clusters)        # closing a cluster takes some microseconds a state
         # where no other joints are looked at, nothing else says whether a loop closes
         self._gauge = toggle_gauge(m) if limits.sigma_stop > 0.0 or not self.mapped else None
-        self._bounds = [SPEED_MARGIN * limit for limit in (self.speed, self._acceleration, self._jerk)]
+        self._bounds = [SPEED_MARGIN * limit for limit in (self.speed, self.acceleration, self.jerk)]
         self._lowest, self._highest = self.lower - POSITION_MARGIN, self.upper + POSITION_MARGIN
 
     def of_actuators(self, what, values, otherwise):
@@ -137,7 +143,7 @@ class ReferenceChecks:
             return row, (f'takes {name} to {position[row, i]:.4g}, outside of [{self.lower[i]:.4g}, '
                          f'{self.upper[i]:.4g}]')
         value = (None, velocity, acceleration, jerk)[kind][row, i]
-        limit = (None, self.speed, self._acceleration, self._jerk)[kind][i]
+        limit = (None, self.speed, self.acceleration, self.jerk)[kind][i]
         verb = ('moves', 'accelerates', 'jerks')[kind - 1]
         return row, f'{verb} {name} at {value:.3g} {RATED[kind - 1]}, limit {limit:.3g}'
 
@@ -164,6 +170,6 @@ class ReferenceChecks:
         What that adds to the accelerations is half of the deceleration at most, and what their limits leave, but a
         tenth of the deceleration in any case.
         """
-        left = np.where(np.isfinite(self._acceleration), self._acceleration - np.abs(states[2]), np.inf)
+        left = np.where(np.isfinite(self.acceleration), self.acceleration - np.abs(states[2]), np.inf)
         room = np.clip(left, 0.1 * self.braking, 0.5 * self.braking)
         return float((room / np.maximum(np.abs(states[1]), 1e-9)).min())

@@ -33,7 +33,7 @@ class Hold:
         """Write samples at three times into out (3, 3, dof)."""
         out[:] = self._rest
 
-    def polynomials(self, t):
+    def polynomials(self, times):
         """None, as of all that do not follow a path."""
 
     def over(self, t):
@@ -124,16 +124,16 @@ class Follow:
 
     def samples(self, times, out):
         """Write samples at three times, of which the first is the earliest, into out (3, 3, dof)."""
-        path = self.polynomials(times[0])
+        path = self.polynomials(times)
         if path is None:
             sample_each(self, times, out)
         else:
             path_samples(path, times, out)
 
-    def polynomials(self, t):
-        """The `Spline` of times from t on; None where it takes more."""
+    def polynomials(self, times):
+        """The `Spline` of these times, of which the first is the earliest; None where it takes more."""
         path = self.path
-        if path.plain and (self.entry is None or self.path_time(t) >= self._joined):
+        if path.plain and (self.entry is None or self.path_time(times[0]) >= self._joined):
             curve = path.curve
             return Spline(curve.coefficients, curve.times, self.pace.rows, self._offset)
         return None
@@ -211,20 +211,25 @@ def sample_each(motion, times, out):
 
 def bridge(start, end, before, after):
     """Quintic `Curve` of one segment between two states (3, n), times start and end."""
+    return Curve(np.array([start, end]), bridge_coefficients(start, end, before, after)[None])
+
+
+def bridge_coefficients(start, end, before, after):
+    """(6, n) of the same, lowest power first."""
     h = end - start
-    return Curve(np.array([start, end]), ((QUINTIC @ _scaled(h, before, after)) / (h ** EXPONENTS)[:, None])[None])
+    return (QUINTIC @ _scaled(h, before, after)) / (h ** EXPONENTS)[:, None]
 
 
 def bridge_rows(start, end, before, after, looks=None):
-    """(3, N, n) positions, velocities and accelerations of the `bridge` at times equally spaced.
+    """(4, N, n) positions, velocities, accelerations and jerks of the `bridge` at times equally spaced.
 
     looks  from `looks_at`; None: at LOOKS
     """
     h = end - start
     rows = (LOOK if looks is None else looks) @ _scaled(h, before, after)
-    rows = rows.reshape(3, len(rows) // 3, -1)
-    rows[1] /= h
-    rows[2] /= h * h
+    rows = rows.reshape(4, len(rows) // 4, -1)
+    for order in range(1, 4):
+        rows[order] /= h**order
     return rows
 
 
@@ -234,10 +239,10 @@ def _scaled(h, before, after):
 
 
 def looks_at(count):
-    """(3 count, 6) from the scaled states at the ends of a bridge to so many samples of it."""
+    """(4 count, 6) from the scaled states at the ends of a bridge to so many samples of it."""
     shares = np.linspace(0.0, 1.0, count)[:, None]
     rates = [np.concatenate([np.zeros(order), [np.prod(range(k, k - order, -1)) for k in range(order, 6)]])
-             for order in range(3)]
+             for order in range(4)]
     powers = [shares ** np.maximum(EXPONENTS - order, 0) * rate for order, rate in enumerate(rates)]
     return np.concatenate(powers) @ QUINTIC
 

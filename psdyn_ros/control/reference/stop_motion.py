@@ -7,12 +7,11 @@ a stop that no fault forces. From a measured state there is no path, and each ax
 import numpy as np
 
 from ...model.errors import PsdynError
-from .reference_limits import DECELERATION
+from .reference_limits import DECELERATION, EASE
 from .segments import Free, Halt, Hold
 from .time_scaling import Phase, ramp
 from .trajectory import Curve
 
-EASE = 0.05                 # s in which a stop takes up its deceleration, and gives it up again
 HALT_RATE = 20.0            # 1/s that the speed of a path that stops changes by at most
 GENTLER = (1.0, 0.75, 0.5)  # shares of the deceleration with which a stop on the path is tried
 MARGIN = 1.02               # what a stop may exceed the deceleration by
@@ -71,7 +70,8 @@ def coming_to_rest(t, x, xd, xdd, limit, checks):
     rates = np.where(np.isfinite(own), own, DECELERATION)
     lower, upper = checks.soft_lower, checks.soft_upper
     for _ in range(REFINEMENTS):
-        curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], lower[i], upper[i])
+        jerks = np.minimum(np.maximum(rates, np.abs(xdd)) / EASE, checks.jerk[:n])
+        curve = axes_curve(t, x, xd, [stopping_phases(x[i], xd[i], xdd[i], rates[i], jerks[i], lower[i], upper[i])
                                       for i in range(n)])
         if not others.size:
             break
@@ -86,10 +86,9 @@ def coming_to_rest(t, x, xd, xdd, limit, checks):
     return curve
 
 
-def braking(v, a, deceleration):
+def braking(v, a, deceleration, jerk):
     """`Phase`s that bring an axis from velocity v to rest; the acceleration a goes over into the deceleration."""
-    a = min(max(a, -deceleration), deceleration)
-    return ramp(v, a, 0.0, deceleration, deceleration / EASE)
+    return ramp(v, a, 0.0, deceleration, jerk)
 
 
 def braking_at_once(v, deceleration):
@@ -106,16 +105,26 @@ def way(v, phases):
     return x
 
 
-def stopping_phases(x, v, a, deceleration, lower, upper):
+def stopping_phases(x, v, a, deceleration, jerk, lower, upper):
     """The phases in which an axis at x, v, a comes to rest before its limits, where the deceleration allows.
 
     It takes up the deceleration gently where there is room for that, and at once where there is not.
     """
-    phases = braking(v, a, deceleration)
+    phases = braking(v, a, deceleration, jerk)
     end = x + way(v, phases)
     if lower <= end <= upper:
         return phases
     return min(phases, braking_at_once(v, deceleration), key=lambda some: abs(way(v, some)))
+
+
+def rest_positions(rows, checks):
+    """(N, dof) where axes come to rest that begin to stop at states (3, N, dof), each by itself."""
+    x, v, a = rows
+    n = x.shape[1]
+    deceleration, size = checks.braking[:n], np.abs(a)
+    seconds = size / np.minimum(np.maximum(deceleration, size) / EASE, checks.jerk[:n])       # until it is zero
+    x, v = x + seconds * (v + seconds * a / 3.0), v + 0.5 * seconds * a
+    return x + v * (0.5 * np.abs(v) / deceleration + 0.5 * EASE)
 
 
 def axes_curve(t, x, v, phases):

@@ -146,6 +146,12 @@ class Curve:
             value = value * t + c[:, i]
         return np.stack([value, rate, 2.0 * half])
 
+    def jerks(self, segments, shares):
+        """(M, n) at these shares (M,) of segments (M,)."""
+        t = (shares * (self.times[segments + 1] - self.times[segments]))[:, None]
+        c = self.coefficients[segments]
+        return 6.0 * c[:, 3] + t * (24.0 * c[:, 4] + t * 60.0 * c[:, 5])
+
 
 def cubic_curve(knots, positions, start_velocity):
     """The C2 cubic `Curve` through positions (N + 1, n): with the velocity given at its start, at rest at its end."""

@@ -75,7 +75,7 @@ class Candidate:
         for j in range(0, len(w.joints), block):
             yield
             parts.append(_curve(knots, [values[:, j:j + block] for values in given], v0[j:j + block],
-                                a0[j:j + block]).coefficients)
+                                a0[j:j + block], self._checks.has_jerk).coefficients)
         yield
         curve = Curve(knots, np.concatenate(parts, axis=2))
         yield
@@ -101,7 +101,7 @@ class Candidate:
             place = np.arange(k, min(k + size, segments * steps))
             segment, share = place // steps, (place % steps + 1) / steps
             x, states = self._states(path, segment, share)
-            jerk = self._jerks(path, last, segment, states, steps) if checks.has_jerk else None
+            jerk = self._jerks(path, last, segment, share, states, steps) if checks.has_jerk else None
             found = checks.fault(x, states, start, jerk)
             if found is not None:
                 raise self._refusal(int(segment[found[0]]), found[1])
@@ -140,8 +140,11 @@ class Candidate:
     def _states_of(self, joints):
         return self._checks.columns(*self._map.motion(*joints))
 
-    def _jerks(self, path, last, segment, states, steps):
-        """(M, columns) mean jerk between samples."""
+    def _jerks(self, path, last, segment, share, states, steps):
+        """(M, columns) the larger of both ends of a step, or the mean between samples where they are mapped."""
+        if path.plain and not self._checks.mapped:
+            begin, end = (path.curve.jerks(segment, place) for place in (share - 1.0 / steps, share))
+            return np.where(np.abs(begin) > np.abs(end), begin, end)
         knots = path.curve.times
         dt = (knots[segment + 1] - knots[segment]) / steps
         return np.diff(np.vstack([last[None, 2], states[2]]), axis=0) / dt[:, None]
@@ -152,10 +155,16 @@ class Candidate:
         return kind(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
 
 
-def _curve(knots, given, start_velocity, start_acceleration):
-    """`Curve` through positions, and velocities and accelerations where given, each (N + 1, n)."""
+def _curve(knots, given, start_velocity, start_acceleration, limited_jerk):
+    """`Curve` through positions, and velocities and accelerations where given, each (N + 1, n).
+
+    limited_jerk  whether a spline through positions alone must not begin and end with a step of the acceleration
+    """
     if len(given) == 1:
-        return cubic_curve(knots, given[0], start_velocity)
+        curve = cubic_curve(knots, given[0], start_velocity)
+        if not limited_jerk:
+            return curve
+        given = [*given, np.vstack([curve.coefficients[:, 1], np.zeros_like(start_velocity)])]
     if len(given) == 2:
         given = [*given, smooth_accelerations(knots, *given, start_acceleration)]
     return quintic_curve(knots, *given)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from ...model.parameters.safety import SECOND
+from ...model.units import SECOND
 
 
 class OutputRamp:

@@ -1,6 +1,6 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
-from ...model.parameters.safety import SECOND
+from ...model.units import SECOND
 from ..monitors.check import COUNTED, STOP_OPEN_LOOP, Result, State
 from .fault_table import ROWS, TIMEOUTS
 

@@ -268,15 +268,15 @@ def lever_arm(b, stroke):
 
 
 @entry
-def worst_transmission(triangles, x):
-    """Return (measure, triangle): the least lever arm of all over the longest that it has; (1, -1) where none is less.
+def worst_transmission(triangles, x, measures, where):
+    """Write the least lever arm of all triangles over the longest that it has, and which it is; 1 and -1: none is less.
 
-    x (nx,).
+    x (N, nx), measures (N,), where (N,).
     """
-    least, where = 1.0, -1
-    for k in range(triangles.shape[0]):
-        b = triangles[k]
-        measure = lever_arm(b, x[b['row']]) * b['scale']
-        if measure < least:
-            least, where = measure, k
-    return least, where
+    for row in range(x.shape[0]):
+        measures[row], where[row] = 1.0, -1
+        for k in range(triangles.shape[0]):
+            b = triangles[k]
+            measure = lever_arm(b, x[row, b['row']]) * b['scale']
+            if measure < measures[row]:
+                measures[row], where[row] = measure, k

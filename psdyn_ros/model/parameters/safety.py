@@ -10,6 +10,8 @@ actuator its safe output, how hard it may be slowed down, and the limits of its 
         deceleration: 0.5
         tracking_tolerance: 0.02
         command_rate: {valve: 50.0, effort: 5.0e6}
+        acceleration: 1.0
+        jerk: 20.0
 
 SI units.  A safe output has no default; of what is declared by tier, that of the tier in use must be there.
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
@@ -20,17 +22,19 @@ from dataclasses import dataclass, field, make_dataclass
 import numpy as np
 
 from ..errors import ActuationError, ModelError, ShapeError, check_name, shorten
+from ..units import SECOND
 from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from .hydraulics import MODES as TIERS
 from .parameter_blocks import block, declared, integer, markdown, number, read_blocks, read_fields, word_or_number
 
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
-SECOND = 1_000_000_000      # ns
 RELATIVE_TOLERANCE = 1e-9   # of two declared numbers that are compared
 NEUTRAL, BRAKE, GRAVITY, NUMBER = 'neutral', 'brake', 'gravity', 'number'
 KINDS = (NEUTRAL, BRAKE, GRAVITY)
 UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
+START_TIME = 0.3            # s from rest to the rated speed, in what is recommended
+JERK_TIME = 0.05            # s from no acceleration to all of it, in what is recommended
 HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
 
 
@@ -121,8 +125,9 @@ class SafeActuator:
                                        high=1.0)
     command_rate: CommandRate = block(CommandRate, 'by tier')
     command_limit: CommandLimit | None = block(CommandLimit, 'by tier', None)
-    acceleration: float = number('m/s^2 or rad/s^2 that a reference may have; none: any', math.inf, low=1e-3, high=1e6)
-    jerk: float = number('m/s^3 or rad/s^3 that a reference may have; none: any', math.inf, low=1e-3, high=1e9)
+    acceleration: float = number('m/s^2 or rad/s^2 that a reference may have; mandatory, at least the deceleration',
+                                 None, low=1e-3, high=1e6)
+    jerk: float = number('m/s^3 or rad/s^3 that a reference may have; mandatory', None, low=1e-3, high=1e9)
     soft_margin: float = number('m or rad before the limits of the joint in which outward commands are clamped', 0.005,
                                 low=0.0, high=1.0)
 
@@ -154,8 +159,8 @@ class SafetyDeclaration:
     tracking_tolerance: np.ndarray      # m or rad
     command_rate: np.ndarray            # unit of the tier per s
     command_limit: np.ndarray           # unit of the tier
-    acceleration: np.ndarray            # m/s^2 or rad/s^2, inf: any
-    jerk: np.ndarray                    # m/s^3 or rad/s^3, inf: any
+    acceleration: np.ndarray            # m/s^2 or rad/s^2
+    jerk: np.ndarray                    # m/s^3 or rad/s^3
     soft_margin: np.ndarray             # m or rad
     where: str = field(default='')
 
@@ -238,6 +243,14 @@ def _row(found, name, tier, i, limits, supply_pressure):
     if not isinstance(safe, str) and abs(safe) > limit:
         refuse(f'safe_output.{tier}', f"'safe_output' of tier {tier} is {safe:g}, beyond the limit of commands, "
                                     f'{limit:g}')
+    advice = recommended(actuator.deceleration, float(limits.velocity[i]))
+    for parameter, value in zip(('acceleration', 'jerk'), advice):
+        if getattr(actuator, parameter) is None:
+            refuse(parameter, f"'{parameter}' of '{name}' is missing: what a reference may have; recommended, from its "
+                              f'rated speed and its deceleration: {value:.2g}')
+    if actuator.acceleration < actuator.deceleration:
+        refuse('acceleration', f"'acceleration' {actuator.acceleration:g} is less than 'deceleration' "
+                               f'{actuator.deceleration:g}, which a stop has')
     span = float(limits.upper[i]) - float(limits.lower[i])
     if 2.0 * actuator.soft_margin >= span:
         refuse('soft_margin', f"'soft_margin' {actuator.soft_margin:g} leaves nothing of the {span:g} between the "
@@ -247,6 +260,13 @@ def _row(found, name, tier, i, limits, supply_pressure):
                                      f"between the limits of joint '{name}': it would never act")
     kind, value = (safe, 0.0 if safe == NEUTRAL else math.nan) if isinstance(safe, str) else (NUMBER, safe)
     return {'safe_kind': kind, 'safe_value': value, 'command_rate': rate, 'command_limit': limit}
+
+
+def recommended(deceleration, rated_speed):
+    """Return (acceleration, jerk) of a reference: the rated speed within START_TIME, taken up within JERK_TIME."""
+    speed = rated_speed if 0.0 < rated_speed < math.inf else 0.0
+    acceleration = max(deceleration, speed / START_TIME)
+    return acceleration, acceleration / JERK_TIME
 
 
 def _unsafe(tier, safe):

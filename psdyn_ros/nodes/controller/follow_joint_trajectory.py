@@ -10,7 +10,8 @@ from ...control.reference.goal import Goal, Status, Tolerance, refusal, toleranc
 from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...model.errors import PsdynError
-from ..messages.conversions import SECOND, stamp_to_ns, trajectory_from_msg
+from ...model.units import SECOND
+from ..messages.conversions import stamp_to_ns, trajectory_from_msg
 
 FEEDBACK = SECOND // 20     # ns between two messages of feedback
 

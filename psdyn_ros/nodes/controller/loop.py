@@ -14,6 +14,7 @@ statistics, logs) is a chore: it is done between cycles, and only while the next
 import time
 from collections import deque
 
+from ...model.units import SECOND
 from .cycle_statistics import UNKNOWN, CycleRecords
 
 RESERVE = 0.1                   # of the period, before a deadline: no callback is waited for any more
@@ -24,8 +25,8 @@ PATIENCE = 2_000_000_000        # ns after which a chore is done though there is
 MARGIN = 1.5                    # times the longest duration of a chore, which must be left before the next cycle
 FIRST = 200_000                 # ns that a chore is assumed to take before it was done once
 WAITING = 64                    # lines that a log keeps
+NEVER = 1 << 62                 # ns
 FOLDING = 0.1                   # s between two times that records are sorted in
-SECOND = 1_000_000_000
 
 
 class SteadyClock:
@@ -47,7 +48,7 @@ class Chore:
 
     def __init__(self, work, period, now):
         self._work, self.period = work, period
-        self.due, self.done_at = now + period, None     # ns
+        self.due, self.done_at = now + period, now - 1  # ns
         self.longest = FIRST        # ns of processor time that it took at most; older durations fade
 
     def do(self, clock, forced):
@@ -60,8 +61,8 @@ class Chore:
         self.due = max(self.due + self.period, self.done_at)
 
     def hasten(self, since):
-        """Make it due at once, unless it was done less than so many ns ago."""
-        self.due = min(self.due, since + (self.due - self.period if self.done_at is None else self.done_at))
+        """Make it due after the next cycle, unless it was done less than so many ns ago."""
+        self.due = min(self.due, since + self.done_at)
 
     def put_off(self):
         """There was no room: the estimate shrinks, so that it is tried again should it have become quicker."""
@@ -82,7 +83,7 @@ class ControlLoop:
         self._timer = trigger == 'timer'
         self._reserve = min(round(RESERVE * period), LONGEST_RESERVE) if self._timer else 0
         self.records = CycleRecords(period)
-        self._chores = []
+        self._chores, self._chores_due = [], 0      # ns before which none is due in this round
         self._due = self._last = self._requested = self._answered = None
         self._served = 0            # callbacks since the last cycle
         self._round = clock.now()   # ns from which on each chore is done once
@@ -94,6 +95,7 @@ class ControlLoop:
         """Call `work()` about every so many seconds, between cycles; returns the `Chore`."""
         chore = Chore(work, round(seconds * SECOND), self._clock.now())
         self._chores.append(chore)
+        self._chores_due = 0
         return chore
 
     def request(self, began):
@@ -130,7 +132,7 @@ class ControlLoop:
     def restart(self):
         """Begin anew at the next turn: after a pause nothing was missed."""
         self._due = self._last = self._requested = self._answered = None
-        self._round = self._clock.now()
+        self._round, self._chores_due = self._clock.now(), 0
 
     def turn(self):
         """Run the cycle that is due, then a chore; return the seconds that may be waited for a callback."""
@@ -179,7 +181,7 @@ class ControlLoop:
         self._age = self._publishing = self._computation = self._mathematics = UNKNOWN
         self._out = None
         dt = self.period if self._last is None else began - self._last
-        self._last = self._round = began
+        self._last, self._round, self._chores_due = began, began, 0
         self._cycle(began, dt / SECOND)
         end = self._clock.now()
         self.records.add((self._out or end) - began, lateness, missed, self._age, self._publishing, self._computation,
@@ -192,11 +194,13 @@ class ControlLoop:
         Each is done once between two cycles at most, so that a chore that is always due keeps no other from its turn.
         """
         now = self._clock.now()
-        for chore in sorted(self._chores, key=lambda chore: chore.due):
-            if chore.due > now:
-                return False
-            if chore.done_at is not None and chore.done_at >= self._round:
-                continue
+        if now < self._chores_due:
+            return False
+        waiting = [chore for chore in self._chores if chore.done_at < self._round]
+        due = [chore for chore in waiting if chore.due <= now]
+        if not due:
+            self._chores_due = min((chore.due for chore in waiting), default=NEVER)
+        for chore in sorted(due, key=lambda chore: chore.due):
             forced = now - chore.due > PATIENCE
             if forced or self.has_room(MARGIN * chore.longest):
                 chore.do(self._clock, forced)

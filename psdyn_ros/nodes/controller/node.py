@@ -35,7 +35,7 @@ from ...control.reference.trajectory import UnreachableError
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
-from ..messages.conversions import SECOND
+from ...model.units import SECOND
 from ..runtime import deadlines, executor, parameters, realtime
 from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from ..runtime.rejection_log import Rejections, brief
@@ -110,7 +110,7 @@ class Controller:
             deadlines.require_rate(p.rate, trial, 'one control cycle')
             trial.stop()
             core = self._core = assemble(setup.config, self._lines)
-            self._gains = Gains(node, core.law, p.bandwidth)
+            self._gains = Gains(node, core.law)
             self._outputs = ControllerOutputs(node, machine, declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
@@ -236,7 +236,7 @@ class Controller:
     # control
 
     def turn(self):
-        """Do what is due between two callbacks; the seconds within which it wants to be called again."""
+        """Run the cycle and chores that are due; return the longest time [s] to wait for the next callback."""
         if self._node.failure is not None:
             raise self._node.failure
         if self._autostart is not None:

@@ -109,26 +109,22 @@ class _CommandWriter:
 
     def __init__(self, names, modes, given):
         self.names = [name for name, has in zip(names, given) if has]
-        fields = [FIELDS[mode][0] for mode, has in zip(modes, given) if has]
+        fields = np.array([FIELDS[mode][0] for mode, has in zip(modes, given) if has])
         if not self.names:
             return
-        used = tuple(dict.fromkeys(fields))
+        used = tuple(dict.fromkeys(fields.tolist()))
         self._writer = JointStateWriter(self.names, used)
-        views = [getattr(self._writer, field) for field in used]
-        for view in views:
+        self._given = None if given.all() else given
+        self._views = [(getattr(self._writer, field), fields == field) for field in used]
+        for view, _ in self._views:
             view[:] = math.nan
-        self._places = []               # (view of a field, its rows, their places in the command)
-        places = np.flatnonzero(given)
-        for field, view in zip(used, views):
-            rows = [row for row, of_row in enumerate(fields) if of_row == field]
-            # quicker than lists of places
-            whole = len(rows) == len(names)
-            self._places.append((view, slice(None), slice(None)) if whole else (view, rows, places[rows]))
 
     def fill(self, command, stamp):
         """The message of a command (actuators,) with this stamp [ns]."""
-        for view, rows, places in self._places:
-            view[rows] = command[places]
+        if self._given is not None:
+            command = command[self._given]
+        for view, rows in self._views:
+            np.copyto(view, command, where=rows)
         return self._writer.stamp(stamp)
 
 

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from ...control.core.assembly import ControllerConfig, command_tiers
-from ...control.laws.registry import VALVE_LAWS
+from ...control.laws.registry import LAWS
 from ...control.safety.declaration_checks import check_safety
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.parameters.safety import read_safety
-from ..messages.conversions import SECOND
+from ...model.units import SECOND
 from ..runtime import parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.robot_description import find_description, load_machine
@@ -33,8 +33,8 @@ def build(node, p):
     description = find_description(node, p)
     machine = load_machine(node, p, description)
     hydraulics = read_hydraulics(p.hydraulics, machine.actuators) if p.hydraulics else None
-    on_valves = p.law in VALVE_LAWS
-    if on_valves and hydraulics is None:
+    law = LAWS[p.law]
+    if 'hydraulics' in law.needs and hydraulics is None:
         raise ParameterError(f"parameter law: '{p.law}' commands valves and needs the parameter hydraulics")
     tiers = command_tiers(p.law, machine, hydraulics, _chosen_tiers(node, machine, hydraulics))
     if not p.safety:
@@ -43,10 +43,12 @@ def build(node, p):
     supply = None if hydraulics is None else hydraulics.supply.pressure
     declaration = read_safety(p.safety, machine.actuators, tiers, machine.limits, supply)
     check_safety(declaration, machine, hydraulics)
-    bandwidths = {'bandwidth': p.valve_bandwidth or None, 'effort_bandwidth': p.bandwidth} if on_valves else {
-        'bandwidth': p.bandwidth}
+    for name in law.parameters:
+        if not hasattr(p, name):
+            raise ParameterError(f"law '{p.law}': it asks for the parameter '{name}', which this node does not have")
+    options = {option: getattr(p, name) for name, option in law.parameters.items()}
     config = ControllerConfig(
-        machine, declaration, p.law, hydraulics, p.rate, {'delay': p.command_delay, **bandwidths},
+        machine, declaration, p.law, hydraulics, p.rate, options,
         emergency_stop=p.emergency_stop == 'required', feedforward_ramp=p.feedforward_ramp,
         overrun_share=p.overrun_share, simulated_time=node.get_parameter('use_sim_time').value)
     return ControllerSetup(config, description, (p.pressure_source, p.pressure_topic), round(p.port_timeout * SECOND))

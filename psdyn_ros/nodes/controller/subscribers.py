@@ -49,7 +49,8 @@ class ControllerInputs:
         machine, hydraulics = setup.config.machine, setup.config.hydraulics
         self._reader = conversions.StateReader(machine, np.inf, self._surplus)
         self._joints = ()           # of the last state
-        self._points, self._point = PointReader(machine), None    # None: no point came since the last cycle
+        self._points = PointReader(machine)
+        self._point, self._point_read, self._overtaken = None, False, 0     # kept; since the last cycle: read, lost
         # text of the description that came last, or that is used
         self._known = setup.description if setup.description.lstrip().startswith('<') else None
         overrides = QoSOverridingOptions.with_default_policies()
@@ -61,7 +62,7 @@ class ControllerInputs:
             PressureInputs(node, tuple(hydraulics.cylinders), *setup.pressures,
                            take=self._take_pressures, reject=self._reject_pressures)
         node.create_subscription(JointTrajectory, '~/joint_trajectory', self._trajectory, LATEST, raw=True)
-        node.create_subscription(JointTrajectory, '~/point', self._keep_point, LATEST, raw=True)
+        node.create_subscription(JointTrajectory, '~/point', self._on_point, LATEST, raw=True)
         node.create_subscription(InertiaStamped, '~/payload', self._payload, LATEST)
         node.create_subscription(String, TOPIC, self._description, LATCHED)
         self._base = BaseInputs(node, machine, now=now, age_clock=time.monotonic_ns, timeout=setup.base_timeout,
@@ -78,9 +79,8 @@ class ControllerInputs:
 
     def move_base(self, seconds):
         """Pass the motion of the base to the law, so many seconds after the last time."""
-        base = self._base.motion(seconds)
-        if base is not None:
-            self._core.set_base(base)
+        if self._base.turned:
+            self._core.set_base(self._base.motion(seconds))
 
     @property
     def base_stale(self):
@@ -152,17 +152,27 @@ class ControllerInputs:
         else:
             self._on_trajectory(reader)
 
-    def _keep_point(self, data):
-        if self._point is not None:
-            self._core.report(time.monotonic_ns(), 'flood', Result.FAIL,
-                              'one point or more was overtaken by another in the same cycle')
-        self._point = data
+    def _on_point(self, data):
+        """Read one streamed point between two cycles when it comes, and keep the newest of those that follow."""
+        self._overtaken += self._point is not None
+        if self._point_read:
+            self._point = data
+        else:
+            self._point, self._point_read = None, True
+            self._read_point(data)
 
     def take_point(self):
-        """Read the newest streamed point, to be called once for each cycle: a flood costs one point in each."""
-        data, self._point = self._point, None
-        if data is None:
-            return
+        """Read the point that was kept, if none came since the last cycle; to be called once in each cycle."""
+        if self._overtaken:
+            self._core.report(time.monotonic_ns(), 'flood', Result.FAIL,
+                              f'{self._overtaken} points were overtaken by another in the same cycle')
+            self._overtaken = 0
+        if self._point is not None and not self._point_read:
+            data, self._point = self._point, None
+            self._read_point(data)
+        self._point_read = False
+
+    def _read_point(self, data):
         try:
             message = read_message(data, JointTrajectory, MAX_POINT_BYTES)
         except MessageError as error:

@@ -10,7 +10,8 @@ import time
 import numpy as np
 
 from ...control.reference.trajectory import MAX_WAYPOINTS, Waypoints
-from ..messages.conversions import SECOND, MessageError
+from ...model.units import SECOND
+from ..messages.conversions import MessageError
 
 LITTLE_ENDIAN = b'\x00\x01'
 MOST_BYTES = 8 * 1024 * 1024

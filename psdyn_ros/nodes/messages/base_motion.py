@@ -4,9 +4,10 @@ from geometry_msgs.msg import AccelStamped, TwistStamped
 from sensor_msgs.msg import Imu
 
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ...simulation.base_motion import BaseTracker
 from ..runtime.qos import LATEST
-from .conversions import SECOND, MessageError, stamp_to_ns
+from .conversions import MessageError, stamp_to_ns
 
 
 class BaseInputs:
@@ -37,7 +38,7 @@ class BaseInputs:
         """Upright and at rest, as if nothing had come."""
         self._tracker.reset()
         self._came = None           # ns of the age clock; None while the base rests
-        self._turned = False        # whether it ever moved
+        self.turned = False         # whether it ever moved
         self.stale = False          # whether a motion stopped coming
 
     @property
@@ -47,7 +48,7 @@ class BaseInputs:
 
     def motion(self, seconds):
         """The `BaseMotion` from now on, so many seconds before the next call; None where nothing ever came."""
-        if not self._turned:
+        if not self.turned:
             return None
         if self.moving and self._age_clock() - self._came > self._timeout:
             self._came, self.stale = None, True
@@ -67,10 +68,10 @@ class BaseInputs:
         frame = msg.header.frame_id
         if frame not in ('', self._link):
             raise MessageError(f"frame_id '{frame:.80}': expected '{self._link}'")
-        if not self._turned:
+        if not self.turned:
             self._check(self._tracker.motion())
         read((stamp_to_ns(msg.header.stamp) or self._now()) / SECOND, msg)
-        self._came, self._turned, self.stale = self._age_clock(), True, False
+        self._came, self.turned, self.stale = self._age_clock(), True, False
 
     def _twist(self, time, msg):
         self._tracker.twist(time, _six(msg.twist))

@@ -21,8 +21,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from ...api.orientation import quaternion
 from ...control.reference.trajectory import Waypoints
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 
-SECOND = 1_000_000_000      # ns
 REMEMBERED = 8              # orders of names that a reader keeps ready
 MAX_MESSAGE_BYTES = 256 * 1024
 
@@ -112,31 +112,29 @@ class StateReader:
     def read(self, msg):
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
         names, position, velocity = msg.name, msg.position, msg.velocity
-        columns, joint_map = self._maps[names]
+        columns, bound = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
-        self.joints, measured = joint_map.names, np.frombuffer(position)[columns]
-        self.positions = measured if len(columns) > self._manipulator.dof else None
-        x, xd, residual = joint_map.state(measured, np.frombuffer(velocity)[columns])
-        self._check(residual)
+        measured = bound.measured
+        measured[0], measured[1] = np.frombuffer(position)[columns], np.frombuffer(velocity)[columns]
+        self.joints = bound.names
+        self.positions = measured[0].copy() if len(columns) > self._manipulator.dof else None
+        x, xd, self.residual = bound.state()
+        if not self.residual <= self._tolerance:
+            raise MessageError(f'the joints contradict each other by {self.residual:.3g}, '
+                               f'at most {self._tolerance:g} allowed')
         return x, xd
 
-    def _check(self, residual):
-        self.residual = residual
-        if not residual <= self._tolerance:
-            raise MessageError(f'the joints contradict each other by {residual:.3g}, '
-                               f'at most {self._tolerance:g} allowed')
-
     def _map(self, names):
-        """(columns of the message that have joints of the machine, `JointMap` of these joints)."""
+        """(columns of the message that have joints of the machine, `BoundMap` of these joints)."""
         joints = self._manipulator.joints
         # coordinates first: what is measured of them needs no detour through other joints of their loop
         known = tuple(dict.fromkeys(name for name in (*self._manipulator.coordinates, *joints) if name in names))
         extra = [name for name in names if name not in known]
-        joint_map = self._manipulator.joint_map(known)
+        bound = self._manipulator.joint_map(known).bind()
         if extra:
             self._on_extra(extra)
-        return np.array([names.index(name) for name in known], dtype=np.intp), joint_map
+        return np.array([names.index(name) for name in known], dtype=np.intp), bound
 
 
 def trajectory_from_msg(msg):

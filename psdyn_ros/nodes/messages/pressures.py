@@ -7,10 +7,10 @@ from sensor_msgs.msg import FluidPressure
 from std_msgs.msg import Float64MultiArray
 
 from ...model.errors import did_you_mean
+from ...model.units import ATMOSPHERE, SECOND
 from ..runtime.qos import SENSOR_DATA
-from .conversions import SECOND, MessageError, read_message, stamp_to_ns
+from .conversions import MessageError, read_message, stamp_to_ns
 
-ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
 MOST = 2e8                  # Pa: beyond it no gauge pressure is meant
 WANTED = ('pressure_a', 'pressure_b', 'supply_pressure', 'stamp')     # columns of the telemetry
 TELEMETRY, PORTS = 'telemetry', 'ports'

@@ -20,10 +20,7 @@ class PointReader:
         self._refused = None, ''        # names that came last and cannot be used, and why not
 
     def read(self, message):
-        """(x, xd, xdd) of a JointTrajectory of one point, each (dof,).
-
-        Velocities and accelerations that are not there are zero.
-        """
+        """(x, xd, xdd) of a JointTrajectory of one point, each (dof,); None for velocities, accelerations not there."""
         if len(message.points) != 1:
             raise MessageError(f'{len(message.points)} points; expected one')
         order, joint_map = self._map_of(message.joint_names)
@@ -37,8 +34,9 @@ class PointReader:
                 row[:] = given
         if not np.isfinite(motion).all():
             raise MessageError('its point is not finite')
-        x, xd, xdd = motion
-        return (x[order], xd[order], xdd[order]) if joint_map is None else joint_map.motion(x, xd, xdd)
+        x, xd, xdd = motion[:, order] if joint_map is None else joint_map.motion(*motion)
+        sent = message.points[0]
+        return x, xd if len(sent.velocities) else None, xdd if len(sent.accelerations) else None
 
     def _map_of(self, names):
         refused, reason = self._refused

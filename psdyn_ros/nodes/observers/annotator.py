@@ -27,8 +27,8 @@ from ...control.laws.computed_torque import check_actuation
 from ...control.offline.annotate import annotate
 from ...control.offline.feedforward import Feedforward
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ..messages import conversions
-from ..messages.conversions import SECOND
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.qos import RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief

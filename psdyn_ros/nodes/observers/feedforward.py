@@ -31,8 +31,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...control.offline.feedforward import Feedforward, Terms
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ..messages import conversions
-from ..messages.conversions import SECOND, MessageError
+from ..messages.conversions import MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.qos import LATEST, RELIABLE, SENSOR_DATA

@@ -24,8 +24,9 @@ from ...control.monitors.singularity import toggle_measure
 from ...control.offline.state_completion import LoopState
 from ...model.errors import PsdynError
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.units import SECOND
 from ..messages import conversions
-from ..messages.conversions import SECOND, MessageError
+from ..messages.conversions import MessageError
 from ..messages.pressures import PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.qos import RELIABLE, SENSOR_DATA

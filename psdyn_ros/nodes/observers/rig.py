@@ -28,9 +28,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...model.errors import PsdynError
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.units import SECOND
 from ...simulation.rig import HORIZON, CylinderRig
 from ..messages import conversions
-from ..messages.conversions import SECOND, MessageError
+from ..messages.conversions import MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.qos import LATEST, RELIABLE
 from ..runtime.rejection_log import Rejections

@@ -23,10 +23,10 @@ from sensor_msgs.msg import JointState
 
 from ...model.errors import PsdynError, did_you_mean
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.units import SECOND
 from ...validation.live import LiveValidator
 from ...validation.metrics.tolerances import read_settings
 from ..messages import conversions
-from ..messages.conversions import SECOND
 from ..messages.pressures import TOPICS, PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
 from ..runtime.parameters import ParameterError

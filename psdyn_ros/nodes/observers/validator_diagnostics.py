@@ -1,8 +1,8 @@
 """What the node `validator` says in diagnostics: of the machine, and of each actuator."""
 
+from ...model.units import SECOND
 from ...validation.metrics.rolling import ERROR, LEVELS, OK, WARN, worst
 from ..messages import conversions
-from ..messages.conversions import SECOND
 from ..runtime.rejection_log import brief
 
 STALE = 'stale'

@@ -17,10 +17,10 @@ SUCCESS, UNUSABLE, INTERNAL = 0, 2, 70
 
 
 def make_executor(context=None):
-    """The event-driven executor where rclpy has it (half the processor time, less latency), else the usual
-    one.
+    """Return the event-driven executor of rclpy, or its single-threaded one where rclpy has no other.
 
-    It must be spun by `spin_once` with a timeout: its bare `spin()` burns a core and hears no signal.
+    The event-driven one takes half the processor time. Serve it by `spin_once` with a timeout: its `spin()` keeps a
+    core busy while nothing happens, and Python's signal handlers do not run until it returns.
     """
     try:
         from rclpy.experimental import EventsExecutor
@@ -32,7 +32,7 @@ def make_executor(context=None):
 def spin(node, stopped, turn=None):
     """Serve the node until `stopped()` or until its context is shut down.
 
-    turn  called between callbacks; the seconds within which it wants to be called again
+    turn  called between two callbacks; it returns the longest time [s] to wait for the next callback
     """
     executor = make_executor()
     executor.add_node(node)

@@ -5,14 +5,15 @@
 
 import math
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 
-from ...control.laws.registry import INTEGRAL_SHARE, LAWS
-from ...control.laws.valve_gains import ALL, EFFORTS, VALVES
+from ...control.laws.gains import gain_entries
+from ...control.laws.registry import LAWS
+from ...control.laws.valve_gains import INTEGRAL_SHARE
 from ...model.errors import PsdynError, did_you_mean
 from ...model.parameters.hydraulics import EFFORT, MODES
 from . import realtime
@@ -112,6 +113,8 @@ CONTROLLER = MACHINE + REALTIME + (
     Parameter('valve_bandwidth', 0.0, 'rad/s from which the default gains on valves follow; 0: as far as the machine '
               'lets them go', 0.0, 200.0),
     Parameter('command_delay', 0.0, 's from a command to the valve that obeys it; laws look ahead by it', 0.0, 0.1),
+    Parameter('error_space', 'actuator', 'where errors are taken: of the actuators, or of the joints that loops move, '
+              'whose gains are then those of rad', choices=('actuator', 'joint')),
     Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),
     Parameter('pressure_source', 'telemetry', 'one Float64MultiArray of all cylinders, or a FluidPressure of each port',
               choices=('telemetry', 'ports')),
@@ -234,40 +237,13 @@ def outputs(actuators, cylinders):
         for name in actuators)
 
 
-def gains(manipulator, bandwidth, integral=INTEGRAL_SHARE):
-    """Parameters of the controller, three for each coordinate, live; integral: share of bandwidth^3 by default."""
-    w = bandwidth
+def gains(law):
+    """Parameters of the controller, live: the gains of a `ControlLaw`, `gains.<joint>.<field>`."""
     return tuple(
-        parameter for name in manipulator.coordinates for parameter in (
-            Parameter(f'gains.{name}.p', w**2, f'1/s^2, stiffness of {name}', 0.0, 1e5, live=True),
-            Parameter(f'gains.{name}.d', 2.0 * w, f'1/s, damping of {name}', 0.0, 1e3, live=True),
-            Parameter(f'gains.{name}.i', integral * w**3, f'1/s^3, integral action on {name}; below p d, or unstable',
-                      0.0, 1e7, live=True)))
-
-
-def valve_gains(actuators, cylinders, gains):
-    """Parameters of the controller on valves, live: the fields of a dataclass of gains, of each actuator they are for.
-
-    gains: the defaults, each (actuators,).
-    """
-    table = []
-    for row, name in enumerate(actuators):
-        for field in fields(gains):
-            axes = field.metadata['axes']
-            if axes == ALL or axes == (VALVES if name in cylinders else EFFORTS):
-                table.append(Parameter(
-                    f'gains.{name}.{field.name}', float(getattr(gains, field.name)[row]),
-                    f'{field.metadata["description"]}, of {name}', 0.0, field.metadata['high'], live=True))
-    return tuple(table)
-
-
-def changed_gains(gains, actuators, table, values):
-    """The dataclass of gains with the values of the parameters in the table that `valve_gains` made."""
-    changed = {field.name: getattr(gains, field.name).copy() for field in fields(gains)}
-    for parameter, value in zip(table, values, strict=True):
-        actuator, field = parameter.name.removeprefix('gains.').rsplit('.', 1)
-        changed[field][actuators.index(actuator)] = value
-    return replace(gains, **changed)
+        Parameter(f'gains.{name}.{one.name}', float(getattr(law.gains, one.name)[row]),
+                  f'{one.metadata["unit"]}, {one.metadata["description"]}, of {name}', 0.0, one.metadata['high'],
+                  live=True)
+        for name, row, one in gain_entries(law))
 
 
 def declare(node, table, fixed=True):
@@ -294,18 +270,6 @@ def undeclare(node, prefix):
 def below(node, prefix):
     """Values of the parameters that were given with names such as prefix.name.name, by what follows the prefix."""
     return {name: parameter.value for name, parameter in node.get_parameters_by_prefix(prefix).items()}
-
-
-def joint_positions(text, what):
-    """{joint: position} of a text such as 'elbow_1=-1.15 elbow_2=-2.61'."""
-    positions = {}
-    for entry in text.replace(',', ' ').split():
-        joint, _, value = entry.partition('=')
-        try:
-            positions[joint] = float(value)
-        except ValueError:
-            raise ParameterError(f"{what}: '{entry:.80}': expected JOINT=POSITION") from None
-    return positions
 
 
 def joint_names(text, what, existing):

@@ -115,7 +115,11 @@ def one_thread_for_algebra():
     """
     found = {}
     for path in _loaded_libraries(LIBRARIES):
-        library = ctypes.CDLL(path)
+        try:
+            library = ctypes.CDLL(path)
+        except OSError as error:        # in a folder that this user cannot enter, after privileges were dropped
+            found[Path(path).name] = f'cannot be opened ({error})'
+            continue
         for put, get in THREADS.items():
             if hasattr(library, put):
                 getattr(library, put)(1)

@@ -7,7 +7,7 @@ from std_msgs.msg import String
 
 from ...api.load import load
 from ...model.errors import ModelError
-from .parameters import joint_positions
+from ...model.joint_positions import joint_positions
 from .qos import LATCHED
 
 TOPIC = 'robot_description'        # of the namespace

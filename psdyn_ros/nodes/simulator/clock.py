@@ -8,7 +8,8 @@ import time
 
 from rosgraph_msgs.msg import Clock
 
-from ..messages.conversions import SECOND, ns_to_stamp
+from ...model.units import SECOND
+from ..messages.conversions import ns_to_stamp
 from ..runtime import deadlines
 from ..runtime.parameters import ParameterError
 from ..runtime.qos import RELIABLE

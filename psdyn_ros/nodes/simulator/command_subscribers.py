@@ -7,8 +7,9 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ..messages.commands import CommandReader
-from ..messages.conversions import SECOND, MessageError, stamp_to_ns
+from ..messages.conversions import MessageError, stamp_to_ns
 from ..runtime.qos import EACH_COMMAND, LATEST
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from ...model.errors import PsdynError
+from ...model.units import SECOND
 from ...simulation.offline import gap
 from ...simulation.plant import FAULT, RUNNING
 from ...simulation.snapshot import write_snapshot
-from ..messages.conversions import SECOND, diagnostics_msg
+from ..messages.conversions import diagnostics_msg
 from ..runtime import diagnostics
 
 

@@ -9,8 +9,9 @@ from std_msgs.msg import Float64MultiArray
 from ...api.arguments import vector
 from ...api.environment import find_link
 from ...model.errors import PsdynError, StateError
+from ...model.units import SECOND
 from ..messages.base_motion import BaseInputs, three
-from ..messages.conversions import SECOND, MessageError, check_lengths, stamp_to_ns
+from ..messages.conversions import MessageError, check_lengths, stamp_to_ns
 from ..runtime.qos import LATEST
 
 MOST_FORCE = 1e7        # N or N m; beyond it is no wrench on a machine

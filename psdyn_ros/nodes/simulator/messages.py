@@ -9,9 +9,8 @@ from sensor_msgs.msg import FluidPressure
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ...api.orientation import quaternion
+from ...model.units import ATMOSPHERE
 from ..messages.conversions import ns_to_stamp, view
-
-ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
 
 
 class DynamicsWriter:

@@ -9,8 +9,9 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...kernels.hydraulics.records import QUANTITIES
 from ...model.parameters.sensors import KINDS
+from ...model.units import SECOND
 from ...simulation.sensors.kinds import PRESSURES
-from ..messages.conversions import SECOND, BaseWriter, JointStateWriter, LabelledArrayWriter
+from ..messages.conversions import BaseWriter, JointStateWriter, LabelledArrayWriter
 from ..runtime.qos import RELIABLE
 from .messages import (
     DynamicStateWriter,

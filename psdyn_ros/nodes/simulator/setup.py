@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...api.environment import find_link
+from ...model.joint_positions import joint_positions
 from ...model.parameters.faults import read_faults
 from ...model.parameters.sensors import read_sensors
 from ...model.text_file import read_text
@@ -50,7 +51,7 @@ def build(node, p):
     joints = parameters.declare_map(node, parameters.initial_positions(m))
     start = np.concatenate([m.initial_position[:m.nx - len(joints)], joints])
     given = parameters.below(node, 'external_forces')
-    source = Machine(urdf, parameters.joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
+    source = Machine(urdf, joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
                      p.allow_unphysical, read_text(p.hydraulics, MOST_HYDRAULICS) if p.hydraulics else '', given)
     make, modes, forces = _hydraulic(node, p, m, start, given) if p.hydraulics else _force_level(p, m, start, given)
     sensed = make()

@@ -69,7 +69,7 @@ class SensorBank:
         self.reset()
 
     def reset(self):
-        """Begin anew with the very same sequence of errors; faults that are set stay."""
+        """Begin again with the very same sequence of errors; faults that are set stay."""
         self._step = None
         self._count = 0
         self._generators = [_generator(self.seed, name) for name in self.channels]

@@ -39,7 +39,7 @@ class PlantSensors:
         return self._last
 
     def reset(self):
-        """Begin the very same sequence of errors anew."""
+        """Begin the very same sequence of errors again."""
         self.bank.reset()
 
     def readings(self):

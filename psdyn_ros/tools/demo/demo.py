@@ -6,10 +6,7 @@ Everything that was said is recorded; the tables and the report are made from th
 
 import os
 import platform
-import shutil
-import sys
 import time
-import traceback
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +20,12 @@ from ...api.load import load
 from ...control.laws.computed_torque import check_actuation
 from ...control.safety.fault_table import State
 from ...kernels.runtime.compiler import compiled
-from ...model.errors import ActuationError, ModelError, PsdynError
+from ...model.errors import ActuationError, ModelError
+from ...model.joint_positions import joint_positions
 from ...model.locate import find_config, find_machine
 from ...model.text_file import read_text
 from ...nodes import EXECUTABLES
 from ...nodes.messages.conversions import stamp_to_ns, trajectory_to_msg
-from ...nodes.runtime.executor import INTERNAL, SUCCESS, UNUSABLE
-from ...nodes.runtime.parameters import joint_positions
 from ...simulation.plant import RUNNING
 from ...validation.bags.recording import TOPICS, Topics, read_bag
 from ...validation.metrics.tracking import track, units
@@ -38,11 +34,10 @@ from . import free_response, rig_demo
 from .demo_safety import WIDEST_LADDER, declared_safety, safety_text
 from .demonstration import DURATION, demonstration
 from .parameter_file import read_parameters
-from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import REACTION, ControlState, DemoError, PlantState, StoppedError, Waiting, own_node, stop, terminable
+from .session import REACTION, ControlState, DemoError, PlantState, StoppedError, Waiting, graph, stop, terminable
 
-FAILED, INTERRUPTED = 1, 130
+SUCCESS, FAILED = 0, 1
 VALVE, EFFORT = 'valve', 'effort'       # levels: what the controller commands
 JUDGED = {VALVE: 'valve_computed_torque', EFFORT: 'computed_torque'}
 BASELINE = {VALVE: 'valve_pid', EFFORT: 'pd_gravity'}
@@ -93,7 +88,7 @@ class Setup(NamedTuple):
 
 def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, real_time=False, config=None,
         assembly=None, duration=None, bandwidth=None, baseline_bandwidth=None, rate=None):
-    """Run the demonstration; returns the exit code of `psdyn demo`.
+    """Run the demonstration; return 0, or 1 where its verdict is a failure.
 
     A machine that cannot be controlled, for want of actuators, shows its free response. What is None is as the
     configuration of the machine says.
@@ -113,20 +108,10 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     """
     given = {'duration': duration, 'bandwidth': bandwidth, 'baseline_bandwidth': baseline_bandwidth, 'rate': rate,
              'assembly': None if assembly is None else ' '.join(assembly)}
-    try:
-        with terminable():
-            setup = _setup(machine, VALVE if rig else level, config,
-                           {name: value for name, value in given.items() if value is not None})
-            return _run(setup, Path(output_dir), rig, real_time)
-    except KeyboardInterrupt:
-        print('\nstopped; the nodes have ended', file=sys.stderr)
-        return INTERRUPTED
-    except (PsdynError, OSError) as error:
-        print(f'psdyn demo: {error}', file=sys.stderr)
-        return UNUSABLE
-    except Exception:
-        traceback.print_exc()
-        return INTERNAL
+    with terminable():
+        setup = _setup(machine, VALVE if rig else level, config,
+                       {name: value for name, value in given.items() if value is not None})
+        return _run(setup, Path(output_dir), rig, real_time)
 
 
 def _setup(machine, level, config, given):
@@ -290,8 +275,7 @@ def _record(bag, law, setup, manipulator, waypoints):
     parameters.write_text(yaml.safe_dump({
         'simulator': {'ros__parameters': {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': 5.0}},
         'controller': {'ros__parameters': controller}}))
-    domain = free_domain()
-    with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
+    with graph(logs) as (nodes, node, spin_once):
         topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
         recorder, plant, control = Recorder(node, topics), PlantState(node), ControlState(node)
         reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
@@ -316,8 +300,6 @@ def _record(bag, law, setup, manipulator, waypoints):
                    f'{NAMES[law]}: waiting for the motion to end')
         wait.until(lambda: recorder.heard(TOPICS.statistics), REACTION, f'{NAMES[law]}: waiting for the statistics')
         stop(nodes, logs)
-    if bag.exists():
-        shutil.rmtree(bag)
     recorder.write(bag)
 
 

@@ -6,7 +6,7 @@ import math
 import yaml
 
 from ...model.parameters.hydraulics import EFFORT, VALVE, read_hydraulics
-from ...model.parameters.safety import read_safety
+from ...model.parameters.safety import read_safety, recommended
 from ...model.text_file import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
@@ -65,9 +65,11 @@ def _made_up(manipulator):
     for name, span, speed, effort in zip(manipulator.actuators, _spans(manipulator), limits.velocity, limits.effort):
         effort = float(effort) if math.isfinite(effort) else MOST_EFFORT
         speed = float(speed) if math.isfinite(speed) else 1.0
+        acceleration, jerk = recommended(speed / STOP, speed)
         actuators[name] = {
             'safe_output': {'valve': 'neutral', 'velocity': 'neutral', 'effort': 'brake', 'pressure': 'brake'},
             'deceleration': speed / STOP, 'tracking_tolerance': min(SHARE * span, 1.0),
+            'acceleration': acceleration, 'jerk': jerk,
             'command_rate': {'valve': 1.0 / FULL, 'velocity': speed / FULL, 'effort': effort / FULL,
                              'pressure': 1e9},
             'command_limit': {'effort': effort}, 'soft_margin': MARGIN * span}

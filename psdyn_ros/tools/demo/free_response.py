@@ -1,6 +1,5 @@
 """The demonstration of a machine that no controller can move: the simulator alone, recorded and judged."""
 
-import shutil
 
 import yaml
 from geometry_msgs.msg import PoseStamped, TwistStamped
@@ -11,9 +10,8 @@ from ...nodes.messages.conversions import stamp_to_ns
 from ...simulation.external_forces import ExternalForces
 from ...validation.bags.recording import TOPICS, read_free_motion
 from ...validation.report.free_response import evaluate, write_report
-from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import PlantState, Waiting, own_node, stop
+from .session import PlantState, Waiting, graph, stop
 
 START_UP = 300.0        # s for the node to come up; a first run compiles
 COMMAND_PERIOD = 0.1    # s between commands of no effort, where there are actuators
@@ -58,8 +56,7 @@ def _record(bag, setup, manipulator):
     topics = {TOPICS.states: JointState}
     if manipulator.floating:
         topics.update({TOPICS.base_pose: PoseStamped, TOPICS.base_twist: TwistStamped})
-    domain = free_domain()
-    with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
+    with graph(logs) as (nodes, node, spin_once):
         recorder, plant = Recorder(node, topics), PlantState(node)
         if manipulator.actuators:
             publisher = node.create_publisher(JointState, '/simulator/joint_commands', 1)
@@ -78,8 +75,6 @@ def _record(bag, setup, manipulator):
         began = _stamp(recorder)
         wait.through(lambda: (_stamp(recorder) - began) * 1e-9, setup.duration + LAG, 'free response')
         stop(nodes, logs)
-    if bag.exists():
-        shutil.rmtree(bag)
     recorder.write(bag)
 
 

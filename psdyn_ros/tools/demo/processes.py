@@ -101,6 +101,10 @@ class NodeProcesses:
         """Names of the processes that have ended by themselves."""
         return [name for name, process in self._processes.items() if process.poll() is not None]
 
+    def signal(self, name, number=signal.SIGINT):
+        """Send a signal to a process that has not ended."""
+        self._processes[name].send_signal(number)
+
     def stop(self):
         """End all of them, the last one started first; returns their exit codes by name."""
         codes = {}

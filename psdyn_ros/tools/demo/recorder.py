@@ -1,6 +1,7 @@
 """Keeps what goes over topics, undecoded, to be written into a bag afterwards."""
 
 import math
+import shutil
 import time
 from collections import Counter
 
@@ -42,10 +43,12 @@ class Recorder:
         self._last.clear()
 
     def write(self, path, begin=0, end=math.inf, compressed=False):
-        """Write an MCAP bag into the new folder `path`, of what was received from `begin` to `end` ns.
+        """Write an MCAP bag of what was received from `begin` to `end` ns, in place of the folder `path`.
 
         Returns {topic: number of messages}.
         """
+        if path.exists():
+            shutil.rmtree(path)
         messages = [message for message in self._messages if begin <= message[1] <= end]
         write_bag(path, messages, {topic: _type_name(kind) for topic, kind in self._types.items()}, compressed)
         counts = Counter(topic for topic, _, _ in messages)

@@ -1,7 +1,6 @@
 """The demonstration of a cylinder on a test rig: a simulator without it, and a rig, against the whole machine."""
 
 import math
-import shutil
 
 import numpy as np
 import yaml
@@ -16,9 +15,8 @@ from ...nodes.messages.conversions import ns_to_stamp, stamp_to_ns
 from ...simulation.plant import RUNNING
 from ...validation.bags.recording import TOPICS, joint_series, read_messages, telemetry_series
 from ...validation.report import split
-from .processes import NodeProcesses, environment, exported, free_domain
 from .recorder import Recorder
-from .session import PlantState, Waiting, own_node, stop
+from .session import PlantState, Waiting, graph, stop
 
 START_UP = 300.0        # s for the nodes to come up; a first run compiles
 PATIENCE = 60.0         # s for that, in lock-step on a busy computer
@@ -106,8 +104,7 @@ def _record(bag, setup, commands, on_rig, real_time):
             **common, 'cylinder': on_rig or '', 'step_on_motion': not real_time}}}))
     measured = f'/simulator/measured/{on_rig}'
     topics = {TRUTH: JointState, TOPICS.telemetry: Float64MultiArray} | ({measured: JointState} if on_rig else {})
-    domain = free_domain()
-    with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
+    with graph(logs) as (nodes, node, spin_once):
         recorder, plant = Recorder(node, topics), PlantState(node)
         driver = _Driver(node, commands, measured if on_rig and not real_time else None)
         arguments = '--ros-args', '--params-file', str(parameters)
@@ -125,8 +122,6 @@ def _record(bag, setup, commands, on_rig, real_time):
         driver.begin()
         wait.through(lambda: driver.elapsed, setup.duration, what)
         stop(nodes, logs)
-    if bag.exists():
-        shutil.rmtree(bag)
     recorder.write(bag)
     messages = read_messages(bag, topics)
     return split.SplitRecording(

@@ -1,6 +1,7 @@
 """What demonstrations are made of: nodes as processes, a node of our own among them, waiting, and an orderly end."""
 
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from tqdm import tqdm
 from ...control.safety.fault_table import State
 from ...model.errors import PsdynError
 from ...nodes.runtime.executor import make_executor
+from .processes import NodeProcesses, environment, exported, free_domain
 
 REACTION = 20.0             # s for a trajectory to be taken up, or a service to answer, on a busy computer
 HELD = 90.0                 # s until a controller holds its machine, which takes a second without a stall
@@ -148,6 +150,18 @@ def stop(nodes, logs):
 
 
 @contextmanager
+def graph(folder, variables=None):
+    """Yield (nodes, node, spin_once): `NodeProcesses` that log into a folder, and a node of this process beside them.
+
+    All are on a ROS domain of their own, with `variables` in their environment, and end with the `with` block.
+    """
+    domain = free_domain()
+    with (exported({**environment(domain, folder), **(variables or {})}), NodeProcesses(folder) as nodes,
+          own_node(domain) as (node, spin_once)):
+        yield nodes, node, spin_once
+
+
+@contextmanager
 def own_node(domain):
     """(node, spin_once) of this process on a ROS domain, without touching its signal handlers."""
     context = rclpy.Context()
@@ -176,6 +190,9 @@ def terminable():
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
+    except KeyboardInterrupt:
+        print('\nstopped; the nodes have ended', file=sys.stderr)
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

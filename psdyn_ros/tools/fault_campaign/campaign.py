@@ -16,8 +16,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from ...model.errors import PsdynError
-from ..demo.processes import NodeProcesses, environment, exported, free_domain
-from ..demo.session import own_node, terminable
+from ..demo.session import graph, terminable
 from ..timing.conditions import Meanwhile, conditions
 from . import fault_report, in_process
 from .over_dds import attacks as dds_attacks
@@ -57,7 +56,6 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
                     kills, attacked, abandoned = _over_wire(cycles, first, attacks, (ttl, transport), say)
                     nulls = _null(null, abandoned)
     except KeyboardInterrupt:
-        print('\nstopped; the nodes have ended', file=sys.stderr)
         return INTERRUPTED
     except PsdynError as error:
         print(f'\npsdyn campaign: {error}', file=sys.stderr)
@@ -106,9 +104,7 @@ def _commands(watch):
 def _wire(ttl, transport, simulated_time=False):
     """A `WireBench` with its processes, in a domain of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        domain = free_domain()
-        variables = environment(domain, folder) | surroundings(transport)
-        with exported(variables), NodeProcesses(folder) as nodes, own_node(domain) as (node, spin_once):
+        with graph(folder, surroundings(transport)) as (nodes, node, spin_once):
             yield WireBench(node, spin_once, nodes, folder, ttl=ttl, simulated_time=simulated_time)
 
 

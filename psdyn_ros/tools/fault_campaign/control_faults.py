@@ -8,7 +8,8 @@ import numpy as np
 from ...control.monitors.singularity import ToggleGauge
 from ...control.safety.fault_table import Result
 from ...model.errors import StateError
-from .injection import ALL, DEGRADED, HOLD, MS, RUN, UNDER_LAW, After, during, injection
+from ...model.units import MILLISECOND
+from .injection import ALL, DEGRADED, HOLD, RUN, UNDER_LAW, After, during, injection
 
 RISE = 0.15                 # s in which streamed points get to their velocity
 COASTING = 0.005            # m or rad that a machine may still go which is at its safe output for a tenth of a second
@@ -210,7 +211,7 @@ def _simulated_time_stands_still(bench):
 
 @injection('clock_reset', states=UNDER_LAW, options={'simulated_time': True}, after=After.ONCE)
 def _simulated_time_goes_back(bench):
-    bench.ros_offset -= int(bench.rng.choice([50, 1000, 3_600_000])) * MS
+    bench.ros_offset -= int(bench.rng.choice([50, 1000, 3_600_000])) * MILLISECOND
     yield
 
 

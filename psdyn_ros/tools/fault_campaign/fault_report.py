@@ -27,10 +27,10 @@ the cause is present, a reset, enabling, and a new reference; whatever goes othe
 trials the rate of bad ones is below {confidence:g}/N with 95 % confidence.
 
 *Fastest* is the largest share of its rated speed that the machine itself had when it was not to move any more.
-Where sensors or the law are spoilt it moves by what it is told until that is noticed; there it is told for
+Where sensors or the law are spoilt it moves by the wrong values until that is detected; the speed is listed there for
 information, everywhere else a machine that gets faster is unsafe.
 '''
-TOLD = '''Conditions that only a node can see (rival states, parameters, floods) are told to
+NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
 Descriptions of machines are judged in ms.
 '''
@@ -88,7 +88,7 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl):
         (folder / 'images').mkdir(parents=True, exist_ok=True)
         draw(summaries, folder / 'images' / PICTURE)
         parts += [IN_PROCESS.format(rate=RATE, jitter=100 * JITTER, probation=PROBATION, confidence=CONFIDENCE),
-                  f'![reactions against their bounds](images/{PICTURE})\n', *table(summaries), '', TOLD]
+                  f'![reactions against their bounds](images/{PICTURE})\n', *table(summaries), '', NODE_CONDITIONS]
         parts += bad_trials(summaries)
     if kills:
         parts += [*_kills(kills, ttl), '']

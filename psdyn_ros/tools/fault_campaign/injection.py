@@ -10,7 +10,6 @@ from enum import Enum
 
 from ...control.safety.fault_table import CONDITIONS, State
 
-MS = 1_000_000              # ns
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, _ = State
 DRIVEN = RUN, HOLD, DEGRADED, STOPPING
 UNDER_LAW = RUN, HOLD, DEGRADED

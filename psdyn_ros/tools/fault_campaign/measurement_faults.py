@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .injection import DRIVEN, MS, RUN, STANDBY, UNDER_LAW, After, during, injection
-
-HOUR = 3600 * 1_000_000_000     # ns
-
+from ...model.units import HOUR, MILLISECOND
+from .injection import DRIVEN, RUN, STANDBY, UNDER_LAW, After, during, injection
 
 # joint state
 
@@ -59,8 +57,8 @@ def _told_state(condition, name, spoil, **how):
 
 
 _told_state('state_stale', 'stamp_zero', lambda bench, msg: replace(msg, stamp=0))
-_told_state('state_stale', 'stamp_old', lambda bench, msg: replace(msg, stamp=msg.stamp - 25 * MS))
-_told_state('state_future', 'stamp_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + 8 * MS))
+_told_state('state_stale', 'stamp_old', lambda bench, msg: replace(msg, stamp=msg.stamp - 25 * MILLISECOND))
+_told_state('state_future', 'stamp_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + 8 * MILLISECOND))
 _told_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: replace(msg, stamp=msg.stamp + HOUR))
 
 

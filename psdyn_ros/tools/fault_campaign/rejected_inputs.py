@@ -11,13 +11,13 @@ from ...control.reference.trajectory import Waypoints
 from ...control.safety.fault_table import CONDITIONS, Result, State
 from ...model.errors import PsdynError
 from ...model.locate import find_machine
+from ...model.units import MILLISECOND
 from .bench import Bench
 from .fault_trials import Trial, prepare
 
 RUN, DEGRADED, HOLD = State.RUN, State.DEGRADED, State.HOLD
 UNDER_LAW = RUN, HOLD, DEGRADED
 COMPARED = 60               # outputs that must be those of a run in which nothing was attempted
-MS = 1_000_000              # ns
 CONFIGURED_IN = 1.0         # s for a description to be refused; 0.1 where it is hostile
 HOSTILE_IN = 0.1
 
@@ -131,7 +131,7 @@ _spoilt_reference('reference_rejected', 'too_fast', lambda t, x, rng, b: (
 def _in_the_past(bench, rng):
     times, positions = _motion(bench, rng)
     return _refused(lambda: bench.core.consider(Waypoints(_names(bench), times, positions),
-                                                bench.ros_now - 3600 * 1000 * MS))
+                                                bench.ros_now - 3600 * 1000 * MILLISECOND))
 
 
 @attempt('load_rejected')

@@ -26,6 +26,7 @@ from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...validation.bags.recording import BagError
 from ...validation.bags.source import open_bag
+from ...validation.report.page import as_text
 from ...validation.signals.blocks import blocks
 from ...validation.signals.quality import Quality
 from ...validation.signals.topics import find_topics
@@ -204,10 +205,7 @@ def main(arguments=None):
     with tqdm(total=options.count, unit='bag', disable=None, leave=False) as bar:
         report = campaign(options.count, options.seed, read_through if options.read else judge,
                           progress=lambda _: bar.update())
-    rows = list(report.table())
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print(as_text(report.table()))
     for number, kind, text in report.failures[:10]:
         print(f'\nbag {number} ({kind}):\n{text}')
     for number, kind, why in report.wrong_passes[:10]:

@@ -11,14 +11,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from ...model.units import SECOND
 from ...validation.bags.bulk_decoder import ARRAY, JOINT_STATE, type_store
 from ...validation.bags.files import METADATA
 from ...validation.bags.mcap_chunks import CHUNK, FOOTER, MAGIC, RECORD
-from ...validation.bags.recording import SECOND
 
 STATES, TELEMETRY = '/joint_states', '/simulator/hydraulic_telemetry'
-MESSAGES = 150              # on each topic of an honest bag
-PERIOD = 10_000_000         # ns
+MESSAGES = 250              # on each topic of an honest bag
 BEGIN = 1_700_000_000 * SECOND
 CHUNK_SIZE = 16_384         # bytes
 QUANTITIES = ('pressure_a', 'pressure_b', 'stamp')
@@ -39,34 +38,6 @@ class Mutation:
     path: Path
     never_pass: bool
     sealed: bool
-
-
-def honest_messages(manipulator, cylinders):
-    """[(topic, ns, serialised message)] of a machine that moves slowly, MESSAGES on each of two topics."""
-    store, messages = type_store(), []
-    t = store.types
-    rows = _motion(manipulator)
-    for k, (position, velocity) in enumerate(rows):
-        ns = BEGIN + k * PERIOD
-        stamp = t['builtin_interfaces/msg/Time'](sec=ns // SECOND, nanosec=ns % SECOND)
-        state = t[JOINT_STATE](header=t['std_msgs/msg/Header'](stamp=stamp, frame_id=''), name=list(manipulator.joints),
-                               position=position, velocity=velocity, effort=np.full(len(position), 1.0 + k))
-        messages.append((STATES, ns + 100_000, bytes(store.serialize_cdr(state, JOINT_STATE))))
-        data = np.array([[1e7 + 100.0 * k, 4e6, ns / SECOND]] * len(cylinders))
-        array = t[ARRAY](layout=t['std_msgs/msg/MultiArrayLayout'](dim=[
-            t['std_msgs/msg/MultiArrayDimension'](label=','.join(cylinders), size=len(cylinders), stride=data.size),
-            t['std_msgs/msg/MultiArrayDimension'](label=','.join(QUANTITIES), size=3, stride=3)], data_offset=0),
-            data=data.ravel())
-        messages.append((TELEMETRY, ns + 200_000, bytes(store.serialize_cdr(array, ARRAY))))
-    return messages
-
-
-def _motion(manipulator):
-    x = manipulator.initial_position
-    speed = np.full(manipulator.dof, 0.01)
-    for k in range(MESSAGES):
-        _, position, velocity, _ = manipulator.joint_state(x + speed * k * PERIOD / SECOND, speed)
-        yield position, velocity
 
 
 @cache

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.errors import PsdynError
-from ...validation.bags.bulk_decoder import ARRAY, JOINT_STATE, type_store
-from ...validation.bags.recording import SECOND
+from ...model.units import SECOND
+from ...validation.bags.row_bag import joint_states, labelled_array
 from ...validation.bags.source import open_bag
 from ...validation.metrics.prediction import Predictor
 from ...validation.metrics.verdict import PASS
 from ...validation.validate import validate
-from .mutations import BEGIN, QUANTITIES, STATES, TELEMETRY
+from .mutations import BEGIN, MESSAGES, QUANTITIES, STATES, TELEMETRY
 
-SECONDS, PERIOD = 2.5, 10_000_000       # s, ns between messages
+PERIOD = 10_000_000         # ns between messages of a topic
 SWING, FREQUENCY = 0.25, (0.4, 0.9)     # of the range of a coordinate, at most 0.1 m or rad; Hz, lowest and highest
 LOW_PRESSURE = 4e6                      # Pa in the chambers at the rods
 BLURRED = 0.1
@@ -36,25 +36,27 @@ REFUSED = 'refused'
 
 def true_messages(manipulator, hydraulics):
     """[(topic, ns received, serialised message)] of a machine that moves and pushes as its model says."""
-    t = np.arange(0.0, SECONDS, PERIOD / SECOND)
+    t = PERIOD / SECOND * np.arange(MESSAGES)
     x, xd, xdd = _swinging(manipulator, t)
     predictor = Predictor(manipulator, hydraulics)
     bare = predictor.mechanism.inverse_dynamics(x, xd, xdd)
     efforts = bare + predictor.friction(x, xd, xdd, xd, bare)
-    cylinders = {manipulator.actuators.index(name): one for name, one in hydraulics.cylinders.items()}
-    messages = []
-    for k, seconds in enumerate(t):
-        ns = BEGIN + round(seconds * SECOND)
-        names, position, velocity, _ = manipulator.joint_state(x[k], xd[k])
-        effort = np.zeros(len(names))
-        for axis, name in enumerate(manipulator.actuators):
-            if axis not in cylinders:
-                effort[names.index(name)] = efforts[k, axis]
-        pressures = [((efforts[k, axis] + LOW_PRESSURE * one.area_b) / one.area_a, LOW_PRESSURE, ns / SECOND)
-                     for axis, one in cylinders.items()]
-        messages.append((STATES, ns + 100_000, _joint_state(ns, names, position, velocity, effort)))
-        messages.append((TELEMETRY, ns + 200_000, _array(list(hydraulics.cylinders), pressures)))
-    return messages
+    names = manipulator.joint_state(x[0], xd[0])[0]
+    position, velocity = (np.array(rows) for rows in zip(*(manipulator.joint_state(*state)[1:3]
+                                                           for state in zip(x, xd))))
+    effort = np.zeros(position.shape)
+    for axis, name in enumerate(manipulator.actuators):
+        if name not in hydraulics.cylinders:
+            effort[:, names.index(name)] = efforts[:, axis]
+    ns = BEGIN + PERIOD * np.arange(MESSAGES)
+    low = np.full(MESSAGES, LOW_PRESSURE)
+    table = np.stack([np.column_stack(((efforts[:, manipulator.actuators.index(name)] + low * one.area_b) / one.area_a,
+                                       low, ns / SECOND)) for name, one in hydraulics.cylinders.items()], axis=1)
+    states = joint_states(names).rows(ns, (position, velocity, effort))
+    telemetry = labelled_array(tuple(hydraulics.cylinders), QUANTITIES).rows(ns, (table.reshape(MESSAGES, -1),))
+    return [message for k, now in enumerate(ns.tolist())
+            for message in ((STATES, now + 100_000, states[k].tobytes()),
+                            (TELEMETRY, now + 200_000, telemetry[k].tobytes()))]
 
 
 def _swinging(manipulator, t):
@@ -64,23 +66,6 @@ def _swinging(manipulator, t):
     w = 2.0 * np.pi * np.linspace(*FREQUENCY, manipulator.dof)
     phase = t[:, None] * w
     return middle + swing * np.sin(phase), swing * w * np.cos(phase), -swing * w ** 2 * np.sin(phase)
-
-
-def _joint_state(ns, names, position, velocity, effort):
-    t = type_store().types
-    stamp = t['builtin_interfaces/msg/Time'](sec=ns // SECOND, nanosec=ns % SECOND)
-    message = t[JOINT_STATE](header=t['std_msgs/msg/Header'](stamp=stamp, frame_id=''), name=list(names),
-                             position=position, velocity=velocity, effort=effort)
-    return bytes(type_store().serialize_cdr(message, JOINT_STATE))
-
-
-def _array(cylinders, values):
-    t, values = type_store().types, np.array(values)
-    dimension = t['std_msgs/msg/MultiArrayDimension']
-    layout = t['std_msgs/msg/MultiArrayLayout'](dim=[
-        dimension(label=','.join(cylinders), size=len(cylinders), stride=values.size),
-        dimension(label=','.join(QUANTITIES), size=len(QUANTITIES), stride=len(QUANTITIES))], data_offset=0)
-    return bytes(type_store().serialize_cdr(t[ARRAY](layout=layout, data=values.ravel()), ARRAY))
 
 
 @dataclass(frozen=True)

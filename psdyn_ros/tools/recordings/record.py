@@ -4,10 +4,7 @@ Simulator and controller run as two processes over DDS, once for each case. The 
 the angles of their booms; the controller is led by the angles, which are passed on to it.
 """
 
-import shutil
-import sys
 import time
-import traceback
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -19,20 +16,18 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...api.load import load
 from ...api.manipulator import Manipulator
-from ...model.errors import ModelError, PsdynError, did_you_mean
+from ...model.errors import ModelError, did_you_mean
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
+from ...model.units import SECOND
 from ...nodes import EXECUTABLES
-from ...nodes.messages.conversions import SECOND
-from ...nodes.runtime.executor import INTERNAL, SUCCESS, UNUSABLE
 from ...simulation.sensors.bank import checked_seed
 from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH
 from ...validation.report import page
 from ..demo.demo_safety import WIDEST_LADDER, safety_text
-from ..demo.processes import NodeProcesses, environment, exported, free_domain
 from ..demo.recorder import Recorder
-from ..demo.session import DemoError, StoppedError, Waiting, own_node, stop, terminable
+from ..demo.session import DemoError, StoppedError, Waiting, graph, stop, terminable
 from .cases import (
     CASES,
     DURATION,
@@ -54,7 +49,6 @@ from .cases import (
 from .random_moves import random_moves
 from .run import ENCODERS, Encoders, Graph
 
-INTERRUPTED = 130
 MACHINE = 'hiab_xs031'
 RATE = 500.0
 PERIOD = round(SECOND / RATE)       # ns
@@ -159,8 +153,7 @@ def _run(case, setup):
     logs = _logs(case, setup)
     logs.mkdir(parents=True, exist_ok=True)
     parameters = _write_parameters(case, setup, logs)
-    domain = free_domain()
-    with exported(environment(domain, logs)), NodeProcesses(logs) as nodes, own_node(domain) as (node, spin_once):
+    with graph(logs) as (nodes, node, spin_once):
         encoders = Encoders(node, PASSED_ON, setup.lock_step)
         recorder = Recorder(node, RECORDED, (lambda: encoders.stamp) if setup.lock_step else time.time_ns,
                             {STATES: encoders.pass_on})
@@ -168,19 +161,17 @@ def _run(case, setup):
         for name, renamed in (('simulator', f'/simulator/joint_commands:={COMMANDS}'),
                               ('controller', f'joint_states:={ENCODERS}')):
             nodes.start(name, EXECUTABLES[name], *arguments, '-r', renamed)
-        graph = Graph(node, Waiting(nodes, spin_once), encoders, setup.lock_step, PERIOD, case)
-        begin = graph.hold() + round(LEAD[setup.lock_step] * SECOND)
+        run = Graph(node, Waiting(nodes, spin_once), encoders, setup.lock_step, PERIOD, case)
+        begin = run.hold() + round(LEAD[setup.lock_step] * SECOND)
         end = begin + round(setup.duration * SECOND)
         moves = partial(random_moves, setup.model, RANGES, SPEEDS)
-        halts = graph.follow(lambda seconds, start, halts: moves(seconds, setup.seed + halts, start), begin, end,
-                             lambda: recorder.last(REFERENCE).points[0])
-        graph.rest(end + round(REST * SECOND))
+        halts = run.follow(lambda seconds, start, halts: moves(seconds, setup.seed + halts, start), begin, end,
+                           lambda: recorder.last(REFERENCE).points[0])
+        run.rest(end + round(REST * SECOND))
         ended = encoders.stamp
-        graph.stand_by()
+        run.stand_by()
         stop(nodes, logs)
     bag = setup.output / case
-    if bag.exists():
-        shutil.rmtree(bag)
     counts = recorder.write(bag, begin - round(REST * SECOND), ended, compressed=True)
     expected = (ended - begin) // PERIOD + round(REST * RATE) + 1
     lost = {topic: expected - counts[topic] for topic in OF_PLANT if counts[topic] < expected}
@@ -220,21 +211,10 @@ def _write_parameters(case, setup, logs):
 
 
 def run(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sensors=PLAIN, seed=SEED):
-    """As `record`, from the command line: print what to do with the bags; returns the exit code."""
-    try:
-        with terminable():
-            bags = record(output, cases=cases, duration=duration, lock_step=lock_step, sensors=sensors, seed=seed)
-    except KeyboardInterrupt:
-        print('\nstopped; the nodes have ended', file=sys.stderr)
-        return INTERRUPTED
-    except (PsdynError, OSError) as error:
-        print(f'psdyn record-demo: {error}', file=sys.stderr)
-        return UNUSABLE
-    except Exception:
-        traceback.print_exc()
-        return INTERNAL
+    """Record as `record` does, and print how to validate the bags."""
+    with terminable():
+        bags = record(output, cases=cases, duration=duration, lock_step=lock_step, sensors=sensors, seed=seed)
     print(_summary(Path(output), bags))
-    return SUCCESS
 
 
 def _summary(output, bags):

@@ -11,7 +11,8 @@ from tqdm import tqdm
 from trajectory_msgs.msg import JointTrajectory
 
 from ...control.safety.fault_table import State
-from ...nodes.messages.conversions import SECOND, JointStateWriter, ns_to_stamp, stamp_to_ns, trajectory_to_msg
+from ...model.units import SECOND
+from ...nodes.messages.conversions import JointStateWriter, ns_to_stamp, stamp_to_ns, trajectory_to_msg
 from ..demo.session import REACTION, ControlState, DemoError, StoppedError
 
 ENCODERS = '/encoders'      # topic of the states that the controller gets

@@ -80,7 +80,7 @@ class Judged(NamedTuple):
 
 
 def outcome_of(found):
-    """The `Outcome` of an `Identification` of the laden crane."""
+    """The `Outcome` of an `Identification` of the crane with its payload."""
     body, = found.bodies
     by_name = {item.name: item for item in found.friction}
     off = [[one.force - friction_truth(name, one.speed) for one in by_name[name].forces] for name in CYLINDERS]

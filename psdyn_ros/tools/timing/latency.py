@@ -8,6 +8,7 @@ they record is merged; `latency_report` judges and shows it. C's `cyclictest` ta
 import json
 import os
 import shutil
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -22,14 +23,17 @@ from ...control.safety.fault_table import State
 from ...model.errors import ModelError, PsdynError
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
+from ...model.units import SECOND
 from ...nodes.controller.cycle_statistics import CycleRecords
-from ...nodes.messages.conversions import SECOND, trajectory_to_msg
+from ...nodes.messages.conversions import trajectory_to_msg
 from ...nodes.runtime.realtime import ENFORCE, OFF, PRIORITY, TRY, achieve, check
 from ..demo.processes import NodeProcesses, environment, exported, free_domain
 from ..demo.session import own_node, terminable
 from . import report as latency_report
 from .conditions import Meanwhile, conditions
 from .cyclictest import Cyclictest
+from .flood import RATES as FLOODS
+from .flood import READY
 from .source import Source, standing
 
 MACHINE = 'hiab_xs031'
@@ -102,7 +106,7 @@ class Bench:
         self._trajectory = trajectory_to_msg(
             Waypoints(manipulator.coordinates, [DURATION], [manipulator.initial_position]))
         self._subjects = subjects(options.rates, options.triggers)
-        self._sources, self._clients, self.results = {}, {}, {}
+        self._sources, self._clients, self._floods, self.results = {}, {}, {}, {}
         for subject in self._subjects:
             self._start(subject)
 
@@ -139,6 +143,12 @@ class Bench:
         """Wait until every process answers."""
         waiting = [client for (_, what), client in self._clients.items() if what in ('run', 'record')]
         self._until(lambda: all(client.service_is_ready() for client in waiting), START_UP, 'the loops to be there')
+        if self._options.flood:
+            for subject in self._sources:
+                log = f'flood_of_{subject.name}'
+                self._floods[subject] = self._nodes.start(log, 'psdyn_ros.tools.timing.flood', self._options.flood,
+                                                          subject.name, str(SLICE))
+                self._until(lambda log=log: READY in self._nodes.log(log).read_text(), PATIENCE, f'{log} to begin')
 
     def turn(self, subject):
         """Let one loop work and record for a slice."""
@@ -156,6 +166,8 @@ class Bench:
             self._call(subject, 'record', True, source)
             source.loop.records = CycleRecords(source.loop.period)
             sent, received = source.sent, source.received
+            if subject in self._floods:
+                self._floods[subject].send_signal(signal.SIGUSR1)
             self._through(SLICE, source)
         told = json.loads(self._call(subject, 'record', False, source).message)
         result = self.results[subject]
@@ -210,7 +222,14 @@ class Bench:
 
 
 class Options(NamedTuple):
-    """Of a run: s in all, Hz, triggers, real-time conditions that every process asks for; busy processes beside."""
+    """Of a run.
+
+    seconds   in all
+    rates     Hz
+    realtime, priority, cpus  real-time conditions that every process asks for
+    load      busy processes beside
+    flood     what every loop but `null` is flooded with while it is measured, a key of `flood.RATES`; empty: nothing
+    """
 
     seconds: float = 60.0
     rates: tuple = RATES
@@ -219,6 +238,7 @@ class Options(NamedTuple):
     priority: int = PRIORITY
     cpus: str = ''
     load: int = 0
+    flood: str = ''
 
 
 def measure(options, folder, say=print):
@@ -245,6 +265,8 @@ def measure(options, folder, say=print):
                 native.turn(SLICE)
         facts = conditions() | meanwhile.told() | _facts(bench.results, natives, rounds) | {
             'load beside': f'{options.load} busy processes' if options.load else 'none of ours'}
+        if options.flood:
+            facts['flood'] = f'{options.flood}, {FLOODS[options.flood]:g} Hz asked for'
     return {tuple(subject): result for subject, result in bench.results.items()}, facts
 
 

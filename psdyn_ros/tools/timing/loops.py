@@ -18,12 +18,13 @@ import time
 
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool
+from trajectory_msgs.msg import JointTrajectory
 
+from ...model.units import SECOND
 from ...nodes.controller.cycle_statistics import CycleRecords
 from ...nodes.controller.loop import ControlLoop, SteadyClock
 from ...nodes.controller.node import Controller
 from ...nodes.messages import conversions
-from ...nodes.messages.conversions import SECOND
 from ...nodes.runtime import executor, parameters, realtime
 from ...nodes.runtime.lifecycle import ManagedNode
 from ...nodes.runtime.parameters import Parameter
@@ -63,7 +64,7 @@ class Null:
 
 
 class Echo:
-    """Answers the newest state, in each cycle, with a command made beforehand."""
+    """Answers the newest state, in each cycle, with a command made beforehand; references are taken and not read."""
 
     def __init__(self, node):
         p = parameters.declare(node, PARAMETERS)
@@ -73,6 +74,8 @@ class Echo:
         self._publish = node.create_publisher(JointState, '~/joint_commands', LATEST).publish
         self._state, self._requests = None, p.trigger == 'state'
         node.create_subscription(JointState, 'joint_states', self._take, SENSOR_DATA)
+        for topic in ('~/point', '~/joint_trajectory'):
+            node.create_subscription(JointTrajectory, topic, lambda data: None, LATEST, raw=True)
         self.turn = self.loop.turn
         self.measures = realtime.achieve(p.realtime, p.priority, p.cpus)
 

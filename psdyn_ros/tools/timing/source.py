@@ -12,10 +12,10 @@ from ...api.hydraulics.statics import equilibrium_state, hydraulic_records
 from ...api.manipulator import Manipulator
 from ...control.safety.fault_table import State
 from ...model.parameters.hydraulics import Hydraulics
+from ...model.units import SECOND
 from ...nodes.controller.loop import ControlLoop
 from ...nodes.controller.publishers import STATE
 from ...nodes.messages import conversions
-from ...nodes.messages.conversions import SECOND
 from ...nodes.simulator.publishers import TELEMETRY
 
 NEWEST = 1              # depth of publishers and subscriptions

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...model.units import SECOND
 from .mcap_chunks import gather
 from .mcap_recovery import UNREADABLE
-from .recording import SECOND
 
 JOINT_STATE, TRAJECTORY, PRESSURE, ARRAY = (
     'sensor_msgs/msg/JointState', 'trajectory_msgs/msg/JointTrajectory', 'sensor_msgs/msg/FluidPressure',

@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from .mcap_writer import RowBag, accelerations, joint_states
-from .recording import SECOND
+from ...model.units import SECOND
+from .row_bag import RowBag, accelerations, joint_states
 
 MEASURED, PREDICTED, FRICTIONLESS, RESIDUAL = (
     '/measured/joint_states', '/predicted/joint_states', '/predicted/frictionless', '/predicted/residual')

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ...model.errors import PsdynError, did_you_mean
-
-SECOND = 1_000_000_000      # ns
+from ...model.units import SECOND
 
 
 class BagError(PsdynError):
@@ -93,17 +92,23 @@ def write_bag(path, messages, types, compressed=False):
     types       topic -> message type, such as 'sensor_msgs/msg/JointState'
     compressed  whether its chunks are, by zstd
     """
-    from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
     from rosbags.typesys import Stores, get_typestore
 
     store = get_typestore(Stores.ROS2_JAZZY)
-    bag = Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP)
-    if compressed:
-        bag.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
-    with bag as writer:
+    with open_writer(path, compressed) as writer:
         connections = {topic: writer.add_connection(topic, kind, typestore=store) for topic, kind in types.items()}
         for topic, received, data in messages:
             writer.write(connections[topic], received, data)
+
+
+def open_writer(path, compressed=False):
+    """Return a `rosbags.rosbag2.Writer` of an MCAP bag in the new folder `path`, not open yet."""
+    from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+
+    writer = Writer(Path(path), version=9, storage_plugin=StoragePlugin.MCAP)
+    if compressed:
+        writer.set_compression(CompressionMode.STORAGE, CompressionFormat.ZSTD)
+    return writer
 
 
 def read_bag(path, topics=TOPICS):

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ...model.errors import shorten
+from ...model.units import SECOND
 from .files import EACH_MESSAGE, WHOLE_FILE, Decompressed, find_files
 from .mcap_chunks import MOST_RECORD, Damage, Packet, decompressed, join, message_rows, read_span
 from .mcap_index import mcap_index
 from .mcap_recovery import UNREADABLE, Channel, Lost
-from .recording import SECOND, BagError
+from .recording import BagError
 
 DAY = 86_400 * SECOND
 MOST_ABSURD = 0.01          # share of absurd messages beyond which no verdict holds

@@ -143,7 +143,7 @@ class Diagnosis:
         scale = self._scale()
         weights = self._weights(scale)
         products = self._before(self._products[used], delays)
-        equations = Equations(self._laden(products, weights), weights, self.width)
+        equations = Equations(self._with_payload_inertia(products, weights), weights, self.width)
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
         ranking = Ranking(equations, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
@@ -187,7 +187,7 @@ class Diagnosis:
             change[axis, 1 + RATE, 0] = np.mean(taken) if taken else 0.0
         return np.swapaxes(change, 1, 2) @ products @ change
 
-    def _laden(self, products, weights):
+    def _with_payload_inertia(self, products, weights):
         """Products in which the columns of a payload are those of a body without extent, whose inertia follows from
         its mass and its place; exact for the payload that fits best."""
         inertia = np.zeros((6, 4))
@@ -195,12 +195,12 @@ class Diagnosis:
         for _ in range(REFINED):
             change = np.eye(products.shape[-1])
             change[1 + PAYLOAD.start + 4:1 + PAYLOAD.stop, 1 + PAYLOAD.start:1 + PAYLOAD.start + 4] = inertia
-            laden = change.T @ products @ change
-            mass, *moments = Equations(laden, weights, self.width).fit(columns)[0]
+            reduced = change.T @ products @ change
+            mass, *moments = Equations(reduced, weights, self.width).fit(columns)[0]
             if not np.linalg.norm(moments) <= REACH * abs(mass):
                 break
             inertia = point_mass(mass, np.array(moments))
-        return laden
+        return reduced
 
     def _topics(self, axis):
         """Topics that the effort of an actuator is measured by."""

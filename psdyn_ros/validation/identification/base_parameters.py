@@ -37,12 +37,6 @@ class BaseStructure:
     norms: np.ndarray
 
     @property
-    def without_effect(self):
-        """Names of the columns that no effort tells of."""
-        known = {*self.independent, *self.dependent}
-        return tuple(name for number, name in enumerate(self.columns) if number not in known)
-
-    @property
     def names(self):
         """Each combination in words."""
         out = []

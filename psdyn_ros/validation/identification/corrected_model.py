@@ -15,7 +15,7 @@ from ...model.locate import find_machine
 from ...model.mechanism.urdf import read
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
-from .identified import NOT_ALONE, TOLD
+from .identified import IDENTIFIED_SHARE, NOT_ALONE
 from .normal_equations import friction_block
 
 AXES = ('ixx', 'ixy', 'ixz', 'iyy', 'iyz', 'izz')
@@ -52,7 +52,7 @@ def corrected_urdf(text, found, hydraulics=None):
     elements = _elements(text)
     edits = []
     for body in found.bodies:
-        if body.payload or (body.told >= TOLD).any():
+        if body.payload or (body.told >= IDENTIFIED_SHARE).any():
             edits.append(_inertial_edit(text, elements, body, found.source))
     for one in found.friction:
         if one.told and friction_block(hydraulics, one.name) is None and (one.declared or one.significant):
@@ -179,7 +179,8 @@ def _friction_note(one):
 
 def _check_urdf(before, after, found):
     """Refuse a text in which anything else has changed."""
-    expected = {body.name: body.corrected for body in found.bodies if body.payload or (body.told >= TOLD).any()}
+    expected = {body.name: body.corrected for body in found.bodies
+                if body.payload or (body.told >= IDENTIFIED_SHARE).any()}
     for name, link in after.links.items():
         want = expected.get(name, before.links[name].inertial)
         if (want is None) != (link.inertial is None) or want is not None and not (

@@ -9,7 +9,7 @@ from ..metrics.verdict import PARTIAL_PASS
 from .physical_inertia import declared_body, is_physical
 
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
-TOLD = 0.5                      # share of its belief that the recording must have replaced of a quantity that it tells
+IDENTIFIED_SHARE = 0.5          # least share of a prior that the recording must have replaced
 RELATIVE = 0.3                  # standard error of a base parameter that is told, of its value
 NOT_ALONE = ('friction is known as force at 30 to 100 mm/s; its viscous part alone is not identifiable, nor is the '
              'Coulomb part without it')
@@ -52,10 +52,10 @@ class BodyEstimate:
         yield f'{what}: mass {mass:.2f} +- {self.errors[0]:.2f} kg{was}'
         parts = []
         for axis, value, error, told in zip('xyz', com, self.errors[1:4], self.told[1:4]):
-            note = '' if told >= TOLD else ', a belief: the motion does not tell it'
+            note = '' if told >= IDENTIFIED_SHARE else ', a belief: the motion does not tell it'
             parts.append(f'{axis} {value:.3f} +- {error:.3f} m{note}')
         yield f'  centre of mass {"; ".join(parts)}'
-        if (self.told[4:] < TOLD).all():
+        if (self.told[4:] < IDENTIFIED_SHARE).all():
             yield '  inertia about it: a belief, the motion does not tell it'
 
 

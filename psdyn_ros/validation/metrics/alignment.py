@@ -95,10 +95,3 @@ def _vertex(rest, bottom):
     places = np.arange(-near, near + 1)
     bend, slope, _ = np.polyfit(places, rest[bottom - near:bottom + near + 1], 2)
     return float(np.clip(-0.5 * slope / bend, -1.0, 1.0)) if bend > 0.0 else 0.0
-
-
-def estimate_delay(a, b, period, most=MOST_DELAY):
-    """Return the `Delay` by which b comes later than a; both (N,) at the same instants, `period` s apart."""
-    estimator = DelayEstimator(period, min(most, len(np.atleast_1d(a)) * period / 4))
-    estimator.add(a, b)
-    return estimator.delay()

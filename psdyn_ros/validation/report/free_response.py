@@ -14,7 +14,7 @@ from . import page
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 
 BOUNDS = {'m': 0.5e-3, 'rad': 1e-3}     # largest deviation within a window
-WINDOW = 1.0            # s after which the reference starts anew from what was recorded: no motion is too sensitive
+WINDOW = 1.0            # s after which the reference starts again from what was recorded: no motion is too sensitive
 TOLERANCE = 1e-10       # of the reference, relative and absolute
 MOVES = 1e-3            # m or rad that some coordinate must travel
 

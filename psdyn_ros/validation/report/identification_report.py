@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..identification.identified import TOLD
+from ..identification.identified import IDENTIFIED_SHARE
 from .figure_style import BLACK, BLUE, DPI, VERMILLION
 from .page import KILO, write_page
 
@@ -46,7 +46,7 @@ def bodies_table(found):
 
 
 def _with_error(value, error, told, digits):
-    return f'{value:.{digits}f} ± {error:.{digits}f}' + ('' if told >= TOLD else ' (belief)')
+    return f'{value:.{digits}f} ± {error:.{digits}f}' + ('' if told >= IDENTIFIED_SHARE else ' (belief)')
 
 
 def friction_table(found):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.errors import StateError
-from ..bags.recording import SECOND, BagError
+from ...model.units import SECOND
+from ..bags.recording import BagError
 from .topic_readers import ChannelStreams
 
 ROWS = 16384

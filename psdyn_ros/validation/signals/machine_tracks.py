@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..bags.recording import SECOND
+from ...model.units import SECOND
 from .resampling import BRIDGED
 
 PATIENCE = 2 * SECOND       # ns that a topic may lag behind the states before it is missing
@@ -61,7 +61,7 @@ class MachineTracks:
     def grid(self, until):
         """Yield (instants (n,) ns before a time, whether they go on where the last ended); forget what is before them.
 
-        They begin anew with the stamp after each gap.
+        They begin again with the stamp after each gap.
         """
         times = self.main.times
         pieces = np.flatnonzero(np.diff(times) > BRIDGED * self.period) + 1

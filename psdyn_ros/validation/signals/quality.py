@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.errors import StateError
-from ..bags.recording import SECOND
+from ...model.units import SECOND
 from .signal_quality import SignalQuality, Spikes
 from .topics import PRESSURES, array_columns, rows_stamps
 from .unit_checks import Units

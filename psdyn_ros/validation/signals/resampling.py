@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..bags.recording import SECOND
+from ...model.units import SECOND
 
 BRIDGED = 3.0               # periods without a measurement that are interpolated over
 TOUCHING = 0.01             # periods by which an instant may miss a measurement at the end of a stretch

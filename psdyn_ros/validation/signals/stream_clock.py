@@ -1,7 +1,7 @@
-"""Stamps of one topic as they come: which of them go on, which are astray, and when time began anew."""
+"""Stamps of one topic as they come: which of them go on, which are astray, and when time began again."""
 
 from ...model.errors import PsdynError
-from ..bags.recording import SECOND
+from ...model.units import SECOND
 
 LEAP = SECOND               # ns from one stamp to the next, either way, beyond which it is astray
 AGREE = 5                   # messages in a row that make what was astray the time that counts
@@ -23,7 +23,7 @@ class StreamClock:
         self._astray = []
 
     def take(self, stamp):
-        """Take a stamp [ns]; whether time began anew, earlier than it was.
+        """Take a stamp [ns]; whether time began again, earlier than it was.
 
         Raises StampError where the message is not to be used: it is no later than the one before, or astray; of those
         that are, `AGREE` in a row that go on from each other are believed.

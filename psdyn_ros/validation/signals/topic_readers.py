@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from ...model.units import ATMOSPHERE, SECOND
 from ..bags.bulk_decoder import ARRAY, Decoder
-from ..bags.recording import SECOND, BagError
+from ..bags.recording import BagError
 from .machine_tracks import MachineTracks
 from .resampling import Track
 from .topics import PRESSURES, array_columns, rows_stamps
 
-ATMOSPHERE = 101325.0       # Pa, between gauge pressures and those of FluidPressure
 TOGETHER = 4096             # instants that are sampled at once
 STRAY, SPREAD = SECOND, 10  # a stamp is absurd that is off by more than 1 s and 10 times the usual
 COMMAND_FIELDS = ('effort', 'velocity', 'position')     # of JointState, later ones count more

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from ...model.errors import MeasurementError, PsdynError, did_you_mean, shorten
+from ...model.units import SECOND
 from ..bags.bulk_decoder import ARRAY, FIELDS, JOINT_STATE, PRESSURE, TRAJECTORY, Decoder, readable
-from ..bags.recording import SECOND, BagError
+from ..bags.recording import BagError
 
 PRESSURES = ('pressure_a', 'pressure_b')
 STAMP = 'stamp'             # label of the column of an array that says when, in s

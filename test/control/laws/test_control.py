@@ -8,7 +8,7 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.laws.computed_torque import LAWS, ComputedTorque, PdGravity, check_actuation
+from psdyn_ros.control.laws.computed_torque import ComputedTorque, ForceGains, PdGravity, check_actuation
 from psdyn_ros.control.reference.reference import ReferenceMotion
 from psdyn_ros.control.reference.reference_limits import ReferenceLimits
 from psdyn_ros.control.reference.trajectory import TrajectoryError, Waypoints
@@ -65,7 +65,7 @@ def run(law, plant, seconds):
 
 
 @pytest.mark.parametrize('name, initial', MACHINES)
-@pytest.mark.parametrize('kind', LAWS.values())
+@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
 def test_the_first_position_is_held(machine, name, initial, kind):
     m = machine(name, initial)
     law, plant = law_of(kind, m, 10.0), Plant(m, period=PERIOD)
@@ -125,7 +125,7 @@ def test_computed_torque_follows_the_demonstration_within_the_bounds_and_far_bet
     assert (rms[PdGravity] >= 10.0 * rms[ComputedTorque]).all()
 
 
-@pytest.mark.parametrize('kind', LAWS.values())
+@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
 def test_forces_are_clamped_to_the_limits_and_counted(crane, kind):
     law = law_of(kind, crane, 200.0)
     law.reference.hold(crane.initial_position)
@@ -136,7 +136,7 @@ def test_forces_are_clamped_to_the_limits_and_counted(crane, kind):
     assert law.saturations[1] == 1
 
 
-@pytest.mark.parametrize('kind', LAWS.values())
+@pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
 @pytest.mark.parametrize('bad', [np.nan, np.inf])
 def test_what_is_not_finite_raises_and_gives_no_force(crane, kind, bad):
     law = law_of(kind, crane, 6.0)
@@ -157,7 +157,7 @@ def test_new_gains_count_from_the_next_update_on(crane):
     law.reference.hold(crane.initial_position)
     off = crane.initial_position + [0.01, 0.0, 0.0, 0.0]
     law.update(0.0, off, np.zeros(4))
-    law.set_gains(np.zeros(4), np.zeros(4))
+    law.set_gains(ForceGains(*np.zeros((3, 4))))
     assert law.update(0.0, off, np.zeros(4)) == pytest.approx(crane.gravity_forces(off))
 
 

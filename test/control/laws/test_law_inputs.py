@@ -6,6 +6,7 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.control.laws.computed_torque import ForceGains
 from psdyn_ros.control.laws.registry import make_law
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.tools.studies.tracking_runs import PERIOD, REFERENCES, crane, oil, plant_for, tracked
@@ -137,7 +138,7 @@ def test_the_weight_is_carried_and_the_motion_fed_forward_as_far_as_it_is_told()
 
 def test_friction_follows_the_reference_and_not_what_is_measured():
     law = law_at_rest('computed_torque')
-    law.set_gains(np.zeros(4), np.zeros(4))
+    law.set_gains(ForceGains(*np.zeros((3, 4))))
     rates = np.array([0.0, 0.02, -0.02, 0.02])
     assert law.update(0.0, START, rates) == pytest.approx(crane().inverse_dynamics(START, rates, STILL))
     law.reference.follow(REFERENCES['demonstration'](), 0.0)

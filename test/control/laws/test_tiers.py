@@ -8,6 +8,7 @@ from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.control.laws.base import checked_tiers
+from psdyn_ros.control.laws.computed_torque import ForceGains
 from psdyn_ros.control.laws.registry import LAWS, make_law
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
@@ -174,7 +175,7 @@ def test_gains_of_wrong_sign_or_size_are_refused(bad):
     law = make_law('computed_torque', crane())
     before = law._law.gains.copy()
     with pytest.raises(psdyn_ros.ModelError, match='gains damping = .*expected 4 finite numbers'):
-        law.set_gains(np.ones(4), bad)
+        law.set_gains(ForceGains(np.ones(4), bad, np.zeros(4)))
     assert (law._law.gains == before).all()
 
 

@@ -31,11 +31,6 @@ LOOP_GAINS = ('stiffness', 'damping', 'integral', 'flow_stiffness', 'flow_integr
 
 
 @pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-
-
-@pytest.fixture(scope='module')
 def hydraulics(crane):
     return read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 

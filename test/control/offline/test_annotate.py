@@ -19,11 +19,6 @@ TRAVEL = np.array([0.4, 0.08, -0.1, 0.2])
 
 
 @pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-
-
-@pytest.fixture(scope='module')
 def excavator():
     return psdyn_ros.load(URDF / 'excavator.urdf')
 

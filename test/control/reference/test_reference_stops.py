@@ -55,7 +55,10 @@ def test_where_the_path_bends_more_than_the_deceleration_each_axis_stops_by_itse
     reference.stop(t)
     _, stop = run(reference, t, reference.end + 0.1)
     assert stop[0, :2] == pytest.approx(before[:2], abs=1e-12)
-    assert_smooth(stop, acceleration=np.full(4, 0.05))
+    assert_smooth(stop)
+    assert stop[0, 2] == pytest.approx(before[2], abs=1e-9)
+    assert (np.abs(stop[:, 2]) <= 1.001 * np.maximum(np.abs(before[2]), 0.05)).all()
+    assert (np.abs(stop[60:, 2]) <= 1.03 * 0.05).all()
     assert not stop[-1, 1:].any()
 
 

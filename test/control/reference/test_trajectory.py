@@ -19,11 +19,6 @@ from psdyn_ros.tools.demo.demonstration import demonstration
 TINY = 1e-9         # s; on either side of a knot
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
-
-
 @pytest.fixture
 def reference(crane):
     motion = ReferenceMotion(crane)

@@ -1,6 +1,7 @@
 """The coupled step of mechanism and hydraulics at 1 ms against scipy's Radau on the same rates."""
 import numpy as np
 import pytest
+from conftest import thorough
 from scipy.integrate import solve_ivp
 from support.hydraulics.hydraulic_cases import BAR, CRANE, START, Rig, crane, excavator
 
@@ -86,12 +87,14 @@ def every_option(rig):
     rig.axes['bristle'][1:], rig.axes['bristle_damping'][1:], rig.axes['stribeck'][1:] = 8e6, 2e4, 1000.0
 
 
-@pytest.mark.parametrize('change, segments, substeps, strokes, pressures', [
+@pytest.mark.parametrize('case', thorough([
     (None, CYCLE, 2, 0.02, 0.1), (steep_friction, CYCLE, 2, 0.1, 0.5), (small_volumes, CYCLE, 2, 0.1, 0.5),
     (None, INTO_THE_STOP, 2, 0.1, 0.5), (small_volumes, INTO_THE_STOP, 4, 0.1, 0.5),
     (cushioned, INTO_THE_STOP, 2, 0.1, 0.5), (every_option, CYCLE[:4], 2, 0.1, 0.5),
-], ids=['cycle', 'cycle, slip 1 mm/s', 'cycle, 0.1 litre', 'stop', 'stop, 0.1 litre', 'cushion', 'every option'])
-def test_hard_spool_steps_agree_with_radau(change, segments, substeps, strokes, pressures):
+], [(None, CYCLE, 2, 0.02, 0.1), (small_volumes, INTO_THE_STOP, 4, 0.1, 0.5), (every_option, CYCLE[:4], 2, 0.1, 0.5)]),
+    ids=['cycle', 'cycle, slip 1 mm/s', 'cycle, 0.1 litre', 'stop', 'stop, 0.1 litre', 'cushion', 'every option'])
+def test_hard_spool_steps_agree_with_radau(case):
+    change, segments, substeps, strokes, pressures = case
     rig, reference = crane(change=change, substeps=substeps), crane(change=change)
     if segments is INTO_THE_STOP:
         for each in (rig, reference):

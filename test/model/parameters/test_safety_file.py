@@ -80,7 +80,7 @@ def test_what_is_not_said():
     assert d.plausibility == model.Plausibility()
     assert (d.stop_time, d.probation) == (1.0, 1.0)
     assert d.command_limit.tolist() == [3e4, 1.0, 1.5e7, 0.3], 'URDF effort, fully open, as declared, URDF velocity'
-    assert d.acceleration.tolist() == d.jerk.tolist() == [np.inf] * 4
+    assert (d.acceleration.tolist(), d.jerk.tolist()) == ([2.0] * 4, [40.0] * 4)
     assert d.soft_margin.tolist() == [0.005] * 4
     assert d.safe_kind == ('number', 'neutral', 'gravity', 'brake')
     np.testing.assert_equal(d.safe_value, [3000.0, 0.0, np.nan, np.nan])
@@ -117,7 +117,7 @@ BAD = [
     # safe outputs, tolerances, rates and decelerations have no default
     (changed('    safe_output:\n      valve: neutral\n', ''), ModelError, "'lift': 'safe_output' is missing .by tier"),
     (changed('      valve: neutral\n', '      velocity: neutral\n'), ModelError,
-     r"line 15\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
+     r"line 17\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
     (changed('      valve: 50.0\n', '      effort: 50.0\n'), ModelError,
      "'lift': 'command_rate' says nothing of tier valve"),
     (changed('    deceleration: 2.0\n', ''), ModelError, "actuator 'slew': 'deceleration' is missing"),
@@ -155,8 +155,12 @@ BAD = [
      r"'slew': safe_output: 'safe_output' of tier effort is 30001, beyond the limit of commands, 30000"),
     (changed('pressure: 15000000.0', 'pressure: 2e7'), ModelError,
      r"'command_limit' of tier pressure is 2e\+07, more than the 1.9e\+07 Pa that the actuator has"),
-    (changed('    tracking_tolerance: 0.05', '    tracking_tolerance: 0.05\n    jerk: -1'), ModelError,
-     "'jerk' is -1; expected 0.001 to 1e"),
+    (SOUND.replace('jerk: 40.0', 'jerk: -1', 1), ModelError, "'jerk' is -1; expected 0.001 to 1e"),
+    (SOUND.replace('    acceleration: 2.0\n', '', 1), ModelError,
+     r"line \d+\).*'acceleration' of 'slew' is missing: .* recommended, .*: 2$"),
+    (SOUND.replace('    jerk: 40.0\n', '', 1), ModelError, r"line \d+\).*'jerk' of 'slew' is missing: .*: 40$"),
+    (SOUND.replace('acceleration: 2.0', 'acceleration: 1.9', 1), ModelError,
+     r"'slew': .*'acceleration' 1.9 is less than 'deceleration' 2, which a stop has"),
     ('\n', ModelError, r'line 1\): expected a mapping'),
     ('a: [\n', ModelError, 'is not YAML'),
 ]
@@ -345,7 +349,7 @@ def test_the_stop_time_is_enough_to_the_last_digit(crane):
 
 def test_a_deceleration_must_be_within_the_efforts_of_the_machine(crane):
     with pytest.raises(ModelError, match=r"actuator 'lift_cylinder': 'deceleration' 1.5 takes 1\d{5}\S* N or N m, m"):
-        check(crane, with_lift(deceleration=1.5))
+        check(crane, with_lift(deceleration=1.5, acceleration=1.5))
 
 
 def test_a_declaration_for_another_machine(crane):

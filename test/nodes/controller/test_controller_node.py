@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from support.machines import URDF
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
@@ -33,11 +31,6 @@ from psdyn_ros.nodes.runtime import executor  # noqa: E402
 CRANE = URDF / 'hiab_xs031.urdf'
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 ERROR = b'\x02'
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 class Managed(StillMachine):
@@ -103,18 +96,19 @@ class Managed(StillMachine):
 def managed(crane, tmp_path_factory):
     with graph(tmp_path_factory.mktemp('managed'), '/managed') as g, Managed(g, crane) as machine:
         machine.speaking.clear()
-        machine.process = g.start_patient(*ON_VALVES, '-p', f'robot_description:={CRANE}',
-                                          '-r', 'robot_description:=description')
+        machine.process = g.start_simulated(*ON_VALVES, '-p', f'robot_description:={CRANE}',
+                                            '-r', 'robot_description:=description')
         g.until(lambda: g.reports, START_UP)
         yield machine
         if machine.process.poll() is None:
-            assert g.processes.stop() == {'controller': 0}
+            assert g.stop() == {'controller': 0}
 
 
 # the first four one after the other: each takes the node from where the one before left it
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_without_a_safety_declaration_it_stays_unconfigured_and_says_why(managed):
     m = managed
     assert m.lifecycle == 'unconfigured' and not m.change('configure')
@@ -129,11 +123,12 @@ def test_without_a_safety_declaration_it_stays_unconfigured_and_says_why(managed
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_inactive_it_publishes_nothing_and_its_parameters_stay_as_they_are(managed):
     m = managed
     ok, reason = m.set('rate', ParameterType.PARAMETER_DOUBLE, double_value=100.0)
     assert not ok and 'only while the node is unconfigured; it is inactive' in reason
-    assert not m.set('use_sim_time', ParameterType.PARAMETER_BOOL, bool_value=True)[0]
+    assert not m.set('use_sim_time', ParameterType.PARAMETER_BOOL, bool_value=False)[0]
     m.speaking.set()
     m.graph.through(0.3)
     assert not m.commands and not m.sub_states
@@ -142,6 +137,7 @@ def test_inactive_it_publishes_nothing_and_its_parameters_stay_as_they_are(manag
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_activation_is_refused_with_every_reason(managed):
     m = managed
     rival = m.graph.publisher(JointState, 'controller/joint_commands', 1)
@@ -158,6 +154,7 @@ def test_activation_is_refused_with_every_reason(managed):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_active_it_gives_the_safe_output_until_it_is_enabled(managed):
     m = managed
     m.becomes(State.STANDBY)
@@ -173,10 +170,12 @@ def test_active_it_gives_the_safe_output_until_it_is_enabled(managed):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 @pytest.mark.parametrize('what', ['pressed', 'silent'])
 def test_the_emergency_stop_stops_and_only_reset_enable_and_a_reference_lead_back(managed, what):
     m = managed
     m.held()
+    m.graph.provoke()
     m.pressed = True if what == 'pressed' else None
     m.becomes(State.SAFE)
     m.graph.until(lambda: 'F36' in m.summary)
@@ -192,10 +191,11 @@ def test_the_emergency_stop_stops_and_only_reset_enable_and_a_reference_lead_bac
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_active_its_clock_and_its_description_cannot_be_changed(managed):
     m = managed
     m.held()
-    ok, reason = m.set('use_sim_time', ParameterType.PARAMETER_BOOL, bool_value=True)
+    ok, reason = m.set('use_sim_time', ParameterType.PARAMETER_BOOL, bool_value=False)
     assert not ok and 'it is active' in reason
     topic = m.graph.publisher(String, 'description', LATCHED)
     topic.publish(String(data=CRANE.read_text()))
@@ -207,6 +207,7 @@ def test_active_its_clock_and_its_description_cannot_be_changed(managed):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_a_trajectory_that_cannot_be_followed_is_refused_with_its_bad_point_and_the_motion_goes_on(managed):
     m = managed
     m.held()
@@ -221,11 +222,13 @@ def test_a_trajectory_that_cannot_be_followed_is_refused_with_its_bad_point_and_
     m.graph.through(0.2)
     m.moves()
     assert list(m.references[-1].points[0].positions) == pytest.approx(still)
+    m.graph.provoke()
     assert m.enabled(False)[0]
     m.becomes(State.STANDBY)
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_points_may_be_streamed_and_hold_when_they_stop(managed):
     m = managed
     m.held()
@@ -241,6 +244,7 @@ def test_points_may_be_streamed_and_hold_when_they_stop(managed):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_a_payload_is_taken_and_one_that_cannot_be_is_not(managed):
     m = managed
     m.held()
@@ -274,9 +278,11 @@ def assert_ended_safely(m):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_a_second_publisher_of_commands_stops_it(managed):
     m = managed
     m.held()
+    m.graph.provoke()
     rival = m.graph.publisher(JointState, 'controller/joint_commands', 1)
     m.graph.until(lambda: m.summary.startswith(('STOPPING', 'SAFE')) and 'F32' in m.summary)
     m.becomes(State.SAFE)
@@ -285,9 +291,11 @@ def test_a_second_publisher_of_commands_stops_it(managed):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_a_second_publisher_of_states_stops_it_and_keeps_it_from_being_enabled(managed):
     m = managed
     m.held()
+    m.graph.provoke()
     rival = m.graph.publisher(JointState, 'joint_states')
     m.graph.until(lambda: m.summary.startswith(('STOPPING', 'SAFE'))
                   and 'F32: 2 publishers on /managed/joint_states' in m.summary)
@@ -299,11 +307,13 @@ def test_a_second_publisher_of_states_stops_it_and_keeps_it_from_being_enabled(m
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_deactivation_in_motion_ends_in_the_safe_output_then_in_silence(managed):
     m = managed
     m.held()
     m.follow(m.crane.actuators, (m.crane.initial_position + [0.0, 0.0, 0.0, 0.01]).tolist(), 2)
     m.moves()
+    m.graph.provoke()
     assert m.change('deactivate') and m.lifecycle == 'inactive'
     assert_ended_safely(m)
     # states go on coming, some of them while the node forgets what it listened with
@@ -313,9 +323,11 @@ def test_deactivation_in_motion_ends_in_the_safe_output_then_in_silence(managed)
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_sigterm_ends_it_in_the_safe_output(managed):
     m = managed
     m.held()
+    m.graph.provoke()
     m.process.send_signal(signal.SIGTERM)
     m.graph.until(lambda: m.process.poll() is not None, 5.0)
     assert m.process.returncode == 0
@@ -323,20 +335,23 @@ def test_sigterm_ends_it_in_the_safe_output(managed):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_an_exception_ends_it_in_the_safe_output_and_with_its_code(crane, tmp_path):
     with graph(tmp_path, '/failing') as g, Managed(g, crane) as m:
         safety = g.declare_safety()
-        process = g.start_patient('-p', 'autostart:=true', '-p', f'safety:={safety}', '-p', 'emergency_stop:=none',
-                                  '-p', f'robot_description:={CRANE}', *ON_VALVES,
-                                  module='support.nodes.failing_controller')
+        process = g.start_simulated('-p', 'autostart:=true', '-p', f'safety:={safety}', '-p', 'emergency_stop:=none',
+                                    '-p', f'robot_description:={CRANE}', *ON_VALVES,
+                                    module='support.nodes.failing_controller')
         g.until(lambda: m.sub_states, START_UP)
         m.enabled()
+        g.provoke()
         g.until(lambda: process.poll() is not None)
         assert process.returncode == executor.INTERNAL and 'as the test wants it' in g.said('controller')
         assert_ended_safely(m)
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_parameter_services_can_be_left_out(tmp_path):
     with graph(tmp_path, '/closed') as g:
         g.start('controller', '-p', 'parameter_services:=false')

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -17,6 +18,7 @@ from support.nodes.graph import START_UP, graph  # noqa: E402
 from support.nodes.still_machine import StillMachine  # noqa: E402
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state, hydraulic_records  # noqa: E402
+from psdyn_ros.control.laws.gains import gain_entries, with_entries  # noqa: E402
 from psdyn_ros.control.laws.valve_computed_torque import ValveControl  # noqa: E402
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
@@ -24,7 +26,7 @@ from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.messages.pressures import TelemetryReader  # noqa: E402
-from psdyn_ros.nodes.runtime.parameters import changed_gains, valve_gains  # noqa: E402
+from psdyn_ros.nodes.runtime import parameters  # noqa: E402
 
 CRANE, HYDRAULICS = URDF / 'hiab_xs031.urdf', find_config('hiab_xs031_hydraulics.yaml')
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -92,15 +94,15 @@ def test_bad_telemetry_is_refused_and_the_reason_named(msg, words):
 
 
 def test_gains_are_parameters_of_the_actuators_they_are_for(crane, hydraulics):
-    gains = ValveControl(crane, hydraulics, 0.002).gains
-    table = valve_gains(crane.actuators, hydraulics.cylinders, gains)
+    law = ValveControl(crane, hydraulics, 0.002)
+    table = parameters.gains(law)
     names = [parameter.name for parameter in table]
     assert {name for name in names if name.startswith('gains.slew.')} == {
         'gains.slew.stiffness', 'gains.slew.damping', 'gains.slew.integral', 'gains.slew.error_filter'}
     assert 'gains.telescope.flow_integral' in names and all(p.live for p in table)
     values = [p.default for p in table]
     values[names.index('gains.telescope.flow_integral')] = 7.0
-    after = changed_gains(gains, crane.actuators, table, values)
+    gains, after = law.gains, with_entries(law.gains, gain_entries(law), values)
     assert after.flow_integral[3] == 7.0 and after.flow_integral[1] == gains.flow_integral[1]
     assert (after.inertia == gains.inertia).all()
 
@@ -126,10 +128,11 @@ def controlled(crane, hydraulics, tmp_path_factory):
         machine.held()
         g.until(lambda: g.reports)
         yield machine
-        assert g.processes.stop() == {'controller': 0}
+        assert g.stop() == {'controller': 0}
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_valves_stay_shut_over_a_machine_at_rest_and_the_other_axis_gets_its_torque(controlled, crane):
     command = controlled.held()
     assert tuple(command.name) == crane.actuators and not command.velocity
@@ -139,9 +142,11 @@ def test_valves_stay_shut_over_a_machine_at_rest_and_the_other_axis_gets_its_tor
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_without_fresh_pressures_the_valves_are_shut_and_the_other_axis_is_left_out(controlled, crane):
     g = controlled.graph
     controlled.held()
+    g.provoke()
     controlled.oil_speaks = False
     g.until(lambda: 'F01: no pressures came for' in g.report('controller: control')[1])
     g.until(lambda: len(controlled.commands[-1].name) == 3)
@@ -155,6 +160,7 @@ def test_without_fresh_pressures_the_valves_are_shut_and_the_other_axis_is_left_
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 @pytest.mark.parametrize('shift, value', [(-10.0, None), (10.0, None), (0.0, math.nan), (0.0, 1e12)])
 def test_bad_pressures_are_rejected_and_counted(controlled, shift, value):
     controlled.held()
@@ -171,6 +177,7 @@ def test_bad_pressures_are_rejected_and_counted(controlled, shift, value):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_gains_may_change_while_it_runs(controlled):
     value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=3.0)
     request = SetParameters.Request(parameters=[Parameter(name='gains.telescope.flow_stiffness', value=value)])
@@ -180,21 +187,24 @@ def test_gains_may_change_while_it_runs(controlled):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_pressures_may_come_port_by_port(crane, hydraulics, tmp_path):
     with graph(tmp_path, '/ports') as g, StillMachine(g, crane, oil_at_rest(crane, hydraulics)) as machine:
         g.start_controller(*ON_VALVES, '-p', 'pressure_source:=ports', '-p', 'pressure_topic:=oil')
         assert np.abs(np.array(machine.held().position)[1:]).max() < 1e-3
-        assert g.processes.stop() == {'controller': 0}
+        assert g.stop() == {'controller': 0}
 
 
 @pytest.mark.dds
-@pytest.mark.parametrize('arguments, words', [
+@pytest.mark.lockstep
+@pytest.mark.parametrize('case', thorough([
     (ON_VALVES[2:], 'needs the parameter hydraulics'),
     ((*ON_VALVES[:2], '-p', 'law:=computed_torque', '-p', 'output.telescope:=valve'), 'this law commands effort'),
     ((*ON_VALVES, '-p', 'output.telescope:=valv'), "did you mean 'valve'"),
     ((*ON_VALVES[:2], '-p', 'law:=valve_computed_torqe'), "did you mean 'valve_computed_torque'"),
-])
-def test_law_hydraulics_and_outputs_have_to_go_together(tmp_path, arguments, words):
+], 1), ids=lambda case: case[1])
+def test_law_hydraulics_and_outputs_have_to_go_together(tmp_path, case):
+    arguments, words = case
     with graph(tmp_path, '/refused') as g:
         process = g.start_controller(*arguments)
         g.until(g.processes.ended, START_UP)

@@ -33,11 +33,6 @@ OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.E
 NAN = float('nan')
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
-
-
 @pytest.fixture
 def make():
     """Function that puts work on a node without a network, and keeps what that publishes as `sent[topic]`."""
@@ -318,6 +313,7 @@ def test_payload_share_of_friction_and_clamping_reach_the_annotator(make, crane)
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_two_processes_answer_states_then_a_reference_and_annotate(tmp_path, crane):
     with graph(tmp_path, '/ff') as g:
         commands = g.listen(Float64MultiArray, 'feedforward/commands')

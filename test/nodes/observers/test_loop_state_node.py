@@ -27,11 +27,6 @@ BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')
 NAN = float('nan')
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
-
-
 def moving(m, rng):
     """(x, xd, position, velocity) of all joints near the initial position."""
     x, xd = m.initial_position + rng.uniform(-0.02, 0.02, m.dof), rng.uniform(-0.1, 0.1, m.dof)
@@ -300,6 +295,7 @@ def test_efforts_from_pressures_are_those_of_the_areas(bench, crane):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_a_process_completes_what_encoders_and_cylinders_say(tmp_path, crane, rng):
     """Over DDS, as robot_state_publisher and others see it; the plan of the machine comes as a file."""
     with graph(tmp_path, '/rig') as g:

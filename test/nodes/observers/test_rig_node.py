@@ -7,8 +7,6 @@ import pytest
 from conftest import thorough
 from support.machines import URDF
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from sensor_msgs.msg import JointState  # noqa: E402
@@ -26,11 +24,6 @@ HYDRAULICS = URDF.parent / 'config' / 'hiab_xs031_hydraulics.yaml'
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 MACHINE = ('-p', f'robot_description:={CRANE}', '-p', f'hydraulics:={HYDRAULICS}', '-p', 'ttl:=0.2')
 OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 def start_rig(g, cylinder, *arguments):
@@ -187,12 +180,13 @@ def test_pressures_are_measured_instead(tmp_path):
         assert g.processes.stop() == {'rig': 0}
 
 
-@pytest.mark.parametrize('arguments, says', [
+@pytest.mark.parametrize('case', thorough([
     ((*MACHINE, '-p', 'cylinder:=lift'), "'lift': no such cylinder; there are: lift_cylinder"),
     ((*MACHINE, '-p', 'cylinder:=telescope', '-p', 'bandwidth:=900.0'), 'at most 250 rad/s'),
     ((*MACHINE, '-p', 'cylinder:=telescope', '-p', 'measures:=forces'), "did you mean 'force'"),
-])
-def test_a_rig_that_cannot_run_says_why_and_ends_with_two(tmp_path, arguments, says):
+], 1), ids=lambda case: case[1])
+def test_a_rig_that_cannot_run_says_why_and_ends_with_two(tmp_path, case):
+    arguments, says = case
     with graph(tmp_path, '/refused') as g:
         process = g.start('rig', *arguments)
         g.until(lambda: process.poll() is not None, START_UP)

@@ -21,8 +21,9 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 
 from psdyn_ros.model.errors import ModelError, UnknownNameError  # noqa: E402
+from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
-from psdyn_ros.nodes.messages.conversions import SECOND, stamp_to_ns  # noqa: E402
+from psdyn_ros.nodes.messages.conversions import stamp_to_ns  # noqa: E402
 from psdyn_ros.nodes.observers.validator import ValidatorNode  # noqa: E402
 from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 

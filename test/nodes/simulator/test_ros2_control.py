@@ -6,13 +6,11 @@ import pytest
 from support.machines import URDF
 from support.paths import ROOT, TESTS
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
-from support.nodes.graph import PATIENT_LAW, START_UP, graph  # noqa: E402
+from support.nodes.graph import SIMULATED, SLOW_CLOCK, START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.nodes.runtime.executor import INTERNAL  # noqa: E402
@@ -32,11 +30,6 @@ def holds_by_force(declaration):
         actuator['safe_output']['effort'] = 'gravity'
 
 
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
-
-
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     """A graph in the namespace that the blocks of the crane name."""
@@ -45,9 +38,10 @@ def world(tmp_path, monkeypatch):
         yield g
 
 
-def manage(g, active='', urdf=CRANE, fill='false'):
+def manage(g, active='', urdf=CRANE, fill='false', clock=()):
     """Start the process that stands for controller_manager, with these controllers, named with spaces between."""
     return g.processes.start('manager', 'support.nodes.tbh_process', '--ros-args', '-p', f'urdf:={urdf}',
+                             *clock,
                              '-p', f'fill:={fill}', '-p', f'controllers_file:={CONTROLLERS}',
                              *(['-p', f'active:={active}'] if active else []))
 
@@ -90,13 +84,13 @@ def test_states_begin_at_once_and_idle_commands_release_nothing(world, crane):
 @pytest.mark.parametrize('fill', ['false', 'true'])
 def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     target = crane.initial_position + [0.1, 0.03, 0.03, 0.06]
-    states = simulate(world)
+    states = simulate(world, *SLOW_CLOCK)
     references = world.listen(JointTrajectory, 'controller/reference')
     trajectories = world.publisher(JointTrajectory, 'controller/joint_trajectory')
     # a forward controller takes arrays, which leave nothing out: this one holds by force when it stops
-    world.start_controller('-r', '~/commands:=/effort_controller/commands', *PATIENT_LAW, change=holds_by_force)
+    world.start_controller('-r', '~/commands:=/effort_controller/commands', change=holds_by_force)
     world.hold()
-    manage(world, 'effort_controller', fill=fill)
+    manage(world, 'effort_controller', fill=fill, clock=(*SIMULATED[:3], '/clock:=/hiab_xs031/clock'))
     world.until(lambda: references and trajectories.get_subscription_count(), START_UP)
     world.until(lambda: world.report('simulator: plant')[1] == 'running', START_UP)
 
@@ -107,9 +101,10 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     world.through(0.5)
     assert error(crane.initial_position) < 1e-3
     point = JointTrajectoryPoint(positions=target.tolist())
-    point.time_from_start.sec = 2
-    world.until_moved(lambda: error(target) < 1e-4, lambda: trajectories.publish(
-        JointTrajectory(joint_names=list(crane.actuators), points=[point])))
+    point.time_from_start.sec = 1
+    trajectories.publish(JointTrajectory(joint_names=list(crane.actuators), points=[point]))
+    world.until(lambda: error(target) < 1e-4, 60.0)
+    assert world.stops == 0
     assert_complete(states, crane.joints)
     world.assert_on_grid(states, PERIOD)
     assert world.processes.stop() == {'manager': 0, 'controller': 0, 'simulator': 0}

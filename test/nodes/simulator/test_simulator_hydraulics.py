@@ -7,8 +7,6 @@ import yaml
 from support.machines import URDF
 from support.paths import CONFIG
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue  # noqa: E402
@@ -31,11 +29,6 @@ OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
 PART = 'simulator: plant'
 NAN, INF = float('nan'), float('inf')
 TTL = 0.1
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 @pytest.fixture(scope='module')

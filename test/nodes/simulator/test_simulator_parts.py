@@ -18,6 +18,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
 from psdyn_ros.model.parameters.sensors import read_sensors  # noqa: E402
+from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.runtime import parameters  # noqa: E402
@@ -31,7 +32,6 @@ from psdyn_ros.simulation.sensors.kinds import channels_of, mountable  # noqa: E
 from psdyn_ros.simulation.sensors.plant_sensors import PlantSensors  # noqa: E402
 
 NAN, INF = float('nan'), float('inf')
-SECOND = 1_000_000_000
 ACTUATORS = ('slew', 'lift', 'tilt', 'telescope')
 MODES = ('effort', 'valve', 'pressure', 'velocity')
 
@@ -282,11 +282,6 @@ def test_hydraulic_states_name_each_quantity_of_each_cylinder():
     assert msg.joint_names == ['lift', 'tilt'] and msg.header.stamp.sec == 3
     assert [list(value.values) for value in msg.interface_values] == [[1.0, 2.0], [3.0, 4.0]]
     assert msg.interface_values[1].interface_names == ['pressure_a', 'pressure_b']
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(URDF / 'hiab_xs031.urdf')
 
 
 def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from support.machines import URDF
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from geometry_msgs.msg import AccelStamped, PoseStamped, TwistStamped, WrenchStamped  # noqa: E402
@@ -26,11 +24,6 @@ CRANE = URDF / 'hiab_xs031.urdf'
 OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
 PART = 'simulator: plant'
 G = 9.81
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 def stamp_of(msg):

@@ -6,8 +6,6 @@ import pytest
 from support.machines import URDF
 from support.paths import CONFIG
 
-import psdyn_ros
-
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
 from rosgraph_msgs.msg import Clock  # noqa: E402
@@ -26,11 +24,6 @@ OK, WARN, ERROR = b'\x00', b'\x01', b'\x02'
 PART = 'simulator: plant'
 HYDRAULICS = ('-p', f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}', '-p',
               f'sensors:={CONFIG / "hiab_xs031_sensors.yaml"}')
-
-
-@pytest.fixture(scope='module')
-def crane():
-    return psdyn_ros.load(CRANE)
 
 
 def stamp_of(msg):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY, write_mcap
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, JOINT_STATE, PRESSURE, type_store
-from psdyn_ros.validation.bags.recording import SECOND
 
 TYPES = type_store().types
 

@@ -6,10 +6,10 @@ from itertools import islice
 import numpy as np
 
 from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.sensors.readings import Readings, exact_readings
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.tools.studies import tracking_runs
-from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.bags.simulated_bag import SimulatedBag
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.signals.blocks import Block

@@ -4,8 +4,6 @@ import sys
 
 from psdyn_ros.nodes.controller import node, publishers
 
-from . import patient_controller  # noqa: F401  a stall shall not be what ends it
-
 CYCLES = 50
 
 

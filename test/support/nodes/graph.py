@@ -10,12 +10,15 @@ import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import Float64MultiArray
 from std_srvs.srv import SetBool, Trigger
 
 import psdyn_ros
+from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes import EXECUTABLES
-from psdyn_ros.nodes.messages.conversions import SECOND, stamp_to_ns
+from psdyn_ros.nodes.messages.conversions import stamp_to_ns
 from psdyn_ros.nodes.runtime.executor import make_executor
 from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
 from psdyn_ros.tools.demo.processes import NodeProcesses, exported
@@ -25,9 +28,11 @@ from ..paths import TESTS
 
 CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 240.0        # s; a first run compiles
-# of a law that is stable although a busy computer delays its commands by a tenth of a second
-PATIENT_LAW = '-p', 'bandwidth:=5.0'
 TURN = 0.01             # s that the test waits for a message at a time
+SIMULATED = '-p', 'use_sim_time:=true', '-r', '/clock:=clock'       # arguments of a node on the clock of its namespace
+# of a simulator that makes this clock; slowly, so that a stall of the computer is short on it
+SLOW_CLOCK = '-p', 'publish_clock:=true', '-r', '/clock:=clock', '-p', 'real_time_factor:=0.5'
+STOPPED = State.STOPPING, State.SAFE
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 
 
@@ -39,6 +44,8 @@ class Graph:
         self._spin_once = spin_once
         self._clients = {}      # service -> client; an answer to one that was just made may be lost
         self.reports = {}       # status of the diagnostics -> the last one
+        self.stops = self.provoked = 0      # of the controller: counted, and announced by `provoke`
+        self._sub_state = None
         self.listen(DiagnosticArray, 'diagnostics', self._keep_report)
 
     def start(self, name, *arguments, module=None):
@@ -50,20 +57,22 @@ class Graph:
             name, module, '--ros-args', '-r', f'__ns:={self.namespace}',
             '-r', f'/diagnostics:={self.namespace}/diagnostics', '-p', 'report_rate:=20.0', *arguments)
 
-    def start_controller(self, *arguments, machine='hiab_xs031', change=None):
-        """Run the controller of a machine of the package, as in the demonstration: it becomes active by itself.
+    def start_controller(self, *arguments, machine='hiab_xs031', change=None, module=EXECUTABLES['controller']):
+        """Run the controller of a machine of the package in simulated time; it becomes active by itself.
 
         change  function that changes the safety declaration, a dictionary
+        module  what to run in the place of the controller, also of these tests
         """
         urdf, safety = URDF / f'{machine}.urdf', self.declare_safety(machine, change)
-        return self.start_patient('-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
-                                  '-p', 'autostart:=true', '-p', 'emergency_stop:=none', *arguments)
+        return self.start_simulated('-p', f'robot_description:={urdf}', '-p', f'safety:={safety}',
+                                    '-p', 'autostart:=true', '-p', 'emergency_stop:=none', *arguments, module=module)
 
-    def start_patient(self, *arguments, module='support.nodes.patient_controller'):
-        """Run a controller that a stall of the computer does not stop; a module of these tests."""
+    def start_simulated(self, *arguments, module=EXECUTABLES['controller']):
+        """Run a controller on the clock of its namespace, which a stall of the computer does not stop."""
         path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get('PYTHONPATH')]))
+        self.listen(Float64MultiArray, 'controller/state', self._count_stops)
         with exported({'PYTHONPATH': path}):
-            return self._run('controller', module, '-p', 'overrun_share:=1.0', *arguments)
+            return self._run('controller', module, *SIMULATED, '-p', 'overrun_share:=1.0', *arguments)
 
     def declare_safety(self, machine='hiab_xs031', change=None):
         """Path of a safety declaration for a busy computer."""
@@ -76,8 +85,16 @@ class Graph:
         safety.write_text(yaml.safe_dump(declaration))
         return safety
 
+    def _count_stops(self, message):
+        before, self._sub_state = self._sub_state, State(int(message.data[0]))
+        self.stops += self._sub_state in STOPPED and before not in (None, State.STANDBY, *STOPPED)
+
+    def provoke(self):
+        """Announce a stop that the test is about to cause; at the end no other stops may have been counted."""
+        self.provoked += 1
+
     def hold(self):
-        """Let the controller hold its machine, also after it stopped."""
+        """Let the controller hold its machine, also after a stop."""
         def held():
             if self.call(SetBool, 'controller/enable', SetBool.Request(data=True)).success:
                 return True
@@ -85,19 +102,19 @@ class Graph:
             return False
 
         self.until(held, START_UP)
+        self.until(lambda: self._sub_state not in (None, State.STANDBY), START_UP)
 
-    def until_moved(self, condition, publish, seconds=120.0):
-        """Publish a trajectory and wait; again where a busy computer made the controller stop on the way."""
-        publish()
+    def stop(self, *names):
+        """End all processes in this order, else the last one first; return their exit codes by name.
 
-        def there():
-            if self.report('controller: control')[1].startswith('SAFE'):
-                self.hold()
-                self.until(lambda: not self.report('controller: control')[1].startswith('SAFE'), seconds)
-                publish()
-            return condition()
-
-        self.until(there, seconds)
+        They are served meanwhile, as they may need to come to rest.
+        """
+        stops = self.stops
+        for name in names or reversed(self.processes.names()):
+            self.processes.signal(name)
+        self.until(lambda: len(self.processes.ended()) == len(self.processes.names()), 20.0)
+        self.stops = stops      # a controller that ends stops its machine
+        return self.processes.stop()
 
     def said(self, name):
         """What a process wrote so far."""
@@ -174,7 +191,9 @@ def graph(folder, namespace):
     executor.add_node(node)
     try:
         with NodeProcesses(folder) as processes:
-            yield Graph(node, executor.spin_once, processes, namespace, folder)
+            made = Graph(node, executor.spin_once, processes, namespace, folder)
+            yield made
+            assert made.stops == made.provoked, f'the controller stopped {made.stops} times, {made.provoked} on purpose'
     finally:
         executor.shutdown()
         node.destroy_node()

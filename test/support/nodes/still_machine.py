@@ -1,8 +1,13 @@
-"""A machine at rest in the place of a real one: it says again and again that nothing moves."""
+"""A machine at rest in the place of a real one, in lock-step with its controller on a clock of its own.
+
+A state is published when the one before was answered, so that a stall of the computer stops the clock too. A state
+that is not answered within PATIENCE is followed by the next one: a controller may be starting or inactive.
+"""
 
 import threading
 import time
 
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import FluidPressure, JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
@@ -10,7 +15,10 @@ from trajectory_msgs.msg import JointTrajectory
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.pressures import ATMOSPHERE
 
-PERIOD = 0.004          # s
+PERIOD = 2_000_000      # ns of the clock between two states
+PAUSE = 0.003           # s that the machine sleeps after an answer
+PATIENCE = 0.03         # s that it waits for one
+TICK = 1_000            # ns between a state and one that the test makes
 
 
 class StillMachine:
@@ -30,6 +38,9 @@ class StillMachine:
         self.commands = graph.listen(JointState, 'controller/joint_commands')
         self.arrays = graph.listen(Float64MultiArray, 'controller/commands')
         self.references = graph.listen(JointTrajectory, 'controller/reference')
+        graph.listen(Float64MultiArray, 'controller/state', lambda message: self._answered.set(), 1)
+        self._clock = graph.publisher(Clock, 'clock', 1)
+        self._lock, self._time, self._answered = threading.Lock(), PERIOD, threading.Event()
         self.telemetry, self._ports = None, {}
         if telemetry is not None:
             self.telemetry = graph.publisher(Float64MultiArray, 'simulator/hydraulic_telemetry')
@@ -55,18 +66,29 @@ class StillMachine:
 
     def _speak(self):
         while not self._ending.is_set():
+            with self._lock:
+                self._time += PERIOD
+            clock = Clock()
+            conversions.ns_to_stamp(self._time, clock.clock)
+            self._clock.publish(clock)
             if self.speaking.is_set():
+                self._answered.clear()
                 self.send()
-            time.sleep(PERIOD)
+                self._answered.wait(PATIENCE)
+            time.sleep(PAUSE)
 
     def now(self):
-        return self.graph.node.get_clock().now().nanoseconds
+        """Return ns of the clock."""
+        return self._time
 
     def message(self):
-        """A good state of now."""
+        """A good state of now, with a stamp that no other one has."""
+        with self._lock:
+            self._time += TICK
+            now = self._time
         zero = [0.0] * len(self.names)
         msg = JointState(name=list(self.names), position=self.position.tolist(), velocity=zero, effort=zero)
-        conversions.ns_to_stamp(self.now(), msg.header.stamp)
+        conversions.ns_to_stamp(now, msg.header.stamp)
         return msg
 
     def send(self):

@@ -6,10 +6,10 @@ from support.bags import bag_cases as cases
 from support.bags.recorded_motion import crane, oil
 
 from psdyn_ros.cli import main
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY, describe
 from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
 from psdyn_ros.validation.bags.files import METADATA
-from psdyn_ros.validation.bags.recording import SECOND
 
 PERIOD, COUNT = 0.01, 400
 

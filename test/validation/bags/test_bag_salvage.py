@@ -5,10 +5,10 @@ import struct
 import numpy as np
 import pytest
 from support.bags import bag_cases as cases
+from support.bags.recorded_motion import crane, oil
 
-from psdyn_ros.api.load import load
-from psdyn_ros.model.locate import find_machine
 from psdyn_ros.tools.fuzzing import mutations as making
+from psdyn_ros.tools.fuzzing.verdict import true_messages
 from psdyn_ros.validation.bags.mcap_chunks import CHUNK, MAGIC, RECORD
 from psdyn_ros.validation.bags.mcap_recovery import scan
 from psdyn_ros.validation.bags.recording import BagError
@@ -20,7 +20,7 @@ KINDS = {'zstd': ('zstd', True), 'lz4': ('lz4', True), 'plain': ('', True), 'unc
 
 @pytest.fixture(scope='module')
 def messages():
-    return making.honest_messages(load(find_machine('hiab_xs031')), ('lift_cylinder', 'tilt_cylinder', 'telescope'))
+    return true_messages(crane(), oil())
 
 
 @pytest.fixture(params=KINDS)

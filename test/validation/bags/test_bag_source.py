@@ -9,26 +9,26 @@ import sys
 import numpy as np
 import pytest
 from support.bags import bag_cases as cases
+from support.bags.recorded_motion import crane, oil
 
-from psdyn_ros.api.load import load
-from psdyn_ros.model.locate import find_machine
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing import mutations as making
 from psdyn_ros.tools.fuzzing.mutated_bags import peak_memory
+from psdyn_ros.tools.fuzzing.verdict import true_messages
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, FIELDS, JOINT_STATE, PRESSURE, TRAJECTORY, Decoder, type_store
 from psdyn_ros.validation.bags.files import METADATA
 from psdyn_ros.validation.bags.mcap_chunks import RECORD, Packet
 from psdyn_ros.validation.bags.mcap_index import mcap_index
 from psdyn_ros.validation.bags.mcap_recovery import scan
-from psdyn_ros.validation.bags.recording import SECOND, BagError, write_bag
+from psdyn_ros.validation.bags.recording import BagError, write_bag
 from psdyn_ros.validation.bags.source import open_bag
 
-CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
 TOPICS = (making.STATES, making.TELEMETRY)
 
 
 @pytest.fixture(scope='module')
 def messages():
-    return making.honest_messages(load(find_machine('hiab_xs031')), CYLINDERS)
+    return true_messages(crane(), oil())
 
 
 def contents(path):

@@ -7,9 +7,9 @@ import pytest
 from support.bags.recorded_motion import PERIOD, crane, exact_block, oil
 
 from psdyn_ros.cli import main
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, Decoder
-from psdyn_ros.validation.bags.mcap_writer import RowBag, joint_states, labelled_array
 from psdyn_ros.validation.bags.predicted_bag import (
     FRICTIONLESS,
     MEASURED,
@@ -21,7 +21,7 @@ from psdyn_ros.validation.bags.predicted_bag import (
     curve,
     write_layout,
 )
-from psdyn_ros.validation.bags.recording import SECOND
+from psdyn_ros.validation.bags.row_bag import RowBag, joint_states, labelled_array
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.metrics.prediction import Predictor
 
@@ -142,7 +142,7 @@ def test_the_layout_shows_curves_that_are_in_the_bag(predicted, tmp_path):
 
 
 def test_what_is_predicted_does_not_replace_what_it_is_predicted_from(predicted, capsys):
-    assert main(['validate', str(predicted), '--urdf', 'hiab_xs031', '--output', str(predicted.parent)]) in (0, 1)
+    assert main(['validate', str(predicted), '--urdf', 'hiab_xs031', '--output', str(predicted.parent)]) == 0
     output = predicted.parent
     assert (output / 'predicted' / 'metadata.yaml').is_file() and (output / 'plotjuggler_layout.xml').is_file()
     capsys.readouterr()

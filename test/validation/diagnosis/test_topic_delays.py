@@ -8,10 +8,10 @@ from support.bags import bag_cases as cases
 from support.bags.recorded_motion import MIDDLE, PERIOD, crane, oil, swinging
 
 from psdyn_ros.model.errors import ModelError
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY
 from psdyn_ros.tools.studies import tracking_runs
 from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
-from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.diagnosis.topic_delays import delay_of, topic_delays
 from psdyn_ros.validation.metrics.prediction import Predictor

@@ -8,9 +8,10 @@ from psdyn_ros.api.load import load
 from psdyn_ros.model.errors import ShapeError
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY, write_mcap
 from psdyn_ros.validation.bags.bulk_decoder import ARRAY, JOINT_STATE, PRESSURE, TRAJECTORY
-from psdyn_ros.validation.bags.recording import SECOND, BagError
+from psdyn_ros.validation.bags.recording import BagError
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.signals.blocks import blocks
 from psdyn_ros.validation.signals.quality import Quality

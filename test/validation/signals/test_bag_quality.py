@@ -7,8 +7,8 @@ from support.bags import bag_cases as cases
 from psdyn_ros.api.load import load
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
-from psdyn_ros.validation.bags.recording import SECOND
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.signals.blocks import blocks
 from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality

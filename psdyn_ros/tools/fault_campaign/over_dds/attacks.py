@@ -12,21 +12,19 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
-from std_msgs.msg import String
 from std_srvs.srv import SetBool
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from ....control.safety.fault_table import State
-from ....nodes.messages.conversions import SECOND, ns_to_stamp
+from ....model.units import SECOND
+from ....nodes.messages.conversions import ns_to_stamp
+from ...timing.flood import RATES, READY, Flood
 from .bench import COMMANDS, WireError
 
 MOTION = 8.0            # s, longer than any attack
 LASTS = 2.0             # s of an attack
 STORM = 0.01            # s between two sets of parameters
-SMALL, LARGE, WRONG = 10_000.0, 50.0, 100.0     # Hz of messages of a flood
-MEBIBYTE = 2**20
 REPORTED = 2.0          # s within which a node says again how many slots it missed
-ECHO, READY = 'echo', 'ready'
+ECHO = 'echo'
 FOUND = 1.0 + 0.5       # s until a rival is found: a poll a second; discovery takes the rest
 TRIES = 5
 NAN = math.nan
@@ -188,24 +186,24 @@ def _parameter_storm(bench, watch, contestant, rng):
                   _missed(bench, contestant.name) - before, problem)
 
 
-def _flooded(bench, contestant, row, what, kind, rate):
+def _flooded(bench, contestant, row, what, kind):
     """A flood from a process of its own, of the controller and then of a bare echo loop."""
     contestant.states.clear()
-    sent, missed, shares = _under_flood(bench, contestant.name, kind, rate)
+    sent, missed, shares = _under_flood(bench, contestant.name, kind)
     states = _names(contestant)
     # it may stop the machine, by the ladder, but never end or give bad commands
     problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
     return Attack(row, what, sent, states, None, None, missed, problem,
-                  (*shares, *_under_flood(bench, ECHO, kind, rate)[2]))
+                  (*shares, *_under_flood(bench, ECHO, kind)[2]))
 
 
-def _under_flood(bench, name, kind, rate):
+def _under_flood(bench, name, kind):
     """(messages sent, slots that the node of this name missed meanwhile, their shares before it and meanwhile)."""
     before = _slots(bench, name)
     bench.through(LASTS)
     quiet = _slots(bench, name) - before
     log = f'flood_{kind}_{name}'
-    flood = bench.nodes.start(log, 'psdyn_ros.tools.fault_campaign.over_dds.attacks', kind, name, str(rate), str(LASTS))
+    flood = bench.nodes.start(log, 'psdyn_ros.tools.fault_campaign.over_dds.attacks', kind, name, str(LASTS))
     bench.within(lambda: READY in bench.said(log) or flood.poll() is not None, 30.0)    # its start is no flood
     before = _slots(bench, name)
     if flood.poll() is None:
@@ -221,15 +219,15 @@ def _under_flood(bench, name, kind, rate):
 
 
 def _small_flood(bench, watch, contestant, rng):
-    return _flooded(bench, contestant, 'F33', f'small messages, {SMALL:.0f} Hz asked for', 'small', SMALL)
+    return _flooded(bench, contestant, 'F33', f'small messages, {RATES["small"]:.0f} Hz asked for', 'small')
 
 
 def _large_flood(bench, watch, contestant, rng):
-    return _flooded(bench, contestant, 'F33', f'messages of 1 MiB, {LARGE:.0f} Hz asked for', 'large', LARGE)
+    return _flooded(bench, contestant, 'F33', f'messages of 1 MiB, {RATES["large"]:.0f} Hz asked for', 'large')
 
 
 def _wrong_types(bench, watch, contestant, rng):
-    return _flooded(bench, contestant, 'F33', f'another message type on its topic, {WRONG:.0f} Hz', 'wrong', WRONG)
+    return _flooded(bench, contestant, 'F33', f'another message type on its topic, {RATES["wrong"]:.0f} Hz', 'wrong')
 
 
 def _rival_states(bench, watch, contestant, rng):
@@ -323,36 +321,19 @@ def _backwards(bench, watch, contestant, rng):
                   0, problem)
 
 
-def flood(kind, name, rate, seconds):
+def flood(kind, name, seconds):
     """Publish on topics of a controller as fast as asked for, on SIGUSR1; print how many messages that were."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGUSR1,))
     rclpy.init()
     node = rclpy.create_node('flood')
-    topic = 'point' if kind == 'small' else 'joint_trajectory'
-    if kind == 'wrong':
-        msg = String(data='x' * 1000)
-    else:
-        msg = JointTrajectory(joint_names=['x' * MEBIBYTE] if kind == 'large' else ['slew'])
-        msg.points = [JointTrajectoryPoint(positions=[0.0])]
-    publisher = node.create_publisher(type(msg), f'/{name}/{topic}', 1)
-    deadline = time.monotonic() + (0.5 if kind == 'wrong' else 5.0)
-    while not publisher.get_subscription_count() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    burst = Flood(node, kind, name).burst
     print(READY, flush=True)
     signal.sigwait((signal.SIGUSR1,))
-    began, sent = time.monotonic(), 0
-    while (elapsed := time.monotonic() - began) < seconds:
-        while sent < elapsed * rate:
-            publisher.publish(msg)
-            sent += 1
-            if sent % 100 == 0 and time.monotonic() - began > seconds:
-                break
-        time.sleep(1e-4)
-    print(sent)
+    print(burst(seconds))
     node.destroy_node()
     rclpy.try_shutdown()
     return 0
 
 
 if __name__ == '__main__':
-    sys.exit(flood(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])))
+    sys.exit(flood(sys.argv[1], sys.argv[2], float(sys.argv[3])))

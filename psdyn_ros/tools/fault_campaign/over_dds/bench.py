@@ -23,7 +23,8 @@ from ....control.safety.fault_table import State
 from ....model.errors import PsdynError
 from ....model.locate import find_config, find_machine
 from ....model.text_file import read_text
-from ....nodes.messages.conversions import SECOND, stamp_to_ns, trajectory_to_msg
+from ....model.units import SECOND
+from ....nodes.messages.conversions import stamp_to_ns, trajectory_to_msg
 from ...demo.demo_safety import safety_text
 
 MACHINE = 'hiab_xs031'

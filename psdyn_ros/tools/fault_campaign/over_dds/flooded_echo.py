@@ -2,32 +2,29 @@
 
     python -m psdyn_ros.tools.fault_campaign.over_dds.flooded_echo --ros-args -r __node:=echo
 
-It answers states, receives pressures, points and trajectories by subscriptions like those of a controller without
-reading them, and reports in diagnostics how many slots it missed.
+It answers states, receives points, trajectories and here also pressures by subscriptions like those of a controller
+without reading them, and reports in diagnostics how many slots it missed.
 """
 
 import sys
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from std_msgs.msg import Float64MultiArray
-from trajectory_msgs.msg import JointTrajectory
 
 from ....nodes.messages import pressures
 from ....nodes.runtime import executor
-from ....nodes.runtime.qos import LATEST, SENSOR_DATA
+from ....nodes.runtime.qos import SENSOR_DATA
 from ...timing.loops import Echo
 
 REPORTS = 0.2       # s between them
 
 
 class FloodedEcho(Echo):
-    """Listens to what a controller of valves listens to: pressures, points and trajectories."""
+    """Listens also to the pressures that a controller of valves listens to."""
 
     def __init__(self, node):
         super().__init__(node)
-        for topic in ('~/point', '~/joint_trajectory'):
-            node.create_subscription(JointTrajectory, topic, _pass_over, LATEST, raw=True)
-        node.create_subscription(Float64MultiArray, '/' + pressures.TOPICS[pressures.TELEMETRY], _pass_over,
+        node.create_subscription(Float64MultiArray, '/' + pressures.TOPICS[pressures.TELEMETRY], lambda data: None,
                                  SENSOR_DATA, raw=True)
         self._name = f'{node.get_name()}: control'
         self._report = node.create_publisher(DiagnosticArray, '/diagnostics', 10).publish
@@ -37,10 +34,6 @@ class FloodedEcho(Echo):
         values = {'cycles': self.loop.records.cycles, 'missed slots': self.loop.records.missed}
         self._report(DiagnosticArray(status=[DiagnosticStatus(
             name=self._name, values=[KeyValue(key=key, value=str(value)) for key, value in values.items()])]))
-
-
-def _pass_over(data):
-    """Take no notice of a message."""
 
 
 def main(args=None):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.control_rig import PROBATION, RATE, TARGET, Rig
+from support.control.control_rig import PROBATION, RATE, TARGET, Rig
 
 from psdyn_ros.control.monitors.check import COUNTED, DEGRADE, RAMPED, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 from psdyn_ros.model.errors import ModelError

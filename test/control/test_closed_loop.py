@@ -1,0 +1,199 @@
+"""The names of `psdyn_ros.control`, the loop that closes a controller around any plant, and the page that shows it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import psdyn_ros.control
+from psdyn_ros.control import (
+    ClosedLoop,
+    ControllerConfig,
+    PointStream,
+    SafetyError,
+    State,
+    TrajectoryError,
+    Waypoints,
+    assemble,
+    follow,
+)
+from psdyn_ros.model.errors import ModelError, UnknownNameError
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+from psdyn_ros.simulation.plant import Plant
+from psdyn_ros.tools.studies.second_plant import SecondPlant
+
+PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'own_plant.md'
+URDF = find_machine('hiab_xs031')
+HYDRAULICS, SAFETY = (find_config(f'hiab_xs031_{name}.yaml') for name in ('hydraulics', 'safety'))
+
+
+@pytest.fixture(scope='module')
+def on_valves():
+    return ControllerConfig.from_files(URDF, HYDRAULICS, safety=SAFETY)
+
+
+@pytest.fixture(scope='module')
+def on_efforts():
+    return ControllerConfig.from_files(URDF, safety=SAFETY)
+
+
+def second_plant(**options):
+    return SecondPlant(URDF, HYDRAULICS, **options)
+
+
+def move(config, x, way=(0.1, 0.05, -0.05, 0.1), seconds=2.0):
+    zero = np.zeros((2, 4))
+    return Waypoints(config.machine.coordinates, [0.0, seconds], [x, x + way], zero, zero)
+
+
+# configuration
+
+
+def test_files_make_the_configuration_that_a_node_makes(on_valves, on_efforts):
+    assert (on_valves.law, on_efforts.law) == ('valve_computed_torque', 'computed_torque')
+    assert on_valves.declaration.tiers == ('effort', 'valve', 'valve', 'valve')
+    assert on_efforts.hydraulics is None and set(on_efforts.declaration.tiers) == {'effort'}
+    pid = ControllerConfig.from_files(URDF, HYDRAULICS, safety=SAFETY, law='valve_pid', rate=100.0,
+                                      emergency_stop=False)
+    assert (pid.law, pid.rate, pid.period, pid.emergency_stop) == ('valve_pid', 100.0, 0.01, False)
+
+
+def test_unknown_law_names_the_nearest_one():
+    with pytest.raises(UnknownNameError, match="law 'valve_pdi'; did you mean 'valve_pid'"):
+        ControllerConfig.from_files(URDF, HYDRAULICS, safety=SAFETY, law='valve_pdi')
+
+
+def test_unsafe_declaration_is_refused():
+    text = Path(SAFETY).read_text().replace('effort: brake', 'effort: 0.0')
+    with pytest.raises(ModelError, match='lift_cylinder'):
+        ControllerConfig.from_files(URDF, safety=text)
+
+
+def test_every_exported_name_exists():
+    assert all(hasattr(psdyn_ros.control, name) for name in psdyn_ros.control.__all__)
+
+
+# the loop
+
+
+@pytest.mark.parametrize('of_package', [True, False])
+def test_a_move_on_valves_ends_in_its_goal(on_valves, of_package):
+    plant = (HydraulicPlant(on_valves.machine, on_valves.hydraulics, period=on_valves.period) if of_package
+             else second_plant())
+    waypoints = move(on_valves, plant.x)
+    record = follow(assemble(on_valves), plant, waypoints, 3.0)
+    assert np.abs(record.x[-1] - waypoints.positions[-1]).max() < 2e-3
+    assert {State.RUN, State.HOLD} <= set(record.state.tolist()) <= {State.STANDBY, State.RUN, State.HOLD}
+    assert record.time[-1] == pytest.approx(record.time.size * on_valves.period)
+    assert record.reasons == record.rejected == ()
+    assert record.spool.shape == (record.time.size, 3) and 0.02 < np.abs(record.spool).max() < 1.0
+    moving = record.state == State.RUN
+    assert np.abs(record.desired[moving, 0] - record.x[moving]).max() < 5e-3
+    assert record.speed.max() == np.abs(record.xd).max()
+
+
+def test_a_move_on_efforts_ends_in_its_goal(on_efforts):
+    plant = Plant(on_efforts.machine, period=on_efforts.period, command_timeout=0.02)
+    waypoints = move(on_efforts, plant.x)
+    record = follow(assemble(on_efforts), plant, waypoints, 3.0)
+    assert np.abs(record.x[-1] - waypoints.positions[-1]).max() < 1e-3
+    assert record.spool.shape == (record.time.size, 0)
+
+
+def test_nothing_to_follow_holds(on_valves):
+    plant = second_plant()
+    start = plant.x
+    record = follow(assemble(on_valves), plant, None, 0.5)
+    assert record.state[-1] == State.HOLD and np.abs(record.x - start).max() < 5e-4
+
+
+def test_lost_states_stop_the_machine(on_valves):
+    def lost(time, measured):
+        return measured if time < 0.5 else None
+
+    plant = second_plant()
+    record = follow(assemble(on_valves), plant, move(on_valves, plant.x), 2.0, change=lost)
+    stopped = record.time[record.state >= State.STOPPING][0]
+    assert 0.5 < stopped < 0.54
+    assert record.reasons[0][0] <= stopped and record.state[-1] in (State.SAFE, State.STANDBY)
+
+
+def test_stream_is_followed_and_wrong_points_are_recorded(on_valves):
+    plant = second_plant()
+    start = plant.x
+
+    def motion(t):
+        x = start + (0.0, 0.0, 0.0, 9.0 if 0.295 < t < 0.335 else 0.02 * t)
+        return x, np.array([0.0, 0.0, 0.0, 0.02]), np.zeros(4)
+
+    record = follow(assemble(on_valves), plant, PointStream(motion, 100.0, ahead=0.03), 1.0)
+    assert np.abs(record.x[-1] - motion(1.0)[0]).max() < 2e-3
+    assert len(record.rejected) == 4
+    assert all(0.27 < time < 0.32 and 'telescope' in text for time, text in record.rejected)
+
+
+def test_stream_has_the_declared_jitter_and_losses():
+    points = np.array(list(PointStream(None, 100.0, 0.03, jitter=0.3, loss=0.02, seed=1).points(100.0)))
+    assert 9700 < len(points) < 9900
+    assert np.abs(points[:, 1] - points[:, 0] - 0.03).max() < 1e-12
+    off = points[1:, 0] * 100.0 - np.round(points[1:, 0] * 100.0)
+    assert 0.29 < np.abs(off).max() <= 0.3
+    assert np.array_equal(points, list(PointStream(None, 100.0, 0.03, 0.3, 0.02, 1).points(100.0)))
+
+
+class Listener:
+    """A plant that stays where it is and notes its commands."""
+
+    def __init__(self, config):
+        self.x, self.xd, self.commands = config.machine.initial_position, np.zeros(4), []
+
+    def step(self, command, dt):
+        self.commands.append(command)
+
+    def measure(self):
+        return self.x, self.xd, None, None
+
+
+def test_expired_commands_are_withheld_from_a_plant_without_a_watchdog(on_efforts):
+    plant = Listener(on_efforts)
+    loop = ClosedLoop(assemble(on_efforts), plant, ttl=0.02).start()
+    loop.run(0.1)
+    assert np.isfinite(plant.commands[-1]).all()
+    loop.core.step = lambda *_: None        # the controller hangs
+    del plant.commands[:]
+    loop.run(0.1)
+    held = [command is not None for command in plant.commands]
+    assert 10 <= held.index(False) <= 12 and not any(held[held.index(False):])
+
+
+def test_plant_with_its_own_watchdog_gets_each_command_once(on_efforts):
+    plant = Listener(on_efforts)
+    loop = ClosedLoop(assemble(on_efforts), plant).start()
+    loop.core.step = lambda *_: None
+    loop.run(0.01)
+    assert [command is not None for command in plant.commands[-4:]] == [False] * 4
+
+
+def test_refusals_reach_the_caller(on_efforts):
+    plant = Listener(on_efforts)
+    beyond = move(on_efforts, plant.x, (0.0, 5.0, 0.0, 0.0))
+    with pytest.raises(TrajectoryError, match='lift_cylinder'):
+        follow(assemble(on_efforts), plant, beyond, 1.0)
+    with pytest.raises(SafetyError, match='F18'):
+        follow(assemble(on_efforts), plant, None, 1.0, change=lambda time, measured: None)
+
+
+# the page
+
+
+def test_the_example_of_the_page_runs(capsys):
+    example, = re.findall(r'```python\n(.*?)```', PAGE.read_text(), re.DOTALL)
+    exec(compile(example, PAGE.name, 'exec'), {})
+    assert 'largest speed' in capsys.readouterr().out
+
+
+def test_the_page_names_only_what_exists():
+    for name in re.findall(r'`(take_\w+|step|activate|enable|reset|consider|accept)\b', PAGE.read_text()):
+        assert hasattr(psdyn_ros.control.ControlCore, name), name

@@ -1,0 +1,43 @@
+"""What a newcomer has to read stays as small as it is."""
+
+import importlib.util
+
+import pytest
+from support.paths import ROOT
+
+MODULES = {'computed_torque': 29, 'valve_computed_torque': 26}     # from state to command; the aim is 25
+
+
+@pytest.fixture(scope='module')
+def figures():
+    spec = importlib.util.spec_from_file_location('newcomer_figures', ROOT / 'scripts' / 'newcomer_figures.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_folder_has_more_than_16_files(figures):
+    assert max(figures.folders().values()) <= figures.MAX_FILES
+
+
+def test_functions_do_not_grow(figures):
+    every = list(figures.functions())
+    assert len(every) > 2000
+    assert max(one.lines for one in every) <= 75 and sum(one.lines > figures.MAX_LINES for one in every) <= 2
+    assert max(one.parameters for one in every) <= 14
+    assert sum(one.parameters > figures.MAX_PARAMETERS for one in every) <= 19
+
+
+def test_lines_are_counted_as_git_has_them(figures):
+    outside, tests = figures.lines()
+    assert 20_000 < outside < 40_600 and tests > 20_000
+
+
+@pytest.mark.dds
+@pytest.mark.parametrize('law', MODULES)
+def test_modules_from_state_to_command(figures, law):
+    pytest.importorskip('rclpy', reason='the controller is a node')
+    found = figures.modules_of_path(law)
+    assert {'nodes/controller/subscribers.py', 'control/core/core.py', 'kernels',
+            'nodes/controller/publishers.py'} <= set(found)
+    assert len(found) <= MODULES[law], found
