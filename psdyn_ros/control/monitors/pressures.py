@@ -12,7 +12,6 @@ from .check import COUNTED, RAMPED, REJECTED, STOP_OPEN_LOOP, Check, Finding, Re
 from .state import IN_A_ROW
 from .timestamps import ORDER, MeasuredInput
 
-
 HIGHEST = 1.25              # of relief and supply pressure
 LOWEST_SUPPLY = 0.5         # of the setting of a pump whose pressure does not depend on the flow
 SUPPLY_CHANGE = 0.1         # s in which such a pump goes from none to its pressure
