@@ -6,6 +6,7 @@ from .actuator_motion import ActuatorMotion
 from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
 IN_A_ROW = 3                # states
+APART = 5                   # states in a row off the speed of the reference; static friction lets go within fewer
 STANDS = 0.02               # share of the rated speed that a stop may add, and ends with
 FASTER = 1.1                # times the speed at its beginning that a stop may have
 REACTION = 0.1              # s until a stop slows down
@@ -16,9 +17,9 @@ class SpeedCheck(Check):
     """Stops an actuator that moves faster than it is rated for, or off the speed of its reference."""
 
     rows = (
-        Row('F40', 'overspeed', STOP_OPEN_LOOP, 'faster than the declared share of the rated speed', RAMPED, 4,
+        Row('F41', 'overspeed', STOP_OPEN_LOOP, 'faster than the declared share of the rated speed', RAMPED, 4,
             event=True),
-        Row('F40', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared', RAMPED, 4,
+        Row('F41', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared', RAMPED, 4,
             event=True),
     )
     when = When.STATE
@@ -47,7 +48,7 @@ class SpeedCheck(Check):
         if self._fast >= IN_A_ROW:
             return (Finding('overspeed', f'{self._names[i]} moves at {rates[i]:.3g} per second, at most '
                             f'{self._fastest[i]:.3g}'),)
-        if self._wrong >= IN_A_ROW and inputs.state is not State.STOPPING:
+        if self._wrong >= APART and inputs.state is not State.STOPPING:
             return (Finding('speed_error', f'{self._names[k]} moves at {rates[k]:.3g} per second, its reference at '
                             f'{desired[k]:.3g}; at most {self._off[k]:.3g} apart'),)
         return ()
@@ -60,10 +61,10 @@ class StopCheck(Check):
     """
 
     rows = (
-        Row('F41', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED, 2,
+        Row('F42', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED,
+            2, 0.1, event=True),
+        Row('F42', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop, that does not slow down', AT_ONCE, 2,
             0.1, event=True),
-        Row('F41', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop, that does not slow down', AT_ONCE, 2, 0.1,
-            event=True),
     )
     when = When.STATE
 
@@ -97,5 +98,5 @@ class StopCheck(Check):
             return ()
         name = 'ramp_failing' if self._failing else 'stop_failing'
         self._failing, self._began, self._off = True, None, 0
-        return (Finding(name, f'{self._names[i]} moves at {speed[i]:.3g} per second, {self._speed[i]:.3g} at the beginning '
-                        f'of the stop; expected {most[i]:.3g} by now'),)
+        return (Finding(name, f'{self._names[i]} moves at {speed[i]:.3g} per second, {self._speed[i]:.3g} at the '
+                        f'beginning of the stop; expected {most[i]:.3g} by now'),)
