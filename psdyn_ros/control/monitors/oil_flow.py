@@ -8,11 +8,13 @@ from ...model.parameters.hydraulics import VALVE
 from .actuator_motion import ActuatorMotion
 from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
 
-IN_A_ROW = 5                # cycles with too large a force, or a command for another speed
+IN_A_ROW = 5                # cycles with too large a force
+WRONG_COMMANDS = 0.018      # s with commands for another speed
 PRIOR = 0.1                 # m of motion that count as going as the model of the valve says
 SCATTER = 0.05              # share of the speed by which flows differ from their mean
 SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
-ERROR_GAIN = 20.0           # 1/s, speed for an error that a sound law asks for at most
+LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
+CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
 SMOOTHING = 0.25            # s over which rates are compared
 SETTLING = 0.5              # s from the beginning in which nothing is judged
 LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins again
@@ -33,7 +35,7 @@ class FlowCheck(Check):
         Row('F38', 'flow_residual', STOP_OPEN_LOOP, 'a rod moves otherwise than the oil of both chambers says', RAMPED,
             2, 1.0, event=True),
         Row('F39', 'command_suspect', STOP_OPEN_LOOP, 'a valve is opened for another speed than that of the reference',
-            RAMPED, 6, event=True),
+            RAMPED, 2, 0.02, event=True),
     )
     when = When.COMMAND
 
@@ -61,6 +63,7 @@ class FlowCheck(Check):
         self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
         self._wrong = 0             # cycles in a row with a command for another speed
+        self._efforts = 0.0         # [N] of the model, in the cycle before
         for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b'):
             self._witnesses.records[name] = 0.0
         self._witnesses.fluid[:] = 0.0
@@ -88,10 +91,16 @@ class FlowCheck(Check):
         rows, (x, xd, _) = records['actuator'], inputs.desired
         desired = self._motion.rates(x, xd)[rows]
         error = np.abs(self._motion.positions(x)[rows] - position[rows])
-        off = np.abs(records['commanded'] - desired) - SLACK * np.abs(desired) - ERROR_GAIN * error
+        # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
+        lacking = np.abs(self._law.force_residuals[rows]) / records['stiffness']
+        efforts = self._law.predicted_efforts[rows]
+        changing = np.abs(efforts - self._efforts) / (inputs.period * records['stiffness'])
+        self._efforts = efforts
+        off = (np.abs(records['commanded'] - desired) - SLACK * np.abs(desired) - LOOP_GAIN * (error + lacking)
+               - CHANGE * changing)
         i = int((off / self._off).argmax())
         self._wrong = self._wrong + 1 if off[i] > self._off[i] else 0
-        if self._wrong < IN_A_ROW:
+        if self._wrong * inputs.period < WRONG_COMMANDS:
             return []
         return [Finding('command_suspect', f'the valve of {self._names[rows[i]]} is opened for '
                         f'{1e3 * records["commanded"][i]:.3g} mm/s, its reference moves at {1e3 * desired[i]:.3g}')]

@@ -25,6 +25,7 @@ from ..hydraulics.equations import (
 )
 from ..hydraulics.records import HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 from ..runtime.compiler import entry, kernel
+from .valve_inversion import force_gains
 
 POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
 SUBSTEPS = 4                # of the spool within a cycle
@@ -49,7 +50,8 @@ FLOW_WITNESS = np.dtype([
     ('pressure_a', 'f8'), ('pressure_b', 'f8'),     # Pa, of the cycle before
     ('rate', 'f8'), ('rate_a', 'f8'), ('rate_b', 'f8'),     # m/s: measured, v_a, v_b, smoothed
     ('way', 'f8'), ('way_a', 'f8'), ('way_b', 'f8'),        # m, gone of late: by the three rates, forward in sum
-    ('commanded', 'f8'),                # m/s, of the rod at rest of the oil, once the spool is where it is sent
+    ('commanded', 'f8'),                # m/s, of the rod at constant pressures, once the spool is where it is sent
+    ('stiffness', 'f8'),                # N/m, of the oil in both chambers
 ], align=True)
 
 
@@ -129,7 +131,7 @@ def rates_by_flow(c, x, fluid, line, tank, slope_a, slope_b):
 def compare_flows(witnesses, cylinders, pressures, supply, tank, position, commands, dt, smoothing):
     """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
-    witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b`, `commanded` are the result
+    witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b`, `commanded`, `stiffness` are the result
     cylinders  (m,) CYLINDER as the law believes in them; `command` is overwritten
     pressures  (m, 2), supply, tank: Pa gauge, measured
     position   (actuators,) measured [m]
@@ -160,4 +162,6 @@ def compare_flows(witnesses, cylinders, pressures, supply, tank, position, comma
         fluid[SPOOL] = spool_target(c)
         v_a, v_b = rates_by_flow(c, x, fluid, supply, tank, 0.0, 0.0)
         w['commanded'], fluid[SPOOL] = 0.5 * (v_a + v_b), spool
+        k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
+        w['stiffness'] = k_a * c['area_a'] + k_b * c['area_b']
         w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]
