@@ -82,7 +82,7 @@ def environment_at(m, x, base=None, wrenches=None, joint_efforts=None, positions
     if joint_efforts:
         apply_efforts(m, handle, x, joint_efforts)
     if positions is not None:
-        handle = start_from(m, handle, positions)
+        close_from(m, handle, positions)
     return Environment(handle, driven, acceleration, on_base)
 
 
