@@ -5,7 +5,7 @@ import numpy as np
 
 from ..assembly.clusters import ClusterBuilder
 from ..assembly.machine import complete_records
-from ..assembly.pose_table import pose_table
+from ..assembly.pose_table import pose_table_in_steps
 from ..kernels.rigid_body.measurement import coordinates_of_modules
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
@@ -27,9 +27,13 @@ class JointMap:
 
     Positions of a cluster follow from as many of its measured joints as it has coordinates; further ones only show by
     how much the measurement contradicts itself.  The state of a floating base is no joint: it is returned as given.
+
+    tabulate  False: the poses of clusters are not tabulated yet, which may take a second; `building` does it
+    `building` is an iterator that pauses every 0.3 ms or so; once it has ended, the map can be used.
+    Raises MeasurementError at once where the joints do not fix every loop.
     """
 
-    def __init__(self, manipulator, names):
+    def __init__(self, manipulator, names, tabulate=True):
         self.names = tuple(names)
         self._manipulator, self._machine = manipulator, manipulator.machine
         records = self._machine.records
@@ -39,8 +43,10 @@ class JointMap:
         coordinates = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
         self._coordinates = coordinates, records['position'][coordinates], records['coordinate'][coordinates]
         self._handle, self._redundant = None, []
-        if self._machine.clusters:
-            self._close_by_measured_joints()
+        self.building = self._close_by_measured_joints() if self._machine.clusters else iter(())
+        if tabulate:
+            for _ in self.building:
+                pass
 
     def _preferred(self):
         """Return the names of the measured joints, those first from which the others follow best."""
@@ -59,7 +65,7 @@ class JointMap:
         return [*chosen, *(name for name in self.names if name not in chosen)]
 
     def _close_by_measured_joints(self):
-        """Close the clusters once more, their independent joints among the measured ones."""
+        """Choose independent joints among the measured ones; return the generator that tabulates the clusters."""
         machine, loops = self._machine, self._machine.loops
         builder = ClusterBuilder(machine, loops)
         for record, cluster in zip(builder.clusters, loops.clusters):
@@ -75,7 +81,14 @@ class JointMap:
             if free:
                 raise MeasurementError(f"the joints {list(self.names)} do not fix loop '{cluster.name}'; measure "
                                        f'{free} too, or others of {cluster.joints}')
-        loops = builder.finish([pose_table(builder, n, start) for n, start in enumerate(starts)])
+        return self._tabulate(builder, chosen, starts)
+
+    def _tabulate(self, builder, chosen, starts):
+        machine, tables = self._machine, []
+        for n, start in enumerate(starts):
+            tables.append((yield from pose_table_in_steps(builder, n, start)))
+        yield
+        loops = builder.finish(tables)
         records, sizes = complete_records(machine, chosen, loops), (self._manipulator.nx, self._manipulator.dof, 0)
         self._handle = make_handle(sizes, records, machine.handle.environment, loops)
         rows = {module.name: k for k, module in enumerate(machine.modules)}

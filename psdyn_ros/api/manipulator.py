@@ -277,10 +277,15 @@ class Manipulator:
         return (self.joints, out[0], None if xd is None else out[1],
                 None if xd is None or xdd is None else out[2])
 
-    def joint_map(self, names):
-        """Return the `JointMap` of a sufficient set of joints: strokes, boom angles, barrel angles, or a mix."""
+    def joint_map(self, names, tabulate=True):
+        """Return the `JointMap` of a sufficient set of joints: strokes, boom angles, barrel angles, or a mix.
+
+        tabulate  False: `JointMap.building` remains to be exhausted before it is used, where it was not made before
+        """
         names = checked_names('names', names, MeasurementError)
         if names not in self._maps:
+            if not tabulate:
+                return JointMap(self, names, tabulate=False)
             if len(self._maps) >= MOST_MAPS:
                 self._maps.clear()
             self._maps[names] = JointMap(self, names)

@@ -304,7 +304,7 @@ class ClusterBuilder:
         """Return the constraint rows without those that constrain nothing at any pose, as planar loops have."""
         kept = []
         for n, table in enumerate(tables):
-            sizes = np.max([abs(self.jacobian(n, q)[1]).max(axis=1) for q in table.q], axis=0)
+            sizes = abs(self.jacobians(n, table.q)).max(axis=(0, 2))
             kept.append(self._rows(n)[sizes > IDLE_ROW_TOLERANCE * sizes.max()])
         rows = _pack(records, 'row', 'rows', kept, ROW)
         relate(rows, self.cluster_joints)

@@ -33,7 +33,19 @@ class PoseTable(NamedTuple):
 
 
 def pose_table(builder, n, start):
+    """As `pose_table_in_steps`, all of it at once."""
+    steps = pose_table_in_steps(builder, n, start)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def pose_table_in_steps(builder, n, start):
     """Return the `PoseTable` of cluster n by continuation from `start`; marks joints that turn without limits.
+
+    A generator that pauses after each step of the continuation, of 0.1 to 0.3 ms: a table may take a second.
 
     Poses are followed on straight ways from the start, others around what ends these.  The table ends at branch points,
     where a loop may go on in two ways; those within limits become warnings of the builder.
@@ -44,11 +56,11 @@ def pose_table(builder, n, start):
     cells = min(max(3, round(POSE_COUNT ** (1 / freedom)) // 2 * 2 + 1), MAX_CELLS) if freedom < 6 else 1
     ranges = [_range(cluster.entries[cluster.joints[i]][0], cluster_joints[i:i + 1], start[i]) for i in columns]
     sizes = [max((high - low) / cells, 1e-9) for low, high in ranges]
-    found, straight_on, branch_points = _continue(builder, n, start, ranges, np.array(sizes), True)
+    found, straight_on, branch_points = yield from _continue(builder, n, start, ranges, np.array(sizes), True)
     q, G = (np.array(each) for each in zip(*found.values()))
     linear = len(q) > 2 and bool(abs(G - G[0]).max() < CONSTANT_SLOPE_TOLERANCE)
     if not linear and np.isnan(branch_points).any():
-        found, straight_on, branch_points = _continue(builder, n, start, ranges, np.array(sizes), False)
+        found, straight_on, branch_points = yield from _continue(builder, n, start, ranges, np.array(sizes), False)
         q, G = (np.array(each) for each in zip(*found.values()))
     branch_points = [point for point in branch_points if np.isfinite(point).all()]
     nodes = np.array(list(found))
@@ -57,13 +69,16 @@ def pose_table(builder, n, start):
     if linear:
         q, G, nodes, straight_on = q[:1], G[:1], nodes[:1], [True]
     elif freedom > 1 and not dyads:
-        clear = _clear(builder, n, found, straight_on, ranges, np.array(sizes))
+        clear = yield from _clear(builder, n, found, straight_on, ranges, np.array(sizes))
     curves = np.zeros((len(q), freedom * (freedom + 1) // 2, q.shape[1]))
     if compiled and not linear:
-        curves = np.array([_curves(builder, n, pose, freedom) for pose in q])
+        for row, pose in enumerate(q):
+            yield
+            curves[row] = _curves(builder, n, pose, freedom)
+    yield
     pairs = [sizes[a] * sizes[b] / 4 for a in range(freedom) for b in range(a + 1)]
     smooth = np.einsum('p,npj->nj', pairs, abs(curves)).max(axis=1) < MAX_SECOND_ORDER_TERM
-    lattice, cells = _lattice(nodes, np.array(straight_on), clear, smooth, sizes, columns, branch_points)
+    lattice, cells = yield from _lattice(nodes, np.array(straight_on), clear, smooth, sizes, columns, branch_points)
     builder.warnings += _warnings(cluster, columns, start, ranges, branch_points)
     return PoseTable(q, G, curves, lattice, cells, linear, dyads)
 
@@ -79,7 +94,7 @@ def _continue(builder, n, start, ranges, sizes, through):
 
     def follow(node, there):
         way = (np.array(there) - node) * sizes
-        closed, passed = _walk(builder, n, *found[node], way, through)
+        closed, passed = yield from _walk(builder, n, *found[node], way, through)
         if passed is not None:
             branch_points.append(np.array(node) * sizes + passed * way)
         return closed
@@ -88,7 +103,7 @@ def _continue(builder, n, start, ranges, sizes, through):
         parts = math.gcd(*node)
         # the node before on the same way
         before = tuple(value // parts * (parts - 1) for value in node)
-        closed = follow(before, node) if before in found else None
+        closed = (yield from follow(before, node)) if before in found else None
         if closed is not None:
             found[node] = closed
     straight = len(found)
@@ -96,7 +111,7 @@ def _continue(builder, n, start, ranges, sizes, through):
     while todo and len(found) < 2 * POSE_COUNT and len(sizes) > 1:
         detours, _, node = heapq.heappop(todo)
         for near in _neighbours(node, ranges, sizes):
-            closed = follow(node, near) if near not in found else None
+            closed = (yield from follow(node, near)) if near not in found else None
             if closed is not None:
                 found[near] = closed
                 heapq.heappush(todo, (detours + 1, next(count), near))
@@ -133,11 +148,18 @@ def _clear(builder, n, found, straight, ranges, sizes):
         if not (straight[node] and straight.get(near)):
             return False
         if (near, node) not in same:
-            closed, _ = _walk(builder, n, *found[node], (np.array(near) - node) * sizes, True)
+            closed, _ = yield from _walk(builder, n, *found[node], (np.array(near) - node) * sizes, True)
             same[node, near] = closed is not None and bool(abs(closed[0] - found[near][0]).max() < 1e-6)
         return same.get((near, node), same.get((node, near)))
 
-    return [all(agree(node, near) for near in _neighbours(node, ranges, sizes)) for node in found]
+    clear = []
+    for node in found:
+        clear.append(True)
+        for near in _neighbours(node, ranges, sizes):
+            if not (yield from agree(node, near)):
+                clear[-1] = False
+                break
+    return clear
 
 
 def _range(joint, cluster_joints, start):
@@ -160,6 +182,7 @@ def _walk(builder, n, q, G, way, through):
     for _ in range(MAX_STEPS):
         if not left > 0.0:
             return (q, G), passed
+        yield
         part = min(part, left)
         step = part * (G @ way)
         moved = abs(step).max()
@@ -234,6 +257,7 @@ def _lattice(nodes, straight, clear, smooth, sizes, columns, branch_points):
     pose_at[tuple((nodes - low).T)] = np.arange(len(nodes))
     cells = np.empty((pose_at.size, 2), dtype=np.int64)
     for row, cell in enumerate(np.ndindex(*shape)):
+        yield
         pose = pose_at[cell]
         node = low + cell
         if slanted and node.any() and (pose < 0 or not straight[pose] or any(

@@ -211,6 +211,22 @@ def test_joint_maps_that_do_not_fit(case, names, kind, words):
         m.joint_map(names)
 
 
+def test_joint_map_tabulated_in_pauses_equals_one_made_at_once():
+    joints = ('shoulder_1', 'elbow_1')
+    m, other = (psdyn_ros.load(find_machine('five_bar')) for _ in range(2))
+    paused = m.joint_map(joints, tabulate=False)
+    assert sum(1 for _ in paused.building) > 1000 and list(paused.building) == []
+    at_once = other.joint_map(joints)
+    assert list(at_once.building) == [] and other.joint_map(joints, tabulate=False) is at_once
+    names, position, velocity, _ = m.joint_state(m.initial_position + [0.2, -0.1], [0.3, 0.4])
+    columns = [names.index(name) for name in joints]
+    for one, twin in zip(paused.state(position[columns], velocity[columns]),
+                         at_once.state(position[columns], velocity[columns])):
+        assert np.array_equal(one, twin)
+    with pytest.raises(MeasurementError, match="do not fix loop 'pin_c'"):
+        m.joint_map(('shoulder_1',), tabulate=False)
+
+
 def test_measured_positions_that_no_pose_has():
     m = psdyn_ros.load(find_machine('five_bar'))
     with pytest.raises(MeasurementError, match="loop 'pin_c' with shoulder_1 = 2.6, shoulder_2 = 0.3: no position cl"):

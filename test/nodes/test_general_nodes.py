@@ -196,7 +196,6 @@ def test_the_controller_refuses_with_two_what_it_cannot_control(tmp_path, case):
         assert says in g.said('controller') and 'Traceback' not in g.said('controller')
 
 
-@pytest.mark.xfail(strict=False, reason='the first cycles in HOLD of a machine with clusters take half a second')
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):

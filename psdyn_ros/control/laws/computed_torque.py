@@ -130,7 +130,7 @@ class ForceLaw(ControlLaw):
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """As `ControlLaw.update`; neither pressures nor the supply are looked at."""
         measured, motion = self._law.measured, self._law.motion
-        measured[0], measured[1] = states(self.manipulator, x=x, xd=xd)
+        self._take(x, xd)
         if not self.reference.started:
             self.hold(measured[0])
         dt = 0.0 if self._last is None else min(max(t - self._last, 0.0), LONGEST_STEP * (self.period or np.inf))
@@ -140,6 +140,19 @@ class ForceLaw(ControlLaw):
         self._cycle(self._buffer, motion, times, kernels.Step(times, float(dt), float(self.feedforward_scale)))
         self.desired, self._last = motion[0].copy(), t
         return self._law.command.copy()
+
+    def _take(self, x, xd):
+        """Keep what was measured; `states` says why it cannot be."""
+        measured = self._law.measured[:2]
+        if np.shape(x) != measured[0].shape or np.shape(xd) != measured[0].shape:
+            states(self.manipulator, x=x, xd=xd)        # NumPy would repeat a single number
+        try:
+            measured[0], measured[1] = x, xd
+        except (ValueError, TypeError):
+            states(self.manipulator, x=x, xd=xd)
+            raise
+        if not np.isfinite(measured).all():
+            states(self.manipulator, x=x, xd=xd)
 
     def _raise(self, status):
         efforts = self._law.effort.tolist()

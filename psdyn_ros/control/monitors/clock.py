@@ -1,10 +1,26 @@
 """Jumps, pauses and resets of the clock that stamps are on, beside a steady one."""
 
+import time
+
 from .check import HOLD, RAMPED, STOP_OPEN_LOOP, Check, Finding, Row, warning
 
 STEP = 5_000_000        # ns from one look to the next that are no drift: stamps have to be shifted
 JUMP = 50_000_000       # ns that are reported
 PAUSE = 200_000_000     # ns of steady time in which simulated time stands still
+READINGS = 10           # of two clocks, until one is good enough
+MOMENT = 1_000_000      # ns that it may take
+
+
+def both_clocks(clock):
+    """(ns of the steady clock, ns of `clock()`) at one moment.
+
+    A process that loses the processor between the two would take what went by for a jump of the clock.
+    """
+    for _ in range(READINGS):
+        now, stamp = time.monotonic_ns(), clock()
+        if time.monotonic_ns() - now < MOMENT:
+            break
+    return now, stamp
 
 
 class ClockWatch:

@@ -412,7 +412,7 @@ class ReferenceMotion:
                 raise TrajectoryJointsError(
                     f'the trajectory names {len(joints)} joints, {surplus} more than this machine of '
                     f'{self._manipulator.dof} degrees of freedom can follow independently')
-            self._maps[joints] = self._manipulator.joint_map(joints)
+            self._maps[joints] = self._manipulator.joint_map(joints, tabulate=False)
         return self._maps[joints]
 
     def _in_joints(self, joints, reference):

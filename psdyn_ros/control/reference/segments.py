@@ -80,6 +80,8 @@ class Path:
 class Same:
     """In the place of a JointMap where the joints of a trajectory are the coordinates."""
 
+    building = ()
+
     @staticmethod
     def motion(position, velocity, acceleration):
         return position, velocity, acceleration

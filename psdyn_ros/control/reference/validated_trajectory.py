@@ -62,6 +62,8 @@ class Candidate:
     def _work(self):
         """Build the path and check it, with a pause wherever the caller may want to do something else."""
         yield
+        for _ in self._map.building:        # not `yield from`: a candidate that is dropped must not close it
+            yield
         knots = np.concatenate([[0.0], self._times])
         p0, v0, a0 = self._entry
         w, first = self.waypoints, self.first

@@ -31,6 +31,7 @@ from std_srvs.srv import SetBool, Trigger
 from ...control.core.assembly import assemble
 from ...control.core.diagnostics import status
 from ...control.core.trial import Trial
+from ...control.monitors.clock import both_clocks
 from ...control.reference.trajectory import UnreachableError
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
@@ -140,7 +141,7 @@ class Controller:
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""
         self._look_around()
-        self._core.activate(*deadlines.both_clocks(self._now))
+        self._core.activate(*both_clocks(self._now))
         self._restart_loop()
 
     def deactivate(self):
@@ -263,7 +264,7 @@ class Controller:
         inputs.take_point()
         measured, self._measured = self._measured, None
         began = time.monotonic_ns()
-        output = core.step(*deadlines.both_clocks(self._now), measured)
+        output = core.step(*both_clocks(self._now), measured)
         if measured is not None and core.refused:
             self._rejections.add('joint_states', core.refused, began)
             self._looking.hasten(DOUBT)     # perhaps another node publishes states

@@ -14,6 +14,7 @@ from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory
 
 from ...control.core.inputs import MeasuredState
+from ...control.monitors.clock import both_clocks
 from ...control.safety.fault_table import Result
 from ...model.errors import NonFiniteError, PsdynError
 from ..messages import conversions
@@ -21,7 +22,6 @@ from ..messages.base_motion import BaseInputs, three
 from ..messages.conversions import MessageError, OversizeError, RepeatedNameError, read_message
 from ..messages.pressures import PressureInputs
 from ..messages.streamed_point import PointReader
-from ..runtime.deadlines import both_clocks
 from ..runtime.qos import LATCHED, LATEST, SENSOR_DATA
 from ..runtime.rejection_log import brief
 from ..runtime.robot_description import TOPIC

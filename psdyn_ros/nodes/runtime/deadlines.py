@@ -6,8 +6,6 @@ from ...kernels.runtime.compiler import compiled
 from ...model.errors import PsdynError
 
 TRIALS = 15         # calls timed before a rate is accepted
-READINGS = 10       # of two clocks, until one is good enough
-MOMENT = 1_000_000  # ns that it may take
 SHARE = 0.5         # of the period that the computation may take; the rest is for messages
 
 
@@ -62,18 +60,6 @@ def clock_of(node):
         clock = node.get_clock()
         return lambda: clock.now().nanoseconds
     return time.time_ns
-
-
-def both_clocks(clock):
-    """(ns of the steady clock, ns of `clock()`) at one moment.
-
-    A process that loses the processor between the two would take what went by for a jump of the clock.
-    """
-    for _ in range(READINGS):
-        now, stamp = time.monotonic_ns(), clock()
-        if time.monotonic_ns() - now < MOMENT:
-            break
-    return now, stamp
 
 
 def require_rate(rate, work, what):

@@ -8,6 +8,7 @@ import time
 
 from rosgraph_msgs.msg import Clock
 
+from ...control.monitors.clock import both_clocks
 from ...model.units import SECOND
 from ..messages.conversions import ns_to_stamp
 from ..runtime import deadlines
@@ -86,7 +87,7 @@ class SimulationClock:
         if self.simulated:
             self.stamp += periods * self.period
             return
-        steady, now = deadlines.both_clocks(self._ros)
+        steady, now = both_clocks(self._ros)
         now -= self._deadlines.lateness(steady)
         stamp = now if self.stamp is None else self.stamp + periods * self.period
         if single:

@@ -1,5 +1,7 @@
 """What is asked of a trajectory before it is followed, in slices, and what a refused one leaves behind."""
 
+import gc
+
 import numpy as np
 import pytest
 from support.machines import URDF
@@ -303,3 +305,23 @@ def test_limits_are_those_of_a_safety_declaration(crane):
         safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream)
     assert checks.soft_lower.tolist() == (crane.limits.lower + safety.soft_margin).tolist()
     assert ReferenceLimits().stream_timeout == safety.timeouts.stream
+
+
+def test_a_dropped_trajectory_leaves_the_table_of_its_loops_to_the_next():
+    machine = psdyn_ros.load(URDF / 'five_bar.urdf', allow_unphysical=True)
+    reference = reference_of(machine)
+    names, q, *_ = machine.joint_state(machine.initial_position + [0.1, -0.05])
+    joints = ('elbow_1', 'shoulder_1')
+    waypoints = Waypoints(joints, [2.0], [[q[names.index(name)] for name in joints]])
+    dropped = reference.consider(waypoints, 0.0)
+    for _ in range(100):
+        assert not dropped.advance(0.0)
+    del dropped
+    gc.collect()
+    candidate = reference.consider(waypoints, 0.0)
+    slices = 1
+    while not candidate.advance(0.0):
+        slices += 1
+    assert slices > 1000
+    reference.accept(candidate, 0.0)
+    assert reference.sample(2.0)[0] == pytest.approx(machine.initial_position + [0.1, -0.05], abs=1e-9)

@@ -167,7 +167,7 @@ def test_what_goes_by_between_the_readings_of_two_clocks_is_no_jump(monkeypatch)
         instant += stalls.pop(0) if stalls else 0
         return read
 
-    monkeypatch.setattr('psdyn_ros.nodes.runtime.deadlines.time.monotonic_ns', lambda: instant)
+    monkeypatch.setattr('psdyn_ros.control.monitors.clock.time.monotonic_ns', lambda: instant)
     monkeypatch.setattr(clock, '_ros', ros)
     stamps = []
     for _ in range(20):
