@@ -101,7 +101,7 @@ class ControlCore:
 
     def take_pressures(self, stamp, ros_now, now, values, supply=None):
         """Take pressures (cylinders, 2) and that of the supply [Pa gauge]; return '' or why they are not used."""
-        return self.inputs.take_pressures(stamp, ros_now, now, values, supply)
+        return self.inputs.take_pressures(stamp, ros_now, now, values, supply, self.selector.mode is AT_SAFE)
 
     def take_emergency_stop(self, pressed, now):
         """Take what the emergency stop says."""

@@ -104,9 +104,9 @@ class Inputs:
         self._runner.run(When.STATE)
         return ''
 
-    def take_pressures(self, stamp, ros_now, now, values, supply):
-        """Take pressures (cylinders, 2) and that of the supply [Pa gauge]; return '' or why they are rejected."""
-        finding = self.pressure_check.take(stamp, ros_now, self.read_clocks(now, ros_now), values, supply)
+    def take_pressures(self, stamp, ros_now, now, values, supply, trusting):
+        """As `PressureCheck.take`; return '' or why they are rejected."""
+        finding = self.pressure_check.take(stamp, ros_now, self.read_clocks(now, ros_now), values, supply, trusting)
         if finding is not None:
             self._runner.report((finding,))
             return finding.text

@@ -1,5 +1,6 @@
 """Where commands come from: the law, a ramp to rest that looks at nothing measured, or the declared safe output."""
 
+from collections import deque
 from contextlib import suppress
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
 
 UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
+RECENT = 0.1            # s
 SPEED_STEP = 0.01       # by which the speed of the reference changes at least
 
 
@@ -42,6 +44,7 @@ class OutputSelector:
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last valid position
         self._still = np.zeros(manipulator.dof)
+        self._recent = deque(maxlen=max(round(RECENT / config.period), 1))      # outputs of the law
 
     @property
     def desired(self):
@@ -61,6 +64,7 @@ class OutputSelector:
         law.feedforward_scale = 0.0 if self._feedforward_ramp else 1.0
         self._began, self.mode = clock, UNDER_LAW
         self._runner.restart()
+        self._recent.clear()
         self.speed = 1.0
         law.reference.set_speed(1.0, inputs.time)
 
@@ -77,7 +81,7 @@ class OutputSelector:
         x = self._inputs.checks.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
-        self._open_loop.start(self.gate.last, self._motion.rates(x, self.rate), target, clock, self._inputs.time)
+        self._open_loop.start(self._least_command(), self._motion.rates(x, self.rate), target, clock, self._inputs.time)
         self.mode = RAMPED
 
     def rest(self):
@@ -101,8 +105,21 @@ class OutputSelector:
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
-        command = self._of_law(clock) if self.mode is UNDER_LAW else self._open_loop.at(clock)
-        return self.gate.filter_command(command, clock, self._inputs.clock, dt)
+        under_law = self.mode is UNDER_LAW
+        command = self._of_law(clock) if under_law else self._open_loop.at(clock)
+        output = self.gate.filter_command(command, clock, self._inputs.clock, dt)
+        if under_law:
+            self._recent.append(output)
+        return output
+
+    def _least_command(self):
+        """Return the command (actuators,) from which a ramp starts: the least of each in the last `RECENT` seconds.
+
+        The last one may be what made the stop necessary. None where it changed its sign meanwhile.
+        """
+        recent = np.array([*self._recent, self.gate.last])
+        least = np.take_along_axis(recent, np.abs(recent).argmin(axis=0)[None], axis=0)[0]
+        return np.where((recent > 0.0).all(axis=0) | (recent < 0.0).all(axis=0), least, 0.0)
 
     def safe(self, standby):
         """The safe output (actuators,), NaN: left out; in standby the load is where it is measured. Never raises."""

@@ -150,6 +150,14 @@ class ControlLaw:
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
         raise NotImplementedError
 
+    @property
+    def force_residuals(self):
+        """Forces (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest.
+
+        Zero where pressures are not measured.
+        """
+        return np.zeros(len(self.manipulator.actuators))
+
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.
 

@@ -6,7 +6,10 @@ machine stiff, if it is let: feedback acts on the flow as well as on the force (
 
 from dataclasses import fields
 
+import numpy as np
+
 from ...kernels.control.valve_control import BIAS_SAMPLES
+from ...kernels.control.valve_control import VALVE as VALVE_TIER
 from .base import VALVE
 from .gains import check_gains
 from .valve_gains import ValveGains, default_bandwidth, torque_gains
@@ -40,3 +43,9 @@ class ValveControl(ValveLaw):
         self.gains = gains
         for field in fields(gains):
             self._law[field.name] = getattr(gains, field.name)
+
+    @property
+    def force_residuals(self):
+        """As `ControlLaw.force_residuals`."""
+        law = self._law
+        return np.where(law['tier'] == VALVE_TIER, law['force'] - law['predicted'] - law['bias'], 0.0)

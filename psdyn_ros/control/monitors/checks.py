@@ -3,13 +3,15 @@
 from .clock import ClockCheck
 from .emergency_stop import EmergencyStopCheck
 from .end_stops import EndStopCheck
+from .oil_flow import FlowCheck, ForceCheck
 from .overruns import OverrunCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
+from .speed import SpeedCheck, StopCheck
 from .state import StateChecks
 from .stream import StreamCheck
 from .tracking import TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck)
+          EndStopCheck, TrackingCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)

@@ -1,19 +1,36 @@
-"""Measured pressures: their stamps, their age, and whether they are numbers."""
+"""Measured pressures: their stamps, their age, and whether they are possible."""
 
 import math
 
+import numpy as np
+
+from ...kernels.control import pressure_plausibility as kernels
+from ...kernels.control.plausibility import MAX_SPEED_RATIO
+from ...kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
+from ...kernels.hydraulics.equations import ATMOSPHERIC_PRESSURE_PA
 from .check import COUNTED, RAMPED, REJECTED, STOP_OPEN_LOOP, Check, Finding, Result, Row, warning
 from .state import IN_A_ROW
 from .timestamps import ORDER, MeasuredInput
 
+HIGHEST = 1.25              # of relief and supply pressure
+SUPPLY_CHANGE = 0.02        # s in which a pump of unlimited flow may lose its pressure
+
 
 class PressureCheck(Check):
-    """Whether pressures may be used, and whether they are recent; judged only where the law needs them."""
+    """Whether pressures may be used, and whether they are recent; judged only where the law needs them.
+
+    Possible is a pressure from vacuum to a quarter above relief and supply, which changes no faster than its chamber is
+    filled by a fully open valve and a rod at twice its rated speed.
+    """
 
     rows = (
         Row('F01', 'pressures_silent', STOP_OPEN_LOOP, 'no pressures for the timeout, where the law needs them',
             RAMPED, 1, 0.020, 'stopping'),
         warning('F05', 'pressures_not_finite', 'NaN or infinity in pressures', REJECTED),
+        Row('F37', 'pressure_impossible', STOP_OPEN_LOOP, 'pressures beyond vacuum, relief and supply, or that change '
+            'faster than oil flows, three in a row', RAMPED, 4, event=True),
+        Row('F37', 'pressure_frozen', STOP_OPEN_LOOP, 'a pressure that is bit-identical while the other one of its '
+            'cylinder changes', RAMPED, 1, 0.1, 'freeze_time', event=True),
     )
 
     def __init__(self, config, law):
@@ -21,14 +38,22 @@ class PressureCheck(Check):
         self.required = law.needs_pressures
         self.input = MeasuredInput('pressures', declaration.timeouts, declaration.plausibility.clock_skew_ns,
                                    config.period)
+        self.impossible = 0             # messages in a row
+        self._freeze = declaration.plausibility.freeze_ns
+        self._names = []
+        if self.required:
+            self._sensors, self._names = _sensors(config, law)
+            self._values = np.zeros(len(self._sensors))
+            self._setting = float(law.supply['pressure'][0])
 
-    def take(self, stamp, ros_now, clock, values, supply):
+    def take(self, stamp, ros_now, clock, values, supply, trusting=False):
         """Accept pressures and return None, or return the `Finding` for which they are rejected.
 
         stamp, ros_now  ns on the clock of stamps
         clock           ns on the clock of ages
         values          (cylinders, 2) chambers A, B [Pa gauge]
         supply          Pa gauge, or None
+        trusting        whether a lasting step is taken for true, as while nothing commands the machine
         """
         refused = self.input.refuse(stamp, ros_now)
         if refused:
@@ -38,15 +63,70 @@ class PressureCheck(Check):
             return Finding('stamp_order', text, demand=None if self.input.in_disorder >= IN_A_ROW else COUNTED)
         if not math.isfinite(sum(values.ravel().tolist()) + (0.0 if supply is None else supply)):
             return Finding('pressures_not_finite', 'a pressure is not finite')
+        if self.required:
+            finding = self._judge(stamp, values, supply, trusting)
+            if finding is not None:
+                return finding
         self.input.accept(stamp, ros_now, clock)
         return None
+
+    def _judge(self, stamp, values, supply, trusting):
+        """Return the `Finding` of values that cannot be, None where they can; those are kept."""
+        self._values[:-1] = values.ravel()
+        self._values[-1] = self._setting if supply is None else supply
+        before = 0 if trusting and self.impossible >= IN_A_ROW else self.input.stamp
+        verdict, i = kernels.judge_pressures(self._sensors, self._values, stamp, before)
+        if verdict == kernels.POSSIBLE:
+            self.impossible = 0
+            return None
+        self.impossible += 1
+        sensor, value = self._sensors[i], self._values[i]
+        text = (f'{self._names[i]} is {value / 1e5:.4g} bar: expected {sensor["low"] / 1e5:.4g} to '
+                f'{sensor["high"] / 1e5:.4g} bar' if verdict == kernels.OUT_OF_RANGE else
+                f'{self._names[i]} went from {sensor["value"] / 1e5:.4g} to {value / 1e5:.4g} bar at once')
+        return Finding('pressure_impossible', text, demand=None if self.impossible >= IN_A_ROW else COUNTED)
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         if self.input.silent(inputs.clock):
             return (Finding('pressures_silent', self.input.silence(inputs.clock), Result.STALE),)
+        i = kernels.frozen_pressure(self._sensors, len(self._sensors) - 1, self.input.stamp, self._freeze)
+        if i >= 0 and inputs.under_law:
+            still = (self.input.stamp - self._sensors['changed'][i]) / 1e6
+            return (Finding('pressure_frozen', f'{self._names[i]} stays at {self._values[i] / 1e5:.6g} bar for '
+                            f'{still:.0f} ms while the other one of its cylinder changes'),)
         return ()
 
     def rebase(self, jump):
         """As `Check.rebase`."""
         self.input.rebase(jump)
+        if self.required:
+            changed = self._sensors['changed']
+            changed[changed != 0] += jump
+
+
+def _sensors(config, law):
+    """(sensors, names) of ports A and B of each cylinder, then of the supply."""
+    cylinders, supply, actuators = law.cylinders, law.supply[0], config.machine.actuators
+    step = config.declaration.plausibility.pressure_step
+    rated = config.machine.limits.velocity
+    setting, sensors = float(supply['pressure']), np.zeros(2 * len(cylinders) + 1, kernels.PRESSURE_SENSOR)
+    names = [f'{actuators[c["axis"]]}, chamber {port}' for c in cylinders for port in 'AB'] + ['the supply']
+    sensors['step'], sensors['low'] = step, -ATMOSPHERIC_PRESSURE_PA - step
+    flow = 0.0
+    for k, c in enumerate(cylinders):
+        relief = float(c['relief'])
+        # without relief valves a rod that is pushed compresses chamber B by the ratio of the areas
+        most = relief if math.isfinite(relief) else setting * float(c['area_a'] / min(c['area_a'], c['area_b']))
+        through = float(c['gain'].max()) * math.sqrt(max(most, setting))
+        flow += through
+        for port, (area, volume) in enumerate(((c['area_a'], c['dead_a']), (c['area_b'], c['dead_b']))):
+            s = sensors[2 * k + port]
+            s['high'] = HIGHEST * max(most, setting) + step
+            s['rate'] = c['bulk'] / max(volume, MIN_CHAMBER_VOLUME_M3) * (
+                through + MAX_SPEED_RATIO * area * rated[c['axis']])
+    last = sensors[-1]
+    last['high'] = HIGHEST * setting + step
+    last['rate'] = ((flow + float(supply['flow'])) / float(supply['capacity']) if supply['limited'] else
+                    setting / SUPPLY_CHANGE)
+    return sensors, names

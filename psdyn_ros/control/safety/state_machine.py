@@ -1,7 +1,7 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
 from ...model.units import SECOND
-from ..monitors.check import COUNTED, Result, State
+from ..monitors.check import COUNTED, STOP_OPEN_LOOP, Result, State
 from .fault_table import ROWS, TIMEOUTS
 
 PASS = Result.PASS
@@ -220,7 +220,9 @@ class SafetyStates:
         for one, limit in self._timeouts:
             if not 0 <= age < limit:
                 one.result = Result.STALE
-                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', one.asks)
+                # a ramp looks at no state: shut valves would stop the machine harder than it does
+                ramped = self.state == State.STOPPING and not self.trusted
+                self._fail(one, f'the last state is {age / 1e6:.1f} ms old', STOP_OPEN_LOOP if ramped else one.asks)
             elif one.open:
                 one.result = PASS
                 if one.good_since is None:
