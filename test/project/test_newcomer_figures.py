@@ -34,6 +34,7 @@ def test_lines_are_counted_as_git_has_them(figures):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 @pytest.mark.parametrize('law', MODULES)
 def test_modules_from_state_to_command(figures, law):
     pytest.importorskip('rclpy', reason='the controller is a node')

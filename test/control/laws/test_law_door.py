@@ -66,6 +66,7 @@ def test_a_broken_law_is_an_error_with_its_name_and_stops_no_other(tmp_path):
 
 
 @pytest.mark.dds
+@pytest.mark.lockstep
 def test_gains_of_a_law_of_another_package_are_parameters_of_the_node(tmp_path):
     pytest.importorskip('rclpy', reason='the nodes need rclpy')
     from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
