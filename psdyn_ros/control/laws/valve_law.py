@@ -21,7 +21,8 @@ PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a c
 LONGEST_STEP = 2.0              # periods between two updates that count
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
-STATES = ('error', 'slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples')
+STATES = ('error', 'slow', 'error_rate', 'sum', 'resting', 'stood', 'anchor', 'side', 'turns', 'saturated',
+          'pressure_a', 'pressure_b', 'bias', 'samples')
 
 
 class ValveLaw(ControlLaw):

@@ -27,6 +27,7 @@ from .timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
 SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another one stands still
+STICKING = 0.25         # of the tracking tolerance that a reference may go while friction holds the machine
 WRONG_BRANCH = 0.1      # rad or m between a measured joint and that of the declared assembly mode
 
 # what is found: conditions of the fault table
@@ -243,8 +244,9 @@ def _records(manipulator, declaration):
     limits, p = manipulator.coordinate_limits, declaration.plausibility
     channels = np.zeros(manipulator.dof, kernels.CHANNEL)
     channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
-    margins = dict(zip(declaration.actuators, declaration.soft_margin))
-    channels['margin'] = [margins.get(name, 0.0) for name in manipulator.coordinates]
+    for field, values in (('margin', declaration.soft_margin), ('sticking', STICKING * declaration.tracking_tolerance)):
+        of_actuators = dict(zip(declaration.actuators, values))
+        channels[field] = [of_actuators.get(name, 0.0) for name in manipulator.coordinates]
     memory = np.zeros(1, kernels.MEMORY)
     memory['jump'], memory['rise'] = p.jump_margin, RISE
     memory['step'] = VELOCITY_STEPS * p.velocity_residual
