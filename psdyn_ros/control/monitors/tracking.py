@@ -21,8 +21,8 @@ class TrackingCheck(Check):
 
     rows = (
         warning('F15', 'clamped', 'a command beyond its limit or rate', 'is clamped'),
-        Row('F15', 'saturated', DEGRADE, 'clamped for longer than 200 ms while the error grows by a quarter of its tolerance',
-            REDUCED, 2, 0.2),
+        Row('F15', 'saturated', DEGRADE,
+            'clamped for longer than 200 ms while the error grows by a quarter of its tolerance', REDUCED, 2, 0.2),
         Row('F20', 'tracking', STOP, 'farther from the reference than is tolerated', BRAKED, 2, event=True),
     )
     when = When.COMMAND

@@ -19,7 +19,7 @@ MEMORY = 0.05               # s of the filters of the growth and of clipped comm
 OFTEN = 0.5                 # share of the last cycles with clipped commands from which the speed falls
 CLIPPED_FALL = 1.0          # 1/s then
 SUPPLY_FROM, SUPPLY_TO = 0.85, 0.6      # share of the setting at which the speed begins to fall, and is the least
-LEAST = 0.05                # speed that is left in any case: a machine that does not move at all runs into its tolerance
+LEAST = 0.05                # speed left in any case: a machine that does not move at all runs into its tolerance
 RISE = 0.25                 # 1/s
 
 

@@ -38,6 +38,7 @@ START_TIME = 0.3            # s from rest to the rated speed, in what is recomme
 JERK_TIME = 0.05            # s from no acceleration to all of it, in what is recommended
 STANDSTILL = 0.05           # share of the rated speed at which an actuator stands still, in what is recommended
 HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
+STICKING = 0.25             # of the tracking tolerance that a reference may go while friction holds the machine
 MEANING = {'acceleration': 'what a reference may have', 'jerk': 'what a reference may have',
            'standstill_speed': 'the speed above which enabling and reset are refused'}
 
@@ -69,9 +70,9 @@ class Timeouts:
         """
         stopping = max(self.stopping, (self.degraded_misses + 1) * period)
         if stopping >= self.safe:
-            raise ModelError(f"'degraded_misses' {self.degraded_misses} at a period of {period * 1e3:.3g} ms: a stop comes "
-                             f"after {stopping * 1e3:.3g} ms without a state, not before 'safe', {self.safe * 1e3:.3g} ms; "
-                             'expected fewer misses, a faster cycle or a longer timeout')
+            raise ModelError(f"'degraded_misses' {self.degraded_misses} at a period of {period * 1e3:.3g} ms: a stop "
+                             f"comes after {stopping * 1e3:.3g} ms without a state, not before 'safe', "
+                             f'{self.safe * 1e3:.3g} ms; expected fewer misses, a faster cycle or a longer timeout')
         return replace(self, stopping=stopping)
 
 
@@ -186,6 +187,17 @@ class SafetyDeclaration:
 
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
+    @property
+    def freeze_travel(self):
+        """(actuators,) m, rad that a reference goes before a position that is bit-identical is a fault."""
+        return STICKING * self.tracking_tolerance
+
+    @property
+    def freeze_bound(self):
+        """s until a frozen position is found, at the slowest reference that is judged."""
+        p = self.plausibility
+        return p.freeze_time + float(self.freeze_travel.max()) / p.freeze_speed
+
 
 ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'standstill_speed', 'soft_margin')
 
@@ -266,11 +278,11 @@ def _row(found, name, tier, i, limits, supply_pressure):
     rated = float(limits.velocity[i])
     for parameter, value in recommended(actuator.deceleration, rated).items():
         if getattr(actuator, parameter) is None:
-            refuse(parameter, f"'{parameter}' of '{name}' is missing: {MEANING[parameter]}; recommended, from its rated "
-                              f'speed and its deceleration: {value:.2g}')
+            refuse(parameter, f"'{parameter}' of '{name}' is missing: {MEANING[parameter]}; recommended, from its "
+                              f'rated speed and its deceleration: {value:.2g}')
     if 0.0 < rated <= actuator.standstill_speed:
-        refuse('standstill_speed', f"'standstill_speed' of '{name}' is {actuator.standstill_speed:g}, not below its rated "
-                                   f'speed, {rated:g}: it would never act; recommended: {STANDSTILL * rated:.2g}')
+        refuse('standstill_speed', f"'standstill_speed' of '{name}' is {actuator.standstill_speed:g}, not below its "
+                                   f'rated speed, {rated:g}: it would never act; recommended: {STANDSTILL * rated:.2g}')
     if actuator.acceleration < actuator.deceleration:
         refuse('acceleration', f"'acceleration' {actuator.acceleration:g} is less than 'deceleration' "
                                f'{actuator.deceleration:g}, which a stop has')
