@@ -1,14 +1,15 @@
 """A complete safety file for a machine, with values from its own limits: where commissioning may begin."""
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import yaml
 
 from ...model.errors import ModelError
-from ...model.parameters.safety import recommended
+from ...model.parameters.safety import Plausibility, Timeouts, recommended
 
-FORCE_SHARE = 0.5           # of the force that the weight leaves, for a deceleration
+FORCE_SHARE, LARGEST_SHARE = 0.5, 0.8   # of the force that the weight leaves, for a deceleration; and at most
 SLOWEST, SOONEST = 2.0, 0.3     # s from the rated speed to rest
 TIME_SHARE = 0.7            # of the stop time that slowing down takes
 FULL = 0.02                 # s in which a command goes from nothing to all
@@ -17,7 +18,8 @@ WIDEST_SPAN = 10.0          # m, rad
 MARGIN, WIDEST_MARGIN = 0.02, 0.05      # soft margin: share of the span; m, rad
 HEADER = """\
 # Proposed safety declaration of '{name}', SI units: each number follows from the limits of the URDF{oil}.
-# Deceleration: half of the force that the weight leaves at the initial position. Look at every line before it is used;
+# Deceleration: half of the force that the weight leaves at the initial position, or from the rated speed to rest in 2 s
+# where that takes up to 80 % of it. Look at every line before it is used;
 # 'brake' leaves an actuator out of the messages, so that the watchdog of its receiver has to hold the load.
 # What each parameter means and allows: python3 -m psdyn_ros.model.parameters.safety
 """
@@ -36,13 +38,16 @@ def proposed_safety(manipulator, hydraulics=None):
                          f'{", ".join(lacking)} is not limited; expected <limit> with all of them')
     forces, decelerations = _forces(m, hydraulics), []
     for i, speed in enumerate(m.limits.velocity):
-        decelerations.append(float(np.clip(FORCE_SHARE * _possible(m, forces, i), speed / SLOWEST, speed / SOONEST)))
+        possible = _possible(m, forces, i)
+        wanted = float(np.clip(FORCE_SHARE * possible, speed / SLOWEST, speed / SOONEST))
+        decelerations.append(min(wanted, LARGEST_SHARE * possible))
     supply = hydraulics.supply.pressure if hydraulics else None
     actuators = {name: _actuator(*row, supply) for name, *row in zip(m.actuators, *m.limits, decelerations)}
     slowest = max(speed / deceleration for speed, deceleration in zip(m.limits.velocity, decelerations))
     tolerance = min(one['tracking_tolerance'] for one in actuators.values())
-    contents = {'stop_time': _rounded(max(1.0, slowest / TIME_SHARE)),
-                'plausibility': {'start_tolerance': _rounded(0.5 * tolerance)}, 'actuators': actuators}
+    contents = {'timeouts': asdict(Timeouts()), 'stop_time': _rounded(max(1.0, slowest / TIME_SHARE)),
+                'plausibility': {**asdict(Plausibility()), 'start_tolerance': _rounded(0.5 * tolerance)},
+                'actuators': actuators}
     oil = f' and of {hydraulics.where}' if hydraulics else ''
     return HEADER.format(name=m.name, oil=oil) + yaml.safe_dump(contents, sort_keys=False)
 
