@@ -32,7 +32,7 @@ class SpeedGovernor:
     def restart(self):
         """Forget what was seen: the machine holds still."""
         self.speed = 1.0
-        self._error = self._growth = self._clipped = 0.0
+        self._error, self._growth, self._clipped = None, 0.0, 0.0
 
     def update(self, error, clipped, supply, dt):
         """Return the speed, dt [s] after the last call.
@@ -44,7 +44,8 @@ class SpeedGovernor:
         if dt <= 0.0 or not math.isfinite(error):
             return self.speed
         new = 1.0 - math.exp(-dt / MEMORY)
-        self._growth += new * ((error - self._error) / dt - self._growth)
+        if self._error is not None:
+            self._growth += new * ((error - self._error) / dt - self._growth)
         self._clipped += new * (float(clipped) - self._clipped)
         self._error = error
         allowed = falling(error + LEAD * max(self._growth, 0.0), ERROR_FROM, ERROR_TO)
