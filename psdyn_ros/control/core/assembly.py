@@ -46,7 +46,8 @@ class ControllerConfig:
 
     def __post_init__(self):
         timeouts = self.declaration.timeouts.at_period(self.period)
-        object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
+        if timeouts != self.declaration.timeouts:
+            object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
 
     @property
     def period(self):

@@ -228,10 +228,7 @@ class ControlCore:
 
     def reset(self, now):
         """Forget the faults that are gone; SafetyError that names those that are not, or what still moves."""
-        moving = self._moving()
-        if moving:
-            raise SafetyError(f'reset is refused: {"; ".join(moving)}')
-        self.states.reset(self.inputs.at(now))
+        self.states.reset(self.inputs.at(now), self._moving())
 
     def report(self, now, name, result, text=''):
         """Report the result of a check that only the caller can do, as of rival publishers."""
