@@ -8,7 +8,7 @@ from .check import BRAKED, DEGRADE, REDUCED, STOP, Check, Finding, Row, When, wa
 
 IN_A_ROW = 2            # cycles off the reference until it is a fault
 CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fault
-GROWTH = 0.25           # of the tracking tolerance, by which the error has to grow meanwhile
+GROWTH = 0.05           # of the tracking tolerance, by which the error has to grow meanwhile
 
 
 class TrackingCheck(Check):
@@ -22,7 +22,7 @@ class TrackingCheck(Check):
     rows = (
         warning('F15', 'clamped', 'a command beyond its limit or rate', 'is clamped'),
         Row('F15', 'saturated', DEGRADE,
-            'clamped for longer than 200 ms while the error grows by a quarter of its tolerance', REDUCED, 2, 0.2),
+            'clamped for longer than 200 ms while the error grows by a twentieth of its tolerance', REDUCED, 2, 0.2),
         Row('F20', 'tracking', STOP, 'farther from the reference than is tolerated', BRAKED, 2, event=True),
     )
     when = When.COMMAND

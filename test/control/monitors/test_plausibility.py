@@ -166,7 +166,8 @@ def test_in_standby_a_lasting_step_is_simply_the_new_position_F08():
 
 @pytest.mark.parametrize('level', LEVELS)
 def test_a_position_that_stands_still_while_it_should_move_F09(level):
-    rig = Rig(level, plausibility={'velocity_residual': 10.0}).run()        # or that would have found it first
+    # or those would have found it first
+    rig = Rig(level, plausibility={'velocity_residual': 10.0, 'flow_residual': 10.0, 'speed_share': 1.0}).run()
     assert np.abs(rig.output.desired[1, 1]) > 0.02
     frozen = rig.plant.x[1]
 
