@@ -42,15 +42,18 @@ def _rows(machine, s):
     pinocchio = pinocchio_peer.FromPython(machine)
     hinted = ours.HintedEngine(machine.manipulator)
     from_hints = s.x, s.xd, s.f, hinted.closed(s.x)
+    positions = hinted.named(from_hints[-1])
     rows = [
         native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
         native('forward', HINTED, hinted.native_forward, from_hints),
         native('inverse', OURS, own.native_inverse, (s.x, s.xd, s.xdd)),
         python('forward', OURS, own.forward, (s.x, s.xd, s.f)),
+        python('forward', HINTED, hinted.forward_from, (s.x, s.xd, s.f, positions)),
         _batch('forward', own.forward, (s.x, s.xd, s.f)),
         python('forward', DYNAMICS, pinocchio.constraint_dynamics, tree, of_coordinates),
         python('forward', LCABA, pinocchio.lcaba, tree, of_coordinates),
         python('inverse', OURS, own.inverse, (s.x, s.xd, s.xdd)),
+        python('inverse', HINTED, hinted.inverse_from, (s.x, s.xd, s.xdd, positions)),
         _batch('inverse', own.inverse, (s.x, s.xd, s.xdd)),
     ]
     try:

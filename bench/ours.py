@@ -86,6 +86,17 @@ class HintedEngine(Engine):
             row[:] = loops.work['q']
         return rows
 
+    def named(self, hints):
+        """Rows of `closed` as users give them: {joint: position}."""
+        names = [name for cluster in self.manipulator.machine.clusters for name in cluster.joints]
+        return [dict(zip(names, row.tolist())) for row in hints]
+
+    def forward_from(self, x, xd, f, positions):
+        return self.forward(x, xd, f, positions=positions)
+
+    def inverse_from(self, x, xd, xdd, positions):
+        return self.inverse(x, xd, xdd, positions=positions)
+
     def native_forward(self, x, xd, f, hints, xdd):
         none_failed(hinted_forward_loop(self.handle.tree, self.handle.loops, x, xd, f, hints, xdd))
 

@@ -22,7 +22,7 @@ _RECURSIONS = (
     entry.read_mass_matrix, entry.read_actuator_map, entry.read_energy, entry.read_base_reaction,
     measurement.coordinates_of_modules, floating_base.position_rate, triangle.triangle)
 # `close_machine` stays open: kernels of both groups call it, each with `loops` of its own
-_CLOSING = (closure.close_from, closure.linearise_at)
+_CLOSING = (closure.close_from, closure.linearise_at, entry.forward_hinted, entry.inverse_hinted)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
 _ready = set()
@@ -105,6 +105,9 @@ def _call_recursions(m):
         closure.close_machine(*buffers, x, zero)
         closure.linearise_at(*buffers, 0)
         closure.close_from(*buffers, 0, zero)
+        hint = np.zeros(len(handle.arrays.loops.cluster_joints), np.int64), np.zeros(1)
+        entry.forward_hinted(*buffers, *hint, x, zero, f, zero.copy())
+        entry.inverse_hinted(*buffers, *hint, x, zero, zero, zero.copy())
 
 
 def _call_hydraulics(integrator):

@@ -13,6 +13,7 @@ from .errors_from_status import status_error
 from .kinematics import module_positions, transmission
 
 FLOAT = np.dtype(float)
+MOST_HINTS = 100        # sets of names kept; a caller that shuffles them must not fill the memory
 
 
 def plain(a, b, c):
@@ -111,21 +112,50 @@ def _named_numbers(m, values, argument, label):
         yield joint, float(vector(f"{label} '{joint}'", [value], 1)[0])
 
 
-def close_from(m, handle, positions):
-    """Let the clusters of a handle be closed from {joint: position}, which has all joints of a cluster or none.
+def hint_of(m, positions):
+    """Return (rows, values) of {joint: position} for `set_hint`; it has all joints of a cluster or none.
 
+    Positions of names that were given before are not checked to be finite; the kernels check that.
     Raises ShapeError, NonFiniteError, UnknownNameError.
     """
-    given, loops = dict(_named_numbers(m, positions, 'positions', 'position of')), handle.arrays.loops
-    for n, cluster in enumerate(m.machine.clusters):
-        missing = [name for name in cluster.joints if name not in given]
-        if not missing:
-            first = loops.clusters[n]['first']
-            loops.hint[0, first:first + len(cluster.joints)] = [given[name] for name in cluster.joints]
-        elif len(missing) < len(cluster.joints):
+    rows = m.hint_rows.get(tuple(positions)) if isinstance(positions, dict) else None
+    if rows is not None:
+        try:
+            values = np.array([*positions.values()])
+        except ValueError:              # ragged
+            values = None
+        if values is not None and values.dtype is FLOAT and values.ndim == 1:
+            return rows, values
+    given = _finite_positions(m, positions)
+    if rows is None:
+        if len(m.hint_rows) >= MOST_HINTS:
+            m.hint_rows.clear()
+        rows = m.hint_rows[tuple(given)] = _hint_rows(m, tuple(given))
+    return rows, np.array([*given.values()])
+
+
+def _finite_positions(m, positions):
+    return dict(_named_numbers(m, positions, 'positions', 'position of'))
+
+
+def _hint_rows(m, names):
+    """Return the row in `names` of each cluster joint, -1 where its cluster is not named."""
+    row_of, rows = {name: row for row, name in enumerate(names)}, []
+    for cluster in m.machine.clusters:
+        missing = [name for name in cluster.joints if name not in row_of]
+        if 0 < len(missing) < len(cluster.joints):
             raise ShapeError(f"positions of loop '{cluster.name}' without {', '.join(missing)}; expected all of its "
                              'joints, or none')
-    handle.start_from_last()
+        rows += [row_of.get(name, -1) for name in cluster.joints]
+    return np.array(rows, dtype=np.int64)
+
+
+def close_from(m, handle, positions):
+    """Let the clusters of a handle be closed from {joint: position}; arguments and errors as `hint_of`."""
+    rows, values = hint_of(m, _finite_positions(m, positions))
+    if handle.loops is not None:
+        handle.arrays.loops.hint[0] = np.append(values, np.nan)[rows]
+        handle.start_from_last()
 
 
 def apply_efforts(m, handle, x, efforts):

@@ -224,7 +224,7 @@ class BoundMap:
         if status != OK:
             return self._checked_state()        # raises, and says why
         x, xd = self._x.copy(), self._xd.copy()
-        x[self._first[0]:], xd[self._first[1]:] = z[0].take(self._rows), z[1].take(self._rows)
+        x[self._first[0]:], xd[self._first[1]:] = z[0][self._rows], z[1][self._rows]
         residual = max(gaps.tolist(), default=0.0)
         if joint_map._redundant:
             residual = max(residual, *joint_map._disagreements(measured, z))

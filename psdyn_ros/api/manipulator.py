@@ -25,7 +25,7 @@ from .batch import inverse_efforts, map_at, run_batch
 from .environment import base_rows, find_link, wrench_rows
 from .errors_from_status import check, in_row
 from .hybrid import hybrid_dynamics
-from .inputs import environment_at, plain, states
+from .inputs import environment_at, hint_of, plain, states
 from .integrator import Integrator
 from .joint_map import JointMap
 from .kinematics import placed, pose_in_base, specific_force_of_link, twist_of_link, wrench_on_link
@@ -60,6 +60,7 @@ class Manipulator:
         self._handle = machine.handle.copy()
         self._tree, self._loops = self._handle.tree, self._handle.loops
         self._maps = {}
+        self.hint_rows = {}             # {names: rows} of `inputs.hint_of`
         self.nx, self.dof = (int(self._handle.environment[size]) for size in ('nx', 'dof'))
         self.floating = machine.floating is not None
         # efforts on the coordinates are those of the actuators
@@ -88,6 +89,17 @@ class Manipulator:
         """Arguments of the kernels of derivatives: tree, loops, scratch."""
         return self._tree, self._loops, make_scratch(self._handle)
 
+    def _takes(self, positions):
+        """Return whether compiled kernels take `positions` as a hint."""
+        return positions is not None and compiled and self._loops is not None
+
+    @cached_property
+    def _hinted(self):
+        """Buffer of a tree whose clusters start from a hint."""
+        handle = self.handle()
+        handle.start_from_last()
+        return handle.tree
+
     def handle(self):
         """Return a `Handle` of its own: model, scratch and a base at rest, for calls of kernels."""
         return self._machine.handle.copy()
@@ -104,6 +116,10 @@ class Manipulator:
         if base is wrenches is joint_efforts is positions is None and compiled and plain(x, xd, f):
             xdd = np.empty(self.dof)
             if entry.forward_checked(self._tree, self._loops, x, xd, f, xdd) == OK:
+                return xdd
+        elif self._takes(positions) and base is wrenches is joint_efforts is None and plain(x, xd, f):
+            xdd = np.empty(self.dof)
+            if entry.forward_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, f, xdd) == OK:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
@@ -128,6 +144,10 @@ class Manipulator:
         if base is wrenches is joint_efforts is positions is None and compiled and plain(x, xd, xdd):
             f = np.empty(self.dof)
             if entry.inverse_checked(self._tree, self._loops, x, xd, xdd, f) == OK:
+                return f
+        elif self._takes(positions) and base is wrenches is joint_efforts is None and plain(x, xd, xdd):
+            f = np.empty(self.dof)
+            if entry.inverse_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, xdd, f) == OK:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:

@@ -233,8 +233,24 @@ def test_positions_are_checked(rng):
             ({first: np.nan}, NonFiniteError, f"position of '{first}'"),
             ({first: [0.1, 0.2]}, ShapeError, f"position of '{first}'"),
             ({first: 0.1}, ShapeError, f"positions of loop '{cluster.name}' without {', '.join(others)}")):
-        with pytest.raises(kind, match=re.escape(words)):
-            m.forward_dynamics(x, still, f, positions=positions)
+        for call, last in ((m.forward_dynamics, f), (m.generalized_forces, still)):
+            with pytest.raises(kind, match=re.escape(words)):
+                call(x, still, last, positions=positions)
+
+
+def test_positions_of_known_names_are_checked_again(rng):
+    m = drawn(rng, ['slider_crank', 'turn'])
+    x, still, f = m.initial_position, np.zeros(m.dof), np.zeros(len(m.actuators))
+    names, q, *_ = m.joint_state(x)
+    exact = dict(zip(names, q))
+    m.forward_dynamics(x, still, f, positions=exact)
+    for value, kind in ((np.nan, NonFiniteError), (np.inf, NonFiniteError), ([0.1, 0.2], ShapeError),
+                        ('0.1', ShapeError), (None, ShapeError)):
+        for call, last in ((m.forward_dynamics, f), (m.generalized_forces, still)):
+            with pytest.raises(kind, match=f"position of '{names[0]}'"):
+                call(x, still, last, positions={**exact, names[0]: value})
+    whole = m.forward_dynamics(x, still, f, positions=dict.fromkeys(exact, 0))
+    assert error(whole, m.forward_dynamics(x, still, f)) < ROUNDING
 
 
 COUNT = """

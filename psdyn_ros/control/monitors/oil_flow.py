@@ -76,10 +76,10 @@ class FlowCheck(Check):
             dt = 0.0
         self._last, self._since = inputs.clock, self._since + dt
         supply, position = self._law.supply[0], self._motion.positions(inputs.x)
-        kernels.compare_flows(
-            self._witnesses, self._cylinders, inputs.pressures,
-            float(supply['pressure'] if inputs.supply is None else inputs.supply), float(supply['return_pressure']),
-            position, np.nan_to_num(inputs.command), dt, SMOOTHING)
+        oil = kernels.Oil(inputs.pressures, float(supply['pressure'] if inputs.supply is None else inputs.supply),
+                          float(supply['return_pressure']))
+        kernels.compare_flows(self._witnesses, self._cylinders, oil, position, np.nan_to_num(inputs.command), dt,
+                              SMOOTHING)
         findings = self._commands(inputs, position)
         if self._since >= SETTLING:
             findings += [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]

@@ -62,6 +62,14 @@ class Witnesses(NamedTuple):
     fluid: np.ndarray       # (n, 6) measured pressures, spool and load-holding valves by the model
 
 
+class Oil(NamedTuple):
+    """What is measured of it."""
+
+    pressures: np.ndarray   # (m, 2) Pa gauge, of chambers A and B
+    supply: float           # Pa gauge
+    tank: float             # Pa gauge
+
+
 @entry
 def judge_pressures(sensors, values, stamp, before):
     """Return (POSSIBLE, 0) and keep the values (n,) [Pa], or (why not, which sensor) and keep nothing.
@@ -111,8 +119,8 @@ def advance_valve(c, fluid, tank, dt):
     o, _ = opening(c, fluid[SPOOL])
     for port in range(2):
         if c['holding'][port]:
-            own, other, row = (PRESSURE_A, PRESSURE_B, HOLDING_A) if port == 0 else (PRESSURE_B, PRESSURE_A, HOLDING_B)
-            wanted, _ = holding_demand(c, port, fluid[own], fluid[other], tank, pilot_share(c, port, o))
+            load, pilot, row = (PRESSURE_A, PRESSURE_B, HOLDING_A) if port == 0 else (PRESSURE_B, PRESSURE_A, HOLDING_B)
+            wanted, _ = holding_demand(c, port, fluid[load], fluid[pilot], tank, pilot_share(c, port, o))
             fluid[row] += (wanted - fluid[row]) * (1.0 - math.exp(-dt / c['holding_time']))
 
 
@@ -128,16 +136,17 @@ def rates_by_flow(c, x, fluid, line, tank, slope_a, slope_b):
 
 
 @entry
-def compare_flows(witnesses, cylinders, pressures, supply, tank, position, commands, dt, smoothing):
+def compare_flows(witnesses, cylinders, oil, position, commands, dt, smoothing):
     """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
     witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b`, `commanded`, `stiffness` are the result
     cylinders  (m,) CYLINDER as the law believes in them; `command` is overwritten
-    pressures  (m, 2), supply, tank: Pa gauge, measured
+    oil        `Oil` of the cylinders
     position   (actuators,) measured [m]
     commands   (actuators,) of the spools since the cycle before
     smoothing  s, time constant
     """
+    pressures, supply, tank = oil
     for i in range(witnesses.records.shape[0]):
         w, fluid = witnesses.records[i], witnesses.fluid[i]
         c, x = cylinders[w['cylinder']], position[w['actuator']]

@@ -372,6 +372,14 @@ def close_machine(tree, loops, x, xd):
     return OK
 
 
+@kernel
+def set_hint(tree, loops, rows, positions):
+    """Let the clusters start from `positions`, of which joint j has row rows[j]; -1: its cluster has no hint."""
+    hint = bind_loops(tree, loops).hint
+    for j in range(rows.shape[0]):
+        hint[0, j] = positions[rows[j]] if rows[j] >= 0 else math.nan
+
+
 @entry
 def close_from(tree, loops, k, xd):
     """Close cluster k from the q in work, the independent ones held; set G and, for the rates xd, g; return a code."""

@@ -2,7 +2,7 @@
 
 tree, loops: the buffers of a `Handle`.  x (nx,), xd and xdd (dof,), f (actuators,) unless said.
 """
-from ..loops.closure import close_machine
+from ..loops.closure import close_machine, set_hint
 from ..runtime.compiler import batch_entry, entry, kernel
 from ..runtime.status import NON_FINITE, OK, SHAPE
 from .energy import energy
@@ -94,6 +94,22 @@ def inverse_checked(tree, loops, x, xd, xdd, f):
     if status == OK:
         put_efforts(m, f)
     return status if status != OK else finite(f)
+
+
+@entry
+def forward_hinted(tree, loops, rows, positions, x, xd, f, xdd):
+    """Do `forward_checked` with the hint of `set_hint`, in buffers of a handle that starts from the last positions."""
+    set_hint(tree, loops, rows, positions)
+    status = finite(positions)
+    return status if status != OK else forward_checked(tree, loops, x, xd, f, xdd)
+
+
+@entry
+def inverse_hinted(tree, loops, rows, positions, x, xd, xdd, f):
+    """Do `inverse_checked` with the hint of `set_hint`, in buffers of a handle that starts from the last positions."""
+    set_hint(tree, loops, rows, positions)
+    status = finite(positions)
+    return status if status != OK else inverse_checked(tree, loops, x, xd, xdd, f)
 
 
 @entry

@@ -7,7 +7,7 @@ import pytest
 from conftest import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.control.control_rig import BAD_STATES, LOST, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
+from support.control.control_rig import BAD_STATES, MS, PROBATION, RATE, SILENT, TARGET, Rig, T, jumped, nothing
 
 from psdyn_ros.control.core.diagnostics import status
 from psdyn_ros.control.monitors.tracking import TrackingCheck
@@ -314,7 +314,7 @@ def test_references_stamped_before_enabling_are_refused():
 
 
 FAULTS = {
-    'silence': lambda rig: rig.ticks(LOST + 1, state=nothing),
+    'silence': lambda rig: rig.ticks(500, state=nothing),
     'jump': lambda rig: rig.ticks(200, state=jumped([0.0, 0.05, 0.0, 0.0])),
     'stop': lambda rig: (setattr(rig, 'pressed', True), rig.ticks(5), setattr(rig, 'pressed', False)),
     'exception': lambda rig: (rig.core.fail(rig.now, 'broken'), rig.tick()),

@@ -123,7 +123,7 @@ def test_F01_a_state_that_does_not_come(age, state, trusted, reasons):
 def test_F01_missed_states_in_cycles():
     c = running()
     states = [c.cycle(measured=False) for _ in range(60)]
-    assert states == [RUN] * 2 + [DEGRADED] * 8 + [STOPPING] * 40 + [SAFE] * 10
+    assert states == [RUN] * 2 + [DEGRADED] * 8 + [STOPPING] * 50
     assert (c.s.counts['state_missed'], c.s.counts['state_silent'], c.s.counts['state_lost']) == (58, 50, 10)
 
 
