@@ -1,4 +1,4 @@
-"""`psdyn check`: tree, loops, actuators and warnings of a URDF."""
+"""`psdyn check`: tree, loops, actuators and warnings of a URDF; or a safety file that fits it."""
 
 import os
 
@@ -20,6 +20,9 @@ def add_arguments(parser):
     parser.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
     parser.add_argument('--witness', action='store_true',
                         help='compare the dynamics with every other formulation that applies, on random states')
+    parser.add_argument('--safety', action='store_true',
+                        help='print a complete safety file with values from the limits of the machine, in place of the '
+                             'report')
     parser.add_argument('--states', type=at_least(1), default=50, metavar='N', help='number of these states (50)')
     parser.add_argument('--seed', type=at_least(0), default=0, metavar='S', help='of these states (0)')
 
@@ -36,12 +39,17 @@ def run(options):
                        allow_unphysical=options.allow_unphysical)
     if options.witness:
         return _compare_formulations(manipulator, options.states, options.seed)
-    print(check_report(manipulator))
     hydraulics = options.hydraulics
     if hydraulics is None and not os.path.isfile(options.file):
         hydraulics = find_config(f'{options.file}_hydraulics.yaml')
+    hydraulics = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
+    if options.safety:
+        from ..control.safety.proposal import proposed_safety
+        print(proposed_safety(manipulator, hydraulics), end='')
+        return 0
+    print(check_report(manipulator))
     if hydraulics:
-        print('\n' + hydraulic_report(manipulator, read_hydraulics(hydraulics, manipulator.actuators)))
+        print('\n' + hydraulic_report(manipulator, hydraulics))
     return 0
 
 

@@ -127,7 +127,7 @@ def test_it_catches_a_ladder_that_is_twice_as_long(monkeypatch, machine):
 
 
 def test_it_catches_a_reset_that_is_granted_too_soon(monkeypatch, machine):
-    def reset(states, now):
+    def reset(states, now, others=()):
         states._unsettled.clear()
         states.state = State.STANDBY
     monkeypatch.setattr(SafetyStates, 'reset', reset)

@@ -1,7 +1,7 @@
 """The one assembly of a controller: `ControllerConfig` -> `ControlCore`, for the node, the fault campaign and tests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...api.load import load
 from ...api.manipulator import Manipulator
@@ -43,6 +43,11 @@ class ControllerConfig:
     """Whether stamps are of a simulated clock."""
     checks: tuple = ()
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
+
+    def __post_init__(self):
+        timeouts = self.declaration.timeouts.at_period(self.period)
+        if timeouts != self.declaration.timeouts:
+            object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
 
     @property
     def period(self):

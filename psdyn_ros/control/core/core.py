@@ -28,7 +28,7 @@ from ..safety.state_machine import SafetyError, SafetyStates
 from .check_inputs import CheckInputs, CheckRunner
 from .inputs import Inputs
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
-from .preconditions import activation_blockers
+from .preconditions import activation_blockers, motion_blockers
 
 PASS, FAIL, STALE, ERROR = Result
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -206,15 +206,18 @@ class ControlCore:
         if self.states.enabled:
             return
         clock = self.inputs.at(now)
-        self._refuse('enabling')
+        self._refuse('enabling', self._moving())
         self.states.enable(clock)
         self._void()
         self.selector.begin(clock)
         self._enabled_stamp, self._reference_ended = self.inputs.stamp, True
 
-    def _refuse(self, what):
+    def _moving(self):
+        return motion_blockers(self.manipulator, self.declaration, self.inputs)
+
+    def _refuse(self, what, moving=()):
         """Raise SafetyError where something measured or declared speaks against it."""
-        reasons = activation_blockers(self.manipulator, self.declaration, self.inputs)
+        reasons = [*activation_blockers(self.manipulator, self.declaration, self.inputs), *moving]
         if reasons:
             more = [reason for name, reason in self.states.reasons.items() if name not in LISTED]
             raise SafetyError(f'{what} is refused: {"; ".join([*reasons, *more])}')
@@ -224,8 +227,8 @@ class ControlCore:
         self.states.disable(self.inputs.at(now))
 
     def reset(self, now):
-        """Forget the faults that are gone; SafetyError that names those that are not."""
-        self.states.reset(self.inputs.at(now))
+        """Forget the faults that are gone; SafetyError that names those that are not, or what still moves."""
+        self.states.reset(self.inputs.at(now), self._moving())
 
     def report(self, now, name, result, text=''):
         """Report the result of a check that only the caller can do, as of rival publishers."""

@@ -10,6 +10,8 @@ from ..monitors.actuator_motion import ActuatorMotion
 from ..monitors.check import When
 from ..monitors.end_stops import EndStopCheck
 from ..monitors.singularity import SingularityCheck
+from ..monitors.tracking import TrackingCheck
+from ..reference.speed_governor import SpeedGovernor
 from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
 
@@ -37,6 +39,7 @@ class OutputSelector:
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._runner = inputs, runner
         self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
+        self._tracking, self._governor, self._governed = checks[TrackingCheck], SpeedGovernor(), None
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._deceleration = np.array(declaration.deceleration)
@@ -66,6 +69,7 @@ class OutputSelector:
         self._runner.restart()
         self._recent.clear()
         self.speed = 1.0
+        self._governor.restart()
         law.reference.set_speed(1.0, inputs.time)
 
     def brake(self, fault):
@@ -93,11 +97,23 @@ class OutputSelector:
             self._runner.restart()
 
     def set_speed(self, degraded):
-        """Give the reference the speed that singularities, the flow of oil and a degraded state leave it."""
-        speed = min(self._singularity.speed, float(self.law.flow_scale), degraded)
+        """Give the reference the speed that singularities, oil, saturation and a degraded state leave it."""
+        speed = min(self._singularity.speed, float(self.law.flow_scale), degraded, self._saturation())
         if abs(speed - self.speed) > SPEED_STEP or speed == 1.0 != self.speed:
             self.speed = speed
             self.law.reference.set_speed(speed, self._inputs.time)
+
+    def _saturation(self):
+        """Share of its speed that what is saturated leaves the reference, as of the last command."""
+        t, tracking = self._inputs.time, self._tracking
+        dt = 0.0 if self._governed is None else t - self._governed
+        self._governed = t
+        return self._governor.update(tracking.share, tracking.clipped, self._supply_share(), dt)
+
+    def _supply_share(self):
+        """Pressure of the supply as a share of its setting; None where it is not known."""
+        supply, setting = self._inputs.supply, self.law.supply_setting
+        return None if supply is None or setting is None else supply / setting
 
     def stopped(self, clock):
         """Whether a stop has come to its end."""

@@ -2,6 +2,8 @@
 
 import math
 
+from ..monitors.actuator_motion import ActuatorMotion
+
 
 def activation_blockers(manipulator, declaration, inputs):
     """[why] a machine cannot be taken under the law where it is; empty where it can."""
@@ -26,3 +28,14 @@ def activation_blockers(manipulator, declaration, inputs):
         found.append(f'F11: positions and velocities disagree by {100.0 * share:.0f} % of what is allowed; '
                      'at most 50 % to begin with')
     return found
+
+
+def motion_blockers(manipulator, declaration, inputs):
+    """[why] a machine is not at rest: actuators beyond their standstill speed, with that speed; empty where it is."""
+    x, xd = inputs.checks.x, inputs.checks.xd
+    if x is None:
+        return []
+    rates = ActuatorMotion(manipulator).rates(x, xd)
+    return [f"'{name}' moves at {rate:.3g} per second, at most {most:.3g} ('standstill_speed')"
+            for name, rate, most in zip(manipulator.actuators, rates.tolist(), declaration.standstill_speed.tolist())
+            if not abs(rate) <= most]

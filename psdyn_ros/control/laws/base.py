@@ -146,6 +146,11 @@ class ControlLaw:
         return command
 
     @property
+    def supply_setting(self):
+        """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics."""
+        return None if self.hydraulics is None else float(self.supply['pressure'][0])
+
+    @property
     def predicted_efforts(self):
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
         raise NotImplementedError

@@ -8,11 +8,11 @@ from dataclasses import fields
 
 import numpy as np
 
-from ...kernels.control.valve_control import BIAS_SAMPLES
+from ...kernels.control.valve_control import BIAS_SAMPLES, PRESSURE
 from ...kernels.control.valve_control import VALVE as VALVE_TIER
 from .base import VALVE
 from .gains import check_gains
-from .valve_gains import ValveGains, default_bandwidth, torque_gains
+from .valve_gains import ValveGains, beyond, default_bandwidth, torque_gains
 from .valve_law import ValveLaw
 
 BIAS_TIME = 0.1     # s over which the force of the pistons at rest is compared with the model
@@ -38,11 +38,19 @@ class ValveControl(ValveLaw):
         return torque_gains(self.load.mechanism, self._law['tier'], modes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
-        """Use these `ValveGains` from the next update on; raises ModelError where they cannot be."""
+        """Go over to these `ValveGains` within GAIN_RAMP; raises ModelError where they cannot be."""
         check_gains(gains, len(self._law))
         self.gains = gains
-        for field in fields(gains):
-            self._law[field.name] = getattr(gains, field.name)
+        self._use_gains({field.name: getattr(gains, field.name) for field in fields(gains)})
+
+    def gains_rejection(self, gains):
+        """As `ControlLaw.gains_rejection`: flow and force loop within what lag and mode leave, see `StableLimits`."""
+        by_flow = self._law['tier'] > PRESSURE
+        most = self._stable
+        return (beyond(self.manipulator.actuators, by_flow, 'force_gain', gains.force_gain, most.force)
+                or beyond(self.manipulator.actuators, by_flow, 'flow_stiffness', gains.flow_stiffness, most.flow)
+                or beyond(self.manipulator.actuators, by_flow, 'flow_integral', gains.flow_integral,
+                          gains.flow_stiffness**2))
 
     @property
     def force_residuals(self):

@@ -6,6 +6,7 @@ initial position, or what the lag of the slowest valve allows, whichever is less
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ INTEGRAL_SHARE = 0.25           # of w^3, integral gain at force level; with 2 i
 PRESSURE_FILTER = 1000.0        # rad/s
 ERROR_FILTER = 150.0            # rad/s
 BLEND = 0.002
+STABLE = 2.0            # times the shares of lag and mode that default gains have, which still work
 
 
 @dataclass(frozen=True)
@@ -135,3 +137,30 @@ def pid_gains(tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
         stiffness=np.where(by_flow, 0.0, v**2), damping=np.where(by_flow, 0.0, 2.0 * v),
         force_integral=np.where(by_flow, 0.0, INTEGRAL_SHARE * v**3),
         error_filter=ERROR_FILTER * full, blend=BLEND * full)
+
+
+class StableLimits(NamedTuple):
+    """Largest gains (actuators,) [1/s] that the loop of a machine bears."""
+
+    force: np.ndarray           # of the force loop
+    flow: np.ndarray            # of the flow for an error, with a force loop
+    position: np.ndarray        # of PID, which does not damp the modes
+
+
+def stable_limits(manipulator, modes, lag):
+    """Return the `StableLimits` of a machine with these `NaturalModes`; lag [s] of the loop: spool, samples, delays.
+
+    Twice what `default_bandwidth` and `pid_bandwidth` take of lag and own mode of each axis.
+    """
+    own, full = own_modes(manipulator, modes), np.ones(len(manipulator.actuators))
+    by_lag = STABLE * max(LAG_SHARE / lag, LOWEST) * full
+    return StableLimits(by_lag, 0.75 * by_lag, np.minimum(STABLE * PID_SHARE * own, by_lag))
+
+
+def beyond(names, judged, gain, values, most):
+    """Return why the first of the judged gains (actuators,) is too large, with its limit; '' where none is."""
+    for name, counts, value, limit in zip(names, judged, values, most):
+        if counts and value > limit * (1.0 + 1e-9):
+            return (f'gains.{name}.{gain} {value:.4g} is more than lag, mode and the other gains leave for a stable '
+                    f'loop: at most {limit:.4g}')
+    return ''

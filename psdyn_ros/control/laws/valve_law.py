@@ -14,14 +14,16 @@ from ...model.errors import ActuationError, ModelError, ShapeError
 from ..monitors.actuator_motion import ActuatorMotion
 from .base import EFFORT, PRESSURE, VALVE, VELOCITY, ControlLaw
 from .pump_flow import PumpFlow
-from .valve_gains import EFFORT_BANDWIDTH, modes_at_start
+from .valve_gains import EFFORT_BANDWIDTH, modes_at_start, stable_limits
 
 BEFORE, MEASURED = 1, 3         # rows of the motions, from there on, for which the model is computed
 PRESSURE_LAG = 1.0 / 60.0       # s that the electronics of a valve need for a commanded load pressure
 LONGEST_STEP = 2.0              # periods between two updates that count
+GAIN_RAMP = 0.5                 # s in which gains go over to others while the law runs
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
-STATES = ('error', 'slow', 'error_rate', 'sum', 'saturated', 'pressure_a', 'pressure_b', 'bias', 'samples')
+STATES = ('error', 'slow', 'error_rate', 'sum', 'resting', 'stood', 'anchor', 'side', 'turns', 'saturated',
+          'pressure_a', 'pressure_b', 'bias', 'samples')
 
 
 class ValveLaw(ControlLaw):
@@ -51,9 +53,11 @@ class ValveLaw(ControlLaw):
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer(pressure_lag)
         self._last = None           # time of the last update
+        self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
+        self._stable = stable_limits(self.load.mechanism, self._modes(), self.lag + period)
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
     def _make_buffer(self, pressure_lag):
@@ -93,7 +97,23 @@ class ValveLaw(ControlLaw):
             rows[row] = m.coordinates.index(name)
         return rows
 
+    def _use_gains(self, fields):
+        """Use gains {field of the record: (actuators,)}: at once before the first update, else on a ramp."""
+        self._ramp = {name: (self._law[name].copy(), np.array(value, dtype=float)) for name, value in fields.items()}
+        self._ramped = 0.0
+        if self._last is None:
+            self._advance_gains(GAIN_RAMP)
+
+    def _advance_gains(self, dt):
+        self._ramped += dt
+        share = min(self._ramped / GAIN_RAMP, 1.0)
+        for name, (begin, end) in self._ramp.items():
+            self._law[name] = begin + share * (end - begin) if share < 1.0 else end
+        if share == 1.0:
+            self._ramp = {}
+
     def _forget(self):
+        self._advance_gains(GAIN_RAMP)
         self._last = None
         for name in STATES:
             self._law[name] = 0
@@ -127,6 +147,8 @@ class ValveLaw(ControlLaw):
             if self.load.loading:       # a load that is set now may hang there since before the bias was taken
                 np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
             self.load.advance(dt)
+            if self._ramp:
+                self._advance_gains(dt)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period
         times = float(t), float(aim - half), float(aim + half)
         share = (age + self._act) / (age + self._act + self.lag)

@@ -6,10 +6,10 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 
 import numpy as np
 
-from ...kernels.control.valve_control import PID
+from ...kernels.control.valve_control import PID, PRESSURE
 from ...kernels.hydraulics.records import AT, BT, PA, PB
 from .gains import check_gains
-from .valve_gains import PidGains, pid_bandwidth, pid_gains
+from .valve_gains import PidGains, beyond, pid_bandwidth, pid_gains
 from .valve_law import ValveLaw
 
 LEAST_SPEED = 1e-3      # m/s, of a cylinder that its load overwhelms
@@ -31,14 +31,20 @@ class ValvePid(ValveLaw):
         return pid_gains(self._law['tier'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
-        """Use these `PidGains` from the next update on; raises ModelError where they cannot be."""
+        """Go over to these `PidGains` within GAIN_RAMP; raises ModelError where they cannot be."""
         check_gains(gains, len(self._law))
-        self.gains, law = gains, self._law
-        law['flow_stiffness'], law['flow_integral'] = gains.proportional, gains.integral
-        law['flow_decoupling'] = -gains.derivative
-        law['integral'] = gains.force_integral
-        for name in ('stiffness', 'damping', 'error_filter', 'blend'):
-            law[name] = getattr(gains, name)
+        self.gains = gains
+        self._use_gains({
+            'flow_stiffness': gains.proportional, 'flow_integral': gains.integral,
+            'flow_decoupling': -gains.derivative, 'integral': gains.force_integral,
+            **{name: getattr(gains, name) for name in ('stiffness', 'damping', 'error_filter', 'blend')}})
+
+    def gains_rejection(self, gains):
+        """As `ControlLaw.gains_rejection`: no faster than lag and mode leave, see `StableLimits`."""
+        by_flow = self._law['tier'] > PRESSURE
+        most = self._stable
+        return (beyond(self.manipulator.actuators, by_flow, 'proportional', gains.proportional, most.position)
+                or beyond(self.manipulator.actuators, by_flow, 'integral', gains.integral, gains.proportional**2))
 
     def _open_speeds(self):
         """(2, actuators) m/s out and in that fully open valves give under the load at the initial position."""

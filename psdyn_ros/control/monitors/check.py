@@ -50,7 +50,7 @@ class Row(NamedTuple):
     """Control periods from its first effect to the first output that conforms, beyond `bound_s`."""
     bound_s: float = 0.0
     timeout: str = ''
-    """Field of `Timeouts` or `Plausibility` that takes the place of bound_s; '': none."""
+    """Field of `Timeouts`, `Plausibility` or `SafetyDeclaration` that takes the place of bound_s; '': none."""
     probation: bool = True
     """Whether it must be gone for the probation of the declaration before it counts as gone."""
     event: bool = False
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
     def bound(self, declaration, period):
         """Return s from its first effect to the first output that conforms."""
-        for values in (declaration.timeouts, declaration.plausibility):
+        for values in (declaration.timeouts, declaration.plausibility, declaration):
             if self.timeout and hasattr(values, self.timeout):
                 return getattr(values, self.timeout) + self.bound_cycles * period
         return self.bound_s + self.bound_cycles * period

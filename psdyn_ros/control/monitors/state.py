@@ -54,8 +54,8 @@ class StateChecks(Check):
         warning('F06', 'state_malformed', 'joints missing, or arrays of another length', REJECTED),
         Row('F08', 'state_jump', STOP_OPEN_LOOP, 'positions farther than velocities explain, three in a row', RAMPED, 4,
             event=True),
-        Row('F09', 'state_frozen', STOP_OPEN_LOOP, 'a position that is bit-identical while it should move', RAMPED, 1,
-            0.1, 'freeze_time', event=True),
+        Row('F09', 'state_frozen', STOP_OPEN_LOOP, 'a position that is bit-identical while its reference moves farther '
+            'than friction explains', RAMPED, 1, timeout='freeze_bound', event=True),
         warning('F11', 'velocity_suspect', 'positions and velocities differ by half of what is allowed', 'is reported',
                 bound_s=0.05, timeout='velocity_window'),
         Row('F11', 'velocity_residual', STOP_OPEN_LOOP, 'positions and velocities disagree', RAMPED, 1, 0.05,
@@ -243,8 +243,9 @@ def _records(manipulator, declaration):
     limits, p = manipulator.coordinate_limits, declaration.plausibility
     channels = np.zeros(manipulator.dof, kernels.CHANNEL)
     channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
-    margins = dict(zip(declaration.actuators, declaration.soft_margin))
-    channels['margin'] = [margins.get(name, 0.0) for name in manipulator.coordinates]
+    for field, values in (('margin', declaration.soft_margin), ('sticking', declaration.freeze_travel)):
+        of_actuators = dict(zip(declaration.actuators, values))
+        channels[field] = [of_actuators.get(name, 0.0) for name in manipulator.coordinates]
     memory = np.zeros(1, kernels.MEMORY)
     memory['jump'], memory['rise'] = p.jump_margin, RISE
     memory['step'] = VELOCITY_STEPS * p.velocity_residual

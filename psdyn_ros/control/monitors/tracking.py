@@ -8,17 +8,21 @@ from .check import BRAKED, DEGRADE, REDUCED, STOP, Check, Finding, Row, When, wa
 
 IN_A_ROW = 2            # cycles off the reference until it is a fault
 CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fault
+GROWTH = 0.05           # of the tracking tolerance, by which the error has to grow meanwhile
 
 
 class TrackingCheck(Check):
     """Compares the measured position with the reference of the same cycle, and counts clipped commands.
 
-    `share` is the part of the tracking tolerance that the worst actuator is off, 1 at the limit.
+    `share` is the part of the tracking tolerance that the worst actuator is off, 1 at the limit; `clipped` whether a
+    command was clipped in the last cycle. Commands at their limits slow the reference down (`SpeedGovernor`); they are
+    a fault only where the error goes on growing.
     """
 
     rows = (
         warning('F15', 'clamped', 'a command beyond its limit or rate', 'is clamped'),
-        Row('F15', 'saturated', DEGRADE, 'clamped for longer than 200 ms while the error grows', REDUCED, 2, 0.2),
+        Row('F15', 'saturated', DEGRADE,
+            'clamped for longer than 200 ms while the error grows by a twentieth of its tolerance', REDUCED, 2, 0.2),
         Row('F20', 'tracking', STOP, 'farther from the reference than is tolerated', BRAKED, 2, event=True),
     )
     when = When.COMMAND
@@ -32,18 +36,18 @@ class TrackingCheck(Check):
         self._clipped_since = None      # ns; and with which error
         self._clipped_error = 0.0
         self.off = 0                    # cycles in a row off the reference
-        self.share = 0.0
+        self.share, self.clipped = 0.0, False
 
     def restart(self):
         """As `Check.restart`."""
-        self.off, self.share, self._counted, self._clipped_since = 0, 0.0, None, None
+        self.off, self.share, self.clipped, self._counted, self._clipped_since = 0, 0.0, False, None, None
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         position, desired = self._motion.positions(inputs.x), self._motion.positions(self._law.desired[0])
         self.share, i, saturations = kernels.worst_share(self._tolerance, self._law.saturations, position, desired)
         counted = saturations + inputs.clamped
-        clipped = self._counted is not None and counted != self._counted
+        self.clipped = clipped = self._counted is not None and counted != self._counted
         self._counted = counted
         self.off = 0 if self.share <= 1.0 else self.off + 1
         if not clipped:
@@ -61,7 +65,7 @@ class TrackingCheck(Check):
         findings = [Finding('clamped')]
         if self._clipped_since is None:
             self._clipped_since, self._clipped_error = clock, self.share
-        elif clock - self._clipped_since > CLIPPED and self.share > self._clipped_error:
+        elif clock - self._clipped_since > CLIPPED and self.share > self._clipped_error + GROWTH:
             findings.append(Finding('saturated', 'commands are at their limits for '
                                     f'{(clock - self._clipped_since) / 1e6:.0f} ms'))
         return findings

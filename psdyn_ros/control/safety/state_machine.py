@@ -185,10 +185,13 @@ class SafetyStates:
         if self.enabled:
             self._stop(now)
 
-    def reset(self, now):
-        """Forget the faults that are gone: SAFE becomes STANDBY.  Raises SafetyError that names those that are not."""
+    def reset(self, now, others=()):
+        """Forget the faults that are gone: SAFE becomes STANDBY.  Raises SafetyError that names those that are not.
+
+        others: further reasons against it.
+        """
         present = [one.reason for one in self._unsettled.values() if one.open and one.demand.state >= State.STOPPING]
-        self._refuse('reset', self._in_a_stop(), present)
+        self._refuse('reset', self._in_a_stop(), present, others)
         for name, one in list(self._unsettled.items()):
             one.latched = False
             if not one.open:

@@ -23,6 +23,8 @@ CHANNEL = np.dtype([
     ('disagreement', 'f8'),     # between travel and x, by the time of the window [m/s, rad/s]
     ('changed', 'i8'),          # stamp of the last position that was another one
     ('driven', 'i8'),           # stamp since which the reference moves; 0: it does not
+    ('wanted', 'f8'),           # travel of the reference meanwhile, since the position changed [m, rad]
+    ('sticking', 'f8'),         # of that travel, so much may be friction [m, rad]
 ], align=True)
 
 MEMORY = np.dtype([
@@ -136,16 +138,19 @@ def judge_state(history, x, xd, stamp, desired_rate):
         else:
             c['travel'] = 0.0
         if not known or x[i] != c['x']:
-            c['changed'] = stamp
+            c['changed'], c['wanted'] = stamp, 0.0
         if not abs(desired_rate[i]) > m['freeze_speed']:
-            c['driven'] = 0
+            c['driven'], c['wanted'] = 0, 0.0
         elif c['driven'] == 0:
             c['driven'] = stamp
+        elif known:
+            c['wanted'] += abs(desired_rate[i]) * dt
         c['x'], c['xd'] = x[i], xd[i]
         ring[last, 0, i], ring[last, 1, i] = x[i], c['travel']
         c['disagreement'] = abs(x[i] - ring[first, 0, i] - c['travel'] + ring[first, 1, i]) / span
         found = 0
-        if c['driven'] != 0 and stamp - max(c['changed'], c['driven']) >= m['freeze_time']:
+        if (c['driven'] != 0 and c['wanted'] >= c['sticking']
+                and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
             found |= FROZEN
         if c['disagreement'] > m['disagreement']:
             found |= DISAGREES

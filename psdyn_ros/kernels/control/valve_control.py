@@ -53,6 +53,11 @@ AXIS_LAW = np.dtype([
     ('slow', 'f8'),             # e filtered
     ('error_rate', 'f8'),       # e'
     ('sum', 'f8'),              # int e [m s]
+    ('resting', 'i8'),          # 1: the integral rests, as reference and axis do
+    ('stood', 'f8'),            # s since the axis moved
+    ('anchor', 'f8'),           # e since then
+    ('side', 'f8'),             # sign of the last e that was not small since the reference rests, 0: none
+    ('turns', 'i8'),            # how often that sign has changed
     ('saturated', 'f8'),        # sign of the last command where it was clipped, else 0
     ('pressure_a', 'f8'),       # filtered [Pa]
     ('pressure_b', 'f8'),
@@ -64,6 +69,13 @@ AXIS_LAW = np.dtype([
 ], align=True)
 
 PID, BIAS_SAMPLES, KNOWN = range(3)     # options
+
+# of an integral that rests while the reference does
+REST_TIME = 0.5             # s for which the axis has not moved
+REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the quantum of a sensor
+REST_HYSTERESIS = 2.0       # times as much once the integral rests
+REST_BAND = 5e-4            # m, rad that the axis may be off
+MAX_TURNS = 2               # jumps across the reference, each of which doubles that
 
 
 class ValveLaw(NamedTuple):
@@ -113,9 +125,38 @@ def bind_law(buffer):
 
 
 @kernel
-def track_error(a, e, dt):
-    """Take the next error of an axis: filter it, and sum it up unless it is frozen or the command clipped that way."""
+def rest_integral(a, e, dt, still):
+    """Set whether the integral of an axis rests, dt [s] after the last call; still: whether the reference rests.
+
+    Under stiction an integral that never rests breaks the axis loose again and again. It rests where the axis has not
+    moved for a while and is near enough, and goes on where it has moved (hysteresis). An axis that jumps across its
+    reference is content with more, so that the jumps come to an end.
+    """
+    if not still or dt < 0.0:
+        a['resting'], a['side'], a['turns'], a['stood'], a['anchor'] = 0, 0.0, 0, 0.0, e
+        return
+    moved = abs(e - a['anchor'])
+    if moved > (REST_HYSTERESIS if a['resting'] != 0 else 1.0) * REST_TRAVEL:
+        a['anchor'], a['stood'] = e, 0.0
+    else:
+        a['stood'] += dt
+    if abs(e) > REST_HYSTERESIS * REST_TRAVEL:
+        side = 1.0 if e > 0.0 else -1.0
+        if a['side'] * side < 0.0 and a['turns'] < MAX_TURNS:
+            a['turns'] += 1
+        a['side'] = side
+    near = abs(e) <= REST_BAND * float(1 << a['turns'])
+    a['resting'] = 1 if near and a['stood'] >= REST_TIME else 0
+
+
+@kernel
+def track_error(a, e, dt, still):
+    """Take the next error of an axis: filter it, and sum it up unless the sum rests or the command clipped that way.
+
+    still: whether the reference rests.
+    """
     a['error'] = e
+    rest_integral(a, e, dt, still)
     if dt < 0.0:
         a['slow'], a['error_rate'] = e, 0.0
         return
@@ -125,7 +166,7 @@ def track_error(a, e, dt):
     slope = a['error_rate'] + w * off
     a['slow'] = e + (off + slope * dt) * decay
     a['error_rate'] = (a['error_rate'] - w * slope * dt) * decay
-    if a['frozen'] == 0 and not a['saturated'] * e > 0.0:
+    if a['frozen'] == 0 and a['resting'] == 0 and not a['saturated'] * e > 0.0:
         a['sum'] += e * dt
 
 
@@ -191,9 +232,20 @@ def observe(tree, loops, actuation, space, s, dt):
         status = reference_from_joints(tree, loops, actuation, space, s)
     if status != OK:
         return status
+    still = reference_rests(s)
     for i in range(s.law.shape[0]):
-        track_error(s.law[i], s.position[1, i] - s.position[0, i], dt)
+        track_error(s.law[i], s.position[1, i] - s.position[0, i], dt, still)
     return OK
+
+
+@kernel
+def reference_rests(s):
+    """Return whether all samples of the reference have no velocity."""
+    for sample in range(3):
+        for i in range(s.motion.shape[2]):
+            if s.motion[sample, 1, i] != 0.0:
+                return False
+    return True
 
 
 @kernel

@@ -12,12 +12,13 @@ actuator its safe output, how hard it may be slowed down, and the limits of its 
         command_rate: {valve: 50.0, effort: 5.0e6}
         acceleration: 1.0
         jerk: 20.0
+        standstill_speed: 0.02
 
 SI units.  A safe output has no default; of what is declared by tier, that of the tier in use must be there.
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
 import math
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass, replace
 
 import numpy as np
 
@@ -35,7 +36,11 @@ KINDS = (NEUTRAL, BRAKE, GRAVITY)
 UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m'}
 START_TIME = 0.3            # s from rest to the rated speed, in what is recommended
 JERK_TIME = 0.05            # s from no acceleration to all of it, in what is recommended
+STANDSTILL = 0.05           # share of the rated speed at which an actuator stands still, in what is recommended
 HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
+STICKING = 0.25             # of the tracking tolerance that a reference may go while friction holds the machine
+MEANING = {'acceleration': 'what a reference may have', 'jerk': 'what a reference may have',
+           'standstill_speed': 'the speed above which enabling and reset are refused'}
 
 
 def _in_ns(name):
@@ -47,7 +52,8 @@ class Timeouts:
     """How long an input may be missing; no timeout may be longer than 0.2 s."""
 
     degraded_misses: int = integer('states missed in a row before the machine runs at reduced speed', 3, low=1, high=20)
-    stopping: float = number('s without a state before the machine is stopped', 0.020, low=0.001, high=MAX_TIMEOUT_S)
+    stopping: float = number('s without a state before the machine is stopped; a period after degraded_misses at least',
+                             0.020, low=0.001, high=MAX_TIMEOUT_S)
     safe: float = number('s without a state before the safe output is given at once', 0.100, low=0.002,
                          high=MAX_TIMEOUT_S)
     stream: float = number('s without a streamed point before the machine stops and holds', 0.100, low=0.002,
@@ -56,6 +62,18 @@ class Timeouts:
                                    low=0.002, high=MAX_TIMEOUT_S)
 
     stopping_ns, safe_ns, stream_ns, emergency_stop_ns = map(_in_ns, ('stopping', 'safe', 'stream', 'emergency_stop'))
+
+    def at_period(self, period):
+        """Return those of a control period [s]: `stopping` comes after a period at reduced speed at least.
+
+        Raises ModelError where that is not before `safe`.
+        """
+        stopping = max(self.stopping, (self.degraded_misses + 1) * period)
+        if stopping >= self.safe:
+            raise ModelError(f"'degraded_misses' {self.degraded_misses} at a period of {period * 1e3:.3g} ms: a stop "
+                             f"comes after {stopping * 1e3:.3g} ms without a state, not before 'safe', "
+                             f'{self.safe * 1e3:.3g} ms; expected fewer misses, a faster cycle or a longer timeout')
+        return replace(self, stopping=stopping)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +147,8 @@ class SafeActuator:
     acceleration: float = number('m/s^2 or rad/s^2 that a reference may have; mandatory, at least the deceleration',
                                  None, low=1e-3, high=1e6)
     jerk: float = number('m/s^3 or rad/s^3 that a reference may have; mandatory', None, low=1e-3, high=1e9)
+    standstill_speed: float = number('m/s or rad/s above which enabling and reset are refused; mandatory', None,
+                                     low=1e-6, high=10.0)
     soft_margin: float = number('m or rad before the limits of the joint in which outward commands are clamped', 0.005,
                                 low=0.0, high=1.0)
 
@@ -162,13 +182,25 @@ class SafetyDeclaration:
     command_limit: np.ndarray           # unit of the tier
     acceleration: np.ndarray            # m/s^2 or rad/s^2
     jerk: np.ndarray                    # m/s^3 or rad/s^3
+    standstill_speed: np.ndarray        # m/s or rad/s
     soft_margin: np.ndarray             # m or rad
     where: str = field(default='')
 
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
+    @property
+    def freeze_travel(self):
+        """(actuators,) m, rad that a reference goes before a position that is bit-identical is a fault."""
+        return STICKING * self.tracking_tolerance
 
-ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'soft_margin')
+    @property
+    def freeze_bound(self):
+        """s until a frozen position is found, at the slowest reference that is judged."""
+        p = self.plausibility
+        return p.freeze_time + float(self.freeze_travel.max()) / p.freeze_speed
+
+
+ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'standstill_speed', 'soft_margin')
 
 
 def read_safety(source, actuators, tiers, limits, supply_pressure=None):
@@ -244,11 +276,14 @@ def _row(found, name, tier, i, limits, supply_pressure):
     if not isinstance(safe, str) and abs(safe) > limit:
         refuse(f'safe_output.{tier}', f"'safe_output' of tier {tier} is {safe:g}, beyond the limit of commands, "
                                     f'{limit:g}')
-    advice = recommended(actuator.deceleration, float(limits.velocity[i]))
-    for parameter, value in zip(('acceleration', 'jerk'), advice):
+    rated = float(limits.velocity[i])
+    for parameter, value in recommended(actuator.deceleration, rated).items():
         if getattr(actuator, parameter) is None:
-            refuse(parameter, f"'{parameter}' of '{name}' is missing: what a reference may have; recommended, from its "
+            refuse(parameter, f"'{parameter}' of '{name}' is missing: {MEANING[parameter]}; recommended, from its "
                               f'rated speed and its deceleration: {value:.2g}')
+    if 0.0 < rated <= actuator.standstill_speed:
+        refuse('standstill_speed', f"'standstill_speed' of '{name}' is {actuator.standstill_speed:g}, not below its "
+                                   f'rated speed, {rated:g}: it would never act; recommended: {STANDSTILL * rated:.2g}')
     if actuator.acceleration < actuator.deceleration:
         refuse('acceleration', f"'acceleration' {actuator.acceleration:g} is less than 'deceleration' "
                                f'{actuator.deceleration:g}, which a stop has')
@@ -264,10 +299,14 @@ def _row(found, name, tier, i, limits, supply_pressure):
 
 
 def recommended(deceleration, rated_speed):
-    """Return (acceleration, jerk) of a reference: the rated speed within START_TIME, taken up within JERK_TIME."""
+    """Return {parameter: value} of the mandatory numbers that follow from the machine's own.
+
+    A reference gets to the rated speed within START_TIME, and takes up that acceleration within JERK_TIME.
+    """
     speed = rated_speed if 0.0 < rated_speed < math.inf else 0.0
     acceleration = max(deceleration, speed / START_TIME)
-    return acceleration, acceleration / JERK_TIME
+    return {'acceleration': acceleration, 'jerk': acceleration / JERK_TIME,
+            'standstill_speed': STANDSTILL * (speed or deceleration)}
 
 
 def _unsafe(tier, safe):

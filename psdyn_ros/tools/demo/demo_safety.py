@@ -37,8 +37,9 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
         believed = contents['plausibility'] = {**contents.get('plausibility', {})}
         # after a stall it swings beyond its rated speed, which is no fault of a sensor
         believed['velocity_residual'] = believed['jump_margin'] = SWING
-        for name, span in zip(manipulator.actuators, _spans(manipulator)):
+        for name, span, speed in zip(manipulator.actuators, _spans(manipulator), manipulator.limits.velocity):
             actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
+            actuators[name]['standstill_speed'] = WIDEST * _rated(speed)
     return yaml.safe_dump(contents)
 
 
@@ -59,17 +60,20 @@ def _spans(manipulator):
     return [min(float(upper - lower), 10.0) for lower, upper in zip(*manipulator.limits[:2])]
 
 
+def _rated(speed):
+    return float(speed) if math.isfinite(speed) else 1.0
+
+
 def _made_up(manipulator):
     actuators = {}
     limits = manipulator.limits
     for name, span, speed, effort in zip(manipulator.actuators, _spans(manipulator), limits.velocity, limits.effort):
         effort = float(effort) if math.isfinite(effort) else MOST_EFFORT
-        speed = float(speed) if math.isfinite(speed) else 1.0
-        acceleration, jerk = recommended(speed / STOP, speed)
+        speed = _rated(speed)
         actuators[name] = {
             'safe_output': {'valve': 'neutral', 'velocity': 'neutral', 'effort': 'brake', 'pressure': 'brake'},
             'deceleration': speed / STOP, 'tracking_tolerance': min(SHARE * span, 1.0),
-            'acceleration': acceleration, 'jerk': jerk,
+            **recommended(speed / STOP, speed),
             'command_rate': {'valve': 1.0 / FULL, 'velocity': speed / FULL, 'effort': effort / FULL,
                              'pressure': 1e9},
             'command_limit': {'effort': effort}, 'soft_margin': MARGIN * span}

@@ -82,7 +82,7 @@ _bad_output('law_gives_nothing', lambda bench, command: None)
 
 
 @injection('saturated', states=(RUN,), lies=True, amend=lambda declaration, machine: replace(
-    declaration, tracking_tolerance=np.full(4, 0.5)))
+    declaration, tracking_tolerance=np.full(4, 0.1)))
 def _clipped_while_the_error_grows(bench):
     """The law says that it is clipped, and gives what holds: the machine falls behind its reference."""
     def clipped(command):

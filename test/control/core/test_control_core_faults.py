@@ -91,7 +91,7 @@ def test_a_reference_behind_an_end_stop_is_not_followed_into_it_F14():
 
 @pytest.mark.parametrize('grows', (True, False))
 def test_commands_at_their_limits_while_the_error_grows_degrade_F15(grows):
-    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.3)}).run()
+    rig = Rig(declared={'tracking_tolerance': np.full(4, 0.008)}).run()
     update, clipped = rig.law.update, []
 
     def at_its_limit(*inputs):
@@ -99,13 +99,13 @@ def test_commands_at_their_limits_while_the_error_grows_degrade_F15(grows):
         rig.law.saturations[1] += 1
         return update(*inputs)
     rig.law.update = at_its_limit
-    behind = lambda stamp, x, xd: (stamp, x - [0.0, grows * 1e-5 * len(clipped), 0.0, 0.0], xd)     # noqa: E731
+    behind = lambda stamp, x, xd: (stamp, x - [0.0, grows * 6e-5 * len(clipped), 0.0, 0.0], xd)     # noqa: E731
     rig.ticks(101, state=behind)
     assert rig.state is RUN and rig.counts['clamped'] == 101
     rig.ticks(3, state=behind)
     assert rig.state is (DEGRADED if grows else RUN) and ('saturated' in rig.core.states.reasons) is grows
     rig.law.update = update
-    rig.until(RUN, 60)
+    rig.until(RUN, 60, state=behind)
 
 
 @pytest.mark.parametrize('bad', [np.full(4, np.nan), np.array([0.0, np.inf, 0.0, 0.0]), np.zeros(3), [0.0] * 4, None],
@@ -341,7 +341,7 @@ def test_the_emergency_stop_pressed_or_silent_is_safe_F36(start, pressed):
     with pytest.raises(SafetyError, match='F36'):
         rig.core.reset(rig.now)
     rig.pressed = False
-    rig.tick()
+    rig.ticks(round(RATE))      # at rest behind closed valves
     rig.core.reset(rig.now)
     assert rig.tick().state is STANDBY
 

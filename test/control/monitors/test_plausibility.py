@@ -7,7 +7,7 @@ from support.control.control_rig import BAD_STATES, RATE, SILENT, WALL, Rig, T, 
 from psdyn_ros.control.monitors.clock import ClockWatch
 from psdyn_ros.control.monitors.overruns import CycleWatch
 from psdyn_ros.control.monitors.timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
-from psdyn_ros.control.safety.fault_table import State
+from psdyn_ros.control.safety.fault_table import CONDITIONS, State
 from psdyn_ros.model.parameters.safety import Timeouts
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -166,15 +166,32 @@ def test_in_standby_a_lasting_step_is_simply_the_new_position_F08():
 
 @pytest.mark.parametrize('level', LEVELS)
 def test_a_position_that_stands_still_while_it_should_move_F09(level):
-    rig = Rig(level, plausibility={'velocity_residual': 10.0}).run()        # or that would have found it first
+    # or those would have found it first
+    rig = Rig(level, plausibility={'velocity_residual': 10.0, 'flow_residual': 10.0, 'speed_share': 1.0}).run()
     assert np.abs(rig.output.desired[1, 1]) > 0.02
     frozen = rig.plant.x[1]
 
     def stuck(stamp, x, xd):
         x[1] = frozen
         return stamp, x, xd
-    assert rig.until(STOPPING, 60, state=stuck) <= 52 and not rig.core.states.trusted
+    cycles = rig.until(STOPPING, 200, state=stuck)
+    bound = CONDITIONS['state_frozen'].bound(rig.core.declaration, 1 / RATE)
+    assert 50 <= cycles <= bound * RATE + 1 and not rig.core.states.trusted
     assert 'lift_cylinder' in rig.core.states.reasons['state_frozen']
+
+
+def test_a_position_that_sticks_for_less_than_friction_explains_is_not_frozen_F09():
+    rig = Rig(plausibility={'velocity_residual': 10.0, 'freeze_time': 0.01}).run()
+    begin, stuck_at = rig.output.desired[0, 1], rig.plant.x[1]
+
+    def stuck(stamp, x, xd):
+        x[1] = stuck_at
+        return stamp, x, xd
+    while abs(rig.law.reference.ahead(rig.core.inputs.time)[0][1] - begin) < 0.004:
+        rig.tick(state=stuck)
+    assert 'state_frozen' not in rig.core.states.reasons
+    rig.until(STOPPING, 60, state=stuck)
+    assert 'state_frozen' in rig.core.states.reasons
 
 
 def test_at_rest_a_position_may_be_the_same_for_ever_F09():

@@ -37,6 +37,7 @@ actuators:
     command_limit: {valve: 0.8, velocity: 0.25, effort: 6e4, pressure: 1.2e7}
     acceleration: 2.0
     jerk: 30.0
+    standstill_speed: 0.015
     soft_margin: 0.02
 '''
 LIFT = psdyn_ros.Limits(*(row[1:2] for row in LIMITS))
@@ -65,6 +66,7 @@ def test_every_parameter_arrives(tier, kind, value, rate, limit):
     assert (p.freeze_ns, p.clock_skew_ns) == (110e6, 4e6)
     for name, expected in (('safe_value', value), ('command_rate', rate), ('command_limit', limit),
                            ('deceleration', 0.5), ('tracking_tolerance', 0.03), ('acceleration', 2.0), ('jerk', 30.0),
+                           ('standstill_speed', 0.015),
                            ('soft_margin', 0.02)):
         array = getattr(d, name)
         assert array.shape == (1,)
@@ -117,7 +119,7 @@ BAD = [
     # safe outputs, tolerances, rates and decelerations have no default
     (changed('    safe_output:\n      valve: neutral\n', ''), ModelError, "'lift': 'safe_output' is missing .by tier"),
     (changed('      valve: neutral\n', '      velocity: neutral\n'), ModelError,
-     r"line 17\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
+     r"line 18\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
     (changed('      valve: 50.0\n', '      effort: 50.0\n'), ModelError,
      "'lift': 'command_rate' says nothing of tier valve"),
     (changed('    deceleration: 2.0\n', ''), ModelError, "actuator 'slew': 'deceleration' is missing"),
@@ -159,6 +161,10 @@ BAD = [
     (SOUND.replace('    acceleration: 2.0\n', '', 1), ModelError,
      r"line \d+\).*'acceleration' of 'slew' is missing: .* recommended, .*: 2$"),
     (SOUND.replace('    jerk: 40.0\n', '', 1), ModelError, r"line \d+\).*'jerk' of 'slew' is missing: .*: 40$"),
+    (SOUND.replace('    standstill_speed: 0.02\n', '', 1), ModelError,
+     r"line \d+\).*'standstill_speed' of 'slew' is missing: .*: 0.03$"),
+    (SOUND.replace('standstill_speed: 0.02', 'standstill_speed: 5.0', 1), ModelError,
+     r"'standstill_speed' of 'slew' is 5, not below its rated speed, 0.6: it would never act; recommended: 0.03$"),
     (SOUND.replace('acceleration: 2.0', 'acceleration: 1.9', 1), ModelError,
      r"'slew': .*'acceleration' 1.9 is less than 'deceleration' 2, which a stop has"),
     ('\n', ModelError, r'line 1\): expected a mapping'),

@@ -1,0 +1,56 @@
+"""Nothing is enabled or reset while an actuator moves faster than its declared standstill speed."""
+
+import numpy as np
+import pytest
+from support.control.control_rig import Rig
+
+from psdyn_ros.control import State
+from psdyn_ros.control.safety.state_machine import SafetyError
+
+WORDS = r"'telescope' moves at 0.19 per second, at most 0.02 \('standstill_speed'\)"
+
+
+def moving(rig, speed):
+    """Return a spoiler of states: the telescope goes at this speed."""
+    start = rig.ros_now
+
+    def state(stamp, x, xd):
+        x[3] += speed * 1e-9 * (stamp - start)
+        xd[3] = speed
+        return stamp, x, xd
+    return state
+
+
+def test_a_machine_that_moves_is_not_enabled():
+    rig = Rig().activate()
+    rig.core.inputs.checks.forget()
+    spoil = moving(rig, 0.19)
+    rig.ticks(30, state=spoil)
+    with pytest.raises(SafetyError, match='enabling is refused: .*' + WORDS):
+        rig.core.enable(rig.now)
+    assert rig.state is State.STANDBY
+
+
+def test_a_machine_that_creeps_is_enabled():
+    rig = Rig().activate()
+    rig.core.inputs.checks.forget()
+    spoil = moving(rig, 0.019)
+    rig.ticks(30, state=spoil)
+    rig.core.enable(rig.now)
+    assert rig.core.states.enabled
+
+
+def test_a_machine_that_moves_is_not_reset():
+    rig = Rig().hold()
+    rig.core.fail(rig.now, 'a fault')
+    rig.ticks(2)
+    assert rig.state is State.SAFE
+    rig.core.inputs.checks.forget()
+    spoil = moving(rig, 0.19)
+    rig.ticks(700, state=spoil)
+    with pytest.raises(SafetyError, match='reset is refused: ' + WORDS):
+        rig.core.reset(rig.now)
+    rig.core.inputs.checks.forget()
+    rig.ticks(700)
+    rig.core.reset(rig.now)
+    assert rig.state is not State.SAFE and np.isfinite(rig.plant.x).all()

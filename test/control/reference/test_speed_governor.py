@@ -1,0 +1,114 @@
+"""The reference slows down where something saturates, and only there; fast moves end in their goal."""
+
+import numpy as np
+import pytest
+
+from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble
+from psdyn_ros.control.reference.speed_governor import ERROR_FROM, LEAST, RISE, SpeedGovernor
+from psdyn_ros.tools.studies import judgement
+from psdyn_ros.tools.studies.second_plant import SecondPlant
+
+DT = 0.002
+
+
+def after(seconds, governor=None, error=lambda t: 0.0, clipped=False, supply=None):
+    governor = governor or SpeedGovernor()
+    for k in range(round(seconds / DT)):
+        governor.update(error(k * DT), clipped, supply, DT)
+    return governor
+
+
+def test_nothing_saturated_leaves_full_speed():
+    assert after(1.0).speed == 1.0
+    assert after(1.0, error=lambda t: ERROR_FROM - 0.01, supply=0.9).speed == 1.0
+
+
+def test_a_growing_error_slows_down_before_a_constant_one():
+    constant, growing = after(1.0, error=lambda t: 0.4), after(1.0, error=lambda t: 0.4 * t)
+    assert constant.speed == 1.0
+    assert after(1.0, error=lambda t: 0.6).speed == pytest.approx(2.0 / 3.0, abs=0.01)
+    assert after(0.999, error=lambda t: 0.44 * t).speed < growing.speed + 1e-9
+    assert after(0.3, error=lambda t: 2.0 * t).speed < after(0.3, error=lambda t: 0.6).speed
+
+
+def test_commands_clipped_now_and_then_do_not_slow_down():
+    assert after(0.02, clipped=True).speed == 1.0
+    assert after(0.5, clipped=True).speed < 0.6
+    assert after(5.0, clipped=True).speed == LEAST
+
+
+def test_a_sagging_supply_slows_down():
+    assert after(0.1, supply=0.7).speed == pytest.approx(0.4, abs=0.01)
+    assert after(0.1, supply=0.0).speed == LEAST
+
+
+def test_speed_recovers_slowly():
+    governor = after(0.1, supply=0.0)
+    assert after(1.0, governor, supply=1.0).speed == pytest.approx(LEAST + RISE, abs=0.01)
+    assert after(4.0, governor, supply=1.0).speed == 1.0
+    governor.update(np.inf, False, None, DT)
+    governor.update(0.5, False, None, 0.0)
+    assert governor.speed == 1.0
+
+
+def moved(law, seconds, pump=None, duration=7.0):
+    """Return the closed loop of a point-to-point move; pump [m^3/s]."""
+    plant = SecondPlant(judgement.URDF, judgement.HYDRAULICS,
+                        position=dict(zip(judgement.NAMES, judgement.START)), pump_flow=pump)
+    core = assemble(judgement.configuration(law))
+    loop = ClosedLoop(core, plant).start()
+    loop.send(judgement.point_to_point(seconds))
+    return loop.run(duration)
+
+
+@pytest.mark.parametrize('law', [judgement.VALVES, judgement.PID])
+def test_a_move_beyond_the_pump_ends_in_its_goal(law):
+    loop = moved(law, 3.2, pump=8e-4)
+    record = loop.recording()
+    assert record.state[-1] == State.HOLD and not (record.state >= State.STOPPING).any(), record.reasons
+    goal = judgement.point_to_point(3.2).positions[-1]
+    # the integral of PID, wound up meanwhile, takes seconds to come down
+    assert np.abs(record.x[-1] - goal).max() < (3e-3 if law == judgement.VALVES else 1e-2)
+    under = np.isfinite(record.desired[:, 0, 0])
+    tolerance = judgement.configuration(law).declaration.tracking_tolerance
+    assert (np.abs(record.desired[under, 0] - record.x[under]) < tolerance).all()
+
+
+def test_a_sound_move_is_not_slowed():
+    loop = moved(judgement.VALVES, 4.0, duration=4.2)
+    assert loop.core.selector.speed == 1.0
+    assert not loop.core.law.reference.moving(loop.core.inputs.time)
+
+
+@pytest.mark.long
+def test_bristles_are_no_frozen_sensor():
+    loop = judgement.closed_loop(judgement.VALVES, presliding=1e-4)
+    loop.send(judgement.as_waypoints(judgement.multi_sine, judgement.SECONDS))
+    record = loop.run(judgement.SECONDS).recording()
+    assert not any('state_frozen' in reasons for _, reasons in record.reasons)
+
+
+@pytest.mark.parametrize('stiction', [0.0, 2000.0])
+def test_holding_with_stiction_hunts_less_than_a_millimetre(stiction):
+    loop = judgement.closed_loop(judgement.VALVES, stiction=dict.fromkeys(judgement.NAMES[1:], stiction))
+    loop.send(judgement.point_to_point(3.0, (0.1, 0.05, -0.05, 0.1)))
+    record = loop.run(15.0).recording()
+    last = record.time > record.time[-1] - 10.0
+    assert record.state[-1] == State.HOLD
+    assert np.ptp(record.x[last], axis=0)[1:].max() < 1e-3
+    assert np.abs(record.x[-1] - record.desired[-1, 0])[1:].max() < 1e-3
+
+
+def test_three_lost_states_at_100_hz_degrade():
+    loop = judgement.closed_loop(judgement.VALVES, rate=100.0)
+    loop.send(judgement.point_to_point(5.0))
+    loop.run(1.0)
+    begin = loop.time + 1e-6
+    loop.change = lambda time, measured: None if begin < time < begin + 0.03 else measured
+    record = loop.run(1.0).recording()
+    assert State.DEGRADED in record.state and not (record.state >= State.STOPPING).any()
+
+
+def test_a_cycle_too_slow_for_its_timeouts_is_refused():
+    with pytest.raises(Exception, match="'degraded_misses' 3 at a period of 50 ms: a stop comes after 200 ms"):
+        ControllerConfig.from_files(judgement.URDF, safety=judgement.SAFETY, rate=20.0)
