@@ -72,7 +72,11 @@ def prepare(bench, state):
     bench.turns(0.03)
     bench.activate()
     bench.turns(rng.uniform(0.01, 0.05))
-    if state is STANDBY:
+    if state is SAFE:
+        with bench.spoilt(emergency_stop=True):
+            bench.turns(0.1)
+        bench.turns(0.05)
+    if state in (STANDBY, SAFE):
         return _require(bench, state)
     bench.enable()
     bench.turns(rng.uniform(0.02, 0.1))
