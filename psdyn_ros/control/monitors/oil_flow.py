@@ -9,6 +9,12 @@ from .actuator_motion import ActuatorMotion
 from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
 
 IN_A_ROW = 5                # cycles with too large a force
+WRONG_COMMANDS = 0.018      # s with commands for another speed
+PRIOR = 0.1                 # m of motion that count as going as the model of the valve says
+SCATTER = 0.05              # share of the speed by which flows differ from their mean
+SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
+LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
+CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
 SMOOTHING = 0.25            # s over which rates are compared
 SETTLING = 0.5              # s from the beginning in which nothing is judged
 LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins again
@@ -17,15 +23,19 @@ LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins a
 class FlowCheck(Check):
     """Compares the rate of each rod with the flows into both chambers, by the model of its valve.
 
-    Where both chambers disagree with the measured position in the same direction, the position is wrong or the valve does
-    not obey; where only one does, its pressure or that of the supply is doubtful.
+    What gain of the valve and areas of the model are wrong is learnt from the way that the rod has gone.
+    Where both chambers disagree with the measured position in the same direction, the position is wrong or the valve
+    does not obey; where only one does, its pressure or that of the supply is doubtful. And a command that would let the
+    rod go at another speed than its reference, by more than the error explains, is not that of a sound law.
     """
 
     rows = (
-        Row('F38', 'flow_suspect', DEGRADE, 'a rod moves otherwise than the oil of one of its chambers says', REDUCED, 2,
-            1.0),
-        Row('F38', 'flow_residual', STOP_OPEN_LOOP, 'a rod moves otherwise than the oil of both chambers says', RAMPED, 2,
-            1.0, event=True),
+        Row('F38', 'flow_suspect', DEGRADE, 'a rod moves otherwise than the oil of one of its chambers says', REDUCED,
+            2, 1.0),
+        Row('F38', 'flow_residual', STOP_OPEN_LOOP, 'a rod moves otherwise than the oil of both chambers says', RAMPED,
+            2, 1.0, event=True),
+        Row('F39', 'command_suspect', STOP_OPEN_LOOP, 'a valve is opened for another speed than that of the reference',
+            RAMPED, 2, 0.02, event=True),
     )
     when = When.COMMAND
 
@@ -42,6 +52,8 @@ class FlowCheck(Check):
         records['cylinder'], records['actuator'] = rows, self._cylinders['axis'][rows]
         self._witnesses = kernels.Witnesses(records, np.zeros((len(rows), FLUID)))
         self._motion = ActuatorMotion(config.machine)
+        rated = np.array(config.machine.limits.velocity, dtype=float)
+        self._off = declared.speed_share * rated[records['actuator']]
         self.restart()
 
     def restart(self):
@@ -50,7 +62,9 @@ class FlowCheck(Check):
             return
         self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
-        for name in ('rate', 'rate_a', 'rate_b'):
+        self._wrong = 0             # cycles in a row with a command for another speed
+        self._efforts = 0.0         # [N] of the model, in the cycle before
+        for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b'):
             self._witnesses.records[name] = 0.0
         self._witnesses.fluid[:] = 0.0
 
@@ -61,19 +75,43 @@ class FlowCheck(Check):
             self.restart()
             dt = 0.0
         self._last, self._since = inputs.clock, self._since + dt
-        supply = self._law.supply[0]
+        supply, position = self._law.supply[0], self._motion.positions(inputs.x)
         kernels.compare_flows(
             self._witnesses, self._cylinders, inputs.pressures,
             float(supply['pressure'] if inputs.supply is None else inputs.supply), float(supply['return_pressure']),
-            self._motion.positions(inputs.x), np.nan_to_num(inputs.command), dt, SMOOTHING)
-        if self._since < SETTLING:
-            return ()
-        return [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]
+            position, np.nan_to_num(inputs.command), dt, SMOOTHING)
+        findings = self._commands(inputs, position)
+        if self._since >= SETTLING:
+            findings += [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]
+        return findings
+
+    def _commands(self, inputs, position):
+        """Return [`Finding`] of commands for another speed than reference and error ask for."""
+        records = self._witnesses.records
+        rows, (x, xd, _) = records['actuator'], inputs.desired
+        desired = self._motion.rates(x, xd)[rows]
+        error = np.abs(self._motion.positions(x)[rows] - position[rows])
+        # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
+        lacking = np.abs(self._law.force_residuals[rows]) / records['stiffness']
+        efforts = self._law.predicted_efforts[rows]
+        changing = np.abs(efforts - self._efforts) / (inputs.period * records['stiffness'])
+        self._efforts = efforts
+        off = (np.abs(records['commanded'] - desired) - SLACK * np.abs(desired) - LOOP_GAIN * (error + lacking)
+               - CHANGE * changing)
+        i = int((off / self._off).argmax())
+        self._wrong = self._wrong + 1 if off[i] > self._off[i] else 0
+        if self._wrong * inputs.period < WRONG_COMMANDS:
+            return []
+        return [Finding('command_suspect', f'the valve of {self._names[rows[i]]} is opened for '
+                        f'{1e3 * records["commanded"][i]:.3g} mm/s, its reference moves at {1e3 * desired[i]:.3g}')]
 
     def _judge(self, w):
         """Return the `Finding` of a cylinder, None where it moves as its oil does."""
-        rate, rate_a, rate_b = w['rate'], w['rate_a'], w['rate_b']
-        allowed = self._residual + self._share * max(abs(rate), abs(rate_a), abs(rate_b))
+        way = w['way'] + PRIOR
+        rate, rate_a, rate_b = (w['rate'], w['rate_a'] * way / max(w['way_a'] + PRIOR, PRIOR),
+                                w['rate_b'] * way / max(w['way_b'] + PRIOR, PRIOR))
+        share = self._share * PRIOR / way + SCATTER
+        allowed = self._residual + share * max(abs(rate), abs(rate_a), abs(rate_b))
         off_a, off_b = rate_a - rate, rate_b - rate
         if max(abs(off_a), abs(off_b)) <= allowed:
             return None
@@ -87,8 +125,8 @@ class ForceCheck(Check):
     """Compares the force of each piston with that of the model on the reference, and what both differed by at rest."""
 
     rows = (
-        Row('F39', 'force_suspect', DEGRADE, 'the force of a piston far from that of the model', REDUCED, IN_A_ROW),
-        Row('F39', 'force_residual', STOP_OPEN_LOOP, 'the same, twice as far', RAMPED, IN_A_ROW, event=True),
+        Row('F40', 'force_suspect', DEGRADE, 'the force of a piston far from that of the model', REDUCED, IN_A_ROW),
+        Row('F40', 'force_residual', STOP_OPEN_LOOP, 'the same, twice as far', RAMPED, IN_A_ROW, event=True),
     )
     when = When.COMMAND
 
@@ -115,5 +153,5 @@ class ForceCheck(Check):
         if self._off < IN_A_ROW:
             return ()
         return (Finding('force_residual' if share[i] > 2.0 else 'force_suspect',
-                        f'the piston of {self._names[i]} pushes {residuals[i] / 1e3:.3g} kN more than the model expects; '
-                        f'at most {self._allowed[i] / 1e3:.3g}'),)
+                        f'the piston of {self._names[i]} pushes {residuals[i] / 1e3:.3g} kN more than the model '
+                        f'expects; at most {self._allowed[i] / 1e3:.3g}'),)

@@ -13,15 +13,14 @@ from .state import IN_A_ROW
 from .timestamps import ORDER, MeasuredInput
 
 HIGHEST = 1.25              # of relief and supply pressure
-LOWEST_SUPPLY = 0.5         # of the setting of a pump whose pressure does not depend on the flow
-SUPPLY_CHANGE = 0.1         # s in which such a pump goes from none to its pressure
+SUPPLY_CHANGE = 0.02        # s in which a pump of unlimited flow may lose its pressure
 
 
 class PressureCheck(Check):
     """Whether pressures may be used, and whether they are recent; judged only where the law needs them.
 
-    Possible is a pressure from vacuum to a quarter above relief and supply, which changes no faster than its chamber can
-    be filled by a fully open valve and a rod at twice its rated speed.
+    Possible is a pressure from vacuum to a quarter above relief and supply, which changes no faster than its chamber is
+    filled by a fully open valve and a rod at twice its rated speed.
     """
 
     rows = (
@@ -30,8 +29,8 @@ class PressureCheck(Check):
         warning('F05', 'pressures_not_finite', 'NaN or infinity in pressures', REJECTED),
         Row('F37', 'pressure_impossible', STOP_OPEN_LOOP, 'pressures beyond vacuum, relief and supply, or that change '
             'faster than oil flows, three in a row', RAMPED, 4, event=True),
-        Row('F37', 'pressure_frozen', STOP_OPEN_LOOP, 'a pressure that is bit-identical while the other of its cylinder '
-            'changes', RAMPED, 1, 0.1, 'freeze_time', event=True),
+        Row('F37', 'pressure_frozen', STOP_OPEN_LOOP, 'a pressure that is bit-identical while the other one of its '
+            'cylinder changes', RAMPED, 1, 0.1, 'freeze_time', event=True),
     )
 
     def __init__(self, config, law):
@@ -128,8 +127,6 @@ def _sensors(config, law):
                 through + MAX_SPEED_RATIO * area * rated[c['axis']])
     last = sensors[-1]
     last['high'] = HIGHEST * setting + step
-    if supply['limited']:
-        last['rate'] = (flow + float(supply['flow'])) / float(supply['capacity'])
-    else:
-        last['low'], last['rate'] = LOWEST_SUPPLY * setting, setting / SUPPLY_CHANGE
+    last['rate'] = ((flow + float(supply['flow'])) / float(supply['capacity']) if supply['limited'] else
+                    setting / SUPPLY_CHANGE)
     return sensors, names

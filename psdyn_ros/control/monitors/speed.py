@@ -6,7 +6,9 @@ from .actuator_motion import ActuatorMotion
 from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
 IN_A_ROW = 3                # states
-STANDS = 0.02               # share of the rated speed that a stop may add, and ends with
+APART = 0.05                # s off the speed of the reference: static friction lets go in less
+STANDS = 0.1                # share of the rated speed that a stop may add, and ends with
+SMOOTHING = 0.05            # s of the speed of a stop: the machine swings on its oil
 FASTER = 1.1                # times the speed at its beginning that a stop may have
 REACTION = 0.1              # s until a stop slows down
 SLOWING = 0.5               # of the declared deceleration that is demanded on the average
@@ -16,10 +18,10 @@ class SpeedCheck(Check):
     """Stops an actuator that moves faster than it is rated for, or off the speed of its reference."""
 
     rows = (
-        Row('F40', 'overspeed', STOP_OPEN_LOOP, 'faster than the declared share of the rated speed', RAMPED, 4,
+        Row('F41', 'overspeed', STOP_OPEN_LOOP, 'faster than the declared share of the rated speed', RAMPED, 4,
             event=True),
-        Row('F40', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared', RAMPED, 4,
-            event=True),
+        Row('F41', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared, for 50 ms',
+            RAMPED, 2, 0.05, event=True),
     )
     when = When.STATE
 
@@ -47,7 +49,7 @@ class SpeedCheck(Check):
         if self._fast >= IN_A_ROW:
             return (Finding('overspeed', f'{self._names[i]} moves at {rates[i]:.3g} per second, at most '
                             f'{self._fastest[i]:.3g}'),)
-        if self._wrong >= IN_A_ROW and inputs.state is not State.STOPPING:
+        if self._wrong * inputs.period >= APART and inputs.state is not State.STOPPING:
             return (Finding('speed_error', f'{self._names[k]} moves at {rates[k]:.3g} per second, its reference at '
                             f'{desired[k]:.3g}; at most {self._off[k]:.3g} apart'),)
         return ()
@@ -60,10 +62,10 @@ class StopCheck(Check):
     """
 
     rows = (
-        Row('F41', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED, 2,
+        Row('F42', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED,
+            2, 0.1, event=True),
+        Row('F42', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop, that does not slow down', AT_ONCE, 2,
             0.1, event=True),
-        Row('F41', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop, that does not slow down', AT_ONCE, 2, 0.1,
-            event=True),
     )
     when = When.STATE
 
@@ -77,7 +79,7 @@ class StopCheck(Check):
     def restart(self):
         """As `Check.restart`."""
         self._began = None          # ns of the stop; and |speed| (actuators,) then
-        self._speed = None
+        self._speed = self._rates = None        # the latter smoothed
         self._failing = False       # whether the law has failed to stop
         self._off = 0               # states in a row
 
@@ -86,9 +88,11 @@ class StopCheck(Check):
         if inputs.state is not State.STOPPING or not (inputs.under_law or self._failing):
             self._began = None
             return ()
-        speed = np.abs(self._motion.rates(inputs.x, inputs.xd))
+        rates = self._motion.rates(inputs.x, inputs.xd)
         if self._began is None:
-            self._began, self._speed = inputs.clock, speed
+            self._began, self._speed, self._rates = inputs.clock, np.abs(rates), np.array(rates)
+        self._rates += min(inputs.period / SMOOTHING, 1.0) * (rates - self._rates)
+        speed = np.abs(self._rates)
         slowing = max(1e-9 * (inputs.clock - self._began) - REACTION, 0.0) * self._deceleration
         most = np.maximum(np.maximum(FASTER * self._speed, self._speed + self._stands) - slowing, self._stands)
         i = int((speed / most).argmax())
@@ -97,5 +101,5 @@ class StopCheck(Check):
             return ()
         name = 'ramp_failing' if self._failing else 'stop_failing'
         self._failing, self._began, self._off = True, None, 0
-        return (Finding(name, f'{self._names[i]} moves at {speed[i]:.3g} per second, {self._speed[i]:.3g} at the beginning '
-                        f'of the stop; expected {most[i]:.3g} by now'),)
+        return (Finding(name, f'{self._names[i]} moves at {speed[i]:.3g} per second, {self._speed[i]:.3g} at the '
+                        f'beginning of the stop; expected {most[i]:.3g} by now'),)

@@ -20,13 +20,16 @@ from ..hydraulics.equations import (
     holding_demand,
     opening,
     pilot_share,
+    spool_target,
     volumes,
 )
 from ..hydraulics.records import HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 from ..runtime.compiler import entry, kernel
+from .valve_inversion import force_gains
 
 POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
 SUBSTEPS = 4                # of the spool within a cycle
+REMEMBERED_WAY_M = 0.5      # over which flows and measured motion are compared in sum
 SPOOL_STEP = 0.5            # of omega times a substep, at most
 
 # One for each sensor: of ports A and B of every cylinder, and of the supply.
@@ -46,6 +49,9 @@ FLOW_WITNESS = np.dtype([
     ('stroke', 'f8'),                   # m, of the cycle before
     ('pressure_a', 'f8'), ('pressure_b', 'f8'),     # Pa, of the cycle before
     ('rate', 'f8'), ('rate_a', 'f8'), ('rate_b', 'f8'),     # m/s: measured, v_a, v_b, smoothed
+    ('way', 'f8'), ('way_a', 'f8'), ('way_b', 'f8'),        # m, gone of late: by the three rates, forward in sum
+    ('commanded', 'f8'),                # m/s, of the rod at constant pressures, once the spool is where it is sent
+    ('stiffness', 'f8'),                # N/m, of the oil in both chambers
 ], align=True)
 
 
@@ -125,7 +131,7 @@ def rates_by_flow(c, x, fluid, line, tank, slope_a, slope_b):
 def compare_flows(witnesses, cylinders, pressures, supply, tank, position, commands, dt, smoothing):
     """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
-    witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b` are the result
+    witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b`, `commanded`, `stiffness` are the result
     cylinders  (m,) CYLINDER as the law believes in them; `command` is overwritten
     pressures  (m, 2), supply, tank: Pa gauge, measured
     position   (actuators,) measured [m]
@@ -146,4 +152,16 @@ def compare_flows(witnesses, cylinders, pressures, supply, tank, position, comma
             w['rate'] += share * (v - w['rate'])
             w['rate_a'] += share * (v_a - w['rate_a'])
             w['rate_b'] += share * (v_b - w['rate_b'])
+            step = dt * abs(w['rate'])
+            if step > 0.0:
+                kept, forward = math.exp(-step / REMEMBERED_WAY_M), math.copysign(dt, w['rate'])
+                w['way'] = kept * w['way'] + step
+                w['way_a'] = kept * w['way_a'] + forward * w['rate_a']
+                w['way_b'] = kept * w['way_b'] + forward * w['rate_b']
+        c['command'], spool = commands[w['actuator']], fluid[SPOOL]
+        fluid[SPOOL] = spool_target(c)
+        v_a, v_b = rates_by_flow(c, x, fluid, supply, tank, 0.0, 0.0)
+        w['commanded'], fluid[SPOOL] = 0.5 * (v_a + v_b), spool
+        k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
+        w['stiffness'] = k_a * c['area_a'] + k_b * c['area_b']
         w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]

@@ -76,18 +76,19 @@ class Plausibility:
     start_tolerance: float = number('m or rad between the measured state and the start of a reference', 0.01, low=1e-6,
                                     high=1.0)
     closure_tolerance: float = number('m by which redundant joints of a loop may disagree', 0.005, low=1e-7, high=1.0)
-    pressure_step: float = number('Pa by which a pressure may change at once, beyond what the oil of its chamber allows',
-                                  5e5, low=1e3, high=1e8)
-    flow_residual: float = number('m/s by which a rod may go otherwise than the oil of its chambers lets it', 0.02,
+    pressure_step: float = number('Pa by which a pressure may change at once, beyond what oil allows', 5e5, low=1e3,
+                                  high=1e8)
+    flow_residual: float = number('m/s by which a rod may go otherwise than the oil of its chambers lets it', 0.012,
                                   low=1e-6, high=10.0)
-    flow_share: float = number('1, share of the speed of the rod that is added to flow_residual', 0.2, low=0.0, high=1.0)
-    force_share: float = number('1, force of a piston beyond that of the model, as a share of supply pressure times area, '
-                                'from which the machine runs at reduced speed; it is stopped at twice that', 0.25,
-                                low=0.01, high=10.0)
+    flow_share: float = number('1, share of its speed that is added before the way gone tells better', 0.2, low=0.0,
+                               high=1.0)
+    force_share: float = number('1, force of a piston beyond that of the model, as a share of supply pressure times '
+                                'area, from which the machine runs at reduced speed; it is stopped at twice that',
+                                0.25, low=0.01, high=10.0)
     overspeed: float = number('1, speed of an actuator as a share of its rated one from which it is stopped', 1.2,
                               low=1.01, high=2.0)
-    speed_share: float = number('1, share of its rated speed by which an actuator may be off the speed of its reference',
-                                0.15, low=0.01, high=1.0)
+    speed_share: float = number('1, share of its rated speed by which an actuator, or the command of its valve, may be '
+                                'off the speed of its reference', 0.3, low=0.01, high=1.0)
     sigma_slow: float = number('1, distance from a singularity (normalised transmission ratio) below which the '
                                'reference is slowed down', 0.15, low=0.0, high=1.0)
     sigma_stop: float = number('1, the same below which the machine stops and holds', 0.05, low=0.0, high=1.0)
