@@ -1,4 +1,4 @@
-"""Sensors that lie and laws that fail: injections whose verdict is the motion, whatever the controller makes of them."""
+"""Sensors that lie and laws that fail: the motion is the verdict, whatever the controller makes of them."""
 
 from collections import deque
 from contextlib import contextmanager

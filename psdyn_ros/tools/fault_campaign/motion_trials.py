@@ -1,12 +1,14 @@
 """What the true machine does after one fault: speed, travel and spool, on either plant, at any rate, in every state.
 
     python3 -m psdyn_ros.tools.fault_campaign.motion_trials [--seeds N] [--first N] [--plants P ...] [--rates HZ ...]
-        [--only TEXT]
+        [--levels L ...] [--workers N] [--only TEXT]
 
 The state that the controller reaches counts for nothing here.
 """
 
 import argparse
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from ...control.reference.trajectory import TrajectoryError
 from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
+from . import fault_report
 from .bench import LEVELS, PLANTS, Bench, make_machine
 from .fault_trials import prepare
 from .injections import INJECTIONS
@@ -69,6 +72,11 @@ class MotionTrial(NamedTuple):
     @property
     def good(self):
         return not self.missed
+
+    def text(self):
+        """One line: where it was, what was missed, and what the controller said."""
+        return (f'{self.group}: {self.name}, {self.plant}, {self.level}, {self.rate:g} Hz, {self.state}, seed '
+                f'{self.seed}: {"; ".join(self.missed)}; {self.end} {self.reason}')
 
 
 def cases(level, only=''):
@@ -190,50 +198,50 @@ def _full(bench, spool, rates):
 # all
 
 
-def run(seeds, *, plants=PLANTS, rates=RATES, levels=LEVELS, first=0, only=''):
-    """Yield every `MotionTrial`; seeds: how many of each, from `first` on."""
-    for plant in plants:
-        for rate in rates:
-            for level in levels:
-                machine = make_machine(level, plant=plant, rate=rate)
-                for seed in range(first, first + seeds):
-                    healthy = {state: healthy_speeds(machine, state, seed) for state in State}
-                    for injection, state in cases(level, only):
-                        yield run_motion(machine, plant, injection, state, seed, healthy[state])
+def run(seeds, *, plants=PLANTS, rates=RATES, levels=LEVELS, first=0, only='', workers=1):
+    """Yield every `MotionTrial`.
+
+    seeds    how many of each, from `first` on
+    only     part of "group: name" of the faults
+    workers  processes
+    """
+    jobs = [(plant, rate, level, seed, only) for seed in range(first, first + seeds) for plant in plants
+            for rate in rates for level in levels]
+    if workers == 1:
+        for job in jobs:
+            yield from _run_seed(*job)
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context('spawn')) as pool:
+        for done in as_completed([pool.submit(_run_seed, *job) for job in jobs]):
+            yield from done.result()
 
 
-def table(trials):
-    """Lines of the table of what lies, by group and plant: the worst of each."""
-    yield '| group | plant | trials | missed | speed | full spool | rest | beyond v^2/(2a) | distance |'
-    yield '|---|---|---|---|---|---|---|---|---|'
-    for group, plant in sorted({(one.group, one.plant) for one in trials}):
-        some = [one for one in trials if (one.group, one.plant) == (group, plant)]
-        worst = max(some, key=lambda one: one.speed - one.allowed)
-        yield (f'| {group} | {plant} | {len(some)} | {sum(not one.good for one in some)} | '
-               f'{worst.speed:.3f} of {worst.allowed:.3f} | {1e3 * max(one.full for one in some):.0f} ms | '
-               f'{max((one.rest or 0.0) for one in some):.2f} s | {1e3 * max(one.travel for one in some):.0f} mm | '
-               f'{1e3 * max(one.distance for one in some):.0f} mm |')
+def _run_seed(plant, rate, level, seed, only):
+    """[`MotionTrial`] of one plant, rate, level and seed."""
+    machine = make_machine(level, plant=plant, rate=rate)
+    wanted = list(cases(level, only))
+    healthy = {state: healthy_speeds(machine, state, seed) for state in {state for _, state in wanted}}
+    return [run_motion(machine, plant, injection, state, seed, healthy[state]) for injection, state in wanted]
 
 
 def main(arguments=None):
     """Run trials and print what was missed."""
     parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.fault_campaign.motion_trials',
                                      description=__doc__.splitlines()[0])
-    parser.add_argument('--seeds', type=int, default=1)
-    parser.add_argument('--first', type=int, default=0)
+    parser.add_argument('--seeds', type=int, default=1, metavar='N')
+    parser.add_argument('--first', type=int, default=0, metavar='N')
     parser.add_argument('--plants', nargs='+', choices=PLANTS, default=PLANTS)
     parser.add_argument('--levels', nargs='+', choices=LEVELS, default=LEVELS)
-    parser.add_argument('--rates', nargs='+', type=float, default=RATES)
-    parser.add_argument('--only', default='', help='part of "group: name"')
+    parser.add_argument('--rates', nargs='+', type=float, default=RATES, metavar='HZ')
+    parser.add_argument('--workers', type=int, default=1, metavar='N', help='processes')
+    parser.add_argument('--only', default='', metavar='TEXT', help='part of "group: name"')
     given = parser.parse_args(arguments)
     trials = []
-    for one in run(given.seeds, plants=given.plants, rates=given.rates, levels=given.levels, first=given.first,
-                   only=given.only):
+    for one in run(**vars(given)):
         trials.append(one)
         if not one.good:
-            print(f'{one.group}: {one.name}, {one.plant}, {one.level}, {one.rate:g} Hz, {one.state}, seed {one.seed}: '
-                  f'{"; ".join(one.missed)}; {one.end} {one.reason}', flush=True)
-    print('\n'.join(table(trials)))
+            print(one.text(), flush=True)
+    print('\n'.join(fault_report.motion_table(trials)))
 
 
 if __name__ == '__main__':
