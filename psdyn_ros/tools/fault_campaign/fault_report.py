@@ -132,7 +132,8 @@ def motion_table(trials):
         worst = max(some, key=lambda one: one.speed - one.allowed)
         yield (f'| {group} | {plant} | {len(some)} | {sum(not one.good for one in some)} | '
                f'{1e3 * worst.speed:.0f}, {1e3 * worst.allowed:.0f} mm/s | '
-               f'{1e3 * max(one.full for one in some):.0f} ms | {max((one.rest or 0.0) for one in some):.2f} s | {1e3 * max(one.travel for one in some):.0f} mm | '
+               f'{1e3 * max(one.full for one in some):.0f} ms | '
+               f'{max((one.rest or 0.0) for one in some):.2f} s | {1e3 * max(one.travel for one in some):.0f} mm | '
                f'{1e3 * max(one.distance for one in some):.0f} mm |')
 
 
