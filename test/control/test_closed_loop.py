@@ -61,7 +61,7 @@ def test_files_make_the_configuration_that_a_node_makes(on_valves, on_efforts):
 
 
 def test_unknown_law_names_the_nearest_one():
-    with pytest.raises(UnknownNameError, match="law 'valve_pdi'; did you mean 'valve_pid'"):
+    with pytest.raises(UnknownNameError, match="law 'valve_pdi': expected one of .*; did you mean 'valve_pid'"):
         ControllerConfig.from_files(URDF, HYDRAULICS, safety=SAFETY, law='valve_pdi')
 
 

@@ -1,0 +1,167 @@
+"""Sensors that lie and laws that fail, on a plant that is not the package's: what is noticed, how soon, what moves."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from psdyn_ros.control import SafetyError, State
+from psdyn_ros.tools.studies.judgement import (
+    FAULT_S,
+    PID,
+    START,
+    VALVES,
+    closed_loop,
+    drifting_state,
+    ever,
+    once,
+    one_pressure,
+    point_to_point,
+)
+
+LIFT = 1            # row of the actuator; its cylinder is the first
+
+
+@cache
+def moving():
+    """Speed (actuators,) [m/s, rad/s] at the time of the fault where there is none."""
+    loop = run(None, seconds=0.1)
+    record = loop.recording()
+    return record.speed[record.time >= FAULT_S][0]
+
+
+def run(change, law=VALVES, seconds=1.5, spoil_law=None, motion=True):
+    """A loop with a fault in the middle of a move."""
+    loop = closed_loop(law, change=change)
+    if motion:
+        loop.send(point_to_point(5.0, (0.3, 0.2, -0.15, 0.5)))
+    loop.run(FAULT_S - loop.time)
+    if spoil_law:
+        update = loop.core.law.update
+        loop.core.law.update = lambda *given, **named: spoil_law(update(*given, **named))
+    loop.run(seconds)
+    return loop
+
+
+def after(loop):
+    """(s to the stop, first reasons, largest speed of the cylinders [m/s], s of full spools) after the fault."""
+    record = loop.recording()
+    late = record.time >= FAULT_S
+    stopped = record.time[late][record.state[late] >= State.STOPPING]
+    names = [set(texts) for time, texts in record.reasons if time >= FAULT_S - 1e-9 and texts]
+    return (stopped[0] - FAULT_S if stopped.size else None, set().union(*names) if names else set(),
+            record.speed[late, 1:].max(), (np.abs(record.spool[late]) > 0.95).sum(axis=0).max() * loop.period)
+
+
+@pytest.mark.parametrize(('cylinder', 'chamber'), [(2, 0), *(pytest.param(k, port, marks=pytest.mark.long)
+                                                             for k, port in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1)))])
+def test_an_impossible_pressure_that_stays_stops_the_machine_within_three_messages(cylinder, chamber):
+    time, names, speed, full = after(run(ever('pressures', FAULT_S, one_pressure(-2.5e7, cylinder, chamber))))
+    assert time <= 0.008 and 'pressure_impossible' in names
+    assert speed <= 1.1 * moving()[1:].max() and full == 0.0
+
+
+@pytest.mark.parametrize(('field', 'spoil'), [
+    ('pressures', one_pressure(-2.5e7, 0, 0)), ('supply', lambda value, *_: 0.0)], ids=['chamber', 'supply'])
+def test_an_impossible_pressure_that_comes_once_is_passed_over(field, spoil):
+    time, names, speed, full = after(run(once(field, FAULT_S, spoil), seconds=0.5))
+    assert time is None and not names and speed <= 1.01 * moving()[1:].max() and full == 0.0
+
+
+@pytest.mark.parametrize(('field', 'spoil'), [
+    ('supply', lambda value, *_: 0.0), ('pressures', lambda p, *_: p[:, ::-1].copy()),
+    ('pressures', lambda p, *_: 1e-5 * p)], ids=['no supply', 'swapped ports', 'in bar'])
+def test_pressures_that_no_oil_follows_stop_the_machine(field, spoil):
+    time, names, speed, full = after(run(ever(field, FAULT_S, spoil)))
+    assert time <= 0.008 and 'pressure_impossible' in names
+    assert speed <= 1.1 * moving()[1:].max() and full == 0.0
+
+
+def test_a_stuck_pressure_is_noticed_where_the_other_one_of_its_cylinder_changes():
+    held = []
+
+    def stick(p, *_):
+        held.append(p[0, 0])
+        p[0, 0] = held[0]
+        return p
+    time, names, speed, _ = after(run(ever('pressures', FAULT_S, stick), seconds=2.5))
+    assert 'pressure_frozen' in names and time <= 2.5 and speed <= 1.1 * moving()[1:].max()
+
+
+@pytest.mark.parametrize('rate', [0.04, -0.04])
+@pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
+def test_an_encoder_that_drifts_by_40_mm_per_s_is_noticed_within_a_second_by_the_flow(motion, rate):
+    time, names, speed, _ = after(run(drifting_state(rate, FAULT_S), motion=motion))
+    assert time <= 1.0 and names & {'flow_residual', 'speed_error'}
+    assert speed <= (1.15 * moving()[1:].max() if motion else 0.04)      # it follows the drift until it is seen
+
+
+@pytest.mark.parametrize(('name', 'spoil'), [
+    ('backwards', lambda u: np.where(np.arange(4) == LIFT, -1.0, u)), ('negated', lambda u: np.r_[u[0], -u[1:]]),
+    ('shut', lambda u: np.r_[u[0], 0.0, 0.0, 0.0])], ids=lambda value: value if isinstance(value, str) else '')
+def test_a_law_that_fails_is_stopped_within_60_ms_and_its_spool_is_never_full_for_20_ms(name, spoil):
+    time, names, speed, full = after(run(None, spoil_law=spoil))
+    assert time <= 0.06 and names & {'command_suspect', 'force_residual', 'speed_error', 'overspeed'}
+    assert full < 0.02
+
+
+def test_a_force_far_from_that_of_the_model_slows_the_machine_down():
+    def add(p, *_):
+        p[0, 0] += 5.5e6
+        return p
+    loop = run(ever('pressures', FAULT_S, add), seconds=0.3)
+    assert after(loop)[1] & {'force_suspect', 'force_residual', 'command_suspect'}
+
+
+def test_a_stop_under_a_law_that_goes_on_becomes_a_ramp():
+    loop = run(None, seconds=0.0)
+    loop.core.disable(loop.now)
+    loop.run(0.05)
+    law, last = loop.core.law, loop.output.command.copy()
+    update = law.update
+    law.update = lambda *given, **named: 0.0 * update(*given, **named) + last
+    loop.run(1.0)
+    record = loop.recording()
+    assert 'stop_failing' in set().union(*(texts for _, texts in record.reasons))
+    assert record.state[-1] == State.SAFE and record.speed[-1, 1:].max() < 0.1
+
+
+def test_a_ramp_begins_with_the_least_command_of_late_and_is_not_cut_off_where_states_stay_away():
+    loop = run(None, seconds=0.0)
+    core, begin = loop.core, loop.time
+    loop.change = lambda time, measured: None
+    loop.run(1.5)
+    record = loop.recording()
+    ramped = record.time[(record.time > begin) & (record.state == State.STOPPING)]
+    assert ramped[-1] - ramped[0] > 0.3 and core.states.state is State.SAFE
+    assert record.speed[record.time > begin + 1.0, 1:].max() < 0.02
+
+
+@pytest.mark.parametrize('law', [VALVES, PID])
+def test_a_healthy_machine_passes_every_check(law):
+    loop = closed_loop(law)
+    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
+    loop.run(4.0)
+    record = loop.recording()
+    assert (record.state < State.STOPPING).all() and not any(
+        names.keys() & {'pressure_impossible', 'flow_residual', 'command_suspect', 'overspeed', 'speed_error'}
+        for _, names in record.reasons)
+    assert np.abs(record.x[-1] - START - (0.5, 0.2, -0.15, 0.5)).max() < 0.005
+
+
+def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machine():
+    loop = run(ever('pressures', FAULT_S, lambda p, *_: p + 0.0), seconds=0.0)
+    core = loop.core
+    core.disable(loop.now)
+    loop.run(1.0)
+    assert core.states.state is State.STANDBY
+
+    def step(p, *_):
+        p[0, 0] += 5e6
+        return p
+    loop.change = ever('pressures', loop.time, step)
+    loop.run(1.5)
+    try:
+        core.enable(loop.now)
+    except SafetyError as error:
+        pytest.fail(str(error))
