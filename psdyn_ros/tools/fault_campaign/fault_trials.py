@@ -10,6 +10,7 @@ from .injections import After
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 PATIENCE = 30               # turns beyond the bound that a reaction is waited for
+MOMENT = 0.04               # s at most from the beginning of a state to its fault, less than the probation
 SETTLING = 0.05             # s of standing still that are looked at after enabling
 
 
@@ -92,10 +93,10 @@ def prepare(bench, state):
         for _ in range(rng.integers(4, 8)):
             bench.core.report(bench.now, 'overrun', Result.FAIL, 'injected')
             bench.turn()
-        bench.turns(bench.period * rng.integers(1, 20))
+        bench.turns(max(bench.period, rng.uniform(0.0, MOMENT)))
     elif state is STOPPING:
         bench.core.disable(bench.now)
-        bench.turns(bench.period * rng.integers(1, 20))
+        bench.turns(max(bench.period, rng.uniform(0.0, MOMENT)))
     return _require(bench, state)
 
 
