@@ -158,7 +158,7 @@ def draw_motions(trials, path):
     from matplotlib import pyplot
     groups = sorted({one.group for one in trials})[::-1]
     plants = sorted({one.plant for one in trials})
-    panels = (('largest speed / allowed', lambda one: one.speed / one.allowed, 1.0),
+    panels = (('largest speed / allowed', lambda one: max(one.speed / one.allowed, 0.1), 1.0),
               ('full spool against\nthe reference [ms]', lambda one: 1e3 * one.full, 20.0),
               ('stop to rest [s]', lambda one: one.rest or 0.0, None),
               ('way of the stop beyond\n$v^2/(2a)$ [mm, mrad]', lambda one: 1e3 * one.travel, 20.0))
@@ -173,8 +173,10 @@ def draw_motions(trials, path):
             axes.axvline(bound, color='black', linewidth=1.0)
         axes.set_title(title, fontsize=9)
         axes.grid(alpha=0.3)
+    columns[0].set_xscale('log')
     columns[0].set_yticks(range(len(groups)), groups, fontsize=8)
-    columns[0].legend(loc='best', fontsize=7)
+    columns[0].set_ylim(-0.7, len(groups) - 0.3)
+    columns[0].legend(loc='upper right', fontsize=7)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
