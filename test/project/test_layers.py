@@ -78,7 +78,7 @@ ROOMS = {
         'demo': {''},
         'recordings': {'demo'},
         'timing': {'demo'},
-        'fault_campaign': {'timing', 'demo'},
+        'fault_campaign': {'timing', 'demo', 'studies'},
         'studies': set(),
         'fuzzing': set(),
         'papers': set(),

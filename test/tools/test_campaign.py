@@ -2,6 +2,7 @@
 core or a judge that was sabotaged."""
 
 import re
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -17,10 +18,12 @@ from psdyn_ros.tools.fault_campaign import (
     fault_trials,
     in_process,
     injections,
+    lies,
+    motion_trials,
     process_trials,
     rejected_inputs,
 )
-from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
+from psdyn_ros.tools.fault_campaign.bench import Bench, Point, make_machine
 from psdyn_ros.tools.fault_campaign.judge import Cycle, Judge
 
 PERIOD = 0.002
@@ -96,6 +99,82 @@ def test_every_condition_of_the_table_is_tried():
     assert CONDITIONS.keys() - tried == {'left_running', 'no_state_at_start', 'controller_dead', 'clock_jump'}
     assert {name.__name__ for name, _, _ in process_trials.PROCESS_TRIALS} == {
         'run_deactivation', 'run_start', 'run_death', 'run_clock_jump'}
+
+
+# motion after a fault
+
+
+@pytest.fixture(scope='module', params=[('package', 500.0), ('second', 100.0)], ids=lambda one: one[0])
+def moved(request):
+    """(plant, `Machine`) on valves."""
+    plant, rate = request.param
+    return plant, make_machine('valve', plant=plant, rate=rate)
+
+
+def motion_of(moved, injection, state, seed=0):
+    plant, machine = moved
+    return motion_trials.run_motion(machine, plant, injection, state, seed,
+                                    motion_trials.healthy_speeds(machine, state, seed))
+
+
+NO_FAULT = lies.Lie('none', 'nothing', lambda bench: nullcontext())
+
+
+@pytest.mark.parametrize('state', State)
+def test_without_a_fault_no_motion_is_missed_and_nothing_stops(moved, state):
+    trial = motion_of(moved, NO_FAULT, state)
+    assert trial.good and trial.reason == '' and trial.full == 0.0
+    assert (trial.rest is None) is (state is not State.STOPPING)
+
+
+def a_lie(name):
+    (found,) = (one for one in lies.LIES if one.name == name)
+    return found
+
+
+def test_a_full_valve_under_a_law_that_nobody_watches_is_missed(monkeypatch, moved):
+    for check in CHECKS:
+        monkeypatch.setattr(check, 'evaluate', lambda check, inputs: ())
+    trial = motion_of(moved, replace(a_lie('full'), bring=opened), State.HOLD)
+    texts = '; '.join(trial.missed)
+    assert 'speed' in texts and 'full spool against the reference' in texts and trial.spool > 0.95
+    assert trial.speed > 2.0 * trial.allowed and trial.distance > 0.015
+
+
+@contextmanager
+def opened(bench):
+    """The law opens the valve of the lift cylinder, whatever its error."""
+    with bench.law_spoilt(lambda command: np.where([False, True, False, False], 1.0, command)):
+        yield
+
+
+def test_a_stop_that_takes_too_long_and_too_far_is_missed(moved):
+    _, machine = moved
+    bench = Bench(machine, 0)
+    speed, n = 0.1, round(1.4 * machine.rate)
+    for k in range(n):
+        time = k / machine.rate
+        bench.path.append(Point(time, np.full(4, speed * time), np.full(4, speed), np.zeros(3), np.full((2, 4), np.nan),
+                                int(State.STOPPING)))
+    where = 'law', 'none', 'package', 'valve', machine.rate, 'STOPPING', 0
+    trial = motion_trials._verdict(bench, 0, [], where, np.full((1, 4), speed))
+    assert len(trial.missed) == 2 and 'at rest after 1.40 s' in trial.missed[0] and 'v^2 / (2 a)' in trial.missed[1]
+    hardest = machine.declaration.deceleration.max()
+    assert trial.travel == pytest.approx(speed * (n - 1) / machine.rate - 0.5 * speed**2 / hardest, abs=1e-9)
+
+
+def test_every_sensor_and_the_law_lie_in_every_state_on_both_plants():
+    assert {one.group for one in lies.LIES} == {'pressures', 'supply', 'encoder', 'law'}
+    assert all(one.states == tuple(State) for one in lies.LIES)
+    assert len({one.name for one in lies.LIES}) == len(lies.LIES) > 50
+    tried = list(motion_trials.cases('valve'))
+    for one in (*lies.LIES, *injections.INJECTIONS):
+        assert 'valve' not in one.levels or all((one, state) in tried for state in one.states)
+
+
+def test_a_trial_repeats_itself(moved):
+    lie = a_lie('an encoder drifts')
+    assert motion_of(moved, lie, State.RUN) == motion_of(moved, lie, State.RUN)
 
 
 # what it catches

@@ -10,14 +10,17 @@ from ...api.load import load
 from ...control.core.assembly import ControllerConfig, assemble, command_tiers
 from ...control.core.inputs import MeasuredState
 from ...control.reference.trajectory import Waypoints
+from ...control.safety.fault_table import State
 from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.parameters.safety import read_safety
 from ...simulation.hydraulic_plant import HydraulicPlant
 from ...simulation.plant import Plant
+from ..studies.second_plant import SecondPlant, Sensors
 from .judge import Cycle, Judge
 
-RATE = 500.0                # Hz
+RATE = 500.0                # Hz, where none is given
+PLANTS = ('package', 'second')
 TTL = 0.02                  # s after which the receiver acts by itself
 PROBATION = 0.1             # s, the shortest that may be declared, so that trials are short
 START = 1_700_000_000_000_000_000       # ns on the clock of stamps
@@ -47,10 +50,29 @@ class Measured:
         return MeasuredState(self.stamp, self.x, self.xd, self.residual, self.positions)
 
 
+class Point(NamedTuple):
+    """Where the true machine is after a turn."""
+
+    time: float
+    """s since the bench began."""
+    x: np.ndarray
+    """(dof,) m, rad."""
+    xd: np.ndarray
+    """(dof,) m/s, rad/s."""
+    spool: np.ndarray
+    """(cylinders,) true openings; empty at force level."""
+    reference: np.ndarray
+    """(2, dof) positions and rates that are asked for; NaN where nothing is followed."""
+    state: int
+    """Of `State`."""
+
+
 class Machine(NamedTuple):
     """What all trials on one level share."""
 
     level: str
+    rate: float
+    """Hz of the controller."""
     manipulator: object
     hydraulics: object
     declaration: object
@@ -60,19 +82,23 @@ class Machine(NamedTuple):
     """(actuators,) speeds [m/s, rad/s]."""
 
 
-def make_machine(level, name='hiab_xs031'):
-    """The `Machine` of the package with this name, at level 'effort' or 'valve'."""
-    m, period = load(find_machine(name)), 1.0 / RATE
+def make_machine(level, name='hiab_xs031', plant='package', rate=RATE):
+    """The `Machine` of the package with this name, at level 'effort' or 'valve', on one of `PLANTS`, at rate [Hz]."""
+    urdf = find_machine(name)
+    m, period, hydraulics, supply = load(urdf), 1.0 / rate, None, None
     if level == 'valve':
         hydraulics = read_hydraulics(find_config(f'{name}_hydraulics.yaml'), m.actuators)
-        plant = HydraulicPlant(m, hydraulics, period=period, ttl=TTL)
-        supply = float(plant.supply['pressure'][0])
+        supply = hydraulics.supply.pressure
+    if plant == 'second':
+        body = SecondPlant(urdf, hydraulics and find_config(f'{name}_hydraulics.yaml'), actuators=m.actuators, ttl=TTL,
+                           sensors=Sensors())
+    elif level == 'valve':
+        body = HydraulicPlant(m, hydraulics, period=period, ttl=TTL)
     else:
-        hydraulics, supply = None, None
-        plant = Plant(m, period=period, command_timeout=TTL)
+        body = Plant(m, period=period, command_timeout=TTL)
     tiers = command_tiers(LAW[level], m, hydraulics)
     declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, tiers, m.limits, supply)
-    return Machine(level, m, hydraulics, replace(declaration, probation=PROBATION), tiers, plant,
+    return Machine(level, rate, m, hydraulics, replace(declaration, probation=PROBATION), tiers, body,
                    np.array(m.limits.velocity, dtype=float))
 
 
@@ -90,15 +116,18 @@ class Bench:
 
     def __init__(self, machine, seed, amend=None, **options):
         self.machine, self.rng = machine, np.random.default_rng(seed)
-        m, self.period = machine.manipulator, 1.0 / RATE
+        self.fault_rng = np.random.default_rng([seed, 1])       # of faults: with one all else is as without it
+        m, self.period = machine.manipulator, 1.0 / machine.rate
         self.declaration = amend(machine.declaration, machine) if amend else machine.declaration
         self.plant = machine.plant
         self.plant.reset()
         self.log = []
-        self.config = ControllerConfig(m, self.declaration, LAW[machine.level], machine.hydraulics, RATE, **options)
+        self.config = ControllerConfig(m, self.declaration, LAW[machine.level], machine.hydraulics, machine.rate,
+                                       **options)
         self.judge = Judge(self.declaration, machine.rated, self.period)
         self.slot = 0
         self.output = None
+        self.path = []                      # `Point` of each turn
         self.ros_offset = START - STEADY
         self.clock_stands = None            # ns at which the clock of stamps stands still; None: it goes on
         self.spoil_state = self.spoil_pressures = None
@@ -134,11 +163,10 @@ class Bench:
         core, now, ros_now = self.core, self.now, self.ros_now
         if self.emergency_stop is not None:
             core.take_emergency_stop(self.emergency_stop, now)
-        if not self.core_runs:
-            self.output = None
-            return None
-        self.output = core.step(now, ros_now)
-        self._judge(now, ros_now)
+        self.output = core.step(now, ros_now) if self.core_runs else None
+        self._note()
+        if self.core_runs:
+            self._judge(now, ros_now)
         return self.output
 
     def turns(self, seconds):
@@ -160,8 +188,8 @@ class Bench:
         if not self.core_runs:
             return
         core, now, ros_now, n = self.core, self.now, self.ros_now, self.machine.manipulator.dof
-        x = self.plant.x + NOISE * self.rng.standard_normal(n)
-        msg = Measured(ros_now, x, self.plant.xd.copy())
+        x, xd, *pressures = self.plant.measure()[:4]
+        msg = Measured(ros_now, x + NOISE * self.rng.standard_normal(n), xd)
         if self.spoil_state:
             msg = self.spoil_state(msg)
         for one in msg if isinstance(msg, list) else [msg]:
@@ -172,11 +200,18 @@ class Bench:
             else:
                 core.take_state(one.state, now, ros_now)
         if self.machine.level == 'valve':
-            pressures = self.plant.telemetry[:, :2].copy(), float(self.plant.supply_pressure[0])
             if self.spoil_pressures:
                 pressures = self.spoil_pressures(pressures)
             if pressures is not None:
                 core.take_pressures(ros_now, ros_now, now, *pressures)
+
+    def _note(self):
+        state, desired, plant = self.core.states.state, self.law.desired, self.plant
+        follows = self.core_runs and state in (State.RUN, State.DEGRADED, State.HOLD) and desired is not None
+        reference = np.array(desired[:2]) if follows else np.full((2, plant.xd.size), np.nan)
+        spool = np.array(plant.spool) if self.machine.level == 'valve' else np.zeros(0)
+        self.path.append(Point(self.slot * self.period, np.array(plant.x), np.array(plant.xd), spool, reference,
+                               int(state)))
 
     def _judge(self, now, ros_now):
         m, output = self.machine.manipulator, self.output

@@ -18,23 +18,26 @@ import numpy as np
 from ...model.errors import PsdynError
 from ..demo.session import graph, terminable
 from ..timing.conditions import Meanwhile, conditions
-from . import fault_report, in_process
+from . import fault_report, in_process, motion_trials
 from .over_dds import attacks as dds_attacks
 from .over_dds import kills as dds_kills
 from .over_dds.bench import LOOPBACK, TRANSPORTS, TTL, WireBench, surroundings
 
 GOOD, BAD, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
 SEEDS, SHORT_SEEDS = 8, 1
+MOTION_SEEDS = 3            # of each fault, plant, rate, level and state: 2,000 trials on each plant
+WORKERS = 2                 # processes that watch motions
 CYCLES, SHORT_CYCLES = 200, 2
 REPORT = 'docs/fault_report.md'
 
 
-def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attacks=True, ttl=TTL, output=None,
-        transport=LOOPBACK, quiet=False):
+def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, first=0, processes=True, wire=True, attacks=True,
+        ttl=TTL, output=None, transport=LOOPBACK, quiet=False):
     """Run the campaign; returns the exit code.
 
     seeds      of each way, state and level in process
     cycles     of kill -9 and SIGSTOP
+    motion_seeds  of each fault, plant, rate, level and state whose motion is watched; 0: none
     first      seed; the same seeds, the same faults
     processes  whether the in-process half runs
     wire       whether the half over the wire runs; attacks: whether with its attacks
@@ -45,11 +48,13 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
     """
     say = _progress if not quiet and sys.stdout.isatty() else (lambda text: None)
     meanwhile, began = Meanwhile(), time.monotonic()
-    summaries, kills, attacked, nulls = [], [], [], {}
+    summaries, motions, kills, attacked, nulls = [], [], [], [], {}
     try:
         with terminable():
             if processes:
                 summaries = in_process.summarize(in_process.run(seeds, first=first, progress=say))
+                say('motions')
+                motions = list(motion_trials.run(motion_seeds, first=first, workers=WORKERS))
             seconds = time.monotonic() - began
             if wire:
                 with dds_kills.NullLoop() as null:
@@ -62,7 +67,8 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
         return UNUSABLE
     say('')
     print('\n'.join([*fault_report.table(summaries), *fault_report.bad_trials(summaries)]) if summaries else '')
-    print(fault_report.verdict(summaries, kills, attacked))
+    print('\n'.join([*fault_report.motion_table(motions), *fault_report.missed_motions(motions)]) if motions else '')
+    print(fault_report.verdict(summaries, kills, attacked, motions))
     for one in [kill for kill in kills if fault_report.wrong_kill(kill)] + [one for one in attacked if one.problem]:
         print(f'  {one}')
     if output:
@@ -71,8 +77,8 @@ def run(seeds=SEEDS, cycles=CYCLES, *, first=0, processes=True, wire=True, attac
                  'begun': time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began)),
                  'duration': f'{seconds:.0f} s in process, {time.monotonic() - began - seconds:.0f} s over the wire',
                  **conditions(), **meanwhile.told()}
-        print('report:', fault_report.write(output, summaries, kills, attacked, facts, nulls, ttl))
-    return GOOD if fault_report.is_good(summaries, kills, attacked) else BAD
+        print('report:', fault_report.write(output, summaries, kills, attacked, facts, nulls, ttl, motions))
+    return GOOD if fault_report.is_good(summaries, kills, attacked, motions) else BAD
 
 
 def _over_wire(cycles, seed, attacks, wire, say):
@@ -140,7 +146,8 @@ def main(args=None):
             parser.error(f'--{name} {getattr(given, name)}: expected 1 or more')
     both = given.in_process == given.over_wire
     return run(given.seeds or (SHORT_SEEDS if given.short else SEEDS),
-               given.cycles or (SHORT_CYCLES if given.short else CYCLES), first=given.first,
+               given.cycles or (SHORT_CYCLES if given.short else CYCLES),
+               motion_seeds=0 if given.short else MOTION_SEEDS, first=given.first,
                processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
                transport=given.transport, output=given.output or (None if given.short else REPORT))
 

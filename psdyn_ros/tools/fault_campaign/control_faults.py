@@ -68,7 +68,7 @@ def _bad_output(name, spoil):
 def _with(value):
     def spoil(bench, command):
         command = command.copy()
-        command[bench.rng.integers(command.size)] = value
+        command[bench.fault_rng.integers(command.size)] = value
         return command
     return spoil
 
@@ -121,7 +121,7 @@ def _stream(bench, seconds, velocity):
 
 @injection('stream_silent', states=(HOLD,), after=After.ONCE)
 def _a_stream_that_stops(bench):
-    _stream(bench, 0.3, 0.1 * bench.machine.rated * bench.rng.choice([-1.0, 1.0], bench.machine.rated.size))
+    _stream(bench, 0.3, 0.1 * bench.machine.rated * bench.fault_rng.choice([-1.0, 1.0], bench.machine.rated.size))
     yield
 
 
@@ -160,7 +160,7 @@ def _towards_a_singularity(bench):
 @injection('exception', states=UNDER_LAW, after=After.ONCE)
 def _an_exception_in_the_law(bench):
     def fail(command):
-        raise bench.rng.choice([RuntimeError, ZeroDivisionError, KeyError])('injected')
+        raise bench.fault_rng.choice([RuntimeError, ZeroDivisionError, KeyError])('injected')
     yield from during(_law(bench, fail))
 
 
@@ -181,19 +181,19 @@ def _late(bench, turns):
 
 @injection('overrun', states=(RUN,), after=After.ONCE, lingers=1.0)
 def _cycles_too_late(bench):
-    yield from during(_late(bench, int(bench.rng.integers(3, 9))))
+    yield from during(_late(bench, int(bench.fault_rng.integers(3, 9))))
 
 
 @injection('output_late', states=UNDER_LAW, after=After.ONCE, lingers=1.0)
 def _no_cycle_for_long(bench):
-    yield from during(_late(bench, int(bench.rng.integers(12, 30))))
+    yield from during(_late(bench, int(bench.fault_rng.integers(12, 30))))
 
 
 @injection('output_lost', states=UNDER_LAW, after=After.ONCE, lingers=1.0)
 def _no_cycle_for_longer(bench):
     """The receiver has brought the machine to rest by then, and no output may move it again."""
     with bench.spoilt(core_runs=False):
-        bench.turns(bench.period * int(bench.rng.integers(52, 300)))
+        bench.turns(bench.period * int(bench.fault_rng.integers(52, 300)))
     before = bench.plant.x.copy()
     yield
     moved = np.abs(bench.plant.x - before).max()
@@ -211,7 +211,7 @@ def _simulated_time_stands_still(bench):
 
 @injection('clock_reset', states=UNDER_LAW, options={'simulated_time': True}, after=After.ONCE)
 def _simulated_time_goes_back(bench):
-    bench.ros_offset -= int(bench.rng.choice([50, 1000, 3_600_000])) * MILLISECOND
+    bench.ros_offset -= int(bench.fault_rng.choice([50, 1000, 3_600_000])) * MILLISECOND
     yield
 
 

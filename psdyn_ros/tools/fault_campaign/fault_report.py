@@ -7,7 +7,7 @@ from pathlib import Path
 from .bench import JITTER, PROBATION, RATE, TTL
 from .in_process import CONFIDENCE
 
-PICTURE = 'faults.png'
+PICTURE, MOTION_PICTURE = 'faults.png', 'fault_motion.png'
 ABOUT = '''# Fault campaign
 
 Written by `python3 -m psdyn_ros.tools.fault_campaign.campaign` from the run that is described at the end; `make
@@ -29,6 +29,23 @@ trials the rate of bad ones is below {confidence:g}/N with 95 % confidence.
 *Fastest* is the largest share of its rated speed that the machine itself had when it was not to move any more.
 Where sensors or the law are spoilt it moves by the wrong values until that is detected; the speed is listed there for
 information, everywhere else a machine that gets faster is unsafe.
+'''
+MOTION = '''## The motion after a fault
+
+After each fault the true machine is watched on two plants: that of the package, and the second one of
+`tools/studies/second_plant/`, whose equations, integrator, friction, valves and noisy sensors are its own; at 100, 200
+and 500 Hz, at force level and on valves, in every state (in STANDBY and SAFE an operator then resets, enables and gives
+a reference). Besides the faults of the table sensors lie and laws fail (`lies.py`), once or until the end; what the
+controller makes of it counts for nothing. A trial is *missed* where
+
+* an axis goes faster than 1.1 times the largest of its speed at the fault, of what it was asked for by then, and of its
+  speed by then in the same trial without a fault; 20 mm/s or mrad/s are allowed anyway,
+* a valve is open by more than 95 % against its reference, or without one, for more than 20 ms in all,
+* the machine still goes at 10 mm/s or mrad/s when the declared time of a stop is over, or
+* it goes farther in a stop than v^2 / (2 a) plus 20 mm or mrad, with the speed at its beginning and the declared
+  deceleration, or anything is raised.
+
+*Distance* is that of the stop, without one the largest from the reference.
 '''
 NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
@@ -72,7 +89,7 @@ gives its safe output when commands are older than {ttl:g} s.
 '''
 
 
-def write(path, summaries, kills, attacks, facts, nulls, ttl):
+def write(path, summaries, kills, attacks, facts, nulls, ttl, motions=()):
     """Write the page, and images/faults.png beside it; returns its path.
 
     summaries  [`Summary`] in process; empty: not run
@@ -80,16 +97,21 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl):
     facts      {what: text} about the computer and the run
     nulls      {what: text} of the null loop beside the wire half
     ttl        s, of commands over the wire
+    motions    [`MotionTrial`]; empty: not run
     """
     path = Path(path)
     folder = path.parent
-    parts = [ABOUT, verdict(summaries, kills, attacks), '']
+    parts = [ABOUT, verdict(summaries, kills, attacks, motions), '']
+    (folder / 'images').mkdir(parents=True, exist_ok=True)
     if summaries:
-        (folder / 'images').mkdir(parents=True, exist_ok=True)
         draw(summaries, folder / 'images' / PICTURE)
         parts += [IN_PROCESS.format(rate=RATE, jitter=100 * JITTER, probation=PROBATION, confidence=CONFIDENCE),
                   f'![reactions against their bounds](images/{PICTURE})\n', *table(summaries), '', NODE_CONDITIONS]
         parts += bad_trials(summaries)
+    if motions:
+        draw_motions(motions, folder / 'images' / MOTION_PICTURE)
+        parts += [MOTION, f'![speeds, times and ways after faults](images/{MOTION_PICTURE})\n', *motion_table(motions),
+                  '', *missed_motions(motions)]
     if kills:
         parts += [*_kills(kills, ttl), '']
     if attacks:
@@ -101,10 +123,68 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl):
     return path
 
 
-def is_good(summaries, kills, attacks):
-    """Whether nothing was late, unsafe or wrong."""
+def motion_table(trials):
+    """Lines of the table of motions: the worst of each group and plant."""
+    yield '| fault | plant | trials | missed | worst speed, allowed | full spool | rest | beyond v^2/(2a) | distance |'
+    yield '|---|---|---|---|---|---|---|---|---|'
+    for group, plant in sorted({(one.group, one.plant) for one in trials}):
+        some = [one for one in trials if (one.group, one.plant) == (group, plant)]
+        worst = max(some, key=lambda one: one.speed - one.allowed)
+        yield (f'| {group} | {plant} | {len(some)} | {sum(not one.good for one in some)} | '
+               f'{1e3 * worst.speed:.0f}, {1e3 * worst.allowed:.0f} mm/s | '
+               f'{1e3 * max(one.full for one in some):.0f} ms | '
+               f'{max((one.rest or 0.0) for one in some):.2f} s | {1e3 * max(one.travel for one in some):.0f} mm | '
+               f'{1e3 * max(one.distance for one in some):.0f} mm |')
+
+
+def missed_motions(trials):
+    """Lines about what was missed: the worst of each fault."""
+    names = sorted({(one.group, one.name) for one in trials if not one.good})
+    if not names:
+        return
+    yield '### What was missed\n'
+    for name in names:
+        some = [one for one in trials if (one.group, one.name) == name]
+        missed = [one for one in some if not one.good]
+        worst = max(missed, key=lambda one: one.speed - one.allowed)
+        yield f'* {len(missed)} of {len(some)}: {worst.text()}'
+    yield ''
+
+
+def draw_motions(trials, path):
+    """Picture of speeds, times and ways of all motions, by group, with their bounds."""
+    import matplotlib
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+    groups = sorted({one.group for one in trials})[::-1]
+    plants = sorted({one.plant for one in trials})
+    panels = (('largest speed / allowed', lambda one: max(one.speed / one.allowed, 0.1), 1.0),
+              ('full spool against\nthe reference [ms]', lambda one: 1e3 * one.full, 20.0),
+              ('stop to rest [s]', lambda one: one.rest or 0.0, None),
+              ('way of the stop beyond\n$v^2/(2a)$ [mm, mrad]', lambda one: 1e3 * one.travel, 20.0))
+    figure, columns = pyplot.subplots(1, len(panels), figsize=(11.0, 0.26 * len(groups) + 1.4), sharey=True,
+                                      layout='constrained')
+    for axes, (title, value, bound) in zip(columns, panels):
+        for k, plant in enumerate(plants):
+            some = [one for one in trials if one.plant == plant]
+            axes.plot([value(one) for one in some], [groups.index(one.group) + 0.17 - 0.34 * k for one in some], '|',
+                      color=('#2f6f9f', '#c0702a')[k], markersize=5, alpha=0.5, label=f'plant: {plant}')
+        if bound is not None:
+            axes.axvline(bound, color='black', linewidth=1.0)
+        axes.set_title(title, fontsize=9)
+        axes.grid(alpha=0.3)
+    columns[0].set_xscale('log')
+    columns[0].set_yticks(range(len(groups)), groups, fontsize=8)
+    columns[0].set_ylim(-0.7, len(groups) - 0.3)
+    columns[0].legend(loc='upper right', fontsize=7)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def is_good(summaries, kills, attacks, motions=()):
+    """Whether nothing was late, unsafe, wrong or missed."""
     return not (any(summary.bad for summary in summaries) or any(map(wrong_kill, kills))
-                or any(attack.problem for attack in attacks))
+                or any(attack.problem for attack in attacks) or any(not motion.good for motion in motions))
 
 
 def wrong_kill(kill):
@@ -112,7 +192,7 @@ def wrong_kill(kill):
     return kill.seconds is None or bool(kill.moved_by) or kill.first in ('RUN', 'DEGRADED', 'HOLD')
 
 
-def verdict(summaries, kills, attacks):
+def verdict(summaries, kills, attacks, motions=()):
     """One paragraph with the figures that matter."""
     words = []
     if summaries:
@@ -129,7 +209,11 @@ def verdict(summaries, kills, attacks):
                      f'{moved} that moved without a new reference.')
     if attacks:
         words.append(f'{len(attacks)} attacks, {sum(bool(attack.problem) for attack in attacks)} with a problem.')
-    good = 'PASSED' if is_good(summaries, kills, attacks) else 'FAILED'
+    for plant in sorted({one.plant for one in motions}):
+        some = [one for one in motions if one.plant == plant]
+        words.append(f'Motion after a fault, plant {plant}: {len(some)} trials, '
+                     f'{sum(not one.good for one in some)} beyond a bound.')
+    good = 'PASSED' if is_good(summaries, kills, attacks, motions) else 'FAILED'
     return f'**{good}.** ' + ' '.join(words)
 
 

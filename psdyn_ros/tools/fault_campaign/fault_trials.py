@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ...control.safety.fault_table import REJECTED, State
+from ...control.safety.fault_table import REJECTED, Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from .bench import PROBATION, Bench
@@ -10,6 +10,7 @@ from .injections import After
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 PATIENCE = 30               # turns beyond the bound that a reaction is waited for
+MOMENT = 0.04               # s at most from the beginning of a state to its fault, less than the probation
 SETTLING = 0.05             # s of standing still that are looked at after enabling
 
 
@@ -72,7 +73,11 @@ def prepare(bench, state):
     bench.turns(0.03)
     bench.activate()
     bench.turns(rng.uniform(0.01, 0.05))
-    if state is STANDBY:
+    if state is SAFE:
+        with bench.spoilt(emergency_stop=True):
+            bench.turns(0.1)
+        bench.turns(0.05)
+    if state in (STANDBY, SAFE):
         return _require(bench, state)
     bench.enable()
     bench.turns(rng.uniform(0.02, 0.1))
@@ -84,12 +89,14 @@ def prepare(bench, state):
         bench.core.cancel(bench.now)
         bench.turns(0.8)
     elif state is DEGRADED:
-        with bench.spoilt(spoil_state=lambda msg: None):
-            bench.turns(bench.period * rng.integers(4, 8))
-        bench.turns(bench.period * rng.integers(1, 20))
+        # a few missed states would be a stop at once where they are longer than its timeout
+        for _ in range(rng.integers(4, 8)):
+            bench.core.report(bench.now, 'overrun', Result.FAIL, 'injected')
+            bench.turn()
+        bench.turns(max(bench.period, rng.uniform(0.0, MOMENT)))
     elif state is STOPPING:
         bench.core.disable(bench.now)
-        bench.turns(bench.period * rng.integers(1, 20))
+        bench.turns(max(bench.period, rng.uniform(0.0, MOMENT)))
     return _require(bench, state)
 
 

@@ -56,6 +56,11 @@ class Injection:
     def row(self):
         return CONDITIONS[self.condition]
 
+    @property
+    def group(self):
+        """The fault of the table."""
+        return self.row.id
+
 
 INJECTIONS = []
 

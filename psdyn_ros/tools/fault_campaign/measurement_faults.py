@@ -29,7 +29,7 @@ def _only(count, spoil):
 @injection('state_missed', states=(RUN,), after=After.ONCE)
 def _some_missed(bench):
     # with three, jitter decides whether a cycle finds the last state three periods old
-    yield from during(_state(bench, _only(int(bench.rng.integers(4, 9)), lambda msg: None)))
+    yield from during(_state(bench, _only(int(bench.fault_rng.integers(4, 9)), lambda msg: None)))
 
 
 @injection('state_silent')
@@ -63,15 +63,15 @@ _told_state('state_future', 'stamp_an_hour_ahead', lambda bench, msg: replace(ms
 
 
 def _one_not_finite(bench, msg):
-    value, i = bench.rng.choice([np.nan, np.inf, -np.inf]), bench.rng.integers(msg.x.size)
-    which = bench.rng.choice(['x', 'xd'])
+    value, i = bench.fault_rng.choice([np.nan, np.inf, -np.inf]), bench.fault_rng.integers(msg.x.size)
+    which = bench.fault_rng.choice(['x', 'xd'])
     spoilt = getattr(msg, which).copy()
     spoilt[i] = value
     return replace(msg, **{which: spoilt})
 
 
 def _enormous(bench, msg):
-    return replace(msg, x=msg.x + bench.rng.choice([1e300, -1e300]))
+    return replace(msg, x=msg.x + bench.fault_rng.choice([1e300, -1e300]))
 
 
 _told_state('state_not_finite', 'one_value_not_finite', _one_not_finite)
@@ -107,7 +107,7 @@ def _pairs_out_of_order(bench):
 
 @injection('state_jump', states=DRIVEN)
 def _a_step_that_lasts(bench):
-    i, size = bench.rng.integers(4), bench.rng.choice([-1.0, 1.0]) * bench.rng.uniform(0.05, 0.5)
+    i, size = bench.fault_rng.integers(4), bench.fault_rng.choice([-1.0, 1.0]) * bench.fault_rng.uniform(0.05, 0.5)
     step = size * np.eye(4)[i]
     yield from during(_state(bench, lambda msg: replace(msg, x=msg.x + step)))
 
@@ -138,7 +138,7 @@ def _one_position_frozen(bench):
 
 def _velocity_bias(share):
     def bring(bench):
-        i, sign = bench.rng.integers(4), bench.rng.choice([-1.0, 1.0])
+        i, sign = bench.fault_rng.integers(4), bench.fault_rng.choice([-1.0, 1.0])
         bias = np.eye(4)[i] * sign * share * bench.declaration.plausibility.velocity_residual
         yield from during(_state(bench, lambda msg: replace(msg, xd=msg.xd + bias)))
     return bring
@@ -205,6 +205,6 @@ def _no_pressures(bench):
 def _a_pressure_not_finite(bench):
     def spoil(pressures):
         values = pressures[0].copy()
-        values.flat[bench.rng.integers(values.size)] = bench.rng.choice([np.nan, np.inf])
+        values.flat[bench.fault_rng.integers(values.size)] = bench.fault_rng.choice([np.nan, np.inf])
         return values, pressures[1]
     yield from during(bench.spoilt(spoil_pressures=spoil))

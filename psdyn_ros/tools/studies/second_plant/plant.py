@@ -125,7 +125,7 @@ class SecondPlant:
         self.command = np.zeros(n)
         hold, x = self.holding_efforts(), self.x
         supply = self._supply[0]
-        self.axes['effort'], self.cylinder_records['command'] = 0.0, 0.0
+        self.axes['effort'], self.axes['braked'], self.cylinder_records['command'] = 0.0, 0.0, 0.0
         for i in range(n):
             self._engage(i, hold[i], x[i])
         for row, record in enumerate(self.cylinder_records):

@@ -1,0 +1,248 @@
+"""What the true machine does after one fault: speed, travel and spool, on either plant, at any rate, in every state.
+
+    python3 -m psdyn_ros.tools.fault_campaign.motion_trials [--seeds N] [--first N] [--plants P ...] [--rates HZ ...]
+        [--levels L ...] [--workers N] [--only TEXT]
+
+The state that the controller reaches counts for nothing here.
+"""
+
+import argparse
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import NamedTuple
+
+import numpy as np
+
+from ...control.reference.trajectory import TrajectoryError
+from ...control.safety.fault_table import State
+from ...control.safety.state_machine import SafetyError
+from ...model.errors import PsdynError
+from . import fault_report
+from .bench import LEVELS, PLANTS, Bench, make_machine
+from .fault_trials import prepare
+from .injections import INJECTIONS
+from .lies import LIES
+
+STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
+RATES = 100.0, 200.0, 500.0
+FASTER = 1.1                # times the speed at the fault that is allowed
+SLOW = 0.02                 # m/s or rad/s that is allowed anyway
+FULL = 0.95                 # of the spool, which counts as full
+FULL_S = 0.02               # s of that against the reference
+REST = 0.01                 # m/s or rad/s, at which an axis counts as at rest
+EXTRA_TRAVEL = 0.02         # m or rad beyond v^2 / (2 a)
+WATCHED = 1.0               # s beyond the time of a stop
+SETTLED = 0.2               # s at rest in SAFE, after which nothing more will come
+OPERATOR = 0.2              # s until an operator goes on where nothing moves
+
+
+class MotionTrial(NamedTuple):
+    """What came of one fault; of the worst axis each."""
+
+    group: str
+    name: str
+    plant: str
+    level: str
+    rate: float
+    state: str
+    seed: int
+    before: float
+    """m/s or rad/s at the fault."""
+    speed: float
+    """The largest after it, of the axis that was the farthest beyond what it may have."""
+    allowed: float
+    """That it may have."""
+    spool: float
+    """The largest, of 1."""
+    full: float
+    """s of full spool against the reference."""
+    rest: float | None
+    """s from the beginning of the stop to rest; None: no stop."""
+    travel: float
+    """m or rad beyond v^2 / (2 a) after the beginning of the stop, negative where it is shorter."""
+    distance: float
+    """m or rad from where it was at the fault, of the stop or from the reference."""
+    detected: float | None
+    """s from the fault to the stop."""
+    end: str
+    reason: str
+    missed: tuple
+    """Texts: which bounds were broken."""
+
+    @property
+    def good(self):
+        return not self.missed
+
+    def text(self):
+        """One line: where it was, what was missed, and what the controller said."""
+        return (f'{self.group}: {self.name}, {self.plant}, {self.level}, {self.rate:g} Hz, {self.state}, seed '
+                f'{self.seed}: {"; ".join(self.missed)}; {self.end} {self.reason}')
+
+
+def cases(level, only=''):
+    """Yield (injection, state) of a level, whose group or name has the text `only`."""
+    for one in (*LIES, *INJECTIONS):
+        if level in one.levels and only in f'{one.group}: {one.name}':
+            for state in one.states:
+                yield one, state
+
+
+class _Over(Exception):
+    """Leaves an injection without what it does when its fault is taken away."""
+
+
+def run_motion(machine, plant, injection, state, seed, healthy):
+    """Return the `MotionTrial` of an injection in a `State`; healthy: what `healthy_speeds` returns for it."""
+    bench, failures = Bench(machine, seed, injection.amend, **injection.options), []
+    begin = 0
+    try:
+        prepare(bench, state)
+        begin = len(bench.path) - 1
+        with injection.bring(bench):
+            if state in (STANDBY, SAFE):
+                bench.turns(OPERATOR)
+                _operate(bench, state)
+            _watch(bench)
+            raise _Over
+    except _Over:
+        pass
+    except PsdynError as error:
+        failures.append(f'{type(error).__name__}: {error}')
+    except Exception as error:
+        failures.append(f'exception {type(error).__name__}: {error}')
+    where = injection.group, injection.name, plant, machine.level, machine.rate, state.name, seed
+    return _verdict(bench, begin, failures, where, healthy)
+
+
+def healthy_speeds(machine, state, seed):
+    """Return (N, dof) the largest speeds so far without a fault, from where it would begin."""
+    bench = Bench(machine, seed)
+    prepare(bench, state)
+    begin = len(bench.path) - 1
+    if state in (STANDBY, SAFE):
+        bench.turns(OPERATOR)
+        _operate(bench, state)
+    _watch(bench)
+    return np.maximum.accumulate(np.abs([point.xd for point in bench.path[begin:]]))
+
+
+def _operate(bench, state):
+    """What an operator does who sees nothing of the fault; what is refused is no failure."""
+    try:
+        if state is SAFE:
+            bench.reset()
+            bench.turns(OPERATOR)
+        bench.enable()
+        bench.turns(OPERATOR)
+        bench.follow(bench.motion(1.0, 0.5))
+    except (SafetyError, TrajectoryError):
+        pass
+
+
+def _watch(bench):
+    """Turns until nothing more will come."""
+    still = 0
+    for _ in range(round((bench.declaration.stop_time + WATCHED) / bench.period)):
+        bench.turn()
+        point = bench.path[-1]
+        still = still + 1 if point.state == SAFE and np.abs(point.xd).max() < 0.1 * REST else 0
+        if still * bench.period > SETTLED:
+            return
+
+
+def _verdict(bench, begin, failures, where, healthy):
+    path, period = bench.path[begin:], bench.period
+    time, x, xd, spool, reference, state = (np.array(column) for column in zip(*path))
+    speed, before, asked = np.abs(xd), np.abs(xd[0]), np.abs(np.nan_to_num(reference[:, 1]))
+    usual = healthy[np.minimum(np.arange(len(path)), len(healthy) - 1)]
+    allowed = np.maximum(FASTER * np.maximum(before, np.maximum(usual, np.maximum.accumulate(asked))), SLOW)
+    beyond = speed - allowed
+    at, axis = np.unravel_index(beyond.argmax(), beyond.shape)
+    missed = list(failures)
+    if beyond.max() > 0.0:
+        missed.append(f'speed {speed[at, axis]:.3g}, at most {allowed[at, axis]:.3g}')
+    full = _full(bench, spool, reference[:, 1]) * period
+    if full > FULL_S + 1e-9:
+        missed.append(f'full spool against the reference for {1e3 * full:.0f} ms')
+    stops = np.flatnonzero(state >= STOPPING)
+    off = np.nan_to_num(np.abs(x - reference[:, 0])).max()
+    rest, travel, detected, distance, reasons = None, -EXTRA_TRAVEL, None, off, bench.core.states.reasons
+    # in SAFE it begins at rest; a stop is what follows when it was reset
+    stops = stops[stops >= (state != SAFE).argmax()] if state[0] == SAFE else stops
+    if stops.size and (state != SAFE).any():
+        stop = stops[0]
+        detected = float(time[stop] - time[0])
+        moving = np.flatnonzero((speed[stop:] > REST).any(axis=1))
+        rest = period * float(moving[-1] + 1 if moving.size else 0)
+        if rest > bench.declaration.stop_time:
+            missed.append(f'at rest after {rest:.2f} s')
+        way = np.abs(x[stop:] - x[stop]).max(axis=0)
+        travel = float((way - 0.5 * speed[stop] ** 2 / bench.declaration.deceleration).max())
+        distance = float(way.max())
+        if travel > EXTRA_TRAVEL:
+            missed.append(f'{1e3 * travel:.0f} mm or mrad more than v^2 / (2 a)')
+    return MotionTrial(*where, float(before[axis]), float(speed[at, axis]), float(allowed[at, axis]),
+                       float(np.abs(spool).max(initial=0.0)), full, rest, travel, float(distance), detected,
+                       State(state[-1]).name, '; '.join(reasons.values())[:120], tuple(missed))
+
+
+def _full(bench, spool, rates):
+    """Most turns of full spool of a cylinder against its reference, or with none, all together."""
+    if not spool.size:
+        return 0
+    columns = [int(c['axis']) for c in bench.law.cylinders]
+    against = spool * np.nan_to_num(rates[:, columns]) <= 0.0
+    return int((against & (np.abs(spool) > FULL)).sum(axis=0).max())
+
+
+# all
+
+
+def run(seeds, *, plants=PLANTS, rates=RATES, levels=LEVELS, first=0, only='', workers=1):
+    """Yield every `MotionTrial`.
+
+    seeds    how many of each, from `first` on
+    only     part of "group: name" of the faults
+    workers  processes
+    """
+    jobs = [(plant, rate, level, seed, only) for seed in range(first, first + seeds) for plant in plants
+            for rate in rates for level in levels]
+    if workers == 1:
+        for job in jobs:
+            yield from _run_seed(*job)
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context('spawn')) as pool:
+        for done in as_completed([pool.submit(_run_seed, *job) for job in jobs]):
+            yield from done.result()
+
+
+def _run_seed(plant, rate, level, seed, only):
+    """[`MotionTrial`] of one plant, rate, level and seed."""
+    machine = make_machine(level, plant=plant, rate=rate)
+    wanted = list(cases(level, only))
+    healthy = {state: healthy_speeds(machine, state, seed) for state in {state for _, state in wanted}}
+    return [run_motion(machine, plant, injection, state, seed, healthy[state]) for injection, state in wanted]
+
+
+def main(arguments=None):
+    """Run trials and print what was missed."""
+    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.fault_campaign.motion_trials',
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument('--seeds', type=int, default=1, metavar='N')
+    parser.add_argument('--first', type=int, default=0, metavar='N')
+    parser.add_argument('--plants', nargs='+', choices=PLANTS, default=PLANTS)
+    parser.add_argument('--levels', nargs='+', choices=LEVELS, default=LEVELS)
+    parser.add_argument('--rates', nargs='+', type=float, default=RATES, metavar='HZ')
+    parser.add_argument('--workers', type=int, default=1, metavar='N', help='processes')
+    parser.add_argument('--only', default='', metavar='TEXT', help='part of "group: name"')
+    given = parser.parse_args(arguments)
+    trials = []
+    for one in run(**vars(given)):
+        trials.append(one)
+        if not one.good:
+            print(one.text(), flush=True)
+    print('\n'.join(fault_report.motion_table(trials)))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,137 @@
+"""Injections of pressures, speeds and laws that contradict the model of the machine."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from .injection import DRIVEN, HOLD, RUN, STOPPING, After, during, injection
+
+IMPOSSIBLE = 6e7            # Pa
+VALVE = 'valve',
+ON_VALVES = {'levels': VALVE, 'lies': True}
+
+
+def _pressure(bench, change):
+    """Context with one pressure changed; change: function of (value, first value)."""
+    at, first = int(bench.fault_rng.integers(2 * len(bench.law.cylinders))), []
+
+    def spoil(pressures):
+        values = np.array(pressures[0])
+        first.append(values.flat[at])
+        values.flat[at] = change(values.flat[at], first[0])
+        return values, pressures[1]
+    return bench.spoilt(spoil_pressures=spoil)
+
+
+@injection('pressure_impossible', states=DRIVEN, after=After.ONCE, **ON_VALVES)
+def _a_pressure_beyond_relief(bench):
+    yield from during(_pressure(bench, lambda value, first: IMPOSSIBLE))
+
+
+@injection('pressure_frozen', states=(RUN,), after=After.ONCE, **ON_VALVES)
+def _a_pressure_stays(bench):
+    yield from during(_pressure(bench, lambda value, first: first))
+
+
+def _told(condition):
+    """Whether this condition was found."""
+    return lambda bench: bench.core.states.counts[condition] > 0
+
+
+@injection('flow_suspect', states=(RUN,), after=After.ONCE, **ON_VALVES)
+def _one_chamber_is_off(bench):
+    """The lowest pressure says nearly nothing: the force hardly changes, the flow through that edge does."""
+    def spoil(pressures):
+        values = np.array(pressures[0])
+        values.flat[values.argmin()] *= 1e-5
+        return values, pressures[1]
+    yield from during(bench.spoilt(spoil_pressures=spoil))
+
+
+@contextmanager
+def _drifting(bench, rate, velocity=True):
+    """A cylinder whose measured position drifts [m/s], with its velocity."""
+    i, began = int(bench.law.cylinders['axis'][bench.fault_rng.integers(len(bench.law.cylinders))]), bench.now
+    axis = np.eye(bench.plant.xd.size)[i] * bench.fault_rng.choice([-1.0, 1.0]) * rate
+    with bench.spoilt(spoil_state=lambda msg: replace(msg, x=msg.x + 1e-9 * (bench.now - began) * axis,
+                                                      xd=msg.xd + axis * velocity)):
+        yield
+
+
+@injection('flow_residual', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
+def _an_encoder_drifts(bench):
+    yield from during(_drifting(bench, 0.04))
+
+
+@injection('command_suspect', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)
+def _the_law_opens_a_valve(bench):
+    full = np.eye(bench.declaration.command_limit.size)[int(bench.law.cylinders['axis'][0])]
+    sign = bench.fault_rng.choice([-1.0, 1.0])
+    yield from during(bench.law_spoilt(lambda command: np.where(full, sign * bench.declaration.command_limit, command)))
+
+
+def _force(share):
+    def bring(bench):
+        # what is allowed refers to supply pressure and area A, so that the share of a pressure in A does the same
+        supply = float(bench.law.supply['pressure'][0])
+        off = share * bench.declaration.plausibility.force_share * supply
+        k = int(bench.fault_rng.integers(len(bench.law.cylinders)))
+
+        def spoil(pressures):
+            values = np.array(pressures[0])
+            values[k, 0] += off
+            return values, pressures[1]
+        yield from during(bench.spoilt(spoil_pressures=spoil))
+    return bring
+
+
+def _a_force_off(bench):
+    yield from _force(1.5)(bench)
+
+
+def _a_force_far_off(bench):
+    yield from _force(2.5)(bench)
+
+
+injection('force_suspect', states=(RUN,), after=After.ONCE, **ON_VALVES)(_a_force_off)
+injection('force_residual', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)(_a_force_far_off)
+
+
+@contextmanager
+def _velocity(bench, share):
+    """One velocity off by a share of the rated one."""
+    i = int(bench.fault_rng.integers(bench.plant.xd.size))
+    off = np.eye(bench.plant.xd.size)[i] * share * bench.machine.rated[i] * bench.fault_rng.choice([-1.0, 1.0])
+    with bench.spoilt(spoil_state=lambda msg: replace(msg, xd=msg.xd + off)):
+        yield
+
+
+@injection('overspeed', states=(RUN, HOLD), after=After.ONCE, lies=True)
+def _faster_than_rated(bench):
+    yield from during(_velocity(bench, 1.0 + bench.declaration.plausibility.overspeed))
+
+
+@injection('speed_error', states=(RUN, HOLD), after=After.ONCE, lies=True)
+def _faster_than_the_reference(bench):
+    yield from during(_velocity(bench, 1.5 * bench.declaration.plausibility.speed_share))
+
+
+@contextmanager
+def _goes_on(bench):
+    """What is measured goes on as fast as it was, whatever the machine does."""
+    began, x, xd = bench.now, bench.plant.x.copy(), bench.plant.xd.copy()
+    # at a fifth of the rated speed at least: less may be left at the end of a stop
+    xd += np.where(np.abs(xd) < 0.2 * bench.machine.rated, 0.2 * bench.machine.rated * np.sign(xd), 0.0)
+    with bench.spoilt(spoil_state=lambda msg: replace(msg, x=x + 1e-9 * (bench.now - began) * xd, xd=xd.copy())):
+        yield
+
+
+@injection('stop_failing', states=(STOPPING,), after=After.ONCE, lies=True, conforms=_told('stop_failing'))
+def _a_stop_does_not_slow_down(bench):
+    yield from during(_goes_on(bench))
+
+
+@injection('ramp_failing', states=(STOPPING,), after=After.ONCE, lies=True, onset=_told('stop_failing'))
+def _nor_does_its_ramp(bench):
+    yield from during(_goes_on(bench))
