@@ -35,7 +35,7 @@ class FlowCheck(Check):
         Row('F38', 'flow_residual', STOP_OPEN_LOOP, 'a rod moves otherwise than the oil of both chambers says', RAMPED,
             2, 1.0, event=True),
         Row('F39', 'command_suspect', STOP_OPEN_LOOP, 'a valve is opened for another speed than that of the reference',
-            RAMPED, 2, 0.02, event=True),
+            RAMPED, 4, 0.02, event=True),
     )
     when = When.COMMAND
 

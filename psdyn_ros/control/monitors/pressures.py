@@ -30,7 +30,7 @@ class PressureCheck(Check):
         Row('F37', 'pressure_impossible', STOP_OPEN_LOOP, 'pressures beyond vacuum, relief and supply, or that change '
             'faster than oil flows, three in a row', RAMPED, 4, event=True),
         Row('F37', 'pressure_frozen', STOP_OPEN_LOOP, 'a pressure that is bit-identical while the other one of its '
-            'cylinder changes', RAMPED, 1, 0.1, 'freeze_time', event=True),
+            'cylinder changes', RAMPED, 1, 0.5, event=True),
     )
 
     def __init__(self, config, law):

@@ -65,7 +65,7 @@ class StopCheck(Check):
         Row('F42', 'stop_failing', STOP_OPEN_LOOP, 'a stop under the law that does not slow down as declared', RAMPED,
             2, 0.1, event=True),
         Row('F42', 'ramp_failing', SAFE_OPEN_LOOP, 'a ramp, after such a stop, that does not slow down', AT_ONCE, 2,
-            0.1, event=True),
+            0.5, event=True),
     )
     when = When.STATE
 

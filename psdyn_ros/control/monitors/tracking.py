@@ -22,7 +22,7 @@ class TrackingCheck(Check):
     rows = (
         warning('F15', 'clamped', 'a command beyond its limit or rate', 'is clamped'),
         Row('F15', 'saturated', DEGRADE,
-            'clamped for longer than 200 ms while the error grows by a twentieth of its tolerance', REDUCED, 2, 0.2),
+            'clamped for longer than 200 ms while the error grows by a twentieth of its tolerance', REDUCED, 2, 1.0),
         Row('F20', 'tracking', STOP, 'farther from the reference than is tolerated', BRAKED, 2, event=True),
     )
     when = When.COMMAND

@@ -30,7 +30,8 @@ __all__ = ['CONDITIONS', 'DETECTORS', 'REJECTED', 'ROWS', 'Demand', 'Result', 'R
 TIMEOUTS = (
     Row('F01', 'state_missed', DEGRADE, 'several states in a row did not come', REDUCED, 4),
     Row('F01', 'state_silent', STOP_OPEN_LOOP, 'no state for the timeout', RAMPED, 1, 0.020, 'stopping'),
-    Row('F01', 'state_lost', SAFE_OPEN_LOOP, 'no state for the longer timeout', AT_ONCE, 1, 0.100, 'safe'),
+    Row('F01', 'state_lost', SAFE_OPEN_LOOP, 'no state for the longer timeout; a ramp under way goes on to its end',
+        AT_ONCE, 1, 1.0),
 )
 # around the law and its output
 CORE = (

@@ -30,6 +30,7 @@ from .valve_inversion import force_gains
 POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
 SUBSTEPS = 4                # of the spool within a cycle
 REMEMBERED_WAY_M = 0.5      # over which flows and measured motion are compared in sum
+LEARNABLE = 0.25            # of the measured rate, by which those of the flows are off at most
 SPOOL_STEP = 0.5            # of omega times a substep, at most
 
 # One for each sensor: of ports A and B of every cylinder, and of the supply.
@@ -162,7 +163,8 @@ def compare_flows(witnesses, cylinders, oil, position, commands, dt, smoothing):
             w['rate_a'] += share * (v_a - w['rate_a'])
             w['rate_b'] += share * (v_b - w['rate_b'])
             step = dt * abs(w['rate'])
-            if step > 0.0:
+            # nothing is learnt of a chamber, or of a position, that is wrong
+            if max(abs(w['rate_a'] - w['rate']), abs(w['rate_b'] - w['rate'])) < LEARNABLE * abs(w['rate']):
                 kept, forward = math.exp(-step / REMEMBERED_WAY_M), math.copysign(dt, w['rate'])
                 w['way'] = kept * w['way'] + step
                 w['way_a'] = kept * w['way_a'] + forward * w['rate_a']

@@ -42,7 +42,7 @@ def _wide_margin(declaration, machine):
 
 @injection('end_stop', states=(HOLD,), amend=_wide_margin, lies=True, conforms=_clamped_outward)
 def _pushed_towards_an_end_stop(bench):
-    outward = -0.2 * bench.declaration.command_limit * np.eye(4)[-1]
+    outward = -0.05 * bench.declaration.command_limit * np.eye(4)[-1]
     yield from during(_law(bench, lambda command: command + outward))
 
 
@@ -82,12 +82,12 @@ _bad_output('law_gives_nothing', lambda bench, command: None)
 
 
 @injection('saturated', states=(RUN,), lies=True, amend=lambda declaration, machine: replace(
-    declaration, tracking_tolerance=np.full(4, 0.1)))
+    declaration, tracking_tolerance=np.full(4, 0.02)))
 def _clipped_while_the_error_grows(bench):
     """The law says that it is clipped, and gives what holds: the machine falls behind its reference."""
     def clipped(command):
         bench.law.saturations += 1
-        return 0.5 * command + 0.5 * bench.law.holding(bench.plant.x)
+        return bench.law.holding(bench.plant.x)
     yield from during(_law(bench, clipped))
 
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from ...control.safety.fault_table import REJECTED, Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
@@ -176,6 +178,7 @@ def _come_back(bench, injection, state, failures):
     if core.states.state is SAFE:
         if not _refused(bench.enable):
             failures.append('enabling was granted in SAFE')
+        _let_it_come_to_rest(bench)
         bench.reset()
     if core.states.state is STANDBY or core.states.state is SAFE:
         _start_again(bench, failures)
@@ -191,6 +194,15 @@ def _go_on_by_itself(bench, injection, state, failures):
         bench.turns(2.0 * bench.period)
     if state in (RUN, DEGRADED) and core.states.state is not RUN:
         failures.append(f'{core.states.state.name} after the fault was gone for the probation')
+
+
+def _let_it_come_to_rest(bench):
+    """Wait as an operator does, for no longer than a stop may take: what swings on its oil is not reset."""
+    allowed = bench.declaration.standstill_speed
+    for _ in range(round(bench.declaration.stop_time / bench.period)):
+        if (np.abs(bench.plant.xd) < 0.5 * allowed).all():
+            return
+        bench.turn()
 
 
 def _start_again(bench, failures):
