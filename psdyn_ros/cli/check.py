@@ -39,6 +39,8 @@ def run(options):
                        allow_unphysical=options.allow_unphysical)
     if options.witness:
         return _compare_formulations(manipulator, options.states, options.seed)
+    if not options.safety:
+        print(check_report(manipulator))
     hydraulics = options.hydraulics
     if hydraulics is None and not os.path.isfile(options.file):
         hydraulics = find_config(f'{options.file}_hydraulics.yaml')
@@ -46,9 +48,7 @@ def run(options):
     if options.safety:
         from ..control.safety.proposal import proposed_safety
         print(proposed_safety(manipulator, hydraulics), end='')
-        return 0
-    print(check_report(manipulator))
-    if hydraulics:
+    elif hydraulics:
         print('\n' + hydraulic_report(manipulator, hydraulics))
     return 0
 

@@ -179,7 +179,7 @@ def test_bad_pressures_are_rejected_and_counted(controlled, shift, value):
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_gains_may_change_while_it_runs(controlled):
-    value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=3.0)
+    value = ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=6.0)
     request = SetParameters.Request(parameters=[Parameter(name='gains.telescope.flow_stiffness', value=value)])
     results = controlled.graph.call(SetParameters, 'controller/set_parameters', request).results
     assert results[0].successful
