@@ -39,11 +39,12 @@ ROOMS = {
         'loops': {'algebra', 'runtime'},
         'rigid_body': {'loops', 'algebra', 'runtime'},
         'derivatives': {'rigid_body', 'loops', 'algebra', 'runtime'},
+        'motion': {'rigid_body', 'loops', 'algebra', 'runtime'},
         'hydraulics': {'rigid_body', 'loops', 'algebra', 'runtime'},
         'control': {'hydraulics', 'rigid_body', 'loops', 'algebra', 'runtime'},
     },
     'model': {'': set(), 'mechanism': {''}, 'parameters': {'mechanism', ''}},
-    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}},
+    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}, 'motion': {''}},
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {

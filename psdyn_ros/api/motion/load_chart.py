@@ -1,0 +1,2 @@
+def load_chart(manipulator):
+    pass

@@ -1,0 +1,2 @@
+def workspace(manipulator):
+    pass
