@@ -81,6 +81,7 @@ ROOMS = {
         'timing': {'demo'},
         'fault_campaign': {'timing', 'demo', 'studies'},
         'studies': set(),
+        'charts': set(),
         'fuzzing': set(),
         'papers': set(),
     },

@@ -44,7 +44,7 @@ def inverse_kinematics(manipulator, link, target, *, start=None, free=None, poin
     """
     m = manipulator
     start = m.initial_position if start is None else vector('start', start, m.nx)
-    search = _Search(m, link, point, start, _held(m, free), _checked(length, tolerance))
+    search = Search(m, link, point, start, _held(m, free), _checked(length, tolerance))
     return search.run(*_target(m, target, start))
 
 
@@ -87,24 +87,25 @@ def _target(m, target, start):
     return position, turn
 
 
-class _Search:
-    """Searches of a point of a link from one position after another."""
+class Search:
+    """Searches of a point of a link from one position after another.
 
-    def __init__(self, m, link, point, start, held, settings):
+    held (n,) bool: joint coordinates that stay at start (nx,).  settings: (length, tolerance) of `inverse_kinematics`.
+    Targets are in the base frame.
+    """
+
+    def __init__(self, m, link, point, start, held, settings=(1.0, 1e-8)):
         self._m, self._link, self._point, self._start, self._held = m, link, point, start, held
         self._record, (self._length, self._tolerance) = point_record(m, link, point), settings
         self._ranges, self._first = ranges(m), m.nx - len(m.coordinates)
         limits = m.coordinate_limits
-        own = start[self._first:]
-        self._lower, self._upper = np.where(held, own, limits.lower), np.where(held, own, limits.upper)
+        stays = start[self._first:]
+        self._lower, self._upper = np.where(held, stays, limits.lower), np.where(held, stays, limits.upper)
         self._handle = m.handle()
 
     def run(self, position, turn):
         """Return x, or raise OutOfReachError."""
-        target = np.zeros(1, kernels.TARGET)
-        target[0] = np.eye(3) if turn is None else turn.T, position, 0.0 if turn is None else self._length, \
-            self._tolerance
-        scratch = self._scratch(6 if turn is not None else 3)
+        target, scratch = self._record_of(position, turn), self._scratch(6 if turn is not None else 3)
         inside = self._start.copy()
         inside[self._first:] = np.clip(inside[self._first:], self._lower, self._upper)
         outcome, x, errors = self._from(inside, target, scratch)
@@ -119,6 +120,16 @@ class _Search:
                 best = self._miss(errors, turn), x, errors
         raise self._error(position, turn, *best[1:])
 
+    def nearest(self, position, x):
+        """Return the position (nx,) in the neighbourhood of x at which the point is nearest to a position (3,)."""
+        return self._from(x, self._record_of(position, None), self._scratch(3))[1]
+
+    def _record_of(self, position, turn):
+        target = np.zeros(1, kernels.TARGET)
+        target[0] = (np.eye(3) if turn is None else turn.T, position, 0.0 if turn is None else self._length,
+                     self._tolerance)
+        return target
+
     def _from(self, x, target, scratch):
         """Return (outcome, x, errors (3,)) of a search from x."""
         x, errors = x.copy(), np.zeros(3)
@@ -132,8 +143,8 @@ class _Search:
         m, n = self._m, len(self._m.coordinates)
         stops = np.zeros((2, 0))
         if set(m.actuators) - set(m.coordinates):
-            own, limits = [name in m.coordinates for name in m.actuators], m.limits
-            stops = np.array([np.where(own, -np.inf, limits.lower), np.where(own, np.inf, limits.upper)])
+            known, limits = [name in m.coordinates for name in m.actuators], m.limits
+            stops = np.array([np.where(known, -np.inf, limits.lower), np.where(known, np.inf, limits.upper)])
         rows += stops.shape[1]
         size = max(n, rows)
         return kernels.Search(
@@ -185,9 +196,9 @@ class _Search:
         slope = gap @ J[:3]
         if turn is not None:
             slope = slope + self._length ** 2 * _rotation_vector(pose[:3, :3] @ turn.T) @ J[3:]
-        own, slack = x[self._first:], AT_LIMIT_SHARE * box.width
-        blocked = ~self._held & ((own <= self._lower + slack) & (slope > 0.0)
-                                 | (own >= self._upper - slack) & (slope < 0.0))
+        there, slack = x[self._first:], AT_LIMIT_SHARE * box.width
+        blocked = ~self._held & ((there <= self._lower + slack) & (slope > 0.0)
+                                 | (there >= self._upper - slack) & (slope < 0.0))
         found = [name for name, flag in zip(m.coordinates, blocked) if flag]
         return tuple(found + self._stops_at(x))
 
