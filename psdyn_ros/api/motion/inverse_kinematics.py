@@ -105,7 +105,7 @@ class Search:
 
     def run(self, position, turn):
         """Return x, or raise OutOfReachError."""
-        target, scratch = self._record_of(position, turn), self._scratch(6 if turn is not None else 3)
+        target, scratch = self._record_of(position, turn), self._scratch(6 if turn is not None else 3, self._start)
         inside = self._start.copy()
         inside[self._first:] = np.clip(inside[self._first:], self._lower, self._upper)
         outcome, x, errors = self._from(inside, target, scratch)
@@ -121,8 +121,8 @@ class Search:
         raise self._error(position, turn, *best[1:])
 
     def nearest(self, position, x):
-        """Return the position (nx,) in the neighbourhood of x at which the point is nearest to a position (3,)."""
-        return self._from(x, self._record_of(position, None), self._scratch(3))[1]
+        """Return the position (nx,) next to x at which the point is nearest to a position (3,)."""
+        return self._from(x, self._record_of(position, None), self._scratch(3, x))[1]
 
     def _record_of(self, position, turn):
         target = np.zeros(1, kernels.TARGET)
@@ -139,7 +139,7 @@ class Search:
     def _miss(self, errors, turn):
         return errors[0] + (0.0 if turn is None else self._length * errors[1])
 
-    def _scratch(self, rows):
+    def _scratch(self, rows, start):
         m, n = self._m, len(self._m.coordinates)
         stops = np.zeros((2, 0))
         if set(m.actuators) - set(m.coordinates):
@@ -148,7 +148,7 @@ class Search:
         rows += stops.shape[1]
         size = max(n, rows)
         return kernels.Search(
-            self._lower, self._upper, self._ranges.width, self._start[self._first:].copy(), stops, np.zeros(rows),
+            self._lower, self._upper, self._ranges.width, start[self._first:].copy(), stops, np.zeros(rows),
             np.zeros((6, m.dof)), np.zeros((rows, n)), np.zeros((size, size)), np.zeros((4, size)), np.zeros(n),
             np.zeros((len(m.actuators), m.dof)), np.zeros((2, len(m.actuators))), np.zeros(m.dof), np.zeros((2, m.nx)))
 

@@ -74,7 +74,8 @@ def load_chart(manipulator, link, *, point=(0.0, 0.0, 0.0), hydraulics=None, pre
     steps = reach[1] - reach[0], height[1] - height[0]
     chart = LoadChart(reach, height, np.full((rows, columns), np.nan), np.full((rows, columns, m.nx), np.nan),
                       np.full((rows, columns), -1), m.actuators, lower, upper)
-    search = Search(m, link, point, start, held)
+    # an idle coordinate turns the point into the plane
+    search = Search(m, link, point, start, np.zeros_like(held))
     for i, j in np.ndindex(rows, columns):
         away = np.maximum(abs(r - reach[j]) / max(steps[0], 1e-9), abs(z - height[i]) / max(steps[1], 1e-9))
         near = np.flatnonzero(away < 1.0)

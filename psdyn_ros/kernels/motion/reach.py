@@ -1,9 +1,9 @@
 """Inverse kinematics: coordinates within their limits at which a point on a link comes nearest to a target.
 
 Levenberg-Marquardt on |e|^2 with the limits as an active set, in coordinates z scaled by their ranges.  The rows of e
-are the error of the position, the rotation vector of the error of the orientation times a length, and by how much
-actuators that are no coordinates are beyond their limits.  Where more than one position reaches the target, steps along
-the null space of the Jacobian then lead to the one next to the start.
+are the error of the position, the rotation vector of the error of the orientation times a length, and, weighted, by how
+much actuators that are no coordinates are beyond their limits.  Where more than one position reaches the target,
+steps along the null space of the Jacobian then lead to the one next to the start.
 """
 import math
 from typing import NamedTuple
@@ -27,6 +27,7 @@ MOST_SMALL_GAINS = 3        # in a row, then the search ends
 SMALL_APPROACH = 1e-9       # relative decrease of the squared distance to the start that counts as none
 RANK = 1e-10                # squared singular values below this share of the largest count as zero
 MAX_SCALED_STEP = 0.5       # largest step, in ranges of the coordinates
+STOP_WEIGHT = 300.0         # of the way beyond a limit of an actuator that is no coordinate, against the position
 REACHED, STOPPED, BLOCKED = 0, 1, 2     # outcomes: within the tolerance; nearest in its neighbourhood; no loop closes
 
 TARGET = np.dtype([
@@ -106,7 +107,7 @@ def evaluate(tree, loops, p, target, s, x):
         actuator_states(m, s.actuators[0], s.actuators[1])
         for i in range(s.stops.shape[1]):
             q = s.actuators[0, i]
-            s.e[rows + i] = min(q - s.stops[0, i], 0.0) + max(q - s.stops[1, i], 0.0)
+            s.e[rows + i] = STOP_WEIGHT * (min(q - s.stops[0, i], 0.0) + max(q - s.stops[1, i], 0.0))
     total = 0.0
     for i in range(s.e.shape[0]):
         total += s.e[i] * s.e[i]
@@ -129,7 +130,8 @@ def set_slopes(tree, loops, target, s):
         actuator_map(bind(tree, loops), s.A)
         for i in range(s.stops.shape[1]):
             for j in range(n):
-                s.E[rows + i, j] = s.A[i, dof - n + j] * s.range[j] if s.e[rows + i] != 0.0 else 0.0
+                weight = STOP_WEIGHT if s.e[rows + i] != 0.0 else 0.0
+                s.E[rows + i, j] = weight * s.A[i, dof - n + j] * s.range[j]
 
 
 @kernel
