@@ -81,11 +81,11 @@ def load_chart(manipulator, link, *, point=(0.0, 0.0, 0.0), hydraulics=None, pre
         near = np.flatnonzero(away < 1.0)
         near = near[np.argsort(-np.nan_to_num(mass[near], nan=-1.0))][:POSTURES]
         found = [search.nearest(_on_node(pose[k, :, 3], up, reach[j], height[i]), x[k]) for k in near]
-        _take_best(m, chart, (i, j), np.array(found).reshape(-1, m.nx), record, up, (link, point))
+        _enter_best(m, chart, (i, j), np.array(found).reshape(-1, m.nx), record, up, (link, point))
     return chart
 
 
-def _take_best(m, chart, node, x, record, up, where):
+def _enter_best(m, chart, node, x, record, up, where):
     """Enter the posture of x (k, nx) that holds most at a node, of those that are there."""
     if not len(x):
         return

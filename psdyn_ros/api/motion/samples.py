@@ -33,7 +33,7 @@ def ranges(m):
     return Ranges(lower, upper, np.where(upper > lower, upper - lower, 1.0), turning & ~bounded)
 
 
-def spread(lower, upper, count):
+def cover(lower, upper, count):
     """Return positions (count, n) that cover a box evenly, its faces included: a sequence of low discrepancy."""
     n = len(lower)
     # the root of g^(n + 1) = g + 1 generalises the golden ratio to n dimensions
@@ -55,7 +55,7 @@ def sampled_poses(m, record, base, held, count):
         box, first = ranges(m), m.nx - len(m.coordinates)
         lower, upper = (np.where(held, base[first:], end) for end in (box.lower, box.upper))
         x = np.tile(base, (count, 1))
-        x[:, first:] = spread(lower, upper, count)
+        x[:, first:] = cover(lower, upper, count)
         pose = poses(m, record, x)
         closed = np.isfinite(pose[:, 0, 0])
         x, pose = x[closed], pose[closed]

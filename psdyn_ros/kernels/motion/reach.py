@@ -165,7 +165,7 @@ def activate(s, x, step):
 
 
 @kernel
-def take_step(s, x, step, share, there):
+def move_along(s, x, step, share, there):
     """Write x + share * step, within the limits, into `there`; return the largest step in ranges of coordinates."""
     n, largest = s.range.shape[0], 0.0
     first = x.shape[0] - n
@@ -218,7 +218,7 @@ def descend(tree, loops, p, target, s, x):
             solve_damped(s, g, damping * largest, step)
             while activate(s, x, step):
                 solve_damped(s, g, damping * largest, step)
-            take_step(s, x, step, 1.0, there)
+            move_along(s, x, step, 1.0, there)
             after, near, turn = evaluate(tree, loops, p, target, s, there)
             better = after < total
             damping = max(0.1 * damping, LEAST_DAMPING) if better else 10.0 * damping
@@ -300,7 +300,7 @@ def approach_start(tree, loops, p, target, s, x):
             return
         nearer = False
         while not nearer and share > 1e-3:
-            take_step(s, x, d, share, there)
+            move_along(s, x, d, share, there)
             outcome, _, _, _ = descend(tree, loops, p, target, s, there)
             after = distance_to_start(s, there)
             nearer = outcome == REACHED and after < (1.0 - SMALL_APPROACH) * distance

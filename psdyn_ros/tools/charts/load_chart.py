@@ -12,9 +12,9 @@ LEVELS = 8
 
 def draw(chart, path, title):
     """Write the picture of a `LoadChart` to a file: masses in the plane of reach and height, and the best per reach."""
-    figure = Figure(figsize=(7.0, 8.0), layout='constrained')
+    figure = Figure(figsize=(11.0, 6.0), layout='constrained')
     FigureCanvasAgg(figure)
-    plane, curve = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    plane, curve = figure.subplots(1, 2)
     known = np.ma.masked_invalid(chart.mass)
     finite = known.compressed()
     # each curve of equal mass is as far from the next one as a share of the nodes
@@ -23,14 +23,14 @@ def draw(chart, path, title):
     if len(levels):
         lines = plane.contour(chart.reach, chart.height, known, levels=levels, colors=VERMILLION, linewidths=1.0)
         plane.clabel(lines, fmt='%g kg', fontsize=8)
-    plane.set_aspect('equal', adjustable='datalim')
+    plane.set_aspect('equal')
     plane.set_ylabel('height [m]')
-    plane.set_title(title)
+    figure.suptitle(title)
     curve.plot(chart.reach, chart.capacity(), color=BLUE)
-    curve.set_xlabel('reach [m]')
     curve.set_ylabel('largest mass at any height [kg]')
     curve.set_ylim(0.0, 1.05 * np.quantile(finite, 0.99))
     for axes in (plane, curve):
+        axes.set_xlabel('reach [m]')
         axes.grid(True, color='#dddddd', linewidth=0.6)
     figure.savefig(path, dpi=DPI)
 
