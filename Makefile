@@ -50,7 +50,7 @@ bench:  ## compare our dynamics with Pinocchio and MuJoCo
 	@$(bootstrap) dev
 	@$(bin)/python -m bench $(ARGS)
 
-campaign:  ## every fault in every state, killed and stopped controllers: docs/fault_report.md (an hour; ARGS="--short")
+campaign:  ## every fault in every state, killed and stopped controllers: docs/reference/fault_report.md (an hour; ARGS="--short")
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.fault_campaign.campaign $(ARGS)
 
