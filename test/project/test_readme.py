@@ -38,7 +38,7 @@ def test_linked_files_and_sections_exist(page):
 
 
 def test_readme_is_short():
-    assert len(README.splitlines()) <= 250 and len(README.split()) <= 3500
+    assert len(README.splitlines()) <= 130 and len(README.split()) <= 1500
 
 
 def test_test_files_named_as_proof_exist():
