@@ -51,7 +51,7 @@ def batch(effort):
         for task, (loop, call, inputs) in tasks.items():
             cases = [Case('native', lambda run=loop, inputs=inputs, out=answers: run(*inputs, out), BATCH),
                      Case('batch', lambda call=call, inputs=inputs: call(*inputs), BATCH)]
-            times = interleave(cases, effort.rounds, effort.slot)
+            times = interleave(cases, _fewer(effort), effort.slot)
             records.append({
                 'machine': name, 'task': task, 'native_us': times['native'].median, 'batch_us': times['batch'].median,
                 'ratio': times['batch'].ratio_to(times['native']), 'cores': len(os.sched_getaffinity(0)),
