@@ -38,3 +38,13 @@ def test_signal_while_processes_stop_does_not_leave_them_behind(tmp_path, monkey
             patch.setattr('psdyn_ros.tools.demo.processes._wait', lambda *_: signal.raise_signal(signal.SIGTERM))
             processes.stop()
     assert [process.returncode is not None for process in started] == [True, True]
+
+
+def test_signal_within_llvm_interrupts_after_it():
+    scope, returned = {}, []
+    text = 'def callback(call):\n    call()\n    return True'
+    exec(compile(text, '/any/llvmlite/binding/callbacks.py', 'exec'), scope)
+    with pytest.raises(KeyboardInterrupt), terminable():
+        returned.append(scope['callback'](lambda: signal.raise_signal(signal.SIGTERM)))
+        time.sleep(30.0)
+    assert returned == [True]
