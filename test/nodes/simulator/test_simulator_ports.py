@@ -248,8 +248,7 @@ def test_lost_and_late_messages(fresh):
 
     before = lost()
     assert set_fault(fresh, '{kind: dropout, target: joint_states, duration: 0.3}').successful
-    fresh.until(lambda: 'dropout of joint_states' in fresh.report(PART)[2]['active faults'])
-    # the report may arrive before the first state after the gap
+    # a busy computer may miss the reports of the fault, or hear of its end before the first state after the gap
     fresh.until(lambda: fresh.report(PART)[2]['active faults'] == '' and longest() > 0.24)
     # a stall of the computer meanwhile is no part of it
     assert longest() < 0.36 + lost() - before
