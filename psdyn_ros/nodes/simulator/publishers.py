@@ -147,7 +147,7 @@ class PlantOutputs:
     def _fill_truth(self, ns):
         plant, truth = self._plant, self._truth
         _, truth.position[:], truth.velocity[:], _ = self._machine.joint_state(plant.x, plant.xd)
-        truth.effort[self._actuated] = plant.force
+        truth.effort[self._actuated] = plant.effort
         return truth.stamp(ns)
 
     def _fill_dynamics(self, ns):
