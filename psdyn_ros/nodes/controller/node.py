@@ -70,6 +70,7 @@ class Controller:
         self._now = None                # function that gives ns on the clock of the stamps
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._measured = None           # the newest state that no cycle has taken
+        self._not_received = ''         # a note that nobody receives the commands, or ''
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
         self._rest_deadline = None      # ns when a stop in progress is given up; None: there is none
@@ -233,6 +234,7 @@ class Controller:
         self._services, self._action = [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._measured = self._rest_deadline = None
+        self._not_received = ''
 
     # control
 
@@ -285,6 +287,18 @@ class Controller:
         for row, monitor in self._publisher_monitors:
             conflicts = monitor.conflicts()
             self._core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
+        self._look_for_receivers()
+
+    def _look_for_receivers(self):
+        """See whether somebody receives the commands; the log says so when that changes."""
+        topics = self._outputs.command_topics
+        received = any(map(self._node.count_subscribers, topics))
+        self._core.inputs.checks.commands_received = received
+        note = '' if received else (f'nobody receives the commands: no subscriber on {" or ".join(topics)}; expected '
+                                    'drives, or a simulator whose joint_commands are remapped to this topic')
+        if note != self._not_received:
+            self._not_received = note
+            self._say(*(('warning', note) if note else ('info', 'the commands are received')))
 
     # services and parameters
 
@@ -389,7 +403,7 @@ class Controller:
 
     def _notes(self):
         """(level, text) of what is wrong without being a reason for the sub-state."""
-        notes = []
+        notes = [('warn', self._not_received)] if self._not_received else []
         if self._inputs is not None and self._inputs.base_stale:
             notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
         return notes

@@ -87,6 +87,11 @@ class PlantInputs:
             raise MessageError('repeated: stamped as the last one')
 
     @property
+    def topics(self):
+        """Resolved names of the topics of commands."""
+        return [subscription.topic_name for subscription in self._subscriptions.values()]
+
+    @property
     def complete(self):
         """Whether every actuator has a command that the plant has not taken yet."""
         return not np.isnan(self._pending).any()
