@@ -33,6 +33,7 @@ from .demonstration import DURATION, demonstration
 from .machine_run import RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
 from .parameter_file import read_parameters
 from .recorder import Recorder
+from .scene import SCENE, scene_messages
 from .session import DemoError, StoppedError, graph, stop, terminable
 
 SUCCESS, FAILED = 0, 1
@@ -294,7 +295,9 @@ def _record(bag, law, setup, manipulator, waypoints, lock_step):
         except StoppedError as error:
             stopped, ended = error, encoders.stamp
         stop(nodes, logs)
-    recorder.write(bag, begin - round(REST * SECOND), ended)
+    begin -= round(REST * SECOND)
+    scene = scene_messages(manipulator, setup.urdf, begin, recorder.between(JUDGED_TOPICS.states, begin, ended))
+    recorder.write(bag, begin, ended, more=scene, types=SCENE)
     if stopped is not None:
         raise stopped
 

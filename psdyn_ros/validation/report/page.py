@@ -96,7 +96,11 @@ def tracking_table(summary):
         yield (error.joint, unit, f'{factor * error.rms:.3f}', f'{factor * error.bound:.3f}',
                f'{factor * error.maximum:.3f}',
                *(('', '', '') if other is None else (f'{factor * other.rms:.3g}', f'{factor * other.maximum:.3g}',
-                                                     f'{other.rms / error.rms:{".0f" if other.rms > 10.0 * error.rms else ".2g"}}')))
+                                                     _ratio(other.rms / error.rms))))
+
+
+def _ratio(value):
+    return f'{value:.0f}' if value >= 10.0 else f'{value:.2g}'
 
 
 def timing_table(summary):
