@@ -21,6 +21,7 @@ from ..demo.session import own_node
 
 TURN = 0.05             # s that is waited for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
+RETRY = 0.2             # s between two requests for activation
 REPORT = 2.5            # s in which a node reports its diagnostics at least twice at the default report_rate
 TRANSITIONS = {UNCONFIGURED: ('configure', Transition.TRANSITION_CONFIGURE),
                INACTIVE: ('activate', Transition.TRANSITION_ACTIVATE)}
@@ -95,13 +96,20 @@ class Operator:
         return self.call(GetState, 'get_state', GetState.Request()).current_state.label
 
     def activate(self):
-        """Configure and activate the controller where nobody has; yield a sentence for each step."""
+        """Configure and activate the controller where nobody has; yield a sentence for each step.
+
+        Activation is tried again until the timeout, since states may be on their way.
+        """
+        deadline = time.monotonic() + self.timeout
         while (state := self.lifecycle()) in TRANSITIONS:
             label, number = TRANSITIONS[state]
             request = ChangeState.Request(transition=Transition(id=number, label=label))
-            if not self.call(ChangeState, 'change_state', request, CONFIGURE_TIME).success:
+            if self.call(ChangeState, 'change_state', request, CONFIGURE_TIME).success:
+                yield f'{self.controller}: {label}d'
+            elif state == UNCONFIGURED or time.monotonic() > deadline:
                 raise RefusedError(f'{self.controller} did not {label}: {self.report() or "its log says why"}')
-            yield f'{self.controller}: {label}d'
+            else:
+                self.until(lambda: False, RETRY)
         if state != ACTIVE:
             raise OperatorError(f'{self.controller} is {state}; expected {ACTIVE}')
 

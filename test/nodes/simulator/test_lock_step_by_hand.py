@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 CRANE, CONFIG = URDF / 'hiab_xs031.urdf', ROOT / 'config'
 SPACE = '/by_hand'
 PLAIN = '--ros-args', '-r', f'__ns:={SPACE}', '-r', f'/clock:={SPACE}/clock'
-START_UP = '240'        # s; a first run compiles
+START_UP = '90'         # s; a first run compiles
 
 
 @pytest.fixture(scope='module')
