@@ -28,7 +28,8 @@ LAYERS = {
               None),
 }
 # rooms that may import rclpy and messages; files in other rooms of tools may not, nor the rest of the package
-ROS_ROOMS = ('nodes', 'tools.demo', 'tools.recordings', 'tools.timing', 'tools.fault_campaign.over_dds')
+ROS_ROOMS = ('nodes', 'tools.demo', 'tools.operator', 'tools.recordings', 'tools.timing',
+             'tools.fault_campaign.over_dds')
 NEED_ROS = (*ROS_ROOMS, 'tools.fault_campaign.campaign')
 # room of a layer, '' for the files in its folder: rooms of the layer that it may import
 ROOMS = {
@@ -77,6 +78,7 @@ ROOMS = {
     'tools': {
         '': set(),
         'demo': {''},
+        'operator': {'demo'},
         'recordings': {'demo'},
         'timing': {'demo'},
         'fault_campaign': {'timing', 'demo', 'studies'},

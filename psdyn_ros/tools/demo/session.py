@@ -165,12 +165,15 @@ def graph(folder, variables=None):
 
 
 @contextmanager
-def own_node(domain):
-    """(node, spin_once) of this process on a ROS domain, without touching its signal handlers."""
+def own_node(domain=None, name='demo', namespace=None):
+    """Yield (node, spin_once) of this process without touching its signal handlers.
+
+    domain  ROS domain; None: that of the environment
+    """
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
     try:
-        node = rclpy.create_node('demo', context=context)
+        node = rclpy.create_node(name, namespace=namespace, context=context)
         executor = make_executor(context)
         executor.add_node(node)
         yield node, executor.spin_once
