@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.errors import MeasurementError, PsdynError
+from ..model.errors import MeasurementError
 from ..model.units import SECOND
 from ..view import Motion, machine_page
-from ..view.motion import frames, signals
+from ..view.motion import frames, nearest, signals
 from .bags.bulk_decoder import Decoder
 from .bags.recording import BagError
 from .bags.source import open_bag
@@ -99,32 +99,26 @@ def _column(parts, name):
 
 def _reference(source, channels, manipulator, time):
     """Return positions (n, joints) of the reference nearest to `time` (n,) [s], NaN where there is none; or None."""
-    topic = channels.reference
-    decoder, found = Decoder(source.topics[source.number(topic)].msgtype), []
-    offset = 0 if channels.by_stamp else None
-    for packet in source.packets((topic,)):
+    decoder, found = Decoder(source.topics[source.number(channels.reference)].msgtype), []
+    for packet in source.packets((channels.reference,)):
         for rows in decoder.decode(packet):
             stamps = rows_stamps(rows) if channels.by_stamp else rows.received
             if stamps is not None and 'position' in rows.values:
                 found.append((rows.names, stamps, rows.values['position']))
     if not found:
         return None
-    shift = channels.offsets.get(channels.states[0], 0) if offset == 0 else 0
     names = found[0][0]
     known = tuple(name for name in names if name in manipulator.joints)
-    kept = [(stamps, values) for other, stamps, values in found if other == names]
-    stamps, values = (np.concatenate(column) for column in zip(*kept))
+    stamps, values = (np.concatenate(column) for column in zip(*(kept for other, *kept in found if other == names)))
     order = np.argsort(stamps, kind='stable')
-    seconds, values = (stamps[order] + shift - source.start_ns) / SECOND, values[order]
-    nearest = np.clip(np.searchsorted(seconds, time), 1, max(len(seconds) - 1, 1)) if len(seconds) > 1 else 0 * time
-    nearest = np.asarray(nearest, dtype=int)
-    if len(seconds) > 1:
-        nearest -= time - seconds[nearest - 1] < seconds[nearest] - time
-    values = values[nearest][:, [names.index(name) for name in known]]
-    values[np.abs(seconds[nearest] - time) > MAX_LAG] = np.nan
+    offset = channels.offsets.get(channels.states[0], 0) if channels.by_stamp else 0
+    seconds = (stamps[order] + offset - source.start_ns) / SECOND
+    rows = nearest(seconds, time)
+    wanted = values[order][rows][:, [names.index(name) for name in known]]
+    wanted[np.abs(seconds[rows] - time) > MAX_LAG] = np.nan
     try:
-        x = manipulator.joint_map(known).states(values)[0]
-    except (MeasurementError, PsdynError):
+        x = manipulator.joint_map(known).states(wanted)[0]
+    except MeasurementError:        # a reference of too few joints
         return None
     return np.array([manipulator.joint_state(row)[1] if np.isfinite(row).all()
                      else np.full(len(manipulator.joints), np.nan) for row in x])
@@ -132,7 +126,8 @@ def _reference(source, channels, manipulator, time):
 
 def _damage(source):
     """Return sentences about what could not be read of a bag."""
-    return tuple(f'the bag is damaged: {text}' for text in source.damage_text())
+    lost = (f'the bag is not whole, the rest is shown: {source.lost.text}',) if source.lost else ()
+    return lost + ((source.invalid,) if source.invalid else ())
 
 
 def is_bag(path):

@@ -63,10 +63,15 @@ def frames(time):
     """Return the rows of `time` (n,) [s] that a page shows: the nearest to instants of a uniform grid, each once."""
     duration = float(time[-1] - time[0])
     count = min(len(time), MAX_FRAMES, int(duration * MAX_RATE_HZ) + 2)
-    instants = np.linspace(time[0], time[-1], count)
-    after = np.clip(np.searchsorted(time, instants), 1, max(len(time) - 1, 1)) if len(time) > 1 else np.zeros(1, int)
-    nearer = after - (instants - time[after - 1] < time[after] - instants) if len(time) > 1 else after
-    return np.unique(nearer)
+    return np.unique(nearest(time, np.linspace(time[0], time[-1], count)))
+
+
+def nearest(time, instants):
+    """Return the rows of `time` (n,), increasing, that are nearest to instants (m,)."""
+    if len(time) == 1:
+        return np.zeros(len(instants), dtype=int)
+    after = np.clip(np.searchsorted(time, instants), 1, len(time) - 1)
+    return after - (instants - time[after - 1] < time[after] - instants)
 
 
 def simulated_motion(manipulator, time, x, effort=None):
