@@ -62,8 +62,9 @@ class Motion:
 def frames(time):
     """Return the rows of `time` (n,) [s] that a page shows: the nearest to instants of a uniform grid, each once."""
     duration = float(time[-1] - time[0])
-    count = min(len(time), MAX_FRAMES, int(duration * MAX_RATE_HZ) + 2)
-    return np.unique(nearest(time, np.linspace(time[0], time[-1], count)))
+    period = max(1.0 / MAX_RATE_HZ, duration / (MAX_FRAMES - 2))
+    instants = time[0] + period * np.arange(int(duration / period) + 1)
+    return np.unique(np.append(nearest(time, instants), len(time) - 1))
 
 
 def nearest(time, instants):

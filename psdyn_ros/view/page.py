@@ -4,6 +4,9 @@ import base64
 import gzip
 import html
 import json
+import os
+import tempfile
+import webbrowser
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,6 @@ import numpy as np
 from .scene import scene
 
 ASSETS = Path(__file__).parent / 'assets'
-MAX_BYTES = 3_000_000
 PROGRAM = ('three.js', 'machine.js', 'plots.js', 'viewer.js')
 
 
@@ -45,6 +47,18 @@ def write_page(path, manipulator, motion=None, **options):
     text = machine_page(manipulator, motion, **options).encode('utf-8', 'replace')
     Path(path).write_bytes(text)
     return len(text)
+
+
+def show(manipulator, x=None, path=None):
+    """Write a page of a machine at x to a file, by default a temporary one that the browser opens; return its path."""
+    if path is not None:
+        write_page(path, manipulator, x=x)
+        return str(path)
+    handle, path = tempfile.mkstemp(prefix='psdyn_', suffix='.html')
+    os.close(handle)
+    write_page(path, manipulator, x=x)
+    webbrowser.open(Path(path).as_uri())
+    return path
 
 
 def _packed(arrays):

@@ -18,14 +18,15 @@ LAYERS = {
     'model': ({'kernels.algebra.spatial', 'kernels.rigid_body.records', 'kernels.loops.records'},
               {'numpy', 'yaml', 'defusedxml', 'xacro'}),
     'assembly': ({'kernels', 'model'}, {'numpy'}),
-    'api': ({'assembly', 'model', 'kernels'}, {'numpy', 'tf_transformations', 'transforms3d'}),
+    'view': ({'model'}, {'numpy', 'trimesh'}),
+    'api': ({'assembly', 'model', 'kernels', 'view'}, {'numpy', 'tf_transformations', 'transforms3d'}),
     'simulation': ({'api', 'assembly', 'kernels', 'model'}, None),
     'control': ({'api', 'assembly', 'kernels', 'model'}, None),
-    'validation': ({'api', 'assembly', 'kernels', 'simulation', 'model'}, None),
+    'validation': ({'api', 'assembly', 'kernels', 'simulation', 'model', 'view'}, None),
     'formulations': ({'model'}, {'numpy'}),
-    'nodes': ({'api', 'assembly', 'kernels', 'model', 'simulation', 'control', 'validation'}, None),
-    'tools': ({'api', 'assembly', 'kernels', 'model', 'formulations', 'simulation', 'control', 'validation', 'nodes'},
-              None),
+    'nodes': ({'api', 'assembly', 'kernels', 'model', 'simulation', 'control', 'validation', 'view'}, None),
+    'tools': ({'api', 'assembly', 'kernels', 'model', 'formulations', 'simulation', 'control', 'validation', 'nodes',
+               'view'}, None),
 }
 # rooms that may import rclpy and messages; files in other rooms of tools may not, nor the rest of the package
 ROS_ROOMS = ('nodes', 'tools.demo', 'tools.recordings', 'tools.timing', 'tools.fault_campaign.over_dds')
