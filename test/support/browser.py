@@ -26,19 +26,24 @@ class Opened(NamedTuple):
 
 
 @contextmanager
-def browser(*flags):
-    """Give a function that opens an address as `Opened`; skip the test where Chromium or playwright is missing."""
+def browser():
+    """Give a function that opens an address as `Opened`, after a script of the test where one is given.
+
+    Skips the test where Chromium or playwright is missing.
+    """
     playwright = pytest.importorskip('playwright.sync_api', reason='playwright is not installed')
     if CHROMIUM is None:
         pytest.skip('Chromium is not installed')
     with playwright.sync_playwright() as engine:
-        chromium = engine.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, *flags])
+        chromium = engine.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
 
-        def opened(address):
+        def opened(address, script=None):
             found = Opened(chromium.new_page(viewport={'width': 1100, 'height': 700}), [], [])
             found.page.on('pageerror', lambda error: found.errors.append(str(error)))
             found.page.on('console', lambda message: message.type == 'error' and found.errors.append(message.text))
             found.page.on('request', lambda request: found.requests.append(request.url))
+            if script:
+                found.page.add_init_script(script)
             found.page.goto(address)
             found.page.wait_for_function('window.viewer !== undefined', timeout=1e3 * START_S)
             return found

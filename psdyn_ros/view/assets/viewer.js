@@ -73,7 +73,8 @@ class Drawing {
       const [r, g, b, a] = shape.color;
       const color = new THREE.Color().setRGB(r, g, b, 'srgb');
       const material = new THREE.MeshStandardMaterial(ghostly
-        ? {color: 0x2f7fd0, transparent: true, opacity: 0.22, depthWrite: false}
+        ? {color: 0x2f7fd0, transparent: true, opacity: 0.22, depthWrite: false, polygonOffset: true,
+          polygonOffsetFactor: 2, polygonOffsetUnits: 8}
         : {color, roughness: 0.65, metalness: 0.15, transparent: a < 1, opacity: a, flatShading: shape.kind === 'mesh'});
       if (!ghostly) { material.userData = {color: color.clone(), kind: shape.kind}; materials[shape.link].push(material); }
       const mesh = new THREE.Mesh(this.geometry(shape, arrays), material);
@@ -395,6 +396,8 @@ class Viewer {
     if (state.effort) this.raisePeak(state.effort);
     this.wanted = state.reference || null;
     const {time, position, effort} = this.history;
+    this.began = this.began || state.t;
+    state.t -= this.began;
     if (time.rows && state.t < time.at(time.rows - 1, 0)) for (const one of [time, position, effort]) { one.kept = []; one.rows = 0; }
     time.kept.push([state.t]);
     position.kept.push(actuated.map(one => state.q[one.row]));
