@@ -6,6 +6,7 @@ Exit codes: 0 success, 2 unusable, 3 a page that cannot show everything.
 import sys
 import threading
 import webbrowser
+from pathlib import Path
 
 from ..model.errors import ModelError
 from ..model.locate import find_config, find_machine, machine_names
@@ -83,6 +84,8 @@ def _page_of_bag(options):
     from ..validation.playback import description_in, recorded_motion
     from ..view import machine_page
 
+    if not Path(options.what).exists():
+        raise ModelError(f"'{options.what}': no such file or folder")
     manipulator = _load(options, find_machine(options.urdf) if options.urdf else description_in(options.what))
     hydraulics = options.hydraulics
     if hydraulics is None and options.urdf in machine_names():

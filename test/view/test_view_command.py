@@ -101,6 +101,8 @@ def test_description_in_a_bag_is_its_machine(tmp_path):
 def test_view_of_nothing_and_of_nobody_are_errors(capsys):
     assert cli.main(['view']) == 2
     assert 'expected a MACHINE, a BAG or --live' in capsys.readouterr().err
+    assert cli.main(['view', 'missing.mcap', '--urdf', 'five_bar', '--html', 'unused']) == 2
+    assert "'missing.mcap': no such file or folder" in capsys.readouterr().err
     assert cli.main(['view', 'hiab_xs03', '--html', 'unused']) == 2
     assert "did you mean 'hiab_xs031'" in capsys.readouterr().err
 

@@ -102,8 +102,9 @@ class Drawing {
     return geometry;
   }
 
-  frameAll() {
+  frameAll(points = []) {
     const box = new THREE.Box3();
+    for (let i = 0; i < points.length; i += 3) box.expandByPoint(new THREE.Vector3(points[i], points[i + 1], points[i + 2]));
     this.links.forEach(group => { group.updateMatrixWorld(true); box.expandByObject(group); });
     const size = box.getSize(new THREE.Vector3());
     this.middle = box.getCenter(new THREE.Vector3());
@@ -150,7 +151,7 @@ class Drawing {
     this.dirty = true;
   }
 
-  // A line through points (n, 3); the part that is already travelled is darker.
+  // A line through points (n, 3).
   setPath(points) {
     if (this.path) this.world.remove(this.path);
     const geometry = new THREE.BufferGeometry();
@@ -297,7 +298,7 @@ class Viewer {
   // playback
 
   startPlayer() {
-    const {time, joints, reference} = this.arrays;
+    const {time, joints} = this.arrays;
     this.from = time.at(0, 0);
     this.to = time.at(time.rows - 1, 0);
     this.t = this.from;
@@ -327,8 +328,9 @@ class Viewer {
         points.set(apply(poses[scene.tool.link], scene.tool.point), 3 * i);
       }
       this.drawing.setPath(points);
+      this.drawing.frameAll(points);
+      this.drawing.home();
     }
-    this.ghostly = reference || null;
   }
 
   largest(array, column) {
