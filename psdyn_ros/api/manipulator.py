@@ -391,7 +391,7 @@ class Manipulator:
 
         The page has sliders for the coordinates.  path: file to write instead; no browser is opened then.
         """
-        from ..view.page import show        # a page is rarely asked for
+        from ..view.page import show  # a page is rarely asked for
 
         return show(self, None if x is None else states(self, x=x)[0], path)
 

@@ -23,7 +23,7 @@ def add_arguments(parser):
     parser.add_argument('--live', action='store_true', help='follow the joint states of a running robot (needs ROS 2)')
     parser.add_argument('--html', metavar='FILE', help='write one file that needs no server and no network, and exit')
     parser.add_argument('--urdf', metavar='FILE',
-                        help='machine of a bag: URDF, or a name of the package (default: /robot_description in the bag)')
+                        help='machine of a bag: URDF, or a name of the package (default: its /robot_description)')
     parser.add_argument('--hydraulics', metavar='FILE', help='cylinders of a bag, by which pressures become forces '
                         '(default: those of the machine of the package)')
     parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')

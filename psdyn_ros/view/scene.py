@@ -12,7 +12,7 @@ def scene(manipulator, x=None):
 
     The scene is a dict for JSON; arrays of meshes are beside it.
     """
-    machine, description = manipulator.machine, manipulator.machine.description
+    description = manipulator.machine.description
     x = manipulator.initial_position if x is None else np.asarray(x, dtype=float)
     links = {name: k for k, name in enumerate(description.links)}
     joints = _from_base_to_tips(description)

@@ -76,7 +76,8 @@ class Server:
         seen = 0
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._count > seen, KEEP_ALIVE_S)
+                if not self._closed and self._count == seen:
+                    self._changed.wait(KEEP_ALIVE_S)
                 if self._closed:
                     return
                 text = self._latest if self._count > seen else ''

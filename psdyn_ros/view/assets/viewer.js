@@ -49,7 +49,7 @@ class Drawing {
     this.camera.up.set(0, 0, 1);
     this.controls = new THREE.OrbitControls(this.camera, this.renderer.domElement);
     this.home();
-    const grid = new THREE.GridHelper(4 * this.cell * 10, 40, 0x9aa7b4, 0xccd4dc);
+    const grid = this.grid = new THREE.GridHelper(4 * this.cell * 10, 40, 0x9aa7b4, 0xccd4dc);
     grid.rotation.x = Math.PI / 2;
     grid.position.set(this.middle.x, this.middle.y, this.low);
     this.world.add(grid, new THREE.AxesHelper(0.3 * this.size));
@@ -110,6 +110,7 @@ class Drawing {
     this.middle = box.getCenter(new THREE.Vector3());
     this.size = Math.max(size.x, size.y, size.z, 1e-3);
     this.low = box.min.z;
+    if (this.grid) this.grid.position.z = this.low;
     this.cell = 10 ** Math.round(Math.log10(this.size / 8));
     this.span = size;
   }
