@@ -20,7 +20,7 @@ def scene(manipulator, x=None):
     arrays, drawn = {}, []
     for link, some in shapes.items():
         for shape in some:
-            if shape['kind'] == 'mesh':
+            if shape['form'] == 'mesh':
                 shape['mesh'] = len(arrays) // 2
                 arrays[f'vertices {shape["mesh"]}'] = shape.pop('vertices')
                 arrays[f'triangles {shape["mesh"]}'] = shape.pop('triangles')
@@ -125,7 +125,7 @@ def _tool(manipulator, shapes, x, links):
         if some:
             pose = manipulator.link_pose(x, link)
             point = np.array(some[-1]['pose']).reshape(3, 4)[:, 3]
-            if some[-1]['kind'] == 'mesh':
+            if some[-1]['form'] == 'mesh':
                 point = np.zeros(3)
             far = float(np.linalg.norm((pose[:3, :3] @ point + pose[:3, 3])[:2]))
             if far > reach:

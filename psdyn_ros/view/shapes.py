@@ -18,7 +18,7 @@ MAX_LISTED = 3              # meshes that a sentence names
 def shapes_of(description):
     """Return ({link: list of shapes}, sentences about what is not shown).
 
-    A shape has `kind` (box, cylinder, sphere, mesh, bar), its sizes, `color` r g b a, and `pose`: 12 numbers, the rows
+    A shape has `form` (box, cylinder, sphere, mesh, bar), its sizes, `color` r g b a, and `pose`: 12 numbers, the rows
     of (3, 4) in link axes.  A mesh has `vertices` (n, 3) float32 and `triangles` (m, 3) uint32.
     """
     found, missing, wrong = {name: [] for name in description.links}, {}, []
@@ -65,7 +65,7 @@ def _shape(visual, colors, path, triangles):
     color = _numbers(own.get('rgba'), 4) if own is not None else colors.get(name, GRAY)
     position, rpy = (np.zeros(3),) * 2 if origin is None else (
         _numbers(origin.get(key, '0 0 0'), 3) for key in ('xyz', 'rpy'))
-    shape = {'kind': element.tag, 'color': [float(c) for c in color],
+    shape = {'form': element.tag, 'color': [float(c) for c in color],
              'pose': pose_row(rotation_from_rpy(rpy), position)}
     if element.tag == 'box':
         shape['size'] = _numbers(element.get('size'), 3).tolist()
@@ -103,11 +103,11 @@ def _bars(description, link):
     if not ends and inertial is not None:
         ends = [inertial.com]
     thickness = 0.02 * _reach(description)
-    shapes = [{'kind': 'sphere', 'radius': 0.8 * thickness, 'color': BAR, 'pose': pose_row(np.eye(3), np.zeros(3))}]
+    shapes = [{'form': 'sphere', 'radius': 0.8 * thickness, 'color': BAR, 'pose': pose_row(np.eye(3), np.zeros(3))}]
     for end in ends:
         length = float(np.linalg.norm(end))
         if length > 1e-6:
-            shapes.append({'kind': 'cylinder', 'radius': 0.5 * thickness, 'length': length, 'color': BAR,
+            shapes.append({'form': 'cylinder', 'radius': 0.5 * thickness, 'length': length, 'color': BAR,
                            'pose': pose_row(_rotation_onto(end / length), 0.5 * end)})
     return shapes
 

@@ -75,22 +75,22 @@ class Drawing {
       const material = new THREE.MeshStandardMaterial(ghostly
         ? {color: 0x2f7fd0, transparent: true, opacity: 0.22, depthWrite: false, polygonOffset: true,
           polygonOffsetFactor: 2, polygonOffsetUnits: 8}
-        : {color, roughness: 0.65, metalness: 0.15, transparent: a < 1, opacity: a, flatShading: shape.kind === 'mesh'});
-      if (!ghostly) { material.userData = {color: color.clone(), kind: shape.kind}; materials[shape.link].push(material); }
+        : {color, roughness: 0.65, metalness: 0.15, transparent: a < 1, opacity: a, flatShading: shape.form === 'mesh'});
+      if (!ghostly) { material.userData = {color: color.clone(), kind: shape.form}; materials[shape.link].push(material); }
       const mesh = new THREE.Mesh(this.geometry(shape, arrays), material);
       mesh.matrixAutoUpdate = false;
       mesh.matrix.copy(matrix(shape.pose));
-      if (shape.kind === 'cylinder' || shape.kind === 'capsule') mesh.matrix.multiply(new THREE.Matrix4().makeRotationX(Math.PI / 2));
+      if (shape.form === 'cylinder' || shape.form === 'capsule') mesh.matrix.multiply(new THREE.Matrix4().makeRotationX(Math.PI / 2));
       groups[shape.link].add(mesh);
     }
     return groups;
   }
 
   geometry(shape, arrays) {
-    if (shape.kind === 'box') return new THREE.BoxGeometry(...shape.size);
-    if (shape.kind === 'sphere') return new THREE.SphereGeometry(shape.radius, 24, 16);
-    if (shape.kind === 'cylinder') return new THREE.CylinderGeometry(shape.radius, shape.radius, shape.length, 32);
-    if (shape.kind === 'capsule') return new THREE.CapsuleGeometry(shape.radius, shape.length, 8, 24);
+    if (shape.form === 'box') return new THREE.BoxGeometry(...shape.size);
+    if (shape.form === 'sphere') return new THREE.SphereGeometry(shape.radius, 24, 16);
+    if (shape.form === 'cylinder') return new THREE.CylinderGeometry(shape.radius, shape.radius, shape.length, 32);
+    if (shape.form === 'capsule') return new THREE.CapsuleGeometry(shape.radius, shape.length, 8, 24);
     const vertices = arrays[`vertices ${shape.mesh}`], triangles = arrays[`triangles ${shape.mesh}`];
     const geometry = new THREE.BufferGeometry(), points = new Float32Array(3 * vertices.rows);
     for (let i = 0; i < vertices.rows; i++) for (let k = 0; k < 3; k++) points[3 * i + k] = vertices.at(i, k);
