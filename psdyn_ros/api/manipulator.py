@@ -401,6 +401,15 @@ class Manipulator:
         """
         return Integrator(self, step, substeps, stiffness, damping)
 
+    def show(self, x=None, path=None):
+        """Show the machine at x (nx,), or at its initial position, in the browser; return the path of its page.
+
+        The page has sliders for the coordinates.  path: file to write instead; no browser is opened then.
+        """
+        from ..view.page import show  # a page is rarely asked for
+
+        return show(self, None if x is None else states(self, x=x)[0], path)
+
     def __repr__(self):
         return (f"<Manipulator '{self.name}': {self.dof} DoF, {len(self.actuators)} actuators, "
                 f'{len(self._machine.description.closures)} loops, {self.total_mass:.2f} kg>')

@@ -22,9 +22,12 @@ from ..simulation.sensors.plant_sensors import PlantSensors
 from ..simulation.sensors.readings import exact_readings
 from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study
+from ..view import write_page
 from .bags.simulated_bag import SimulatedBag
+from .playback import recorded_motion
 
 SNAPSHOT = 'snapshot.npz'
+PLAYBACK = 'playback.html'
 TTL = 0.1                       # s of simulated time; commands from a file never age
 
 
@@ -37,6 +40,7 @@ class Outcome(NamedTuple):
     messages     written
     fault        why the plant stopped; empty where it did not
     snapshot     path of the snapshot of a plant that stopped, or None
+    playback     path of a page that plays the run back, or None where it has a floating base or is too short
     table        rows of text, the header first: range of every actuator and its pressures
     """
 
@@ -46,6 +50,7 @@ class Outcome(NamedTuple):
     messages: int
     fault: str
     snapshot: Path
+    playback: Path
     table: tuple
 
 
@@ -95,7 +100,16 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
                             hydraulics=read_text(hydraulics) if hydraulics else '')
         write_snapshot(snapshot, plant, made_from, seed=seed)
     return Outcome(output, plant.time, time.perf_counter() - started, messages, plant.fault, snapshot,
-                   tuple(ranges.table()))
+                   _playback(output, manipulator, getattr(plant, 'hydraulics', None)), tuple(ranges.table()))
+
+
+def _playback(bag, manipulator, hydraulics):
+    """Write the page that plays a bag back beside it; return its path, or None where no motion can be shown."""
+    motion, sentences = recorded_motion(bag, manipulator, hydraulics=hydraulics)
+    if motion is None:
+        return None
+    write_page(bag / PLAYBACK, manipulator, motion, messages=sentences)
+    return bag / PLAYBACK
 
 
 def _plant(manipulator, hydraulics, modes, period, substeps, seed):

@@ -101,3 +101,5 @@ class Description:
     closures: dict
     interfaces: dict
     warnings: tuple = field(default=())
+    text: str = ''                  # of the URDF, for its visual shapes
+    path: str = ''                  # of its file, '' where it was given as text

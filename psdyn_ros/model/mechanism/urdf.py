@@ -33,7 +33,9 @@ def read(path_or_xml, loops_file=None):
     if not isinstance(path, str):
         raise ModelError(f'expected a path or XML text, not {type(path_or_xml).__name__}')
     text = path.lstrip('\ufeff \t\r\n')
-    robot = parse(text if text.startswith('<') else read_text(path))
+    file = '' if text.startswith('<') else path
+    text = read_text(path) if file else text
+    robot = parse(text)
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')
 
@@ -45,7 +47,7 @@ def read(path_or_xml, loops_file=None):
     further = read_loops(loops_file) if loops_file is not None else []
     closures = _named([*robot, *further], ('constraint', 'loop_joint'), _closure)
     description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot),
-                              warnings)
+                              warnings, text, file)
     _check_names(description)
     return description
 

@@ -16,7 +16,7 @@ WAIT = 0.5              # s of one wait for the topic: a signal ends the node af
 
 def find_description(node, parameters):
     """The URDF of the node, as text or as the path of a file; parameters as declared from `parameters.MACHINE`."""
-    return parameters.robot_description or _from_topic(node, parameters.robot_description_timeout)
+    return parameters.robot_description or description_from_topic(node, parameters.robot_description_timeout)
 
 
 def load_machine(node, parameters, description=None):
@@ -26,7 +26,8 @@ def load_machine(node, parameters, description=None):
                 initial=joint_positions(parameters.assembly, 'parameter assembly'))
 
 
-def _from_topic(node, timeout):
+def description_from_topic(node, timeout):
+    """The URDF on the latched topic; ModelError where none comes within `timeout` [s]."""
     topic, deadline = node.resolve_topic_name(TOPIC), time.monotonic() + timeout
     node.get_logger().info(f'the parameter robot_description is empty: waiting for {topic}')
     while (left := deadline - time.monotonic()) > 0.0:

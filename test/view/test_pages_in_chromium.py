@@ -1,0 +1,164 @@
+"""Pages of `psdyn view` in a real browser: what they draw and compute is what Python computes."""
+
+import io
+
+import numpy as np
+import pytest
+from support.browser import browser
+from support.machines import URDF
+
+from psdyn_ros.api.load import load
+from psdyn_ros.view import write_page
+from psdyn_ros.view.motion import simulated_motion
+
+MACHINES = ('hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu')
+AWAY = 0.03         # m, rad from the initial position, well within every workspace
+NO_WEBGL = '''{ const get = HTMLCanvasElement.prototype.getContext; HTMLCanvasElement.prototype.getContext =
+    function (kind, ...rest) { return kind.startsWith('webgl') ? null : get.call(this, kind, ...rest); }; }'''
+STATE = '({q: viewer.machine.q, poses: viewer.machine.poses, held: viewer.machine.holdingEfforts()})'
+
+
+@pytest.fixture(scope='module')
+def opened():
+    with browser() as open_page:
+        yield open_page
+
+
+@pytest.fixture(scope='module')
+def machines():
+    return {name: load(URDF / f'{name}.urdf') for name in MACHINES}
+
+
+def written(folder, manipulator, motion=None, **options):
+    path = folder / 'page.html'
+    write_page(path, manipulator, motion, **options)
+    return path.as_uri()
+
+
+def check_poses(manipulator, poses, x):
+    for link, pose in zip(manipulator.machine.description.links, poses):
+        np.testing.assert_allclose(np.reshape(pose, (3, 4)), manipulator.link_pose(x, link)[:3], atol=1e-6)
+
+
+@pytest.mark.parametrize('name', MACHINES)
+def test_sliders_close_the_loops_as_python_does(opened, machines, tmp_path, name):
+    m = machines[name]
+    page, errors, requests = opened(written(tmp_path, m))
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        x = m.initial_position + AWAY * rng.uniform(-1.0, 1.0, m.nx)
+        assert page.evaluate('x => viewer.machine.moveTo(x)', x.tolist())
+        state = page.evaluate(STATE)
+        check_poses(m, state['poses'], x)
+        held = m.gravity_forces(x)
+        np.testing.assert_allclose(state['held'], held, atol=1e-6 * (1.0 + abs(held).max()))
+    assert errors == [] and len(requests) == 1      # the page itself
+    page.close()
+
+
+def test_a_dragged_slider_moves_the_machine_and_what_holds_it(opened, machines, tmp_path):
+    m = machines['hiab_xs031']
+    page, errors, _ = opened(written(tmp_path, m))
+    before = page.screenshot()
+    page.locator('input[data-joint=lift_cylinder]').fill('0.35')
+    x = m.initial_position
+    x[m.coordinates.index('lift_cylinder')] = 0.35
+    check_poses(m, page.evaluate(STATE)['poses'], x)
+    page.wait_for_timeout(300)
+    assert changed(before, page.screenshot()) > 0.01
+    assert f'{m.gravity_forces(x)[1]:.0f}'[:3] in page.locator('#side').inner_text()
+    assert errors == []
+    page.close()
+
+
+def test_a_slider_stops_where_the_loop_does_not_close(opened, tmp_path):
+    m = load(URDF / 'five_bar.urdf')
+    page, errors, _ = opened(written(tmp_path, m))
+    lower, upper = m.coordinate_limits.lower[0], m.coordinate_limits.upper[0]
+    reached = [page.evaluate('v => { viewer.drag(0, v); return viewer.machine.x[0]; }', float(end))
+               for end in (lower, upper)]
+    assert lower < reached[0] < reached[1] < upper
+    assert 'no closed loop beyond' in page.locator('#note').inner_text()
+    # it stands on the last closed position, as Python knows it
+    x = np.array(page.evaluate('viewer.machine.x'))
+    check_poses(m, page.evaluate(STATE)['poses'], x)
+    assert errors == []
+    page.close()
+
+
+def swinging(m, seconds=4.0):
+    time = np.linspace(0.0, seconds, int(100 * seconds) + 1)
+    x = m.initial_position + 0.05 * np.sin(time)[:, None] * np.ones(m.nx)
+    return time, x, np.array([m.gravity_forces(row) for row in x])
+
+
+def test_playback_shows_the_recorded_pose_at_the_cursor(opened, machines, tmp_path):
+    m = machines['hiab_xs031']
+    time, x, efforts = swinging(m)
+    page, errors, requests = opened(written(tmp_path, m, simulated_motion(m, time, x, efforts)))
+    for instant in (0.0, 1.4, 4.0):
+        page.evaluate('t => viewer.seek(t)', instant)
+        row = int(np.argmin(abs(time - instant)))
+        check_poses(m, page.evaluate(STATE)['poses'], x[row])
+        legend = page.locator('.plot').nth(1).inner_text()
+        assert f'lift_cylinder {float(f"{efforts[row, 1]:.4g}"):g}'[:17] in legend.replace('\n', ' ')
+    page.locator('.plot canvas').first.click(position={'x': 200, 'y': 50})
+    assert 0.0 < page.evaluate('viewer.t') < 4.0
+    assert errors == [] and len(requests) == 1
+    page.close()
+
+
+def test_play_runs_to_the_end_at_the_chosen_speed(opened, machines, tmp_path):
+    m = machines['hiab_xs031']
+    page, errors, _ = opened(written(tmp_path, m, simulated_motion(m, *swinging(m))))
+    page.locator('#speed').select_option('5')
+    page.locator('#play').click()
+    page.wait_for_function('viewer.t === viewer.to && !viewer.playing', timeout=60_000)
+    assert page.evaluate('viewer.frames') > 3 and page.locator('#play').inner_text() == 'play'
+    assert errors == []
+    page.close()
+
+
+def test_a_reference_is_a_ghost_that_can_be_switched_off(opened, machines, tmp_path):
+    m = machines['hiab_xs031']
+    time, x, efforts = swinging(m)
+    moved = simulated_motion(m, time, x + 0.03)
+    motion = simulated_motion(m, time, x, efforts)
+    motion = type(motion)(motion.time, motion.joints, reference=moved.joints, effort=motion.effort,
+                          signals=motion.signals)
+    page, errors, _ = opened(written(tmp_path, m, motion))
+    page.wait_for_timeout(500)
+    shown = page.screenshot()
+    page.locator('#ghost').uncheck()
+    page.wait_for_timeout(500)
+    assert page.evaluate('viewer.drawing.ghost.every(group => !group.visible)')
+    assert changed(shown, page.screenshot()) > 0.005
+    assert errors == []
+    page.close()
+
+
+def test_color_by_force_differs_from_the_declared_one(opened, machines, tmp_path):
+    page, errors, _ = opened(written(tmp_path, machines['hiab_xs031']))
+    page.wait_for_timeout(300)
+    colored = page.screenshot()
+    page.locator('#color').select_option('none')
+    page.wait_for_timeout(300)
+    assert changed(colored, page.screenshot()) > 0.001
+    assert errors == []
+    page.close()
+
+
+def test_a_browser_without_webgl_still_has_sliders_and_says_why(opened, machines, tmp_path):
+    page, _, _ = opened(written(tmp_path, machines['hiab_xs031']), script=NO_WEBGL)
+    assert 'no WebGL' in page.locator('#messages').inner_text()
+    page.locator('input[data-joint=lift_cylinder]').fill('0.35')
+    assert page.evaluate('viewer.machine.x[1]') == pytest.approx(0.35)
+    page.close()
+
+
+def changed(one, other):
+    """Return the share of pixels that differ between two screenshots."""
+    from matplotlib.image import imread
+
+    a, b = (imread(io.BytesIO(picture)) for picture in (one, other))
+    return float((abs(a - b).max(axis=2) > 0.05).mean())
