@@ -5,13 +5,19 @@ from functools import cache
 import numpy as np
 import pytest
 
+from psdyn_ros.api.load import load
 from psdyn_ros.control import SafetyError, State
+from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
+from psdyn_ros.control.monitors.tracking import EffortCheck
 from psdyn_ros.tools.studies.judgement import (
     FAULT_S,
+    FORCES,
     PID,
     START,
+    URDF,
     VALVES,
     closed_loop,
+    configuration,
     drifting_state,
     ever,
     once,
@@ -103,6 +109,58 @@ def test_a_law_that_fails_is_stopped_within_60_ms_and_its_spool_is_never_full_fo
     time, names, speed, full = after(run(None, spoil_law=spoil))
     assert time <= 0.06 and names & {'command_suspect', 'force_residual', 'speed_error', 'overspeed'}
     assert full < 0.02
+
+
+@pytest.mark.parametrize('law', [VALVES, FORCES])
+@pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
+@pytest.mark.parametrize(('name', 'spoil'), [
+    ('full', lambda u: np.r_[3e4, u[1:]]), ('backwards', lambda u: np.r_[-3e4, u[1:]]),
+    ('negated', lambda u: np.r_[-u[0], u[1:]])], ids=lambda value: value if isinstance(value, str) else '')
+def test_a_failing_effort_of_the_slew_hardly_moves_it(law, motion, name, spoil):
+    loop = run(None, law, seconds=0.0, motion=motion)
+    before = max(loop.recording().speed[-1, 0], 0.02)
+    loop = run(None, law, spoil_law=spoil, motion=motion)
+    record = loop.recording()
+    late = record.time >= FAULT_S
+    assert record.state[-1] == State.SAFE and 'effort_suspect' in after(loop)[1]
+    assert record.speed[late, 0].max() <= 1.1 * before
+
+
+def test_a_sound_law_at_force_level_is_not_restrained():
+    loop = closed_loop(FORCES)
+    check, off = loop.core.checks[EffortCheck], []
+    restrain = check.restrain
+
+    def watch(command, *given):
+        sound = command.copy()
+        restrain(command, *given)
+        off.append(np.abs(command - sound).max())
+    check.restrain = watch
+    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
+    loop.run(4.0)
+    assert len(off) > 1500 and not np.any(off)
+
+
+def test_the_restrained_effort_is_that_of_the_model_and_of_a_quarter_of_the_acceleration():
+    loop = run(None, FORCES, seconds=0.0, motion=False)
+    law, m = loop.core.law, loop.core.manipulator
+    check = loop.core.checks[EffortCheck]
+    check.restart()
+    law.hold(START)
+    law.update(loop.core.inputs.time, START, np.zeros(4))
+    command = np.where(np.arange(4) == 0, 3e4, law.holding(START))
+    loop.core.inputs.checks.x, loop.core.inputs.checks.xd = START, np.zeros(4)
+    check.restrain(command, loop.core.inputs)
+    away = 0.25 * np.asarray(loop.core.declaration.acceleration)
+    assert m.forward_dynamics(START, np.zeros(4), command)[0] == pytest.approx(away[0], rel=1e-6)
+
+
+def test_an_effort_is_not_judged_for_a_law_without_the_model():
+    manipulator = load(URDF)
+    config = configuration(FORCES)
+    law = PdGravity(manipulator, np.full(4, 400.0), np.full(4, 40.0))
+    assert not EffortCheck(config, law).required and EffortCheck(config, ComputedTorque(
+        manipulator, np.full(4, 400.0), np.full(4, 40.0))).required
 
 
 def test_a_force_far_from_that_of_the_model_slows_the_machine_down():
