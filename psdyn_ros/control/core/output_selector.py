@@ -151,7 +151,7 @@ class OutputSelector:
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
-        self._flows.restrain(command, inputs)
+        self._flows.restrain(command, inputs, self.gate.last)
         self._efforts.restrain(command, inputs)
         self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
         self._runner.run(When.COMMAND)

@@ -12,7 +12,7 @@ IN_A_ROW = 5                # cycles with too large a force
 WRONG_COMMANDS = 0.018      # s with commands for a speed that is off by as much again as is allowed
 GROSS = 4.0                 # times that, which count as so many times that
 OFF = 1.5                   # times the speed of standstill, by which a command may be off beyond all that explains it
-HALVINGS = 8                # of the interval in which the largest allowed opening is searched
+HALVINGS = 8                # of the interval in which the command that is allowed is searched
 PRIOR = 0.1                 # m of motion that count as going as the model of the valve says
 SCATTER = 0.05              # share of the speed by which flows differ from their mean
 SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
@@ -30,7 +30,7 @@ class FlowCheck(Check):
     Where both chambers disagree with the measured position in the same direction, the position is wrong or the valve
     does not obey; where only one does, its pressure or that of the supply is doubtful. And a command that would let the
     rod go at another speed than its reference, by more than the error explains, is not that of a sound law: `restrain`
-    closes the valve that far.
+    takes as much of it as is explained, from the command before, or from a shut valve where that is not explained.
     """
 
     rows = (
@@ -89,8 +89,11 @@ class FlowCheck(Check):
             findings += [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]
         return findings
 
-    def restrain(self, command, inputs):
-        """Close valves whose command (actuators,) is for a speed that the last of the `Inputs` do not explain."""
+    def restrain(self, command, inputs, last):
+        """Change commands (actuators,) of valves for a speed that the last of the `Inputs` do not explain.
+
+        last  (actuators,) the commands before
+        """
         if (not self.required or type(command) is not np.ndarray or command.shape != (len(self._law.tiers),)
                 or command.dtype != float or not np.isfinite(command).all()):
             return      # it does not pass the gate
@@ -107,15 +110,17 @@ class FlowCheck(Check):
         rows = self._witnesses.records['actuator']
         self._worst = (f'the valve of {self._names[rows[i]]} is opened for {1e3 * speed[i]:.3g} mm/s; expected '
                        f'{1e3 * low[i]:.3g} to {1e3 * high[i]:.3g} by reference and errors')
-        shut, open_ = np.zeros(len(rows)), np.where(off > 0.0, 1.0, 0.0)
-        given = command[rows]
+        given, wrong, begin = command[rows], off > 0.0, np.nan_to_num(last[rows])
+        before, _ = self._commanded(np.nan_to_num(last), inputs, position)
+        begin = np.where((before >= low) & (before <= high), begin, 0.0)
+        least, most = np.zeros(len(rows)), np.ones(len(rows))       # shares of the way to the given command
         for _ in range(HALVINGS):
-            half = 0.5 * (shut + open_)
-            command[rows] = np.where(off > 0.0, half * given, given)
+            half = 0.5 * (least + most)
+            command[rows] = np.where(wrong, begin + half * (given - begin), given)
             speed, _ = self._commanded(command, inputs, position)
-            within = np.where(given > 0.0, speed <= high, speed >= low)
-            shut, open_ = np.where(within, half, shut), np.where(within, open_, half)
-        command[rows] = np.where(off > 0.0, shut * given, given)
+            within = (speed >= low) & (speed <= high)
+            least, most = np.where(within, half, least), np.where(within, most, half)
+        command[rows] = np.where(wrong, begin + least * (given - begin), given)
 
     def _commanded(self, command, inputs, position):
         """Return (speeds [m/s], stiffnesses [N/m]) (rows,) for the commands of valves."""

@@ -7,6 +7,9 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 
 IN_A_ROW = 3                # states
 APART = 0.05                # s off the speed of the reference: static friction lets go in less
+RESTING = 0.5               # s of a reference at rest, after which the machine stands, too
+AT_REST = 0.6               # of the speed of standstill, which it then may have
+STANDING = 0.02             # s over which that speed is smoothed
 STANDS = 0.1                # share of the rated speed that a stop may add, and ends with
 SMOOTHING = 0.05            # s of the speed of a stop: the machine swings on its oil
 FASTER = 1.1                # times the speed at its beginning that a stop may have
@@ -22,6 +25,8 @@ class SpeedCheck(Check):
             event=True),
         Row('F41', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared, for 50 ms',
             RAMPED, 2, 0.05, event=True),
+        Row('F41', 'not_standing', STOP_OPEN_LOOP, 'faster than 0.6 of the speed of standstill, where its reference '
+            'rests for longer than half a second', RAMPED, 4, 0.05, event=True),
     )
     when = When.STATE
 
@@ -31,11 +36,14 @@ class SpeedCheck(Check):
         rated = np.array(m.limits.velocity, dtype=float)
         self._fastest = declared.overspeed * np.where(rated > 0.0, rated, np.inf)
         self._off = declared.speed_share * np.where(rated > 0.0, rated, np.inf)
-        self._fast = self._wrong = 0            # states in a row
+        self._standing = AT_REST * np.array(config.declaration.standstill_speed)
+        self.restart()
 
     def restart(self):
         """As `Check.restart`."""
-        self._fast = self._wrong = 0
+        self._fast = self._wrong = 0            # states in a row
+        self._rested = 0.0                      # s of a reference at rest
+        self._smooth = np.zeros(self._off.shape)        # rates in the meantime
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
@@ -52,7 +60,18 @@ class SpeedCheck(Check):
         if self._wrong * inputs.period >= APART and inputs.state is not State.STOPPING:
             return (Finding('speed_error', f'{self._names[k]} moves at {rates[k]:.3g} per second, its reference at '
                             f'{desired[k]:.3g}; at most {self._off[k]:.3g} apart'),)
-        return ()
+        return self._stands(inputs, rates, desired)
+
+    def _stands(self, inputs, rates, desired):
+        """Return the `Finding` of an actuator that moves while its reference rests."""
+        self._rested = 0.0 if desired.any() else self._rested + inputs.period
+        self._smooth += min(inputs.period / STANDING, 1.0) * (rates - self._smooth)
+        share = np.abs(self._smooth) / self._standing
+        i = int(share.argmax())
+        if self._rested < RESTING or share[i] <= 1.0:
+            return ()
+        return (Finding('not_standing', f'{self._names[i]} moves at {self._smooth[i]:.3g} per second while its '
+                        f'reference rests; at most {self._standing[i]:.3g}'),)
 
 
 class StopCheck(Check):

@@ -1,4 +1,4 @@
-"""Checks of a motion under a law: is the reference followed, do commands stay at their limits, do they bring it back?"""
+"""Checks of a motion under a law: is the reference followed, are commands at their limits, do they bring it back?"""
 
 from collections import deque
 

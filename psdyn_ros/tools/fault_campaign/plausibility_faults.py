@@ -124,6 +124,13 @@ def _faster_than_the_reference(bench):
     yield from during(_velocity(bench, 1.5 * bench.declaration.plausibility.speed_share))
 
 
+@injection('not_standing', states=(HOLD,), after=After.ONCE, lies=True, onset=lambda bench: bench.core.states.counts[
+    'not_standing'] > 0)
+def _faster_than_standing(bench):
+    bench.turns(0.6)        # in which a reference that has just come counts as moving
+    yield from during(_velocity(bench, 0.04))
+
+
 @contextmanager
 def _goes_on(bench):
     """What is measured goes on as fast as it was, whatever the machine does."""

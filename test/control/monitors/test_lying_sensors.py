@@ -56,7 +56,7 @@ def after(loop):
     stopped = record.time[late][record.state[late] >= State.STOPPING]
     names = [set(texts) for time, texts in record.reasons if time >= FAULT_S - 1e-9 and texts]
     return (stopped[0] - FAULT_S if stopped.size else None, set().union(*names) if names else set(),
-            record.speed[late, 1:].max(), (np.abs(record.spool[late]) > 0.95).sum(axis=0).max() * loop.period)
+            record.speed[late, 1:].max(), (np.abs(record.spool[late]) > 0.95).sum(axis=0).max(initial=0) * loop.period)
 
 
 @pytest.mark.parametrize(('cylinder', 'chamber'), [(2, 0), *(pytest.param(k, port, marks=pytest.mark.long)
