@@ -8,6 +8,7 @@ import pytest
 from psdyn_ros.api.load import load
 from psdyn_ros.control import SafetyError, State
 from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
+from psdyn_ros.control.monitors.speed import SpeedCheck
 from psdyn_ros.control.monitors.tracking import EffortCheck
 from psdyn_ros.tools.studies.judgement import (
     FAULT_S,
@@ -223,3 +224,25 @@ def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machin
         core.enable(loop.now)
     except SafetyError as error:
         pytest.fail(str(error))
+
+
+class Standing:
+    """What the check of speeds looks at, with one rate of the slew and a reference that rests or moves."""
+
+    def __init__(self, period):
+        self.period, self.under_law, self.state = period, True, State.HOLD
+        self.x, self.xd, self.reference_rate = START, np.zeros(4), np.zeros(4)
+
+
+def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swings():
+    check, seen = SpeedCheck(configuration(FORCES), None), Standing(0.01)
+    for k in range(200):        # it swings from a motion: it does not stand yet
+        seen.xd[0] = 0.03 * np.cos(2.0 * np.pi * 1.6 * 0.01 * k)
+        assert not check.evaluate(seen)
+    seen.xd[0] = 0.0
+    assert not any(check.evaluate(seen) for _ in range(60))
+    seen.xd[0] = 0.018          # below the speed of standstill, 0.02 rad/s, but above 0.6 of it
+    found = [bool(check.evaluate(seen)) for _ in range(10)]
+    assert found.index(True) <= 4 and check.evaluate(seen)[0].condition == 'not_standing'
+    seen.reference_rate = np.array([0.02, 0.0, 0.0, 0.0])
+    assert not check.evaluate(seen)
