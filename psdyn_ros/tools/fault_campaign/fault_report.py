@@ -47,9 +47,9 @@ controller makes of it counts for nothing. A trial is *missed* where
 * it goes farther in a stop than v^2 / (2 a) plus 20 mm or mrad, with the speed at its beginning and the declared
   deceleration, or anything is raised.
 
-*Distance* is that of the stop, without one the largest from the reference. The command that writes this part alone, in
-parallel, is `python3 -m psdyn_ros.tools.fault_campaign.motion_trials --output docs/fault_report.md`, with `--short` of
-one state for each fault.
+*Distance* is that of the stop, without one the largest from the reference. This part alone is written by
+`python3 -m psdyn_ros.tools.fault_campaign.motion_trials --output docs/reference/fault_report.md`, with `--workers N` in
+parallel and with `--short` for one state of each fault.
 '''
 NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
