@@ -67,6 +67,7 @@ class FlowCheck(Check):
         self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
         self._wrong, self._worst = 0.0, ''      # s in a row with a command for another speed, and which
+        self._time = None           # s of the last state: one that is repeated is no further evidence
         self._efforts = 0.0         # [N] of the model, in the cycle before
         for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b'):
             self._witnesses.records[name] = 0.0
@@ -98,6 +99,7 @@ class FlowCheck(Check):
                 or command.dtype != float or not np.isfinite(command).all()):
             return      # it does not pass the gate
         position = self._motion.positions(inputs.checks.x)
+        further, self._time = inputs.time != self._time, inputs.time
         speed, stiffness = self._commanded(command, inputs, position)
         desired, explained_low, explained_high = self._explained(position, stiffness)
         low, high = desired - explained_low - self._off, desired + explained_high + self._off
@@ -106,7 +108,7 @@ class FlowCheck(Check):
         if off[i] <= 0.0:
             self._wrong = 0.0
             return
-        self._wrong += self._period * min(off[i], GROSS)
+        self._wrong += further * self._period * min(off[i], GROSS)
         rows = self._witnesses.records['actuator']
         self._worst = (f'the valve of {self._names[rows[i]]} is opened for {1e3 * speed[i]:.3g} mm/s; expected '
                        f'{1e3 * low[i]:.3g} to {1e3 * high[i]:.3g} by reference and errors')

@@ -115,6 +115,7 @@ class EffortCheck(Check):
         self._recent = deque(maxlen=self._room)     # (4, dof) accelerations: two of the reference, of both errors
         self._trim = np.zeros(len(self._rows))      # N, N m, Pa that the model lacks
         self._wrong, self._worst = 0.0, ''          # s out of range in a row, and how
+        self._time = None                           # s of the last state: one that is repeated is no further evidence
 
     def restrain(self, command, inputs):
         """Take the efforts of a command (actuators,) into the range that the last of the `Inputs` explain."""
@@ -123,6 +124,7 @@ class EffortCheck(Check):
             return      # it does not pass the gate
         rows, others = self._rows, self._others
         x, xd, t = inputs.checks.x, inputs.checks.xd, inputs.time
+        further, self._time = t != self._time, t
         model, inertia = self._law.effort_model(x, xd)
         low, high = self._accelerations(x, xd, t)
         own, given = inertia[np.ix_(rows, rows)], command[rows]
@@ -139,7 +141,7 @@ class EffortCheck(Check):
             command[rows] = kept
             off = np.maximum(asked - high, low - asked) / self._away[rows]
             i = int(off.argmax())
-            self._wrong += self._period * min(off[i], GROSS)
+            self._wrong += further * self._period * min(off[i], GROSS)
             self._worst = (f'{self._names[rows[i]]} is given {given[i]:.4g}, which accelerates it by {asked[i]:.3g}; '
                            f'expected {low[i]:.3g} to {high[i]:.3g} by reference and errors')
         lacking = kept - model
