@@ -8,8 +8,9 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 IN_A_ROW = 3                # states
 APART = 0.05                # s off the speed of the reference: static friction lets go in less
 RESTING = 0.5               # s of rest of machine and reference, from which on both have to rest
-AT_REST = 0.6               # of the speed of standstill that the machine may have then; half of that is rest
-STANDING = 0.02             # s over which that speed is smoothed
+AT_REST = 1.5               # times the speed of standstill that the machine may have then, as where static friction
+                            # lets go; half of that is rest
+STANDING = 0.05             # s over which that speed is smoothed
 STANDS = 0.1                # share of the rated speed that a stop may add, and ends with
 SMOOTHING = 0.05            # s of the speed of a stop: the machine swings on its oil
 FASTER = 1.1                # times the speed at its beginning that a stop may have
@@ -25,7 +26,7 @@ class SpeedCheck(Check):
             event=True),
         Row('F41', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared, for 50 ms',
             RAMPED, 2, 0.05, event=True),
-        Row('F41', 'not_standing', STOP_OPEN_LOOP, 'faster than 0.6 of the speed of standstill, after machine and '
+        Row('F41', 'not_standing', STOP_OPEN_LOOP, 'faster than 1.5 times the speed of standstill, after machine and '
             'reference were at rest for half a second', RAMPED, 4, 0.05, event=True),
     )
     when = When.STATE

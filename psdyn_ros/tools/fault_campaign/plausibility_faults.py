@@ -128,7 +128,7 @@ def _faster_than_the_reference(bench):
     'not_standing'] > 0)
 def _faster_than_standing(bench):
     bench.turns(0.6)        # in which a reference that has just come counts as moving
-    yield from during(_velocity(bench, 0.04))
+    yield from during(_velocity(bench, 0.15))
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def test_a_failing_effort_hardly_moves_the_slew(law, motion, name, spoil):
     late = record.time >= FAULT_S
     assert record.state[-1] == State.SAFE and {'effort_suspect', 'not_standing'} & after(loop)[1]
     # one that is negated is told from a sound one only when errors have grown
-    assert record.speed[late, 0].max() <= (1.4 if name == 'negated' else 1.15) * before
+    assert record.speed[late, 0].max() <= (1.15 if name != 'negated' else 1.4 if motion else 3.0) * before
 
 
 def test_a_sound_law_at_force_level_is_not_restrained():
@@ -242,8 +242,10 @@ def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swi
         assert not check.evaluate(seen)
     seen.xd[0] = 0.0
     assert not any(check.evaluate(seen) for _ in range(60))
-    seen.xd[0] = 0.018          # below the speed of standstill, 0.02 rad/s, but above 0.6 of it
+    seen.xd[0] = 0.028          # less than 1.5 times the speed of standstill, 0.02 rad/s
+    assert not any(check.evaluate(seen) for _ in range(60))
+    seen.xd[0] = 0.05
     found = [bool(check.evaluate(seen)) for _ in range(10)]
-    assert found.index(True) <= 4 and check.evaluate(seen)[0].condition == 'not_standing'
+    assert found.index(True) <= 6 and check.evaluate(seen)[0].condition == 'not_standing'
     seen.reference_rate = np.array([0.02, 0.0, 0.0, 0.0])
     assert not check.evaluate(seen)
