@@ -42,7 +42,7 @@ def _rows(machine, s):
     pinocchio = pinocchio_peer.FromPython(machine)
     hinted = ours.HintedEngine(machine.manipulator)
     from_hints = s.x, s.xd, s.f, hinted.closed(s.x)
-    positions = hinted.named(from_hints[-1])
+    positions = hinted.positions(s.x)
     rows = [
         native('forward', OURS, own.native_forward, (s.x, s.xd, s.f)),
         native('forward', HINTED, hinted.native_forward, from_hints),

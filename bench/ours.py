@@ -86,10 +86,9 @@ class HintedEngine(Engine):
             row[:] = loops.work['q']
         return rows
 
-    def named(self, hints):
-        """Rows of `closed` as users give them: {joint: position}."""
-        names = [name for cluster in self.manipulator.machine.clusters for name in cluster.joints]
-        return [dict(zip(names, row.tolist())) for row in hints]
+    def positions(self, x):
+        """Positions of all joints at x (N, dof), as users give them."""
+        return np.array([self.manipulator.joint_state(row)[1] for row in x])
 
     def forward_from(self, x, xd, f, positions):
         return self.forward(x, xd, f, positions=positions)

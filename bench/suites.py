@@ -11,12 +11,13 @@ import numpy as np
 import psdyn_ros
 from bench import derivatives as own_derivatives
 from bench import general as general_loops
+from bench import general_machines, machines, ours
 from bench import hydraulics as hydraulic_crane
 from bench import jacobians as peer_jacobians
-from bench import machines, ours
 from bench.comparison import compare
 from bench.timing import Case, interleave
 
+STATES, BATCH = 256, 20000      # different states of a batch; a batch repeats them
 LONGEST = 500      # loops of the longest chain that is read from a URDF; longer ones repeat its records
 
 
@@ -34,24 +35,27 @@ def chains(effort):
 
 
 def batch(effort):
-    """Batch of 20,000 states of the crane in one call, against one core's native loop."""
-    machine = machines.crane()
-    states = machines.random_states(machine, 20000)
-    engine = ours.Engine(psdyn_ros.load(machine.xml))
-    answers = np.empty_like(states.x)
-    tasks = {
-        'forward': (engine.native_forward, engine.forward, (states.x, states.xd, states.f)),
-        'inverse': (engine.native_inverse, engine.inverse, (states.x, states.xd, states.xdd)),
-    }
+    """Batch of 20,000 states of each machine in one call, against one core's native loop."""
+    crane = machines.crane()
+    engines = {'crane': (ours.Engine(psdyn_ros.load(crane.xml)), machines.random_states(crane, STATES))}
+    for name in general_loops.NAMES:
+        machine = general_machines.read(name)
+        engines[name] = ours.Engine(machine.manipulator), general_machines.random_states(machine, STATES)
     records = []
-    for task, (loop, call, inputs) in tasks.items():
-        cases = [Case('native', lambda loop=loop, inputs=inputs: loop(*inputs, answers), len(states.x)),
-                 Case('batch', lambda call=call, inputs=inputs: call(*inputs), len(states.x))]
-        times = interleave(cases, effort.rounds, effort.slot)
-        records.append({
-            'task': task, 'native_us': times['native'].median, 'batch_us': times['batch'].median,
-            'ratio': times['batch'].ratio_to(times['native']), 'cores': len(os.sched_getaffinity(0)),
-            'load': os.getloadavg()[0]})
+    for name, (engine, states) in engines.items():
+        x, xd, xdd, f = (np.resize(rows, (BATCH, rows.shape[1]))
+                         for rows in (states.x, states.xd, states.xdd, states.f))
+        answers = np.empty_like(xd)
+        tasks = {'forward': (engine.native_forward, engine.forward, (x, xd, f)),
+                 'inverse': (engine.native_inverse, engine.inverse, (x, xd, xdd))}
+        for task, (loop, call, inputs) in tasks.items():
+            cases = [Case('native', lambda run=loop, inputs=inputs, out=answers: run(*inputs, out), BATCH),
+                     Case('batch', lambda call=call, inputs=inputs: call(*inputs), BATCH)]
+            times = interleave(cases, _fewer(effort), effort.slot)
+            records.append({
+                'machine': name, 'task': task, 'native_us': times['native'].median, 'batch_us': times['batch'].median,
+                'ratio': times['batch'].ratio_to(times['native']), 'cores': len(os.sched_getaffinity(0)),
+                'load': os.getloadavg()[0]})
     return records
 
 

@@ -59,10 +59,11 @@ hypothesis.settings.load_profile('thorough' if THOROUGH else 'quick')
 
 
 # Files with few tests that take long: begun last, they would leave the other worker with nothing to do.
-LONGEST = ('test_compile_cache', 'test_bag_validate_memory', 'test_mutation', 'test_fleet', 'test_latency',
-           'test_campaign', 'test_derivatives', 'test_dynamics', 'test_hydraulic_laws', 'test_model_triangles',
-           'test_formulations_titop', 'test_formulations_denoc', 'test_bag_source', 'test_tracking_bounds',
-           'test_cli', 'test_live_hostile', 'test_safety_sequences')
+LONGEST = ('test_record_demo', 'test_compile_cache', 'test_hydraulic_laws', 'test_lying_sensors', 'test_identification',
+           'test_nodes_dds', 'test_security', 'test_topic_delays', 'test_rig_demo', 'test_fleet', 'test_offline',
+           'test_rig', 'test_bag_validate_memory', 'test_extending', 'test_latency', 'test_diagnosis',
+           'test_general_nodes', 'test_layers', 'test_dynamics', 'test_oracle', 'test_cli', 'test_packaging',
+           'test_campaign', 'test_controller_node', 'test_mutated_bags', 'test_tracking_bounds', 'test_mutation')
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,6 +2,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy import ndarray
 
 from ..kernels.rigid_body.mechanism import Handle
 from ..kernels.rigid_body.records import APPLIED
@@ -18,7 +19,7 @@ MOST_HINTS = 100        # sets of names kept; a caller that shuffles them must n
 
 def plain(a, b, c):
     """Return True for three vectors that kernels are compiled for: contiguous, writeable, of float64."""
-    return (type(a) is type(b) is type(c) is np.ndarray and a.dtype is b.dtype is c.dtype is FLOAT
+    return (type(a) is type(b) is type(c) is ndarray and a.dtype is b.dtype is c.dtype is FLOAT
             and a.ndim == b.ndim == c.ndim == 1 and a.flags.carray and b.flags.carray and c.flags.carray)
 
 
@@ -113,11 +114,14 @@ def _named_numbers(m, values, argument, label):
 
 
 def hint_of(m, positions):
-    """Return (rows, values) of {joint: position} for `set_hint`; it has all joints of a cluster or none.
+    """Return (rows, values) for `set_hint` of `positions`, those of all joints in their order, or {joint: position}.
 
-    Positions of names that were given before are not checked to be finite; the kernels check that.
-    Raises ShapeError, NonFiniteError, UnknownNameError.
+    A dict has all joints of a cluster or none.  Positions of all joints, or of names that were given before, are not
+    checked to be finite; the kernels check that.  Raises ShapeError, NonFiniteError, UnknownNameError.
     """
+    if (type(positions) is ndarray and positions.dtype is FLOAT and positions.ndim == 1
+            and len(positions) == len(m.joints) and positions.flags.carray):
+        return m.cluster_joint_rows, positions
     rows = m.hint_rows.get(tuple(positions)) if isinstance(positions, dict) else None
     if rows is not None:
         try:
@@ -130,15 +134,17 @@ def hint_of(m, positions):
     if rows is None:
         if len(m.hint_rows) >= MOST_HINTS:
             m.hint_rows.clear()
-        rows = m.hint_rows[tuple(given)] = _hint_rows(m, tuple(given))
+        rows = m.hint_rows[tuple(given)] = rows_of_cluster_joints(m, tuple(given))
     return rows, np.array([*given.values()])
 
 
 def _finite_positions(m, positions):
+    if not isinstance(positions, dict):
+        positions = dict(zip(m.joints, vector('positions', positions, len(m.joints))))
     return dict(_named_numbers(m, positions, 'positions', 'position of'))
 
 
-def _hint_rows(m, names):
+def rows_of_cluster_joints(m, names):
     """Return the row in `names` of each cluster joint, -1 where its cluster is not named."""
     row_of, rows = {name: row for row, name in enumerate(names)}, []
     for cluster in m.machine.clusters:
@@ -151,11 +157,11 @@ def _hint_rows(m, names):
 
 
 def close_from(m, handle, positions):
-    """Let the clusters of a handle be closed from {joint: position}; arguments and errors as `hint_of`."""
-    rows, values = hint_of(m, _finite_positions(m, positions))
-    if handle.loops is not None:
-        handle.arrays.loops.hint[0] = np.append(values, np.nan)[rows]
-        handle.start_from_last()
+    """Let the clusters of a handle be closed from `positions`; arguments and errors as `hint_of`."""
+    rows, values = hint_of(m, positions)
+    if not np.isfinite(values).all():
+        _finite_positions(m, positions)     # raises
+    handle.start_from(np.append(values, np.nan)[rows])
 
 
 def apply_efforts(m, handle, x, efforts):

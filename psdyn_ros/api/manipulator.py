@@ -5,10 +5,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy import empty
 
 from ..assembly.machine import assemble
 from ..kernels.derivatives.entry import make_scratch
 from ..kernels.rigid_body import entry
+from ..kernels.rigid_body.entry import forward_checked, forward_hinted, inverse_checked, inverse_hinted
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError, MeasurementError, UnknownNameError, did_you_mean, shorten
@@ -25,10 +27,14 @@ from .batch import inverse_efforts, map_at, run_batch
 from .environment import base_rows, find_link, wrench_rows
 from .errors_from_status import check, in_row
 from .hybrid import hybrid_dynamics
-from .inputs import environment_at, hint_of, plain, states
+from .inputs import environment_at, hint_of, plain, rows_of_cluster_joints, states
 from .integrator import Integrator
 from .joint_map import JointMap
 from .kinematics import placed, pose_in_base, specific_force_of_link, twist_of_link, wrench_on_link
+from .motion.inverse_kinematics import inverse_kinematics
+from .motion.jacobian import jacobian, jacobian_rate
+from .motion.load_chart import load_chart
+from .motion.workspace import workspace
 from .orientation import rotation
 from .payload import checked_payload, combine
 
@@ -60,7 +66,8 @@ class Manipulator:
         self._handle = machine.handle.copy()
         self._tree, self._loops = self._handle.tree, self._handle.loops
         self._maps = {}
-        self.hint_rows = {}             # {names: rows} of `inputs.hint_of`
+        self.hint_rows = {}             # {names: `rows_of_cluster_joints`}
+        self.samples = {}               # of `motion.samples`
         self.nx, self.dof = (int(self._handle.environment[size]) for size in ('nx', 'dof'))
         self.floating = machine.floating is not None
         # efforts on the coordinates are those of the actuators
@@ -89,16 +96,17 @@ class Manipulator:
         """Arguments of the kernels of derivatives: tree, loops, scratch."""
         return self._tree, self._loops, make_scratch(self._handle)
 
-    def _takes(self, positions):
-        """Return whether compiled kernels take `positions` as a hint."""
-        return positions is not None and compiled and self._loops is not None
-
     @cached_property
     def _hinted(self):
         """Buffer of a tree whose clusters start from a hint."""
         handle = self.handle()
         handle.start_from_last()
         return handle.tree
+
+    @cached_property
+    def cluster_joint_rows(self):
+        """Row among `joints` of each joint of the clusters."""
+        return rows_of_cluster_joints(self, self.joints)
 
     def handle(self):
         """Return a `Handle` of its own: model, scratch and a base at rest, for calls of kernels."""
@@ -109,17 +117,18 @@ class Manipulator:
 
         base: `BaseMotion`, or `BaseDrive` where the base floats.  wrenches: {link: (force, moment)} applied by the
         environment on the link, at its origin in its axes.  joint_efforts: {joint: effort} that springs and the like
-        apply on any joint, positive along its axis.  positions: {joint: position} of all joints of a loop, closed near
-        x: finding the loop closed takes less time from there, and the answer is the same.
+        apply on any joint, positive along its axis.  positions: where loops are closed near x, as positions of all
+        `joints` (`joint_state` has them) or {joint: position} of all joints of a loop: finding the loops closed takes
+        less time from there, least from an array of float64, and the answer is the same.
         Raises ShapeError, NonFiniteError, UnknownNameError, UnreachableStrokeError, TogglePointError.
         """
-        if base is wrenches is joint_efforts is positions is None and compiled and plain(x, xd, f):
-            xdd = np.empty(self.dof)
-            if entry.forward_checked(self._tree, self._loops, x, xd, f, xdd) == OK:
-                return xdd
-        elif self._takes(positions) and base is wrenches is joint_efforts is None and plain(x, xd, f):
-            xdd = np.empty(self.dof)
-            if entry.forward_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, f, xdd) == OK:
+        if base is wrenches is joint_efforts is None and compiled and plain(x, xd, f):
+            xdd = empty(self.dof)
+            if positions is None or self._loops is None:
+                status = forward_checked(self._tree, self._loops, x, xd, f, xdd)
+            else:
+                status = forward_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, f, xdd)
+            if status == OK:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
         if arrays[0].ndim == 2:
@@ -141,13 +150,13 @@ class Manipulator:
         Arguments and errors as `forward_dynamics`; coordinates of a floating base that a `BaseDrive` frees accelerate
         as they then do.
         """
-        if base is wrenches is joint_efforts is positions is None and compiled and plain(x, xd, xdd):
-            f = np.empty(self.dof)
-            if entry.inverse_checked(self._tree, self._loops, x, xd, xdd, f) == OK:
-                return f
-        elif self._takes(positions) and base is wrenches is joint_efforts is None and plain(x, xd, xdd):
-            f = np.empty(self.dof)
-            if entry.inverse_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, xdd, f) == OK:
+        if base is wrenches is joint_efforts is None and compiled and plain(x, xd, xdd):
+            f = empty(self.dof)
+            if positions is None or self._loops is None:
+                status = inverse_checked(self._tree, self._loops, x, xd, xdd, f)
+            else:
+                status = inverse_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, xdd, f)
+            if status == OK:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)
         if arrays[0].ndim == 2:
@@ -314,6 +323,12 @@ class Manipulator:
         """Return the twist (v, w) (6,) of a link's origin in link axes; in inertial space where the base floats."""
         x, xd = states(self, x=x, xd=xd)
         return twist_of_link(placed(self, x, xd, np.zeros(self.dof)), find_link(self._machine, link))
+
+    jacobian = jacobian
+    jacobian_rate = jacobian_rate
+    inverse_kinematics = inverse_kinematics
+    workspace = workspace
+    load_chart = load_chart
 
     def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from ..kernels.loops.dyads import carries
-from ..kernels.loops.planar import pin_of, place_planar
+from ..kernels.loops.planar import pin_of, place_planar, turn_joints
 from ..kernels.loops.records import ACROSS, ALONG, DYAD, PARALLEL, SLIDING
 
 
@@ -75,6 +75,7 @@ def _mode(builder, n, found, start):
         return 1.0
     cluster_joints, work, pin = builder.cluster_joints, builder.loops.work, builder.loops.pins[found['pin']]
     work['q'][builder.slice(n)] = start
+    turn_joints(builder.clusters[n], cluster_joints, work)
     place_planar(builder.clusters[n], cluster_joints, work)
     a, b = (np.array([work[found[end]]['x'], work[found[end]]['y']]) for end in ('a', 'b'))
     ends = [np.array(pin_of(work, pin[end], pin[f'p{end}'])) for end in ('a', 'b')]

@@ -39,12 +39,13 @@ def main(arguments=None):
 
 
 def commands():
-    """Return {command: its module}: every module of this folder whose name does not begin with an underscore.
+    """Return {command: its module}: every module of this folder and its folders but those with a leading underscore.
 
     A module has HELP, one line; `add_arguments(parser)`; and `run(options)`, which returns the exit code.
     """
-    names = sorted(info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith('_'))
-    return {name.replace('_', '-'): importlib.import_module(f'{__name__}.{name}') for name in names}
+    names = [info.name for info in pkgutil.walk_packages(__path__, f'{__name__}.') if not info.ispkg]
+    commands = {name.rpartition('.')[2].replace('_', '-'): name for name in names if '._' not in name}
+    return {command: importlib.import_module(commands[command]) for command in sorted(commands)}
 
 
 def parser():

@@ -44,7 +44,8 @@ def add_model(parser):
     """Add the model that recordings are held against, where to write to, and topics."""
     parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
     parser.add_argument('--hydraulics', metavar='FILE',
-                        help="YAML file; '' for none (default: that of a machine of the package)")
+                        help="YAML file; '' for none (default: that of a machine of the package, "
+                             'where the bag has pressures)')
     parser.add_argument('--output', metavar='DIR', help='folder for the report and the files beside it')
     parser.add_argument('--topic', action='append', default=[], metavar='WHAT=TOPIC',
                         help='states, efforts, pressures, commands or reference; more than once for more')

@@ -14,7 +14,8 @@ def add_arguments(parser):
                         help='what the controller commands (default: valve where the machine has hydraulics)')
     parser.add_argument('--rig', metavar='CYLINDER',
                         help='put this cylinder on a test rig, a process of its own; compare with the whole machine')
-    parser.add_argument('--real-time', action='store_true', help='of --rig: run on the clock rather than in lock-step')
+    parser.add_argument('--real-time', action='store_true',
+                        help='run on the clock rather than in lock-step, and report stalls')
     parser.add_argument('--config', metavar='FILE',
                         help='ROS parameter file of the nodes (default: that of the machine of the package)')
     parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')

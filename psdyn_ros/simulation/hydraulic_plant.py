@@ -13,7 +13,17 @@ import numpy as np
 from ..api.hydraulics.integrator import HydraulicIntegrator
 from ..api.hydraulics.statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
 from ..kernels.control.valve_inversion import pressure_command, velocity_command
-from ..kernels.hydraulics.records import FLUID, FORCE, PRESSURE_A, PRESSURE_B, QUANTITIES, SPOOL, SPOOL_RATE, VALVE
+from ..kernels.hydraulics.records import (
+    FLUID,
+    FORCE,
+    MEASURED_PRESSURE,
+    PRESSURE_A,
+    PRESSURE_B,
+    QUANTITIES,
+    SPOOL,
+    SPOOL_RATE,
+    VALVE,
+)
 from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
 from ..model.parameters.hydraulics import BRAKE, MODES
 from ..model.units import SECOND
@@ -59,7 +69,7 @@ class HydraulicPlant:
         self.xd, self.xdd = np.zeros(n), np.zeros(n)
         self.fluid = np.zeros((len(self.cylinders), FLUID))
         self.bristles, self.supply_pressure = np.zeros(count), np.zeros(1)
-        self.force = np.zeros(count)                # N or N m: what the actuators do to the mechanism, friction in it
+        self.force = np.zeros(count)                # N or N m on the mechanism: effort less friction, with end stops
         self.telemetry = np.zeros((len(self.cylinders), len(QUANTITIES)))
         self.command = np.zeros(count)              # the last one taken of each actuator, in its mode
         self.safe = np.ones(count, dtype=bool)      # at the safe output
@@ -216,8 +226,6 @@ class HydraulicPlant:
         row = self._rows.get(name)
         if row is not None:
             self.cylinder_records['command'][row] = 0.0
-            if record['drive'] == FORCE:
-                self._close_chambers(row, record['effort'])
             record['drive'] = VALVE
         record['effort'] = 0.0
         if self.hydraulics.safe_outputs[name] == BRAKE:
@@ -229,7 +237,7 @@ class HydraulicPlant:
         record['braked'], record['brake_position'], record['brake_force'] = 1, position[axis], force
 
     def _close_chambers(self, row, force):
-        """Pressures with which closed chambers give the force that was commanded so far."""
+        """Set the pressures with which closed chambers give a force."""
         cylinder, supply = self.cylinder_records[row], self.supply[0]
         low, high = supply['return_pressure'], supply['pressure']
         other = low + 0.25 * (high - low)
@@ -237,6 +245,17 @@ class HydraulicPlant:
         self.fluid[row, PRESSURE_B] = b
         self.fluid[row, PRESSURE_A] = max(low, (force + b * cylinder['area_b']) / cylinder['area_a'])
         self.fluid[row, (SPOOL, SPOOL_RATE)] = 0.0
+
+    @property
+    def effort(self):
+        """(actuators,) N, N m: of the drives, p_a A_a - p_b A_b of cylinders, and of brakes; friction not taken off."""
+        axes, position, velocity = self.axes, *self.actuator_motion()[:2]
+        effort = axes['effort'].copy()
+        for record, fluid in zip(self.cylinder_records, self.fluid):
+            if axes['drive'][record['axis']] in (VALVE, MEASURED_PRESSURE):
+                effort[record['axis']] = (record['area_a'] * fluid[PRESSURE_A] - record['area_b'] * fluid[PRESSURE_B])
+        return effort + np.where(axes['braked'], axes['brake_force'] - axes['brake_damping'] * velocity
+                                 - axes['brake_stiffness'] * (position - axes['brake_position']), 0.0)
 
     @property
     def spool(self):
@@ -320,7 +339,17 @@ class HydraulicPlant:
     def _observe(self):
         """Fill xdd, force and telemetry; what failed, or ''."""
         status = self._integrator().observe(*self._states(), self.xdd, self.force, self.telemetry)
-        return str(self._integrator().error(status, self.x)) if status else ''
+        if status:
+            return str(self._integrator().error(status, self.x))
+        # chambers that the solver leaves out have the pressures of the force that their cylinder gives
+        drives = self.axes['drive'][self.cylinder_records['axis']]
+        left_out = np.flatnonzero((drives != VALVE) & (drives != MEASURED_PRESSURE))
+        if left_out.size:
+            effort = self.effort
+            for row in left_out:
+                self._close_chambers(row, effort[self.cylinder_records['axis'][row]])
+            self.telemetry[left_out, :2] = self.fluid[left_out][:, (PRESSURE_A, PRESSURE_B)]
+        return ''
 
     def base_wrench(self):
         """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""

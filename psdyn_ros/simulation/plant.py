@@ -88,6 +88,11 @@ class Plant:
         return self.actuators if self._held else ()
 
     @property
+    def effort(self):
+        """(actuators,) N, N m: of the actuators or their brakes, before the friction that the mechanism has."""
+        return self.force
+
+    @property
     def xdd(self):
         """Accelerations (dof,) of the coordinates at the state, by forces, environment and stops; zero while held."""
         if self._held and not self._passive:

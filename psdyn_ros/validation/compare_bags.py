@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .metrics.comparison import SAME, WORSE, compare, worst
 from .metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
-from .validate import Validation, read_model, validate
+from .validate import Validation, validate
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ def compare_bags(first, second, urdf, *, hydraulics=None, config=None, initial=N
     quiet          no progress bar
     Raises what `validate` raises.
     """
-    manipulator, hydraulics = read_model(urdf, hydraulics, initial)
-    found = [validate(bag, manipulator, hydraulics=hydraulics or '', config=config, quiet=quiet, **options)
+    found = [validate(bag, urdf, hydraulics=hydraulics, config=config, initial=initial, quiet=quiet, **options)
              for bag in (first, second)]
     usable = all(one.verdict.verdict != INVALID for one in found)
     comparison = Comparison(*found, compare(*found) if usable else ())

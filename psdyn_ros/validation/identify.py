@@ -220,12 +220,15 @@ def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=N
     from .signals.topics import find_topics
     from .validate import read_model
 
+    optional = hydraulics is None
     manipulator, hydraulics = read_model(urdf, hydraulics, initial)
     if payload_link is not None and payload_link not in manipulator.links:
         raise UnknownNameError(f"payload on link '{payload_link}': no link of '{manipulator.name}'"
                                f'{did_you_mean(payload_link, manipulator.links)}')
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, topics)
+        if optional and not channels.hydraulic:
+            hydraulics = None
         quality = Quality(channels, manipulator, hydraulics)
         pieces = blocks(source, channels, manipulator, hydraulics, overlap_s=max(0.5, window), quality=quality)
         found = identify(pieces, manipulator, hydraulics, payload_link=payload_link, payload_com=payload_com,

@@ -66,12 +66,13 @@ class Validation:
 
 
 def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=None, initial=None, rows=ROWS, quiet=True,
-             align=True, predicted_rate=RATE):
+             align=True, predicted_rate=RATE, hydraulics_optional=None):
     """Hold a recording against a model; returns a `Validation`.
 
     bag         folder or file, MCAP or SQLite
     urdf        file, name of a machine of the package, or a `Manipulator`
     hydraulics  YAML file or `Hydraulics`; '' for none, None for that of the machine of the package, where it has one
+                and the bag has chamber pressures
     config      `Settings`, YAML file or text as `tolerances.read_settings` takes them, or None for the defaults
     output      folder for report.html, its pictures, validation.json, metrics.csv, seconds.csv, spectrum.csv, the bag
                 `predicted` and plotjuggler_layout.xml; it may exist, and these files are replaced; None writes nothing
@@ -80,15 +81,20 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     rows        of a block
     quiet       no progress bar
     align       whether delays between topics are looked for and taken off, unless the config says that they are not
+    hydraulics_optional  whether `hydraulics` count only where the bag has chamber pressures; None: where they are None
 
     Reads the bag once, beside the beginning of each topic and as much of it as delays need, with memory that does not
     grow with it.  Raises BagError
     where it cannot be read or is of another machine, ModelError for files that do not fit.
     """
+    if hydraulics_optional is None:
+        hydraulics_optional = hydraulics is None
     manipulator, hydraulics = read_model(urdf, hydraulics, initial)
     settings = config if isinstance(config, Settings) else read_settings(config, manipulator.actuators)
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, {**settings.topics, **(topics or {})})
+        if hydraulics_optional and not channels.hydraulic:
+            hydraulics = None
         smooth = settings.filter.make(channels.period)
         predictor = Predictor(manipulator, hydraulics, smooth)
         quality = Quality(channels, manipulator, hydraulics)

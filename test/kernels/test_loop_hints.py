@@ -218,7 +218,8 @@ def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
     around = {'joint_efforts': {m.joints[0]: 3.0}} if loaded else {}
     expected, loop = CALLS[call](m, s, **around), m.machine.clusters[0]
     for positions in (exact, {name: exact[name] for name in loop.joints}, {}, other,
-                      {name: position + 0.05 for name, position in exact.items()}, dict.fromkeys(exact, 1e6)):
+                      {name: position + 0.05 for name, position in exact.items()}, dict.fromkeys(exact, 1e6),
+                      m.joint_state(x)[1], m.joint_state(x)[1].tolist(), np.zeros(len(m.joints), int)):
         assert error(CALLS[call](m, s, positions=positions, **around), expected) < ROUNDING
 
 
@@ -228,7 +229,11 @@ def test_positions_are_checked(rng):
     cluster, = m.machine.clusters
     first, *others = cluster.joints
     for positions, kind, words in (
-            ([0.1], ShapeError, 'expected {joint: position}'),
+            ([0.1], ShapeError, f'positions has shape (1,); expected ({len(m.joints)},)'),
+            (np.zeros((1, len(m.joints))), ShapeError, f'positions has shape (1, {len(m.joints)})'),
+            ('crank', ShapeError, 'positions is not an array of numbers'),
+            (np.full(len(m.joints), np.nan), NonFiniteError, 'positions = [nan'),
+            (np.full(len(m.joints), -np.inf), NonFiniteError, 'positions = [-inf'),
             ({'crnk': 0.1}, UnknownNameError, "joint 'crnk': no movable joint"),
             ({first: np.nan}, NonFiniteError, f"position of '{first}'"),
             ({first: [0.1, 0.2]}, ShapeError, f"position of '{first}'"),

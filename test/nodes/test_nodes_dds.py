@@ -164,7 +164,7 @@ def test_no_state_no_command_and_it_says_so(controlled):
     controlled.speaking.clear()
     g.until(lambda: g.report('controller: control')[1].startswith('SAFE; F01:'))
     assert g.report('controller: control')[0] == ERROR
-    g.through(0.3)      # answers to the last states may still be under way
+    g.until_quiet(controlled.commands)
     del controlled.commands[:]
     msg = JointTrajectory(joint_names=['slew'], points=[JointTrajectoryPoint(positions=[0.0])])
     before = rejected(g, 'controller: control', 'joint_trajectory')
@@ -301,9 +301,7 @@ def test_pause_stops_time_and_states(simulated):
     assert simulated.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
     simulated.until(plant_is(simulated, WARN, 'paused'))
     time = simulated.report('simulator: plant')[2]['simulated time [s]']
-    del simulated.states[:]
-    simulated.through(0.2)
-    assert not simulated.states
+    simulated.until_quiet(simulated.states)
     assert simulated.report('simulator: plant')[2]['simulated time [s]'] == time
     assert simulated.call(SetBool, 'simulator/pause', SetBool.Request(data=False)).success
     simulated.until(lambda: len(simulated.states) > 10)

@@ -28,7 +28,8 @@ LAYERS = {
               None),
 }
 # rooms that may import rclpy and messages; files in other rooms of tools may not, nor the rest of the package
-ROS_ROOMS = ('nodes', 'tools.demo', 'tools.recordings', 'tools.timing', 'tools.fault_campaign.over_dds')
+ROS_ROOMS = ('nodes', 'tools.demo', 'tools.operator', 'tools.recordings', 'tools.timing',
+             'tools.fault_campaign.over_dds')
 NEED_ROS = (*ROS_ROOMS, 'tools.fault_campaign.campaign')
 # room of a layer, '' for the files in its folder: rooms of the layer that it may import
 ROOMS = {
@@ -39,11 +40,12 @@ ROOMS = {
         'loops': {'algebra', 'runtime'},
         'rigid_body': {'loops', 'algebra', 'runtime'},
         'derivatives': {'rigid_body', 'loops', 'algebra', 'runtime'},
+        'motion': {'rigid_body', 'loops', 'algebra', 'runtime'},
         'hydraulics': {'rigid_body', 'loops', 'algebra', 'runtime'},
         'control': {'hydraulics', 'rigid_body', 'loops', 'algebra', 'runtime'},
     },
     'model': {'': set(), 'mechanism': {''}, 'parameters': {'mechanism', ''}},
-    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}},
+    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}, 'motion': {''}},
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {
@@ -76,10 +78,12 @@ ROOMS = {
     'tools': {
         '': set(),
         'demo': {''},
+        'operator': {'demo'},
         'recordings': {'demo'},
         'timing': {'demo'},
         'fault_campaign': {'timing', 'demo', 'studies'},
         'studies': set(),
+        'charts': set(),
         'fuzzing': set(),
         'papers': set(),
     },

@@ -58,8 +58,8 @@ def test_four_bar_swings_for_twenty_seconds(mode):
     check_conservation(motion, motion.energy)
 
 
-@pytest.mark.parametrize('case', thorough([('excavator', None), ('five_bar', BELOW), ('five_bar', None),
-                                           ('pkm_2pur2rpu', None), ('hiab_xs031', None)], 2), ids=str)
+@pytest.mark.parametrize('case', thorough([('five_bar', BELOW), ('excavator', None), ('five_bar', None),
+                                           ('pkm_2pur2rpu', None), ('hiab_xs031', None)], 1), ids=str)
 @pytest.mark.slow
 def test_machines_on_springs_for_twenty_seconds(case):
     """Springs instead of actuators, at rest where the machine starts."""

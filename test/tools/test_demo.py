@@ -25,10 +25,9 @@ from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
 pytestmark = pytest.mark.dds
 
 
-
 @pytest.mark.parametrize('level, laws, title, better, duration', [
     ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
-    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 3, marks=pytest.mark.long),
+    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 6, marks=pytest.mark.long),
 ])
 def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better, duration):
     process = start('psdyn_ros.cli', 'demo', '--duration', str(duration), '--output', str(tmp_path),
@@ -56,6 +55,7 @@ def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path,
         assert np.ptp(telemetry['pressure_a'], axis=0).min() > 1e5      # the oil does the work
 
 
+@pytest.mark.lockstep
 @pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     process = start('psdyn_ros.cli', 'demo', '--duration', '10', '--output', str(tmp_path))
@@ -63,6 +63,7 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     assert_a_signal_ends_it(process, number, 2)
 
 
+@pytest.mark.lockstep
 @pytest.mark.parametrize('arguments, says', [
     (('--machine', 'nowhere.urdf'), 'nowhere.urdf'),
     (('--machine', str(ROOT / 'package.xml')), 'robot'),
@@ -76,6 +77,7 @@ def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
     assert says in said and 'Traceback' not in said
 
 
+@pytest.mark.lockstep
 def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch, capfd):
     monkeypatch.setitem(demo.JUDGED, 'valve', 'no_such_law')
     monkeypatch.setitem(demo.NAMES, 'no_such_law', 'no such law')
@@ -94,6 +96,7 @@ def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
     assert all(0.0 < result['seconds'][name]['p50'] < 0.1 for name in ('controller', 'echo'))
 
 
+@pytest.mark.lockstep
 def test_states_without_a_command_are_counted_and_their_time_is_known():
     stamps = np.arange(0, 1_000_000_000, 2_000_000)
     silent, unanswered = demo._silence(np.repeat(stamps, 2), 500.0)        # repeated commands answer nothing new

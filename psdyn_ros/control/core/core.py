@@ -186,6 +186,8 @@ class ControlCore:
     def activate(self, now, ros_now):
         """Begin to give outputs, the safe one at first; SafetyError with every reason against it."""
         clock = self.inputs.read_clocks(now, ros_now)
+        # before the checks: what has not come yet would open a condition, whose probation needs simulated time to pass
+        self._refuse('activation')
         self._runner.run(When.CYCLE)
         self.states.step(clock)
         self._refuse('activation')

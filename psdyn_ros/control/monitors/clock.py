@@ -6,7 +6,7 @@ from .check import HOLD, RAMPED, STOP_OPEN_LOOP, Check, Finding, Row, warning
 
 STEP = 5_000_000        # ns from one look to the next that are no drift: stamps have to be shifted
 JUMP = 50_000_000       # ns that are reported
-PAUSE = 200_000_000     # ns of steady time in which simulated time stands still
+PAUSE = 200_000_000     # ns of steady time in which simulated time stands still, where nothing else is declared
 READINGS = 10           # of two clocks, until one is good enough
 MOMENT = 1_000_000      # ns that it may take
 
@@ -30,10 +30,11 @@ class ClockWatch:
     with the simulation.
 
     simulated  whether the clock of stamps is that of a simulation
+    pause      ns of steady time that it may stand still
     """
 
-    def __init__(self, simulated):
-        self.simulated = simulated
+    def __init__(self, simulated, pause=PAUSE):
+        self.simulated, self._pause = simulated, pause
         self.clock = 0          # ns, never goes back; in simulated time it counts from the first look
         self.jumps = 0          # of the wall clock
         self.paused = False
@@ -68,7 +69,7 @@ class ClockWatch:
         if shift:
             self.resets += 1
             self._last, self._moved = ros_now, now
-        self.paused = now - self._moved > PAUSE
+        self.paused = now - self._moved > self._pause
         return shift
 
 
@@ -78,12 +79,13 @@ class ClockCheck(Check):
     rows = (
         warning('F31', 'clock_jump', 'the clock of stamps jumped', 'stamps are taken from there; no change of motion',
                 bound_cycles=0),
-        Row('F31', 'clock_paused', HOLD, 'simulated time stands still', 'stops and holds', 1, 0.2, probation=False),
+        Row('F31', 'clock_paused', HOLD, 'simulated time stands still', 'stops and holds', 1, 0.2, 'simulated_pause',
+            probation=False),
         Row('F31', 'clock_reset', STOP_OPEN_LOOP, 'simulated time went back', RAMPED, event=True),
     )
 
     def __init__(self, config, law):
-        self.watch = ClockWatch(config.simulated_time)
+        self.watch = ClockWatch(config.simulated_time, config.declaration.timeouts.simulated_pause_ns)
         self.required = config.simulated_time
 
     def jumped(self, jump):

@@ -79,6 +79,7 @@ class StateChecks(Check):
         self.at_stop = False            # whether some coordinate is within the margin of an end stop
         self.residual = 0.0             # m, of the loops at the last state
         self.findings = []
+        self.commands_received = True   # whether somebody does: the text on a machine that stands still depends on it
         self._channels, self._memory = _records(manipulator, declaration)
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
         self._ring_stamps = np.zeros(room, dtype=np.int64)
@@ -189,8 +190,9 @@ class StateChecks(Check):
             c = self._channels
             still = np.where(c['driven'] > 0, self._memory['stamp'] - np.maximum(c['changed'], c['driven']), 0)
             i = int(np.argmax(still))
-            self.findings.append(Finding(FROZEN, f'{self._names[i]} says {c["x"][i]:.6g} for '
-                                         f'{still[i] / 1e6:.0f} ms while it should move'))
+            text = f'{self._names[i]} says {c["x"][i]:.6g} for {still[i] / 1e6:.0f} ms while it should move'
+            self.findings.append(Finding(FROZEN, text if self.commands_received else
+                                         f'nobody receives the commands: {text}'))
         if bits & (kernels.DISAGREES | kernels.WARNED):
             i = int(np.argmax(self._channels['disagreement']))
             most = self._channels['disagreement'][i]

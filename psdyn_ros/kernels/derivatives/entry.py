@@ -51,20 +51,19 @@ def bind_scratch(scratch, loops):
 
 @kernel
 def derive(m, s, xd, xdd, f, D):
-    """Write efforts f (dof,) and derivatives D (3, dof, dof) of a machine that is placed; return a status."""
+    """Write efforts f (dof,) and derivatives D (3, dof, dof) of a machine that is placed."""
     set_accelerations(m, xdd)
-    return derive_placed(m, s, s.slopes, xd, f, D)
+    derive_placed(m, s, s.slopes, xd, f, D)
 
 
 @kernel
 def derive_placed(m, s, slopes, xd, f, D):
     """Do `derive` where the accelerations are set."""
     if slopes is None:
-        return derive_efforts(m, s.bodies, s.acting, f, D)
-    status = derive_efforts(m, s.bodies, s.acting, slopes.effort, slopes.tree)
-    if status == OK:
+        derive_efforts(m, s.bodies, s.acting, f, D)
+    else:
+        derive_efforts(m, s.bodies, s.acting, slopes.effort, slopes.tree)
         project_through_loops(m, slopes, xd, f, D)
-    return status
 
 
 @entry
@@ -76,9 +75,10 @@ def inverse_derivatives(tree, loops, scratch, x, xd, xdd, f, D):
         status = close_machine(tree, loops, x, xd)
     if status == OK:
         status = place_machine(tree, loops, x, xd)
-    if status == OK:
-        status = derive(m, s, xd, xdd, f, D)
-    return status if status != OK else finite(f)
+    if status != OK:
+        return status
+    derive(m, s, xd, xdd, f, D)
+    return finite(f)
 
 
 @entry
@@ -92,10 +92,9 @@ def forward_derivatives(tree, loops, scratch, x, xd, f, D, by_f):
     status = max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
         status = forward_dynamics(tree, loops, x, xd, f, xdd)
-    if status == OK:
-        status = derive(m, s, xd, xdd, efforts, D)
     if status != OK:
         return status
+    derive(m, s, xd, xdd, efforts, D)
     subtract_actuator_slopes(m, s.slopes, f, D[0])
     put_actuators(m, by_f)
     factorise_symmetric(D[2])

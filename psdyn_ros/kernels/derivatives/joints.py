@@ -1,6 +1,7 @@
-"""The joint operations of the derivative recursion, for every kind of joint; see `rigid_body.joints`."""
-import math
+"""The joint operations of the derivative recursion, for every kind of joint; see `rigid_body.joints`.
 
+The modules are placed: turns of links and cylinders, and ratios of triangles, are in `work`.
+"""
 from ..algebra.spatial import add, cross, in_axes, line, pair, scale, store, sub, times, turned, vector
 from ..rigid_body.friction import friction_slope, joint_friction
 from ..rigid_body.records import APPLIED, BARREL, FREE, LINK, LOOP, PRISMATIC, ROD
@@ -23,10 +24,10 @@ def is_base(b):
 
 @kernel
 def move_module(m, bodies, k):
-    """Place the bodies of module k and set their motion; return (ratios of its triangle and their slopes, closed)."""
+    """Place the bodies of module k and set their motion; return (ratios of its triangle, their slopes)."""
     b, u = m.modules[k], m.work[k]
     if b['kind'] == FREE:
-        return rest_base(m, bodies), True
+        return rest_base(m, bodies)
     V, A = pair(m.environment[0]['twist']), pair(m.environment[0]['acceleration'])
     X, Y, Z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
     if b['parent'] >= 0:
@@ -40,28 +41,23 @@ def move_module(m, bodies, k):
 
     r, ratios = bodies[3 * k + LINK], (1.0, 0.0, 0.0, 0.0)
     if b['kind'] == LOOP:
-        c, s, c1, s1, k1, k1x, k1xx, k2, k2x, k2xx = triangle_curvature(b, u['q'])
-        if s == 0.0:
-            return ratios, False
+        k1, k1x, k1xx, k2, k2x, k2xx = triangle_curvature(b, u['q'])
         ratios = k1, k2, k1x, k2x
-        move_cylinder(m, bodies, k, (X, Y, Z, p), V, A, (c1, s1), (k2, k2x, k2xx))
+        move_cylinder(m, bodies, k, (X, Y, Z, p), V, A, (k2, k2x, k2xx))
         screw = line(p, Z)
         V, A = move_curved_body(
             r, V, A, times(k1, screw), times(k1x, screw), times(k1xx, screw), u['qd'], u['qdd'])
-        c, s = b['turn'][0] * c - b['turn'][1] * s, b['turn'][1] * c + b['turn'][0] * s
     elif b['kind'] == PRISMATIC:
         V, A = move_body(r, V, A, (Z, (0.0, 0.0, 0.0)), u['qd'], u['qdd'])
-        c, s, p = b['turn'][0], b['turn'][1], add(p, scale(u['q'], Z))
+        p = add(p, scale(u['q'], Z))
     else:
         V, A = move_body(r, V, A, line(p, Z), u['qd'], u['qdd'])
-        angle = u['q'] + b['offset']
-        c, s = math.cos(angle), math.sin(angle)
-    X, Y = turned(X, Y, c, s)
+    X, Y = turned(X, Y, u['c'], u['s'])
     place_body(r, X, Y, Z, p)
     load_body(r, X, Y, Z, p, b['link'], V, A)
     if m.environment[0]['loaded']:
         less_external(m, bodies, k)
-    return ratios, True
+    return ratios
 
 
 @kernel
@@ -80,17 +76,16 @@ def rest_base(m, bodies):
 
 
 @kernel
-def move_cylinder(m, bodies, k, frame, V, A, turn, ratio):
+def move_cylinder(m, bodies, k, frame, V, A, ratio):
     """Place barrel and rod of a triangle on the base frame (X, Y, Z, p) of module k, whose parent moves at V, A.
 
-    turn: (cos, sin) of the stroke axis against C -> B; ratio: k2 and its first two derivatives by x.
+    ratio: k2 and its first two derivatives by x.
     """
     (X, Y, Z, p), (k2, k2x, k2xx) = frame, ratio
     b, u = m.modules[k], m.work[k]
     x, xd, xdd = u['q'], u['qd'], u['qdd']
     p = add(p, in_axes(X, Y, Z, b['pin']))
-    X, Y = turned(X, Y, b['base_turn'][0], b['base_turn'][1])
-    X, Y = turned(X, Y, turn[0], turn[1])
+    X, Y = turned(X, Y, u['c1'], u['s1'])
     pin = line(p, Z)
     J, slope, curvature = times(k2, pin), times(k2x, pin), times(k2xx, pin)
 
@@ -112,10 +107,8 @@ def move_cylinder(m, bodies, k, frame, V, A, turn, ratio):
 
 @kernel
 def triangle_curvature(b, x):
-    """Return (cos q, sin q, cos q1, sin q1, k1, k1', k1'', k2, k2', k2''), ' the derivative by x; see `triangle`."""
-    c, s, c1, s1, k1, k2, k1x, k2x = triangle(b, x, 1.0)
-    if s == 0.0:
-        return c, s, c1, s1, k1, k1x, 0.0, k2, k2x, 0.0
+    """Return (k1, k1', k1'', k2, k2', k2'') of a triangle that closes, ' the derivative by x; see `triangle`."""
+    c, s, _, _, k1, k2, k1x, k2x = triangle(b, x, 1.0)
     L, L1, e = b['L'], b['L1'], b['e']
     rho = x + b['x0']
     inverse, ratio = 1.0 / (rho * rho + e * e), 1.0 / s
@@ -126,7 +119,7 @@ def triangle_curvature(b, x):
     r = L1 * (L1 + L * c) * inverse
     rx = rho * inverse * (1.0 - 2.0 * r)
     k2xx = ((1.0 - 2.0 * r - 4.0 * rho * rx) * k1 + (8.0 * rho * rho * inverse - 2.0) * skew) * inverse
-    return c, s, c1, s1, k1, k1x, k1xx, k2, k2x, k2xx + 2.0 * rx * k1x + r * k1xx
+    return k1, k1x, k1xx, k2, k2x, k2xx + 2.0 * rx * k1x + r * k1xx
 
 
 @kernel

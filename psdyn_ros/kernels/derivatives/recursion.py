@@ -36,7 +36,6 @@ from ..algebra.spatial import (
 )
 from ..rigid_body.records import LINK
 from ..runtime.compiler import kernel
-from ..runtime.status import OK, TOGGLE, failure
 from .body import carry, coriolis_times, coriolis_transposed, sums
 from .joints import bodies_of, is_base, move_module, resistance_slopes
 
@@ -51,9 +50,9 @@ def row_of(loops, m, k):
 
 @kernel
 def derive_efforts(m, bodies, acting, f, D):
-    """Write the efforts f and their derivatives D[0] by position, D[1] by rate, D[2] by acceleration; return a status.
+    """Write the efforts f and their derivatives D[0] by position, D[1] by rate, D[2] by acceleration.
 
-    Positions, rates and accelerations are those in `work`.  bodies: scratch (3 modules,) BODY.  acting (2, modules):
+    The machine is placed, its accelerations are set.  bodies: scratch (3 modules,) BODY.  acting (2, modules):
     derivatives by position and rate of the efforts that act on the joints besides friction.
     """
     for part in range(3):
@@ -61,10 +60,7 @@ def derive_efforts(m, bodies, acting, f, D):
             for j in range(f.shape[0]):
                 D[part, i, j] = 0.0
     for k in range(m.modules.shape[0]):
-        ratios, closed = move_module(m, bodies, k)
-        if not closed:
-            return failure(TOGGLE, k)
-        b = m.modules[k]
+        ratios, b = move_module(m, bodies, k), m.modules[k]
         if is_base(b):
             continue
         row = row_of(m.loops, m, k)
@@ -75,7 +71,6 @@ def derive_efforts(m, bodies, acting, f, D):
             D[0, row, row] -= by_x
             D[1, row, row] -= by_xd
     inward(m, bodies, f, D)
-    return OK
 
 
 @kernel

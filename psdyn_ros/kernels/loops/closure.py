@@ -16,7 +16,7 @@ from ..runtime.status import BRANCH, OK, OPEN, SINGULAR, failure
 from .constraints import bias_motion, bias_of_rows, direction_of, linearise, place_joints
 from .dyads import close_dyads
 from .newton import close_positions, rows_in_plane, solve, solve_slopes
-from .planar import bias_of_pin, bias_planar
+from .planar import bias_of_pin, bias_planar, turn_joints
 from .records import BEYOND_BRANCH_POINT, bind_loops
 
 MAX_JUMP = 0.02                 # between predicted and closed position: farther may be another branch [m, rad]
@@ -247,7 +247,7 @@ def keeps_direction(cluster, loops, x, n, pose):
 
 @kernel
 def close_cluster(cluster, loops, x, n):
-    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses.
+    """Set q of a cluster at the coordinates x, on the branch of the table of closed poses, and cos and sin of it.
 
     Where it iterates it leaves G solved in A.  Returns 0, SINGULAR, OPEN or BRANCH.
     """
@@ -267,6 +267,7 @@ def close_cluster(cluster, loops, x, n):
             return 0 if close_dyads(cluster, loops) else OPEN
         predict(cluster, loops, x, n, pose)
         if cluster['linear']:
+            turn_joints(cluster, loops.cluster_joints, loops.work)
             return 0
         for hinted in (True, False):
             if hinted and not (loops.hinted[0] and candidate == 0 and loops.trust[pose] > 0.0
@@ -397,5 +398,6 @@ def close_from(tree, loops, k, xd):
 def linearise_at(tree, loops, k):
     """Write K of cluster k at the q in work, in space, and -phi into A; see `linearise`."""
     loops = bind_loops(tree, loops)
+    turn_joints(loops.clusters[k], loops.cluster_joints, loops.work)
     place_joints(loops.clusters[k], loops.cluster_joints, loops.work)
     return linearise(loops.clusters[k], loops.cluster_joints, loops.rows, loops.work, loops.A)

@@ -16,7 +16,7 @@ from .records import POSITION
 
 @kernel
 def place_joints(cluster, cluster_joints, work):
-    """Set pose and screw of every body of a cluster from its q."""
+    """Set pose and screw of every body of a cluster from its q, cos and sin of which are set."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         t, u = cluster_joints[j], work[j]
         R0 = t['rotation']
@@ -35,7 +35,7 @@ def place_joints(cluster, cluster_joints, work):
             p = add(p, scale(u['q'], z))
             store(u['screw'], z, (0.0, 0.0, 0.0))
         else:
-            c, s = math.cos(u['q']), math.sin(u['q'])
+            c, s = u['c'], u['s']
             x, y = add(scale(c, x), scale(s, y)), sub(scale(c, y), scale(s, x))
             store(u['screw'], cross(p, z), z)
         R = u['rotation']

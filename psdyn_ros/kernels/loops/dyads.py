@@ -6,7 +6,7 @@ Opposite sides of a parallelogram turn alike: they fix one joint each, without a
 import math
 
 from ..runtime.compiler import kernel, python_kernel
-from .planar import pin_of, place_planar, side_of
+from .planar import pin_of, place_planar, set_position, side_of
 from .records import ALONG, PARALLEL, SLIDING
 
 
@@ -14,24 +14,28 @@ from .records import ALONG, PARALLEL, SLIDING
 def close_dyads(cluster, loops):
     """Set the dependent q of a planar cluster one dyad after another, each within half a turn of the q in work.
 
-    Returns False where a triangle does not close.
+    Sets cos and sin of all q.  Returns False where a triangle does not close.
     """
     cluster_joints, work = loops.cluster_joints, loops.work
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        if cluster_joints[j]['independent'] >= 0:
+            set_position(cluster_joints[j], work[j], work[j]['q'])
     for k in range(cluster['dyad'], cluster['dyad'] + cluster['dyads']):
         d = loops.dyads[k]
-        u, v = work[d['a']], work[d['b']]
+        a, b, u, v = cluster_joints[d['a']], cluster_joints[d['b']], work[d['a']], work[d['b']]
         near, beside = u['q'], v['q']
-        u['q'], v['q'] = 0.0, 0.0
+        for joint in (u, v):
+            joint['q'], joint['c'], joint['s'] = 0.0, 1.0, 0.0
         place_planar(cluster, cluster_joints, work)
         if d['kind'] == PARALLEL:
             turn = turn_parallel(d, loops.pins[d['pin']], cluster_joints, work)
-            u['q'] = next_to(near, cluster_joints[d['a']]['sign'] * turn)
+            set_position(a, u, next_to(near, a['sign'] * turn))
             continue
         turn, second = dyad(d, loops.pins[d['pin']], cluster_joints, work)
         if not abs(turn) < math.inf:
             return False
-        u['q'] = next_to(near, cluster_joints[d['a']]['sign'] * turn)
-        v['q'] = second if d['kind'] == SLIDING else next_to(beside, cluster_joints[d['b']]['sign'] * second)
+        set_position(a, u, next_to(near, a['sign'] * turn))
+        set_position(b, v, second if b['slides'] else next_to(beside, b['sign'] * second))
     return True
 
 

@@ -9,7 +9,7 @@ from ..algebra.linear import factorise, factorise_sparse, solve_factorised, subs
 from ..runtime.compiler import kernel
 from ..runtime.status import OK, OPEN, SINGULAR
 from .constraints import linearise, place_joints
-from .planar import linearise_planar, place_planar
+from .planar import linearise_planar, place_planar, set_position, turn_joints
 
 MIN_RANK_RATIO = 1e-6           # diagonal of R over the largest: below it rank is lost
 MAX_ROUNDING_STEP = 3e-9        # step after which the error is rounding [m, rad]
@@ -26,7 +26,7 @@ def rows_in_plane(cluster):
 def residuals(cluster, loops):
     """Place the bodies and write K of the dependent joints, -phi, and -K of the others into A.
 
-    Returns (max |phi|, rows).
+    cos and sin of all q are set.  Returns (max |phi|, rows).
     """
     if cluster['planar']:
         place_planar(cluster, loops.cluster_joints, loops.work)
@@ -60,11 +60,14 @@ def solve(cluster, loops, rows, start, end):
 def close_positions(cluster, loops):
     """Newton's method on phi(q) = 0 from the q in work, the independent ones held; leaves G solved in A.
 
+    Sets cos and sin of all q.
+
     Returns (OK, SINGULAR or OPEN; the rank test).
     """
     first, joints, A = cluster['first'], cluster['joints'], loops.A
     cluster_joints, work = loops.cluster_joints, loops.work
     dependent, before, expected = joints - cluster['freedom'], 1.0, math.inf
+    turn_joints(cluster, cluster_joints, work)
     for _ in range(40):
         worst, rows = residuals(cluster, loops)
         if not worst < math.inf:
@@ -81,7 +84,8 @@ def close_positions(cluster, loops):
         damping = 1.0 if largest < 0.5 else 0.5 / largest
         for j in range(first, first + joints):
             if cluster_joints[j]['independent'] < 0:
-                work[j]['q'] += damping * A[cluster_joints[j]['pivot'], dependent]
+                t = cluster_joints[j]
+                set_position(t, work[j], work[j]['q'] + damping * A[t['pivot'], dependent])
         # a small step that is no longer much smaller than the one before is rounding
         if with_slopes and (largest < MAX_LAST_STEP or 0.1 * before < largest < MAX_ROUNDING_STEP):
             solve(cluster, loops, rows, dependent + 1, joints + 1)
@@ -94,7 +98,10 @@ def close_positions(cluster, loops):
 
 @kernel
 def solve_slopes(cluster, loops):
-    """Solve G into A at the q in work; return OK, SINGULAR, or OPEN where they do not close the cluster."""
+    """Solve G into A at the q in work, cos and sin of which are set.
+
+    Returns OK, SINGULAR, or OPEN where they do not close the cluster.
+    """
     worst, rows = residuals(cluster, loops)
     if not worst < cluster['gap']:
         return OPEN

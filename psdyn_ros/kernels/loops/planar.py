@@ -10,9 +10,24 @@ import math
 from ..runtime.compiler import kernel, python_kernel
 
 
+@kernel
+def set_position(t, u, q):
+    """Set the position of a joint, and cos and sin of it where it turns."""
+    u['q'], u['c'], u['s'] = q, 1.0, 0.0
+    if not t['slides']:
+        u['c'], u['s'] = math.cos(q), math.sin(q)
+
+
+@python_kernel
+def turn_joints(cluster, cluster_joints, work):
+    """Set cos and sin of the q of every joint of a cluster."""
+    for j in range(cluster['first'], cluster['first'] + cluster['joints']):
+        set_position(cluster_joints[j], work[j], work[j]['q'])
+
+
 @python_kernel
 def place_planar(cluster, cluster_joints, work):
-    """Set angle and origin of every body of a planar cluster from its q."""
+    """Set angle and origin of every body of a planar cluster from its q, cos and sin of which are set."""
     for j in range(cluster['first'], cluster['first'] + cluster['joints']):
         t, u = cluster_joints[j], work[j]
         c, s, x, y = 1.0, 0.0, 0.0, 0.0
@@ -23,10 +38,8 @@ def place_planar(cluster, cluster_joints, work):
         if t['slides']:
             dx += u['q'] * t['s'][0]
             dy += u['q'] * t['s'][1]
-            u['cos'], u['sin'] = c, s
-        else:
-            a, b = math.cos(u['q']), t['sign'] * math.sin(u['q'])
-            u['cos'], u['sin'] = c * a - s * b, s * a + c * b
+        a, b = u['c'], t['sign'] * u['s']
+        u['cos'], u['sin'] = c * a - s * b, s * a + c * b
         u['x'], u['y'] = x + c * dx - s * dy, y + s * dx + c * dy
 
 

@@ -77,6 +77,7 @@ FRICTION_PIN = np.dtype([
 CLUSTER_JOINT_WORK = np.dtype([
     ('near', 'f8'),                             # q before Newton's method
     ('q', 'f8'), ('qd', 'f8'), ('g', 'f8'),
+    ('c', 'f8'), ('s', 'f8'),                   # cos, sin of q; 1, 0 where it slides
     ('rotation', 'f8', 9), ('place', 'f8', 3),  # of the body in the base body
     ('screw', 'f8', 6),                         # twist for unit rate, about the base origin
     ('velocity', 'f8', 6), ('bias', 'f8', 6),   # twist; acceleration at qdd = 0
@@ -139,6 +140,7 @@ CONSTANTS = (CLUSTER, CLUSTER_JOINT, ROW, ROW, FRICTION_PIN, PIN, DYAD, COLUMN, 
              FLOAT, INDEX, INDEX)
 SCRATCH = (CLUSTER_JOINT_WORK, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INDEX)
 FIRST_SCRATCH = 4
+HINT, HINTED = FIRST_SCRATCH + 7, FIRST_SCRATCH + 8
 
 
 @kernel
@@ -152,8 +154,8 @@ def bind_loops(tree, loops):
         indices(loops, 14)[0], records(loops, 15, INDEX)[0][0],
         records(tree, FIRST_SCRATCH, CLUSTER_JOINT_WORK)[0], matrix(tree, FIRST_SCRATCH + 1)[0],
         matrix(tree, FIRST_SCRATCH + 2)[0], matrix(tree, FIRST_SCRATCH + 3)[0], stack(tree, FIRST_SCRATCH + 4)[0],
-        stack(tree, FIRST_SCRATCH + 5)[0], matrix(tree, FIRST_SCRATCH + 6)[0], matrix(tree, FIRST_SCRATCH + 7)[0],
-        records(tree, FIRST_SCRATCH + 8, INDEX)[0])
+        stack(tree, FIRST_SCRATCH + 5)[0], matrix(tree, FIRST_SCRATCH + 6)[0], matrix(tree, HINT)[0],
+        records(tree, HINTED, INDEX)[0])
 
 
 @kernel

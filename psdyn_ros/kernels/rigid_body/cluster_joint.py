@@ -33,21 +33,20 @@ def in_cluster(loops, b):
 
 
 @kernel
-def copy_joint_states(loops, m):
-    """Set positions and rates of the joints of all clusters, which are closed."""
-    if loops is not None:
-        for j in range(loops.cluster_joints.shape[0]):
-            u = m.work[loops.cluster_joints[j]['module']]
-            u['q'], u['qd'] = loops.work[j]['q'], loops.work[j]['qd']
+def closed_joint(loops, b):
+    """Return position, rate, and cos and sin of the position, of the joint of module b in a closed cluster."""
+    if loops is None:
+        return 0.0, 0.0, 1.0, 0.0
+    v = loops.work[b['cluster_joint']]
+    return v['q'], v['qd'], v['c'], v['s']
 
 
 @kernel
-def set_at_rest(loops, m):
+def set_at_rest(loops):
     """Set rates, bias accelerations and passive forces of the joints of closed clusters to zero."""
     if loops is not None:
         for j in range(loops.cluster_joints.shape[0]):
-            m.work[loops.cluster_joints[j]['module']]['qd'] = 0.0
-            loops.work[j]['g'], loops.work[j]['tau'] = 0.0, 0.0
+            loops.work[j]['qd'], loops.work[j]['g'], loops.work[j]['tau'] = 0.0, 0.0, 0.0
 
 
 @kernel

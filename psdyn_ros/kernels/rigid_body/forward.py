@@ -13,7 +13,7 @@ from ..algebra.spatial import zero_articulated
 from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import INFINITE, OK, TOGGLE, failure
-from .cluster_joint import copy_joint_states, prepare_clusters
+from .cluster_joint import prepare_clusters
 from .inverse import carry_wrenches, put_efforts
 from .joints import back_substitute, eliminate_joint, gather, move, set_wrenches, settle_cylinder
 from .mechanism import bind
@@ -25,7 +25,6 @@ def place(m, x, xd):
 
     The clusters are closed.
     """
-    copy_joint_states(m.loops, m)
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):
             return failure(TOGGLE, k)

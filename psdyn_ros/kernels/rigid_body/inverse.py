@@ -8,7 +8,7 @@ from ..algebra.spatial import accumulate, body_wrench, pair, rigid, store
 from ..loops.closure import close_machine
 from ..runtime.compiler import inner, kernel
 from ..runtime.status import OK, TOGGLE, failure
-from .cluster_joint import accelerate_clusters, copy_joint_states, put_cluster_efforts, set_at_rest
+from .cluster_joint import accelerate_clusters, put_cluster_efforts, set_at_rest
 from .joints import accelerate_joint, carry_wrench, move, put_effort, set_wrenches
 from .mechanism import at_rest, bind
 from .tree import wrench_at_parent
@@ -20,7 +20,6 @@ def inverse(m, x, xd, xdd, f):
 
     f: what actuators on the coordinates would need; first the wrench on a floating base. The clusters are closed.
     """
-    copy_joint_states(m.loops, m)
     status = wrenches(m, x, xd, xdd)
     if status == OK:
         put_efforts(m, f)
@@ -59,9 +58,8 @@ def put_efforts(m, f):
 def wrenches_of_machine(tree, loops, still, x, xd, xdd):
     """Do `wrenches` with the buffers of a machine; still: at rest without gravity and external wrenches."""
     m = bind(tree, loops)
-    copy_joint_states(m.loops, m)
     if still:
-        set_at_rest(m.loops, m)
+        set_at_rest(m.loops)
         m = at_rest(m)
     return wrenches(m, x, xd, xdd)
 

@@ -31,10 +31,10 @@ from ..algebra.spatial import (
     vector,
 )
 from ..runtime.compiler import kernel
-from .cluster_joint import accelerate_clusters, back_substitute_cluster, in_cluster, project_cluster_joint
+from .cluster_joint import accelerate_clusters, back_substitute_cluster, closed_joint, in_cluster, project_cluster_joint
 from .floating_base import accelerate_base, effort_of_base, move_base, solve_base
 from .friction import passive_force
-from .records import BARREL, FREE, LINK, LOOP, PRISMATIC, ROD
+from .records import BARREL, FREE, LINK, LOOP, PRISMATIC, REVOLUTE, ROD
 from .tree import accelerate, acceleration_at_base, hand_to_parent, velocity_at_base, wrench_to_parent
 from .triangle import (
     accelerate_cylinder,
@@ -58,26 +58,29 @@ def move(m, k, x, xd):
     if kind == FREE:
         move_base(m, x, xd)
         return True
-    if not in_cluster(m.loops, b):
+    c, s = 1.0, 0.0
+    if in_cluster(m.loops, b):
+        u['q'], u['qd'], c, s = closed_joint(m.loops, b)
+    else:
         u['q'], u['qd'] = x[b['position']], xd[b['coordinate']]
+        if kind == REVOLUTE:
+            c, s = math.cos(u['q']), math.sin(u['q'])
     v, w = velocity_at_base(m, k)
     qd = u['qd']
     if kind == PRISMATIC:
-        c, s = b['turn'][0], b['turn'][1]
         u['kappa'], u['sigma'], u['slide'] = 0.0, 1.0, u['q']
         # c = ad_nu s_z qd with s_z along the slide: only the turning axis matters
         store(u['bias'], (w[1] * qd, -w[0] * qd, 0.0), (0.0, 0.0, 0.0))
         v = (v[0], v[1], v[2] + qd)
     elif kind == LOOP:
-        sine, v, w, c, s = move_triangle(b, u, v, w)
-        if sine == 0.0:
+        c, s, v, w = move_triangle(b, u, v, w)
+        if s == 0.0:
             return False
     else:
-        angle = u['q'] + b['offset']
-        c, s = math.cos(angle), math.sin(angle)
         u['kappa'], u['sigma'], u['slide'] = 1.0, 0.0, 0.0
         store(u['bias'], (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, 0.0))
         w = (w[0], w[1], w[2] + qd)
+    c, s = b['turn'][0] * c - b['turn'][1] * s, b['turn'][1] * c + b['turn'][0] * s
     u['c'], u['s'] = c, s
     store(u['velocity'], turn_z(v, c, -s), turn_z(w, c, -s))
     return True

@@ -8,8 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..loops.records import FIRST_SCRATCH, SCRATCH, ClusterArrays, bind_clusters, loop_arrays, loops_of
-from ..runtime.buffer import FLOAT, matrix, pack, records, views
+from ..loops.records import (
+    FIRST_SCRATCH,
+    HINT,
+    HINTED,
+    INDEX,
+    SCRATCH,
+    ClusterArrays,
+    bind_clusters,
+    loop_arrays,
+    loops_of,
+)
+from ..runtime.buffer import FLOAT, matrix, pack, records, view, views
 from ..runtime.compiler import kernel
 from .records import ENVIRONMENT, MODULE, WORK
 
@@ -58,9 +68,20 @@ class Handle:
         arrays = views(self.tree, dtypes if self.loops is None else dtypes + SCRATCH)
         return Mechanism(*arrays[:FIRST_SCRATCH - 1], loops_of(self.loops, arrays[FIRST_SCRATCH:]))
 
-    modules = property(lambda self: self.arrays.modules, doc='(n,) MODULE')
-    work = property(lambda self: self.arrays.work, doc='(n,) WORK')
-    environment = property(lambda self: self.arrays.environment[0], doc='ENVIRONMENT')
+    @cached_property
+    def modules(self):
+        """(n,) MODULE"""
+        return view(self.tree, 0, MODULE)
+
+    @cached_property
+    def work(self):
+        """(n,) WORK"""
+        return view(self.tree, 1, WORK)
+
+    @cached_property
+    def environment(self):
+        """ENVIRONMENT"""
+        return view(self.tree, 2, ENVIRONMENT)[0]
 
     def let_efforts_act_on_coordinates(self):
         """Make f (dof,) the efforts on the coordinates, those of a floating base included, instead of the actuators."""
@@ -70,7 +91,13 @@ class Handle:
     def start_from_last(self):
         """Close clusters from their last closed positions; this changes only time and rounding."""
         if self.loops is not None:
-            self.arrays.loops.hinted[0] = 1
+            view(self.tree, HINTED, INDEX)[0] = 1
+
+    def start_from(self, positions):
+        """Close clusters from these positions (cluster joints,); NaN: that cluster from the table."""
+        if self.loops is not None:
+            view(self.tree, HINT, FLOAT)[0] = positions
+            self.start_from_last()
 
     def copy(self):
         """Return a handle with scratch, modules and environment of its own."""

@@ -37,8 +37,7 @@ MODULE = np.dtype([
     ('placement', 'f8', 3),     # origin of the base frame in the parent body [m]
     ('azimuth', 'f8', 2),       # cos, sin
     ('dh_alpha', 'f8', 2),      # cos, sin
-    ('offset', 'f8'),           # angle of the link frame at joint position zero [rad]
-    ('turn', 'f8', 2),          # cos, sin of the angle added to the triangle's q, or of the prismatic offset
+    ('turn', 'f8', 2),          # cos, sin of the angle of the link frame where the joint, or q of a triangle, is zero
     ('link', 'f8', 10),         # rigid inertia in the link frame
     ('L', 'f8'),                # barrel pin C to boom pin B, in the plane of the loop [m]
     ('L1', 'f8'),               # boom pin B to rod eye T

@@ -72,7 +72,7 @@ def triangle(b, x, xd):
 def move_triangle(b, u, v, w):
     """Set joint numbers, bias and the barrel's velocity from the twist (v, w) at the base frame.
 
-    Returns (sin q, (v, w) of the boom in base axes, cos and sin of its turn); sin q = 0: the triangle does not close.
+    Returns (cos q, sin q, (v, w) of the boom in base axes); sin q = 0: the triangle does not close.
     """
     xd = u['qd']
     cq, sq, c1, s1, k1, k2, k4, k5 = triangle(b, u['q'], xd)
@@ -82,8 +82,7 @@ def move_triangle(b, u, v, w):
     qd = k1 * xd
     u['kappa'], u['sigma'], u['slide'], u['k4'] = k1, 0.0, 0.0, k4
     store(u['bias'], (v[1] * qd, -v[0] * qd, 0.0), (w[1] * qd, -w[0] * qd, k4))
-    c, s = b['turn'][0] * cq - b['turn'][1] * sq, b['turn'][1] * cq + b['turn'][0] * sq
-    return sq, v, (w[0], w[1], w[2] + qd), c, s
+    return cq, sq, v, (w[0], w[1], w[2] + qd)
 
 
 @kernel

@@ -6,7 +6,7 @@ function return a view in a tuple only, so each of the functions below returns a
 """
 import numpy as np
 
-from .compiler import kernel
+from .compiler import kernel, reshaped
 
 HEAD_WORDS, ALIGNMENT_WORDS = 6, 8      # of an array in the table; of arrays, a cache line
 FLOAT = np.dtype('f8')
@@ -27,10 +27,15 @@ def pack(arrays):
     return buffer
 
 
+def view(buffer, k, dtype):
+    """Return array k of a buffer as Python sees it, of this type."""
+    first, end, *shape, dimensions = buffer[HEAD_WORDS * k:HEAD_WORDS * (k + 1)].tolist()
+    return buffer[first:end].view(dtype).reshape(shape[:dimensions])
+
+
 def views(buffer, dtypes):
-    """Return the arrays of a buffer as Python sees them, of these types."""
-    heads = buffer[:HEAD_WORDS * len(dtypes)].reshape(-1, HEAD_WORDS)
-    return [buffer[head[0]:head[1]].view(dtype).reshape(head[2:2 + head[5]]) for head, dtype in zip(heads, dtypes)]
+    """Return the first arrays of a buffer as Python sees them, of these types."""
+    return [view(buffer, k, dtype) for k, dtype in enumerate(dtypes)]
 
 
 @kernel
@@ -42,17 +47,17 @@ def records(buffer, k, dtype):
 @kernel
 def matrix(buffer, k):
     """Return array k of a buffer, two dimensions of floats, in a tuple."""
-    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].view(FLOAT).reshape((buffer[6 * k + 2], buffer[6 * k + 3])),)
+    return reshaped(buffer[buffer[6 * k]:buffer[6 * k + 1]].view(FLOAT), (buffer[6 * k + 2], buffer[6 * k + 3]))
 
 
 @kernel
 def stack(buffer, k):
     """Return array k of a buffer, three dimensions of floats, in a tuple."""
-    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].view(FLOAT).reshape(
-        (buffer[6 * k + 2], buffer[6 * k + 3], buffer[6 * k + 4])),)
+    return reshaped(buffer[buffer[6 * k]:buffer[6 * k + 1]].view(FLOAT),
+                    (buffer[6 * k + 2], buffer[6 * k + 3], buffer[6 * k + 4]))
 
 
 @kernel
 def indices(buffer, k):
     """Return array k of a buffer, two dimensions of integers, in a tuple."""
-    return (buffer[buffer[6 * k]:buffer[6 * k + 1]].reshape((buffer[6 * k + 2], buffer[6 * k + 3])),)
+    return reshaped(buffer[buffer[6 * k]:buffer[6 * k + 1]], (buffer[6 * k + 2], buffer[6 * k + 3]))

@@ -211,7 +211,6 @@ class _Builder:
         offset = azimuth(unturned @ following) if following is not None else 0.0
         link_pose = Pose(about_z(math.cos(offset), -math.sin(offset)) @ unturned, np.zeros(3))
         record['link'] = body_parameters(self.description, body, link_pose)
-        record['offset'] = offset
         self._rows(record, joint, triangle)
         children = []
         if triangle is None:
@@ -225,7 +224,7 @@ class _Builder:
             record['kind'] = LOOP
             parent_pose = pose @ triangle.boom_pose.inverse()        # base body of the loop in its kernel frame
             assembly, cylinder_pose, rod_pose = self._loop(
-                record, triangle, base_axes @ parent_pose.rotation, link_pose)
+                record, triangle, base_axes @ parent_pose.rotation, link_pose, offset)
             for cylinder_body, part, placed in ((triangle.rod_body, ROD, rod_pose),
                                                 (triangle.barrel_body, BARREL, cylinder_pose)):
                 self._place(cylinder_body, k, part, placed)
@@ -274,14 +273,17 @@ class _Builder:
         for column, name in enumerate(names):
             self.joint_rows[name] = (len(self.modules), column)
 
-    def _loop(self, record, triangle, axes, link_pose):
-        """Fill the record of a loop; axes: base body of the loop -> base frame of the module."""
+    def _loop(self, record, triangle, axes, link_pose, offset):
+        """Fill the record of a loop; axes: base body of the loop -> base frame of the module.
+
+        offset: angle of the link frame at boom position zero [rad].
+        """
         side = axes @ (triangle.boom_pose.position - triangle.barrel_pose.position)         # C -> B
         eye = link_pose.apply(triangle.boom_eye)
         beta, eta = math.atan2(side[1], side[0]), math.atan2(eye[1], eye[0])
         stroke = axes @ triangle.barrel_pose.rotation @ triangle.cylinder[0]
         psi = math.atan2(stroke[1], stroke[0])                     # of the stroke at barrel angle zero
-        zero_boom = beta - eta - float(record['offset'])
+        zero_boom = beta - eta - offset
         zero_barrel = triangle.barrel_sign * (beta - psi)
         assembly = choose_assembly(triangle, (zero_boom, zero_barrel), self._loop_hints(triangle))
 

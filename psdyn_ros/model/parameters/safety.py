@@ -49,7 +49,7 @@ def _in_ns(name):
 
 @dataclass(frozen=True, kw_only=True)
 class Timeouts:
-    """How long an input may be missing; no timeout may be longer than 0.2 s."""
+    """How long an input may be missing; no timeout of a real machine may be longer than 0.2 s."""
 
     degraded_misses: int = integer('states missed in a row before the machine runs at reduced speed', 3, low=1, high=20)
     stopping: float = number('s without a state before the machine is stopped; a period after degraded_misses at least',
@@ -60,8 +60,11 @@ class Timeouts:
                            high=MAX_TIMEOUT_S)
     emergency_stop: float = number('s without a message of the emergency stop before it counts as pressed', 0.100,
                                    low=0.002, high=MAX_TIMEOUT_S)
+    simulated_pause: float = number('s that simulated time may stand still before the machine stops and holds; without '
+                                    'use_sim_time it has no effect', 0.2, low=0.2, high=600.0)
 
-    stopping_ns, safe_ns, stream_ns, emergency_stop_ns = map(_in_ns, ('stopping', 'safe', 'stream', 'emergency_stop'))
+    stopping_ns, safe_ns, stream_ns, emergency_stop_ns, simulated_pause_ns = map(
+        _in_ns, ('stopping', 'safe', 'stream', 'emergency_stop', 'simulated_pause'))
 
     def at_period(self, period):
         """Return those of a control period [s]: `stopping` comes after a period at reduced speed at least.

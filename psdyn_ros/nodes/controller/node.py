@@ -43,7 +43,7 @@ from ..runtime.rejection_log import Rejections, brief
 from . import setup as controller_setup
 from .follow_joint_trajectory import TrajectoryAction, action_modules
 from .gain_parameters import Gains
-from .loop import ControlLoop, DeferredLog
+from .loop import SILENCE, ControlLoop, DeferredLog
 from .publisher_monitor import PublisherMonitor
 from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
@@ -54,6 +54,7 @@ DOUBT = SECOND // 20        # ns, the same when what is measured contradicts its
 FLUSH = 0.01                # s between two lines of the log
 PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
 DELIVERY = 0.05             # s that receivers have to acknowledge the last output
+IDLE = SECOND // 20         # ns between two cycles while simulated time stands still
 
 
 class Controller:
@@ -70,6 +71,8 @@ class Controller:
         self._now = None                # function that gives ns on the clock of the stamps
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._measured = None           # the newest state that no cycle has taken
+        self._last_step = 0             # ns of the last step of the core
+        self._not_received = ''         # a note that nobody receives the commands, or ''
         self._action = None             # where control_msgs is installed
         self._services, self._measures = [], ()
         self._rest_deadline = None      # ns when a stop in progress is given up; None: there is none
@@ -233,6 +236,7 @@ class Controller:
         self._services, self._action = [], None
         self._setup = self._core = self._gains = self._inputs = self._outputs = self._loop = self._checks = None
         self._measured = self._rest_deadline = None
+        self._not_received = ''
 
     # control
 
@@ -260,6 +264,9 @@ class Controller:
 
     def _cycle(self, now, dt):
         inputs, core = self._inputs, self._core
+        if self._measured is None and self._time_stands(now):
+            return
+        self._last_step = now
         inputs.move_base(dt)
         inputs.take_point()
         measured, self._measured = self._measured, None
@@ -279,12 +286,32 @@ class Controller:
             if self._action is not None:
                 self._action.update(output)
 
+    def _time_stands(self, now):
+        """Return whether simulated time has not passed since the last step: a plant in lock-step waits for no other.
+
+        A step that repeats an answer would count its period twice where /clock is ahead of the state.
+        """
+        return (self._p.trigger == 'state' and self._setup.config.simulated_time and now - self._last_step < IDLE
+                and self._now() - self._core.inputs.stamp < SILENCE * self._loop.period)
+
     def _look_around(self):
         """See who else publishes; 0.1 ms for each topic."""
         now = time.monotonic_ns()
         for row, monitor in self._publisher_monitors:
             conflicts = monitor.conflicts()
             self._core.report(now, row, Result.FAIL if conflicts else Result.PASS, conflicts)
+        self._look_for_receivers()
+
+    def _look_for_receivers(self):
+        """See whether somebody receives the commands; the log says so when that changes."""
+        topics = self._outputs.command_topics
+        received = any(map(self._node.count_subscribers, topics))
+        self._core.inputs.checks.commands_received = received
+        note = '' if received else (f'nobody receives the commands: no subscriber on {" or ".join(topics)}; expected '
+                                    'drives, or a simulator whose joint_commands are remapped to this topic')
+        if note != self._not_received:
+            self._not_received = note
+            self._say(*(('warning', note) if note else ('info', 'the commands are received')))
 
     # services and parameters
 
@@ -389,7 +416,7 @@ class Controller:
 
     def _notes(self):
         """(level, text) of what is wrong without being a reason for the sub-state."""
-        notes = []
+        notes = [('warn', self._not_received)] if self._not_received else []
         if self._inputs is not None and self._inputs.base_stale:
             notes.append(('warn', 'the motion of the base stopped coming: it is taken to be at rest'))
         return notes

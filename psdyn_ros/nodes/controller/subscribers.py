@@ -49,6 +49,7 @@ class ControllerInputs:
         machine, hydraulics = setup.config.machine, setup.config.hydraulics
         self._reader = conversions.StateReader(machine, np.inf, self._surplus)
         self._joints = ()           # of the last state
+        self._simulated = setup.config.simulated_time   # a plant that waits for an answer repeats its state then
         self._points = PointReader(machine)
         self._point, self._point_read, self._overtaken = None, False, 0     # kept; since the last cycle: read, lost
         # text of the description that came last, or that is used
@@ -105,6 +106,9 @@ class ControllerInputs:
             row = 'flood' if isinstance(error, OversizeError) else 'state_malformed'
             self._refuse_state(received, row, error)
             return
+        stamp = conversions.stamp_to_ns(message.header.stamp)
+        if self._simulated and stamp and stamp == self._core.inputs.stamp:
+            return
         began = time.monotonic_ns()
         try:
             x, xd = self._reader.read(message)
@@ -131,6 +135,8 @@ class ControllerInputs:
             f'states of {brief(", ".join(names))} are passed over: no joint of this machine', throttle_duration_sec=1.0)
 
     def _take_pressures(self, stamp, values, supply):
+        if self._simulated and stamp == self._core.inputs.pressure_check.input.stamp:
+            return
         now, ros_now = both_clocks(self._now)
         refused = self._core.take_pressures(stamp, ros_now, now, values, supply)
         if refused:

@@ -81,7 +81,8 @@ SIMULATOR = MACHINE + (
     Parameter('publish_clock', False, 'whether stamps are simulated time, which /clock tells the other nodes'),
     Parameter('real_time_factor', 1.0, 's of simulated time in a second, with publish_clock; 0: as many as possible',
               0.0, 1000.0),
-    Parameter('step_on_command', False, 'lock-step: one period for each complete command, stamps in simulated time'),
+    Parameter('step_on_command', False, 'lock-step: one period for each answer to a state (a command with its stamp), '
+              'or for each complete command; stamps in simulated time'),
     Parameter('details_divider', 1, 'periods from one message to the next, of all topics but joint_states and base_*',
               1, 10000),
     Parameter('publish_telemetry', True, 'whether hydraulic telemetry is published while somebody listens'),

@@ -87,9 +87,20 @@ class PlantInputs:
             raise MessageError('repeated: stamped as the last one')
 
     @property
+    def topics(self):
+        """Resolved names of the topics of commands."""
+        return [subscription.topic_name for subscription in self._subscriptions.values()]
+
+    @property
     def complete(self):
-        """Whether every actuator has a command that the plant has not taken yet."""
-        return not np.isnan(self._pending).any()
+        """Whether every actuator has a command that the plant has not taken, or the present state was answered.
+
+        An answer may leave out actuators; it takes every topic that has commanded and still has a publisher.
+        """
+        if not np.isnan(self._pending).any():
+            return True
+        stamps = [stamp for topic, stamp in self._stamps.items() if self.publishers.get(topic, 1)]
+        return bool(stamps) and all(stamp == self._clock.stamp for stamp in stamps)
 
     def take(self):
         """Return the commands (actuators,) since the last call, NaN where there is none; None where there are none."""

@@ -163,6 +163,7 @@ class Simulator:
                 self._keep([self._outputs.measured()])
             self._clock.publish()
             self._outputs.publish_states(self._states)
+            self._outputs.repeat_details()
 
     def _poll(self):
         self._inputs.count_publishers()

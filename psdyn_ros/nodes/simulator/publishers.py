@@ -24,6 +24,7 @@ from .messages import (
 )
 
 TELEMETRY = (*QUANTITIES, 'safe', 'stamp')
+LOAD_MOTION = 'load_motion'
 
 
 class PlantOutputs:
@@ -74,7 +75,7 @@ class PlantOutputs:
         if not self._plant.cylinders:
             return
         for cylinder in self._plant.cylinders:
-            self._detail(JointTrajectory, f'load_motion/{cylinder}', self._load_motion(cylinder))
+            self._detail(JointTrajectory, f'{LOAD_MOTION}/{cylinder}', self._load_motion(cylinder))
         if p.publish_telemetry:
             self._add_telemetry()
         if p.publish_fluid_pressure:
@@ -144,10 +145,16 @@ class PlantOutputs:
                 publish(ns)
         self._turn = (self._turn + 1) % self._divider
 
+    def repeat_details(self):
+        """Publish all else about the present again, but for the motion that a rig answers by a period."""
+        for publisher, publish in self._details:
+            if LOAD_MOTION not in publisher.topic_name and publisher.get_subscription_count():
+                publish(self._clock.stamp)
+
     def _fill_truth(self, ns):
         plant, truth = self._plant, self._truth
         _, truth.position[:], truth.velocity[:], _ = self._machine.joint_state(plant.x, plant.xd)
-        truth.effort[self._actuated] = plant.force
+        truth.effort[self._actuated] = plant.effort
         return truth.stamp(ns)
 
     def _fill_dynamics(self, ns):

@@ -57,7 +57,7 @@ class Kind(NamedTuple):
 KINDS = {
     'position': Kind(lambda plant: plant.manipulator.joints, lambda truth, names: truth.joints[1]),
     'velocity': Kind(lambda plant: plant.manipulator.joints, lambda truth, names: truth.joints[2]),
-    'effort': Kind(lambda plant: plant.manipulator.actuators, lambda truth, names: truth.plant.force),
+    'effort': Kind(lambda plant: plant.manipulator.actuators, lambda truth, names: truth.plant.effort),
     'pressure': Kind(lambda plant: plant.cylinders, lambda truth, names: truth.plant.telemetry[:, PRESSURES]),
     'angular_velocity': Kind(lambda plant: plant.manipulator.links,
                              lambda truth, names: [truth.link(name)[0][3:] for name in names], 'angular_velocity'),

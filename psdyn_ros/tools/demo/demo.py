@@ -1,7 +1,7 @@
-"""`psdyn demo`: a machine simulated and controlled by two real ROS processes, and what came of it.
+"""`psdyn demo`: a machine simulated and controlled by two ROS processes, recorded and judged.
 
-The same reference runs twice, under computed torque and under the baseline, each time with new processes.
-Everything that was said is recorded; the tables and the report are made from the recordings.
+The same reference runs twice, under computed torque and under the baseline, each time with new processes, in lock-step
+or on the clock. Tables and report are made from the recordings, of a run that ended early too.
 """
 
 import os
@@ -18,24 +18,23 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...api.load import load
 from ...control.laws.computed_torque import check_actuation
-from ...control.safety.fault_table import State
 from ...kernels.runtime.compiler import compiled
 from ...model.errors import ActuationError, ModelError
 from ...model.joint_positions import joint_positions
 from ...model.locate import find_config, find_machine
 from ...model.text_file import read_text
-from ...nodes import EXECUTABLES
-from ...nodes.messages.conversions import stamp_to_ns, trajectory_to_msg
-from ...simulation.plant import RUNNING
-from ...validation.bags.recording import TOPICS, Topics, read_bag
+from ...model.units import SECOND
+from ...validation.bags.recording import TOPICS, BagError, Topics, read_bag
 from ...validation.metrics.tracking import track, units
 from ...validation.report import page
 from . import free_response, rig_demo
-from .demo_safety import WIDEST_LADDER, declared_safety, safety_text
+from .demo_safety import declared_safety
 from .demonstration import DURATION, demonstration
+from .machine_run import RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
 from .parameter_file import read_parameters
 from .recorder import Recorder
-from .session import REACTION, ControlState, DemoError, PlantState, StoppedError, Waiting, graph, stop, terminable
+from .scene import SCENE, scene_messages
+from .session import DemoError, StoppedError, graph, stop, terminable
 
 SUCCESS, FAILED = 0, 1
 VALVE, EFFORT = 'valve', 'effort'       # levels: what the controller commands
@@ -46,14 +45,10 @@ NAMES = {'computed_torque': 'computed torque', 'pd_gravity': 'PD + constant grav
 RATE = 500.0                # Hz, where the configuration of the machine says nothing else
 BANDWIDTH = 15.0            # rad/s, of computed torque, so too
 BASELINE_BANDWIDTH = 6.0    # rad/s: beyond it diag(M) and a sampled state make the baseline chatter
-START_UP = 300.0            # s for the nodes to come up; a first run compiles for half a minute
 TTL = 0.1                   # s, of commands; a busy computer may stall a process for some hundredths of a second
-OVERRUNS = 0.2              # of the cycles of a second that may come too late, for the same reason
-TRIES = 5                   # of a run that the controller ends, or in which it had no time, also for that reason
-STALL = 0.03                # s without a command, in a run that does not count for that
-UNANSWERED = 0.01           # of the states, the same
-SLOWED = 60.0               # s more for a motion that was slowed down after all
-REST = 0.3                  # s that are recorded after the motion
+STALL = 0.03                # s without a command that are reported
+LEAD = 2.5                  # s of the machine's time at rest before the motion
+REST = 0.3                  # s that are recorded before and after the motion
 # what is judged is where the machine is, not what its sensors say
 JUDGED_TOPICS = Topics(states='/simulator/ground_truth')
 RECORDED = {TOPICS.states: JointState, JUDGED_TOPICS.states: JointState, TOPICS.commands: JointState,
@@ -65,6 +60,7 @@ class Setup(NamedTuple):
     """What is demonstrated.
 
     level       VALVE or EFFORT
+    names       law -> what the report calls it
     machine     path of its URDF
     urdf        its text
     simulator   parameters of the node, without those that the demonstration adds
@@ -76,6 +72,7 @@ class Setup(NamedTuple):
     """
 
     level: str
+    names: dict
     machine: str
     urdf: str
     simulator: dict
@@ -98,7 +95,8 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     level               what the controller commands: 'valve' or 'effort'; None: as the
                         configuration says, else valves where the machine has hydraulics
     rig                 a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
-    real_time           whether machine and rig run on the clock rather than in lock-step
+    real_time           whether all nodes run on the clock rather than in lock-step, whose figures do not depend on how
+                        busy the computer is
     config              ROS parameter file of both nodes, and of `demo`
     assembly            'JOINT=POSITION' texts that pick another assembly mode
     duration            s of motion
@@ -139,7 +137,12 @@ def _setup(machine, level, config, given):
         raise DemoError(f'duration {duration:g} s: expected 0.5 to 600')
     if not isinstance(travel, dict):
         raise DemoError(f'travel is {travel!r:.80}; expected a mapping of coordinates to m or rad')
-    return Setup(level, path, read_text(path), configured['simulator'], configured['controller'], safety, duration,
+    # a bandwidth that was declared for the machine, or that of the package for its own machine on valves
+    tuned = 'baseline_bandwidth' in {**configured['demo'], **given} or (level == VALVE and of_package)
+    laws = JUDGED[level], BASELINE[level]
+    names = dict(zip(laws, (NAMES[laws[0]], NAMES[laws[1]] + ('' if tuned else ', untuned'))))
+    return Setup(level, names, path, read_text(path), configured['simulator'], configured['controller'], safety,
+                 duration,
                  {JUDGED[level]: _number('bandwidth', settings),
                   BASELINE[level]: _number('baseline_bandwidth', settings)},
                  {name: _number(name, travel) for name in travel})
@@ -186,70 +189,77 @@ def _run(setup, output, rig, real_time):
         result, path = rig_demo.run(setup, manipulator, output, rig, real_time, _computer())
         print(f'\n{page.as_text(result.table())}\n\n{result.verdict}\nreport: {path}')
         return FAILED if result.reason else SUCCESS
-    obstacle = None
+    computer, obstacle = _computer(), None
     try:
         check_actuation(manipulator)
     except ActuationError as error:
         obstacle = error
     if obstacle:
         print(f'{obstacle}; instead its free response over {setup.duration:g} s', flush=True)
-        summary, path = free_response.run(setup, manipulator, output, _computer())
+        summary, path = free_response.run(setup, manipulator, output, computer)
         print(f'\n{page.as_text(summary.table())}\n')
     else:
-        summary, path = _track(setup, manipulator, output)
+        summary, path = _track(setup, manipulator, output, not real_time, computer)
         print(f'\n{page.as_text(page.tracking_table(summary))}\n\n{page.as_text(page.timing_table(summary))}\n')
     print(f'{summary.verdict}\nreport: {path}')
     return FAILED if summary.reason else SUCCESS
 
 
-def _track(setup, manipulator, output):
+def _track(setup, manipulator, output, lock_step, computer):
     """Let both laws follow the demonstration; returns (report.Summary, path of the report)."""
-    shortened = []
+    shortened, began = [], time.monotonic()
     hydraulics = setup.simulator['hydraulics'] if setup.level == VALVE else None
-    declaration = declared_safety(manipulator, setup.safety, hydraulics, setup.controller.get('output'))
-    waypoints = demonstration(manipulator, setup.duration, setup.travel, declaration, shortened.append)
+    declared = declared_safety(manipulator, setup.safety, hydraulics, setup.controller.get('output'))
+    waypoints = demonstration(manipulator, setup.duration, setup.travel, declared, shortened.append)
     output.mkdir(parents=True, exist_ok=True)
-    laws = ', '.join(NAMES[law] for law in setup.bandwidths)
+    laws = ', '.join(setup.names.values())
     print(f'{manipulator.name}: {len(manipulator.actuators)} actuators, {manipulator.total_mass:.2f} kg; '
           f'{setup.duration:g} s of motion under each of {laws}', flush=True)
     for sentence in shortened:
         print(f'in {setup.duration:g} s {sentence}', flush=True)
-    repeated = []
-    runs = [_run_law(law, setup, manipulator, waypoints, output, repeated) for law in setup.bandwidths]
-    facts = _facts(setup, manipulator, output)
-    told = {'shortened': shortened, 'runs done again': repeated}
-    facts |= {what: '; '.join(sentences) for what, sentences in told.items() if sentences}
-    summary = page.Summary(manipulator.name, *runs, duration=_motion_time(waypoints),
-                             travel=np.ptp(waypoints.positions, axis=0), facts=facts)
+    judged, baseline = (_run_law(law, setup, manipulator, waypoints, output / law, lock_step)
+                        for law in setup.bandwidths)
+    facts = _facts(setup, manipulator, output, lock_step) | computer
+    facts['took'] = f'{time.monotonic() - began:.0f} s'
+    if shortened:
+        facts['shortened'] = '; '.join(shortened)
+    if not lock_step:
+        facts['stalls'] = '; '.join(_stalls(run, setup) for run in (judged, baseline) if run.recording is not None)
+    if judged.recording is None:
+        raise DemoError(f'{judged.law}: {judged.stopped}; logs are in {output / "log"}')
+    summary = page.Summary(manipulator.name, judged, baseline, duration=_motion_time(waypoints),
+                           travel=np.ptp(waypoints.positions, axis=0), facts=facts)
     return summary, page.write_report(output, summary, manipulator, setup.urdf)
 
 
-def _run_law(law, setup, manipulator, waypoints, output, repeated):
-    """The `page.Run` of a law; why it had to be done again is said, and appended to `repeated`.
+def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
+    """The `page.Run` of a law; without a recording where the machine did not move before the run ended."""
+    name = setup.names[law]
+    try:
+        _record(bag, law, setup, manipulator, waypoints, lock_step)
+        stopped = ''
+    except StoppedError as error:
+        stopped = f'the controller stopped the machine: {error}'
+        print(f'{name}: {stopped}', flush=True)
+    except DemoError as error:
+        if law in JUDGED.values():
+            raise
+        print(f'{name}: {error}', flush=True)
+        return page.Run(name, None, None, str(error))
+    recording = read_bag(bag, JUDGED_TOPICS)
+    try:
+        return page.Run(name, recording, track(recording, units(manipulator)), stopped)
+    except BagError:
+        if not stopped:
+            raise
+        return page.Run(name, None, None, stopped)
 
-    A computer that stalls lets the controller stop, which is what it is for, or the machine go without commands for a
-    while, or again and again. None of this says anything of the law; otherwise the first result counts.
-    """
-    bag = output / law
-    for left in reversed(range(TRIES)):
-        try:
-            _record(bag, law, setup, manipulator, waypoints)
-        except StoppedError as error:
-            if not left:
-                raise StoppedError(f'{NAMES[law]}: the controller stopped the machine: {error}; what it said is in '
-                                   f'{output / "log" / law}') from error
-            why = f'the controller stopped the machine, perhaps since the computer is busy: {error}'
-        else:
-            recording = read_bag(bag, JUDGED_TOPICS)
-            tracking = track(recording, units(manipulator))
-            silent, unanswered = _silence(recording.commands.stamps, setup.simulator['rate'])
-            if (not left or tracking.passed or law not in JUDGED.values()
-                    or (silent < STALL and unanswered < UNANSWERED)):
-                return page.Run(NAMES[law], recording, tracking)
-            why = (f'off its bounds in a run in which {unanswered:.1%} of the states were not answered by a command, '
-                   f'for up to {silent * 1e3:.0f} ms')
-        repeated.append(f'{NAMES[law]}: {why}')
-        print(f'{repeated[-1]}; once more', flush=True)
+
+def _stalls(run, setup):
+    """Sentence on the states of a run that were not answered by a command."""
+    silent, unanswered = _silence(run.recording.commands.stamps, setup.simulator['rate'])
+    text = f'{run.law}: {unanswered:.1%} of the states unanswered, for up to {silent * 1e3:.0f} ms'
+    return text + (': the computer was busy, figures are worse than the law' if silent > STALL else '')
 
 
 def _silence(stamps, rate):
@@ -259,52 +269,52 @@ def _silence(stamps, rate):
     return 1e-9 * float(np.diff(answered).max()), max(0.0, 1.0 - answered.size / states)
 
 
-def _record(bag, law, setup, manipulator, waypoints):
-    """Let both nodes run the waypoints under one law, and write what they say into a bag."""
+def _record(bag, law, setup, manipulator, waypoints, lock_step):
+    """Let both nodes run the waypoints under one law, and record them in a bag, also where that ends early.
+
+    Raises StoppedError, when the bag is written, where the controller stopped the machine; DemoError.
+    """
     logs = bag.parent / 'log' / law
     logs.mkdir(parents=True, exist_ok=True)
-    parameters = logs / 'parameters.yaml'
-    weak = law in BASELINE.values()
-    safety = logs / 'safety.yaml'
-    safety.write_text(safety_text(manipulator, setup.safety, weak=weak, ladder=WIDEST_LADDER))
+    parameters = _write_parameters(law, setup, manipulator, logs, lock_step)
+    topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
+    stopped = None
+    with graph(logs) as (nodes, node, spin_once):
+        encoders = Encoders(node, None, lock_step)
+        recorder = Recorder(node, topics, (lambda: encoders.stamp) if lock_step else time.time_ns,
+                            {TOPICS.states: encoders.pass_on})
+        run = MachineRun(nodes, parameters, node, spin_once, encoders, lock_step,
+                         round(SECOND / setup.simulator['rate']), setup.names[law])
+        origin = run.hold()
+        begin = (origin if lock_step else encoders.stamp) + round(LEAD * SECOND)
+        try:
+            run.follow(waypoints, begin)
+            run.rest(begin + round((setup.duration + REST) * SECOND))
+            ended = encoders.stamp
+            run.stand_by()
+        except StoppedError as error:
+            stopped, ended = error, encoders.stamp
+        stop(nodes, logs)
+    begin -= round(REST * SECOND)
+    scene = scene_messages(manipulator, setup.urdf, begin, recorder.between(JUDGED_TOPICS.states, begin, ended))
+    recorder.write(bag, begin, ended, more=scene, types=SCENE)
+    if stopped is not None:
+        raise stopped
+
+
+def _write_parameters(law, setup, manipulator, logs, lock_step):
+    """The path of the parameter file of both nodes."""
+    parameters, safety, weak = logs / 'parameters.yaml', logs / 'safety.yaml', law in BASELINE.values()
+    safety.write_text(yaml.safe_dump(declaration(manipulator, setup.safety, lock_step, weak)))
     controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'bandwidth': setup.bandwidths[law],
-                  'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS,
-                  'report_rate': 5.0}
+                  'safety': str(safety), **controller_parameters(lock_step)}
     if weak:
         controller.pop('gains', None)       # they are those of the other law
-    parameters.write_text(yaml.safe_dump({
-        'simulator': {'ros__parameters': {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': 5.0}},
-        'controller': {'ros__parameters': controller}}))
-    with graph(logs) as (nodes, node, spin_once):
-        topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
-        recorder, plant, control = Recorder(node, topics), PlantState(node), ControlState(node)
-        reference = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
-        for name in ('simulator', 'controller'):
-            nodes.start(name, EXECUTABLES[name], '--ros-args', '--params-file', str(parameters),
-                        '-r', '/simulator/joint_commands:=/controller/joint_commands')
-        wait = Waiting(nodes, spin_once)
-        wait.until(lambda: recorder.heard(JUDGED_TOPICS.states) and control.active, START_UP,
-                   f'{NAMES[law]}: starting both nodes')
-        wait.held(node, f'{NAMES[law]}: enabling')
-        wait.until(lambda: control.check() and recorder.heard(TOPICS.commands, TOPICS.reference)
-                   and reference.get_subscription_count() and plant.summary == RUNNING, REACTION,
-                   f'{NAMES[law]}: waiting for the machine to be held')
-        recorder.clear()
-        reference.publish(trajectory_to_msg(waypoints))
-        wait.until(lambda: control.check() and _moves(recorder.last(TOPICS.reference)), REACTION + waypoints.times[1],
-                   f'{NAMES[law]}: waiting for the motion to begin')
-        began = stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
-        wait.through(lambda: control.check() and (stamp_to_ns(recorder.last(TOPICS.reference).header.stamp)
-                                                  - began) * 1e-9, _motion_time(waypoints) + REST, NAMES[law])
-        wait.until(lambda: control.check() and control.state == State.HOLD, SLOWED,
-                   f'{NAMES[law]}: waiting for the motion to end')
-        wait.until(lambda: recorder.heard(TOPICS.statistics), REACTION, f'{NAMES[law]}: waiting for the statistics')
-        stop(nodes, logs)
-    recorder.write(bag)
-
-
-def _moves(reference):
-    return reference is not None and any(reference.points[0].velocities)
+    simulator = {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': RATE_OF_REPORTS,
+                 'step_on_command': lock_step}
+    parameters.write_text(yaml.safe_dump({'simulator': {'ros__parameters': simulator},
+                                          'controller': {'ros__parameters': controller}}))
+    return parameters
 
 
 def _motion_time(waypoints):
@@ -313,7 +323,7 @@ def _motion_time(waypoints):
     return float(waypoints.times[-1] - waypoints.times[first])
 
 
-def _facts(setup, manipulator, output):
+def _facts(setup, manipulator, output, lock_step):
     """What the report says about the conditions."""
     m = manipulator
     rates = {setup.simulator['rate'], setup.controller['rate']}
@@ -323,15 +333,15 @@ def _facts(setup, manipulator, output):
         **_level_facts(setup),
         'rate': f'{", ".join(f"{rate:g}" for rate in sorted(rates))} Hz; the controller computes on each state message '
                 '(trigger: state)',
-        'processes': 'simulator and controller, each a process of its own, over DDS; model and plant are the same',
-        **_computer(),
+        'processes': 'simulator and controller, each a process of its own, over DDS, '
+                     + ('in lock-step' if lock_step else 'in real time') + '; model and plant are the same',
         'recordings': ', '.join(str(output / law) for law in setup.bandwidths) + ' (MCAP)',
     }
 
 
 def _level_facts(setup):
     if setup.level == EFFORT:
-        return {'gains': 'Kp = w^2, Kd = 2 w with ' + ', '.join(f'w = {w:g} rad/s for {NAMES[law]}'
+        return {'gains': 'Kp = w^2, Kd = 2 w with ' + ', '.join(f'w = {w:g} rad/s for {setup.names[law]}'
                                                                 for law, w in setup.bandwidths.items())}
     return {
         'hydraulics': setup.simulator['hydraulics'],
@@ -342,8 +352,8 @@ def _level_facts(setup):
 
 def _computer():
     return {
+        'begun': time.strftime('%Y-%m-%d %H:%M:%S %z'),
         'computer': f'{os.cpu_count()} cores, {platform.system()} {platform.release()}, '
                     f'Python {platform.python_version()}, NumPy {np.__version__}, '
                     f'{"compiled with Numba" if compiled else "without Numba"}',
-        'begun': time.strftime('%Y-%m-%d %H:%M:%S %z'),
     }

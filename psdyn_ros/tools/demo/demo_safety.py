@@ -19,6 +19,7 @@ SHARE = 0.1             # of its range by which an actuator of it may be off its
 WIDEST = 0.9            # of its range, for a law that is meant to be weak
 MARGIN = 0.01           # of its range before its limits
 SWING = 1.0             # m, rad and m/s, rad/s that a state of such a law may be off what was expected
+SPEEDS = {'overspeed': 2.0, 'speed_share': 1.0}     # the widest that may be declared
 MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
 
 
@@ -36,7 +37,7 @@ def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
     if weak:
         believed = contents['plausibility'] = {**contents.get('plausibility', {})}
         # after a stall it swings beyond its rated speed, which is no fault of a sensor
-        believed['velocity_residual'] = believed['jump_margin'] = SWING
+        believed.update(SPEEDS, velocity_residual=SWING, jump_margin=SWING)
         for name, span, speed in zip(manipulator.actuators, _spans(manipulator), manipulator.limits.velocity):
             actuators[name]['tracking_tolerance'] = min(WIDEST * span, 1.0)
             actuators[name]['standstill_speed'] = WIDEST * _rated(speed)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,15 +72,21 @@ class NodeProcesses:
     def __init__(self, folder):
         self._folder = Path(folder)
         self._processes = {}        # name -> Popen
+        # signals interrupt the main thread only: no process exists that is not yet in the dictionary
+        self._starter = ThreadPoolExecutor(max_workers=1)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self._starter.shutdown()
         self.stop()
 
     def start(self, name, module, *arguments):
         """Run `python -m module arguments`; returns the process."""
+        return self._starter.submit(self._start, name, module, *arguments).result()
+
+    def _start(self, name, module, *arguments):
         root = Path(__file__).resolve().parents[3]
         path = os.pathsep.join(filter(None, [str(root), os.environ.get('PYTHONPATH')]))
         with open(self.log(name), 'wb') as log:
@@ -109,12 +116,13 @@ class NodeProcesses:
         """End all of them, the last one started first; returns their exit codes by name."""
         codes = {}
         for name in reversed(list(self._processes)):
-            process = self._processes.pop(name)
+            process = self._processes[name]
             for number in STOP:
                 if process.poll() is None:
                     process.send_signal(number)
                     _wait(process, PATIENCE)
             codes[name] = process.wait()
+            del self._processes[name]
         return codes
 
 

@@ -42,15 +42,26 @@ class Recorder:
         self._messages.clear()
         self._last.clear()
 
-    def write(self, path, begin=0, end=math.inf, compressed=False):
+    def between(self, topic, begin, end):
+        """Yield (ns, message) of a topic, received from `begin` to `end` ns."""
+        for name, received, data in self._messages:
+            if name == topic and begin <= received <= end:
+                yield received, deserialize_message(data, self._types[topic])
+
+    def write(self, path, begin=0, end=math.inf, compressed=False, more=(), types=None):
         """Write an MCAP bag of what was received from `begin` to `end` ns, in place of the folder `path`.
+
+        more   further (topic, ns, serialised message)
+        types  topic -> message type of these
 
         Returns {topic: number of messages}.
         """
         if path.exists():
             shutil.rmtree(path)
         messages = [message for message in self._messages if begin <= message[1] <= end]
-        write_bag(path, messages, {topic: _type_name(kind) for topic, kind in self._types.items()}, compressed)
+        written = sorted([*messages, *more], key=lambda message: message[1]) if more else messages
+        write_bag(path, written, {**{topic: _type_name(kind) for topic, kind in self._types.items()}, **(types or {})},
+                  compressed)
         counts = Counter(topic for topic, _, _ in messages)
         return {topic: counts[topic] for topic in self._types}
 

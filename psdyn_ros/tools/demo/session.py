@@ -1,10 +1,12 @@
 """What demonstrations are made of: nodes as processes, a node of our own among them, waiting, and an orderly end."""
 
+import os
 import signal
 import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
@@ -21,6 +23,7 @@ from .processes import NodeProcesses, environment, exported, free_domain
 REACTION = 20.0             # s for a trajectory to be taken up, or a service to answer, on a busy computer
 HELD = 90.0                 # s until a controller holds its machine, which takes a second without a stall
 TURN = 0.05                 # s between two looks at how far the nodes are
+RETRY = 0.02                # s after which a signal that came within LLVM is sent again
 
 
 class DemoError(PsdynError):
@@ -162,12 +165,15 @@ def graph(folder, variables=None):
 
 
 @contextmanager
-def own_node(domain):
-    """(node, spin_once) of this process on a ROS domain, without touching its signal handlers."""
+def own_node(domain=None, name='demo', namespace=None):
+    """Yield (node, spin_once) of this process without touching its signal handlers.
+
+    domain  ROS domain; None: that of the environment
+    """
     context = rclpy.Context()
     rclpy.init(context=context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
     try:
-        node = rclpy.create_node('demo', context=context)
+        node = rclpy.create_node(name, namespace=namespace, context=context)
         executor = make_executor(context)
         executor.add_node(node)
         yield node, executor.spin_once
@@ -185,6 +191,9 @@ def terminable():
         return
 
     def interrupt(number, frame):
+        if _within_llvm(frame):
+            threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
+            return
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -196,3 +205,12 @@ def terminable():
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _within_llvm(frame):
+    """Return whether llvmlite runs: LLVM ignores exceptions of its callbacks, and the process crashes later."""
+    while frame is not None:
+        if 'llvmlite' in Path(frame.f_code.co_filename).parts:
+            return True
+        frame = frame.f_back
+    return False

@@ -5,7 +5,6 @@ the angles of their booms; the controller is led by the angles, which are passed
 """
 
 import time
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,13 +20,12 @@ from ...model.locate import find_config, find_machine
 from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
 from ...model.units import SECOND
-from ...nodes import EXECUTABLES
 from ...simulation.sensors.bank import checked_seed
 from ...validation.bags.simulated_bag import STATES, TELEMETRY, TRUTH
 from ...validation.report import page
-from ..demo.demo_safety import WIDEST_LADDER, safety_text
+from ..demo.machine_run import Encoders, MachineRun, controller_parameters, declaration
 from ..demo.recorder import Recorder
-from ..demo.session import DemoError, StoppedError, Waiting, graph, stop, terminable
+from ..demo.session import DemoError, graph, stop, terminable
 from .cases import (
     CASES,
     DURATION,
@@ -47,7 +45,6 @@ from .cases import (
     model_urdf,
 )
 from .random_moves import random_moves
-from .run import ENCODERS, Encoders, Graph
 
 MACHINE = 'hiab_xs031'
 RATE = 500.0
@@ -56,9 +53,6 @@ SHORTEST, LONGEST = 5.0, 3600.0
 LEAD = {True: 2.5, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
 REST = 0.5                          # s that are recorded before and after it
 TTL = 0.1                           # s, of commands
-SKEW = 0.1                          # s
-OVERRUNS = 0.2                      # of the cycles of a second that may come too late
-TRIES = 3                           # of a run in which the controller stops the machine
 # m/s^2 that the pump can give beside the weight of the payload
 DECELERATIONS = {'lift_cylinder': 0.35, 'tilt_cylinder': 0.35}
 TRUE_TELEMETRY = '/simulator/ground_truth/hydraulic_telemetry'
@@ -127,46 +121,25 @@ def record(output, *, cases=tuple(CASES), duration=DURATION, lock_step=True, sen
     facts = {'sensors': sensors, 'seconds': duration, 'rate': RATE, 'seed': seed, 'lock_step': lock_step}
     bags, listed = {}, output / 'cases.yaml'
     for case in cases:
-        bags[case], halts = _record_case(case, setup)
+        bags[case] = _run(case, setup)
         before = listed.read_text() if listed.exists() else ''
-        listed.write_text(cases_text([case], {**facts, 'halts': halts}, before))
+        listed.write_text(cases_text([case], facts, before))
     return bags
 
 
-def _record_case(case, setup):
-    """(bag of a case, how often it halted); where the controller stopped the machine it is done again."""
-    for left in reversed(range(TRIES)):
-        try:
-            return _run(case, setup)
-        except StoppedError as error:
-            if not left:
-                raise StoppedError(f'{case}: the controller stopped the machine: {error}; what it said is in '
-                                   f'{_logs(case, setup)}') from error
-            print(f'{case}: the controller stopped the machine: {error}; once more', flush=True)
-
-
-def _logs(case, setup):
-    return setup.output / 'log' / case
-
-
 def _run(case, setup):
-    logs = _logs(case, setup)
+    """Return the bag of a case."""
+    logs = setup.output / 'log' / case
     logs.mkdir(parents=True, exist_ok=True)
     parameters = _write_parameters(case, setup, logs)
     with graph(logs) as (nodes, node, spin_once):
         encoders = Encoders(node, PASSED_ON, setup.lock_step)
         recorder = Recorder(node, RECORDED, (lambda: encoders.stamp) if setup.lock_step else time.time_ns,
                             {STATES: encoders.pass_on})
-        arguments = '--ros-args', '--params-file', str(parameters)
-        for name, renamed in (('simulator', f'/simulator/joint_commands:={COMMANDS}'),
-                              ('controller', f'joint_states:={ENCODERS}')):
-            nodes.start(name, EXECUTABLES[name], *arguments, '-r', renamed)
-        run = Graph(node, Waiting(nodes, spin_once), encoders, setup.lock_step, PERIOD, case)
+        run = MachineRun(nodes, parameters, node, spin_once, encoders, setup.lock_step, PERIOD, case)
         begin = run.hold() + round(LEAD[setup.lock_step] * SECOND)
         end = begin + round(setup.duration * SECOND)
-        moves = partial(random_moves, setup.model, RANGES, SPEEDS)
-        halts = run.follow(lambda seconds, start, halts: moves(seconds, setup.seed + halts, start), begin, end,
-                           lambda: recorder.last(REFERENCE).points[0])
+        run.follow(random_moves(setup.model, RANGES, SPEEDS, setup.duration, setup.seed), begin)
         run.rest(end + round(REST * SECOND))
         ended = encoders.stamp
         run.stand_by()
@@ -177,17 +150,15 @@ def _run(case, setup):
     lost = {topic: expected - counts[topic] for topic in OF_PLANT if counts[topic] < expected}
     if setup.lock_step and lost:
         raise DemoError(f'{case}: messages were lost: {lost}')
-    return bag, halts
+    return bag
 
 
 def _write_parameters(case, setup, logs):
     """The path of the parameter file of both nodes."""
     safety, parameters, schedule = logs / 'safety.yaml', logs / 'parameters.yaml', logs / 'faults.yaml'
-    declared = yaml.safe_load(safety_text(setup.model, setup.safety, ladder=WIDEST_LADDER))
+    declared = declaration(setup.model, setup.safety, setup.lock_step)
     for name, deceleration in DECELERATIONS.items():
         declared['actuators'][name]['deceleration'] = deceleration
-    # pressures come on their own way, and may be ahead of the states, which say what time it is
-    declared.setdefault('plausibility', {})['clock_skew'] = SKEW
     safety.write_text(yaml.safe_dump(declared))
     common = {'hydraulics': setup.hydraulics, 'rate': RATE, 'report_rate': 5.0}
     simulator = {**common, 'robot_description': machine_urdf(case, setup.urdf), 'ttl': TTL, 'seed': setup.seed,
@@ -199,12 +170,8 @@ def _write_parameters(case, setup, logs):
     if text:
         schedule.write_text(text)
         simulator['faults'] = str(schedule)
-    # in lock-step no state may be lost: nobody would say it again
-    every = {f'qos_overrides.{ENCODERS}.subscription.{policy}': value
-             for policy, value in (('reliability', 'reliable'), ('depth', 100))}
     controller = {**common, 'robot_description': model_urdf(setup.urdf), 'law': 'valve_computed_torque',
-                  'safety': str(safety), 'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS,
-                  'use_sim_time': setup.lock_step, **every}
+                  'safety': str(safety), **controller_parameters(setup.lock_step)}
     parameters.write_text(yaml.safe_dump({'simulator': {'ros__parameters': simulator},
                                           'controller': {'ros__parameters': controller}}))
     return parameters

@@ -104,6 +104,7 @@ def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, init
 def _setup(urdf, hydraulics, config, initial, options, report):
     """(`Setup`, name of the machine) of files, which are read here once."""
     text = read_text(find_machine(urdf))
+    options = {**options, 'hydraulics_optional': hydraulics is None}
     manipulator = load(text, initial=initial)
     if hydraulics is None and not Path(urdf).is_file():
         hydraulics = find_config(f'{urdf}_hydraulics.yaml')

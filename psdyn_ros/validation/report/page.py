@@ -26,11 +26,15 @@ COMPLETE = 0.98     # share of the motion that a recording must cover to be judg
 
 
 class Run(NamedTuple):
-    """One control law on the reference: its name, the `Recording` and the `Tracking` in it."""
+    """One control law on the reference: its name, the `Recording` and the `Tracking` in it.
+
+    Both are None where the machine never moved; `stopped` says why the run ended before its time, '' where it did not.
+    """
 
     law: str
     recording: object
     tracking: object
+    stopped: str = ''
 
 
 class Summary(NamedTuple):
@@ -38,7 +42,7 @@ class Summary(NamedTuple):
 
     machine    name
     judged     the Run that the verdict is about
-    baseline   the Run that it is compared with, or None
+    baseline   the Run that it is compared with, also one that ended early, or None
     duration   s that the motion takes
     travel     (n,) how far the reference takes each coordinate
     facts      label -> text: the conditions of the run
@@ -55,6 +59,8 @@ class Summary(NamedTuple):
     def reason(self):
         """Why the run failed; empty when it passed."""
         tracking = self.judged.tracking
+        if self.judged.stopped:
+            return f'after {tracking.time[-1]:.1f} s of {self.duration:.1f} s {self.judged.stopped}.'
         if tracking.time[-1] < COMPLETE * self.duration:
             return f'the recording ends after {tracking.time[-1]:.1f} s of {self.duration:.1f} s.'
         covered = np.ptp(tracking.reference, axis=0)
@@ -69,29 +75,49 @@ class Summary(NamedTuple):
         """One sentence."""
         if self.reason:
             return f'FAIL: {self.reason}'
-        return 'PASS: every coordinate follows its reference within its bound.'
+        return 'PASS: every coordinate follows its reference within its bound.' + (
+            f' The baseline did not: {self.baseline.stopped}.' if self.baseline and self.baseline.stopped else '')
+
+    @property
+    def runs(self):
+        """Those in which the machine moved, the judged one first."""
+        return [run for run in (self.judged, self.baseline) if run is not None and run.recording is not None]
 
 
 def tracking_table(summary):
     """Rows of text, the header first: error of each coordinate under both laws."""
     yield 'joint', 'unit', 'RMS', 'bound', 'maximum', 'RMS baseline', 'maximum baseline', 'ratio of RMS'
-    baseline = summary.baseline.tracking.errors if summary.baseline else (None,) * len(summary.judged.tracking.errors)
-    for error, other in zip(summary.judged.tracking.errors, baseline):
+    judged, *others = summary.runs
+    # errors of a part of the motion are not compared with those of the whole
+    comparable = others and not summary.baseline.stopped
+    baseline = others[0].tracking.errors if comparable else (None,) * len(judged.tracking.errors)
+    for error, other in zip(judged.tracking.errors, baseline):
         factor, unit, _ = DISPLAY[error.unit]
         yield (error.joint, unit, f'{factor * error.rms:.3f}', f'{factor * error.bound:.3f}',
                f'{factor * error.maximum:.3f}',
                *(('', '', '') if other is None else (f'{factor * other.rms:.3g}', f'{factor * other.maximum:.3g}',
-                                                     f'{other.rms / error.rms:.0f}')))
+                                                     _ratio(other.rms / error.rms))))
+
+
+def _ratio(value):
+    return f'{value:.0f}' if value >= 10.0 else f'{value:.2g}'
 
 
 def timing_table(summary):
     """Rows of text, the header first: control cycles of both laws."""
-    yield 'law', 'cycles', 'missed states', 'p50 [µs]', 'p99 [µs]', 'p99.9 [µs]'
-    for run in (summary.judged, summary.baseline):
-        if run is not None and run.recording.statistics:
+    yield 'law', 'cycles', 'unanswered states', 'p50 [µs]', 'p99 [µs]', 'p99.9 [µs]'
+    for run in summary.runs:
+        if run.recording.statistics:
             s = run.recording.statistics
-            yield (run.law, f'{s["cycles"]:.0f}', f'{s["missed"]:.0f}',
+            yield (run.law, f'{s["cycles"]:.0f}', f'{_unanswered(run.recording)}',
                    *(f'{1e6 * s[key]:.0f}' for key in ('p50', 'p99', 'p99.9')))
+
+
+def _unanswered(recording):
+    """Number of the states in a recording to which no command is stamped, between the first command and the last."""
+    stamps, answered = recording.states.stamps, recording.commands.stamps
+    between = stamps[(stamps >= answered[0]) & (stamps <= answered[-1])]
+    return np.setdiff1d(between, answered).size
 
 
 def as_text(rows):
@@ -111,7 +137,7 @@ def figures(summary, manipulator, urdf):
         'tracking.png': ('Positions and tracking errors', _tracking(summary)),
         'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
     }
-    law, recording, tracking = summary.judged
+    law, recording, tracking, _ = summary.judged
     if recording.telemetry is not None:
         shown['pressures.png'] = 'Pressures and valves', pressures(
             recording.telemetry, tracking.start, tracking.time[-1], f'under {law}')
@@ -153,7 +179,7 @@ def _png(figure):
 
 
 def _tracking(summary):
-    runs = [run for run in (summary.judged, summary.baseline) if run is not None]
+    runs = summary.runs
     errors = summary.judged.tracking.errors
     columns = 1 + len(runs)
     figure = Figure(figsize=(5.0 * columns, 2.5 * len(errors)), dpi=DPI, layout='constrained')
@@ -189,7 +215,7 @@ def _error(axes, run, i, style):
 
 def _forces(summary, units):
     """Efforts of the actuators under both laws; units of the actuators by name."""
-    runs = [run for run in (summary.judged, summary.baseline) if run is not None]
+    runs = summary.runs
     names = list(units)
     figure = Figure(figsize=(12, 2.2 * len(names)), dpi=DPI, layout='constrained')
     grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)

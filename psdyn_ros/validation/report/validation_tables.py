@@ -67,7 +67,9 @@ def checks_table(found):
 def facts(found):
     """{label: text} of the conditions."""
     channels = found.channels
+    hydraulics = found.predictor.hydraulics
     shown = {'bag': f'{found.bag}, {found.duration:.1f} s', 'model': found.manipulator.name,
+             'friction': 'of the hydraulics' if hydraulics else 'of the URDF; no hydraulics are used',
              'states': f'{", ".join(channels.states)} ({1.0 / channels.period:.4g} Hz), joints '
                        f'{", ".join(channels.joints)}',
              'efforts': ', '.join(filter(None, (channels.efforts, channels.telemetry, *channels.ports.values())))

@@ -39,6 +39,7 @@ class Channels:
     offsets    {topic: median of the time of receipt - stamp [ns]}, of those with stamps
     by_stamp   whether stamps say when; else the time of receipt does, since stamps are of several clocks or none
     labels     {topic: names in its first message}
+    hydraulic  whether any topic, measured or not, has chamber pressures of its cylinders
     """
 
     states: tuple
@@ -52,6 +53,7 @@ class Channels:
     offsets: dict = field(default_factory=dict)
     by_stamp: bool = True
     labels: dict = field(default_factory=dict)
+    hydraulic: bool = False
 
     @property
     def topics(self):
@@ -107,7 +109,7 @@ def find_topics(source, manipulator, overrides=None):
         raise BagError(f"the messages on '{states[0]}' come every {periods[states[0]]:.3g} s; expected "
                        f'{PERIOD[0]:g} to {PERIOD[1]:g} s')
     changes = {'periods': periods, 'offsets': offsets, 'by_stamp': by_stamp,
-               'labels': {topic: seen[topic].names for topic in used}}
+               'labels': {topic: seen[topic].names for topic in used}, 'hydraulic': finder.hydraulic()}
     return Channels(**{**{one.name: getattr(found, one.name) for one in fields(found)}, **changes})
 
 
@@ -286,6 +288,11 @@ class _Finder:
             return min(arrays, key=lambda seen: (-seen.count, seen.name)).name, {}
         whole = {cylinder for cylinder, _ in ports if {(cylinder, 'a'), (cylinder, 'b')} <= ports.keys()}
         return '', {port: topic for port, topic in ports.items() if port[0] in whole}
+
+    def hydraulic(self):
+        """Whether any topic, measured or not, has chamber pressures of cylinders of this machine."""
+        return (any(self._has_pressures(seen) for seen in self._of(ARRAY))
+                or any(_port(seen, self._machine.actuators) for seen in self._of(PRESSURE)))
 
     def _has_pressures(self, seen):
         labels = seen.names

@@ -106,7 +106,7 @@ def lossless(rig):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('machine, seconds, fall', [
-    (crane, 2.0, (60 * BAR, 40 * BAR, 30 * BAR)), (excavator, 0.5, 30 * BAR)])
+    (crane, 2.0, (60 * BAR, 40 * BAR, 30 * BAR)), pytest.param(excavator, 0.5, 30 * BAR, marks=pytest.mark.long)])
 def test_closed_and_lossless_it_keeps_its_energy_to_second_order(machine, seconds, fall):
     drift = []
     for substeps in (1, 2, 4):

@@ -22,7 +22,8 @@ from psdyn_ros.model.yaml_file import MAX_DECLARATION
 
 CONFIG = ROOT / 'config'
 EVERYTHING = '''\
-timeouts: {degraded_misses: 4, stopping: 0.03, safe: 0.15, stream: 0.12, emergency_stop: 0.08}
+timeouts: {degraded_misses: 4, stopping: 0.03, safe: 0.15, stream: 0.12, emergency_stop: 0.08,
+           simulated_pause: 0.5}
 stop_time: 0.7
 probation: 2.0
 plausibility: {jump_margin: 0.003, freeze_time: 0.11, freeze_speed: 0.03, velocity_window: 0.06,
@@ -58,7 +59,8 @@ def test_every_parameter_arrives(tier, kind, value, rate, limit):
     assert (d.actuators, d.tiers, d.safe_kind) == (('lift',), (tier,), (kind,))
     t = d.timeouts
     assert (t.degraded_misses, t.stopping, t.safe, t.stream, t.emergency_stop) == (4, 0.03, 0.15, 0.12, 0.08)
-    assert (t.stopping_ns, t.safe_ns, t.stream_ns, t.emergency_stop_ns) == (30e6, 150e6, 120e6, 80e6)
+    assert (t.stopping_ns, t.safe_ns, t.stream_ns, t.emergency_stop_ns, t.simulated_pause_ns) == (
+        30e6, 150e6, 120e6, 80e6, 500e6)
     assert (d.stop_time, d.stop_time_ns, d.probation, d.probation_ns) == (0.7, 700e6, 2.0, 2e9)
     p = d.plausibility
     assert [getattr(p, name) for name in yaml.safe_load(EVERYTHING)['plausibility']] == [

@@ -270,10 +270,7 @@ def assert_ended_safely(m):
     m.graph.until(lambda: [state.data[1] for state in m.sub_states[-3:]] == [0.0] * 3)
     m.graph.until(lambda: list(m.commands[-1].position) == [0.0] * 3)
     assert tuple(m.commands[-1].name) == m.crane.actuators[1:]
-    m.graph.through(0.3)
-    counts = len(m.commands), len(m.sub_states)
-    m.graph.through(0.2)
-    assert (len(m.commands), len(m.sub_states)) == counts
+    m.graph.until_quiet(m.commands, m.sub_states)
     assert list(m.commands[-1].position) == [0.0] * 3 and m.sub_states[-1].data[1] == 0.0
 
 

@@ -330,6 +330,7 @@ def test_a_process_completes_what_encoders_and_cylinders_say(tmp_path, crane, rn
         wrong[crane.joints.index('lift_cylinder')] += 0.05
         g.until(lambda: 'without lift_cylinder the other' in g.report('loop_state: loops')[1],
                 each=send(crane.joints, wrong))
+        g.until_quiet(full)
         del full[:]
         g.until(lambda: g.report('loop_state: loops')[2]['contradicting joints'] == 'lift_cylinder',
                 each=send(crane.joints, wrong))

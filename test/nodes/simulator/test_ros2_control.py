@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 from support.paths import ROOT, TESTS
 
@@ -81,7 +82,8 @@ def test_states_begin_at_once_and_idle_commands_release_nothing(world, crane):
     assert world.processes.stop() == {'manager': 0, 'simulator': 0}
 
 
-@pytest.mark.parametrize('fill', ['false', 'true'])
+@pytest.mark.lockstep
+@pytest.mark.parametrize('fill', thorough(['true', 'false'], 1))
 def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     target = crane.initial_position + [0.1, 0.03, 0.03, 0.06]
     states = simulate(world, *SLOW_CLOCK)
@@ -110,7 +112,7 @@ def test_forwarded_efforts_hold_the_crane_and_move_it(world, crane, fill):
     assert world.processes.stop() == {'manager': 0, 'controller': 0, 'simulator': 0}
 
 
-@pytest.mark.parametrize('fill', ['false', 'true'])
+@pytest.mark.parametrize('fill', thorough(['false', 'true'], 1))
 def test_forwarded_spool_positions_move_the_crane_on_its_oil_and_neutral_holds_it(world, crane, fill):
     states = simulate(world, '-p', f'hydraulics:={HYDRAULICS}', '-p', 'ttl:=0.2', '-p', f'robot_description:={VALVES}')
     valves, slew = (world.node.create_publisher(Float64MultiArray, f'/{name}/commands', 1)
@@ -172,6 +174,7 @@ BAD_STATES = {
 }
 
 
+@pytest.mark.lockstep
 @pytest.mark.parametrize('abuse', BAD_STATES)
 def test_the_process_ends_where_the_plugin_would(world, tmp_path, abuse):
     """Otherwise the tests above would show nothing."""

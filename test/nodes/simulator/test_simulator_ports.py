@@ -63,7 +63,11 @@ def fresh(plant):
     assert plant.call(Trigger, 'simulator/clear_faults', Trigger.Request()).success
     assert plant.call(Trigger, 'simulator/reset', Trigger.Request()).success
     plant.until(lambda: plant.report(PART)[:2] == (WARN, 'held'))
-    for messages in (plant.states, plant.truth, plant.dynamics, plant.wrenches, plant.tools, plant.tool_twists):
+    # messages of before the reset may come after its response
+    heard, begin = (plant.states, plant.truth, plant.dynamics, plant.wrenches, plant.tools,
+                    plant.tool_twists), plant.node.get_clock().now().nanoseconds
+    plant.until(lambda: all(messages and stamp_of(messages[-1]) > begin for messages in heard))
+    for messages in heard:
         del messages[:]
     return plant
 
@@ -244,11 +248,10 @@ def test_lost_and_late_messages(fresh):
 
     before = lost()
     assert set_fault(fresh, '{kind: dropout, target: joint_states, duration: 0.3}').successful
-    fresh.until(lambda: 'dropout of joint_states' in fresh.report(PART)[2]['active faults'])
-    # the report may arrive before the first state after the gap
-    fresh.until(lambda: fresh.report(PART)[2]['active faults'] == '' and longest() > 0.1)
+    # a busy computer may miss the reports of the fault, or hear of its end before the first state after the gap
+    fresh.until(lambda: fresh.report(PART)[2]['active faults'] == '' and longest() > 0.24)
     # a stall of the computer meanwhile is no part of it
-    assert 0.24 < longest() < 0.36 + lost() - before
+    assert longest() < 0.36 + lost() - before
     del fresh.states[:]
     assert set_fault(fresh, '{kind: out_of_order, target: joint_states, value: 0.5}').successful
     fresh.until(lambda: len(fresh.states) > 100)
@@ -313,6 +316,7 @@ def test_single_steps_while_paused(fresh):
     assert fresh.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
     fresh.until(lambda: fresh.report(PART)[1] == 'paused')
     time = float(fresh.report(PART)[2]['simulated time [s]'])
+    fresh.until_quiet(fresh.states)
     del fresh.states[:]
     for count in (1, 2, 3):
         assert fresh.call(Trigger, 'simulator/step', Trigger.Request()).success
@@ -364,6 +368,7 @@ def test_what_cannot_go_on_stops_and_says_so_and_can_be_replayed(tmp_path):
         g.until(lambda: g.report(PART)[0] == ERROR, 30.0, lambda: commands.publish(drive))
         level, summary, values = g.report(PART)
         assert summary.startswith('FAULT: the motion cannot be integrated beyond')
+        g.until_quiet(states)
         last = states[-1]
         assert np.isfinite([last.position, last.velocity]).all()
         plant = snapshot.replay(values['snapshot'])

@@ -212,7 +212,7 @@ def test_the_clock_goes_with_simulated_time_and_stands_still_when_paused(tmp_pat
         g.until(lambda: float(g.report(PART)[2]['real-time factor']) == pytest.approx(2.0, rel=0.3), 60.0)
         assert g.call(SetBool, 'simulator/pause', SetBool.Request(data=True)).success
         g.until(lambda: g.report(PART)[1] == 'paused')
-        g.through(0.1)
+        g.until_quiet(clocks, states)
         times = [stamp_to_ns(msg.clock) for msg in clocks]
         assert (np.diff(times) > 0).all() and not (np.diff(times) % PERIOD).any()
         assert {stamp_of(msg) for msg in states} <= set(times) and times[-1] == stamp_of(states[-1])

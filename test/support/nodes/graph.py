@@ -148,6 +148,15 @@ class Graph:
             self._spin_once(timeout_sec=TURN)
             turns += 1
 
+    def until_quiet(self, *streams, seconds=0.2):
+        """Spin until none of these lists of messages has grown for so long; a busy computer delivers late."""
+        def quiet():
+            before = [len(messages) for messages in streams]
+            self.through(seconds)
+            return before == [len(messages) for messages in streams]
+
+        self.until(quiet)
+
     def call(self, kind, service, request, each=None):
         """The response of a service; `each` is done in every turn meanwhile."""
         client = self._clients.get(service)

@@ -247,7 +247,8 @@ def test_friction_of_a_model_that_has_none_is_a_force():
     assert found[0].kind == 'friction' and seal.coulomb < found[0].estimate < seal.coulomb + 0.2 * seal.viscous
 
 
-@pytest.mark.parametrize('name, amplitude', [('five_bar', 0.1), ('excavator', 0.05)])
+@pytest.mark.parametrize('name, amplitude', [
+    ('five_bar', 0.1), pytest.param('excavator', 0.05, marks=pytest.mark.long)])
 def test_machines_with_other_loops_are_diagnosed_too(name, amplitude):
     machine = psdyn_ros.load(URDF / f'{name}.urdf')
     assert outermost(machine) == 'tcp'

@@ -1,8 +1,9 @@
-"""A simulator and a controller that run for a recording: in lock-step they drive each other, else on the clock."""
+"""A simulator and a controller from their start to standing by: in lock-step they drive each other, or on the clock."""
 
 import math
 import time
 
+import yaml
 from rclpy.serialization import deserialize_message
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import JointState
@@ -12,18 +13,22 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ...control.safety.fault_table import State
 from ...model.units import SECOND
+from ...nodes import EXECUTABLES
 from ...nodes.messages.conversions import JointStateWriter, ns_to_stamp, stamp_to_ns, trajectory_to_msg
-from ..demo.session import REACTION, ControlState, DemoError, StoppedError
+from ...validation.bags.recording import TOPICS
+from .demo_safety import WIDEST_LADDER, safety_text
+from .session import REACTION, ControlState, DemoError, StoppedError, Waiting
 
 ENCODERS = '/encoders'      # topic of the states that the controller gets
+RATE_OF_REPORTS = 5.0       # Hz
+OVERRUNS = 0.2              # of the cycles of a second that may come too late on the clock: a desktop stalls processes
+SKEW = 0.1                  # s; pressures come on their own way, and may be ahead of the states, which carry the time
+PAUSE = 60.0                # s that simulated time may stand still while the computer is busy
 START_UP = 300.0            # s for the nodes to come up; a first run compiles
 STALL = 60.0                # s in which time has to go by
 SLOWED = 60.0               # s of the plant's time more for a motion that was slowed down after all
 NOTICE = 1.0                # s of it before a motion at which it is announced
 LEISURE = 0.01              # s between two states while the controller checks a motion
-SHORTEST = 1.0              # s of a motion that is still worth it
-SHORTLY = 0.05              # s before its end at which a motion may be over
-MOST_HALTS = 20             # in a recording
 PATIENCE = 2.0              # s for some periods by hand
 HASTE = 50                  # periods by hand at a time
 SETTLED = 4                 # turns until nothing by hand is under way
@@ -31,49 +36,81 @@ NUDGES = 20                 # times that the nodes are told to drive each other
 DRIVING = 20_000_000        # ns that have to go by for that to be so
 
 
-class Encoders:
-    """Passes on what was measured of some joints, and knows the time by it, which in lock-step it tells on /clock.
+def declaration(manipulator, safety, lock_step, weak=False):
+    """Return the contents of a safety declaration for such a run on a busy computer; arguments as `safety_text`."""
+    ladder = {**WIDEST_LADDER, 'simulated_pause': PAUSE} if lock_step else WIDEST_LADDER
+    contents = yaml.safe_load(safety_text(manipulator, safety, weak=weak, ladder=ladder))
+    contents.setdefault('plausibility', {})['clock_skew'] = SKEW
+    return contents
 
-    The simulator does not: a controller that heard of a time long before the state of that time would answer without
-    it.
+
+def controller_parameters(lock_step):
+    """Return the parameters of the controller that such a run needs."""
+    # in lock-step no state may be lost: nobody would repeat it
+    every = {f'qos_overrides.{ENCODERS}.subscription.{policy}': value
+             for policy, value in (('reliability', 'reliable'), ('depth', 100))}
+    return {'autostart': True, 'emergency_stop': 'none', 'overrun_share': OVERRUNS, 'report_rate': RATE_OF_REPORTS,
+            'use_sim_time': lock_step, **every}
+
+
+class Encoders:
+    """Reads the time from what was measured, and passes states on to the controller, in lock-step with /clock.
+
+    The simulator does not publish /clock: it would be ahead of the states that are passed on.
+
+    joints     names of those that are passed on; None: in lock-step all of them, else the controller listens to the
+               simulator
     """
 
     def __init__(self, node, joints, lock_step):
-        self._writer, self._joints = JointStateWriter(joints, ('position', 'velocity')), joints
-        self._publish = node.create_publisher(JointState, ENCODERS, 10).publish
-        self._clock, self._tell = Clock(), node.create_publisher(Clock, '/clock', 10).publish if lock_step else None
-        self._columns = None
+        self.topic = ENCODERS if joints or lock_step else TOPICS.states     # what the controller has to listen to
+        self._joints, self._columns = joints, None
+        self._writer = JointStateWriter(joints, ('position', 'velocity')) if joints else None
+        self._publish = node.create_publisher(JointState, ENCODERS, 10).publish if joints or lock_step else None
+        self._clock = Clock()
+        self._publish_clock = node.create_publisher(Clock, '/clock', 10).publish if lock_step else None
         self.stamp = 0      # ns, of the last state
         self.delay = 0.0    # s by which it is held back, in lock-step
 
     def pass_on(self, data):
         """Take a serialised JointState."""
-        msg, writer = deserialize_message(data, JointState), self._writer
+        msg = deserialize_message(data, JointState)
+        self.stamp = stamp_to_ns(msg.header.stamp)
+        if self.delay and self._publish_clock is not None:
+            time.sleep(self.delay)
+        if self._publish_clock is not None:
+            self._clock.clock = msg.header.stamp
+            self._publish_clock(self._clock)
+        if self._publish is not None:
+            self._publish(data if self._joints is None else self._selected(msg))
+
+    def _selected(self, msg):
+        writer = self._writer
         if self._columns is None:
             self._columns = [list(msg.name).index(joint) for joint in self._joints]
         for row, column in enumerate(self._columns):
             writer.position[row], writer.velocity[row] = msg.position[column], msg.velocity[column]
-        self.stamp = stamp_to_ns(msg.header.stamp)
-        if self.delay and self._tell is not None:
-            time.sleep(self.delay)
-        self._publish(writer.stamp(self.stamp))
-        if self._tell is not None:
-            self._clock.clock = msg.header.stamp
-            self._tell(self._clock)
+        return writer.stamp(self.stamp)
 
 
-class Graph:
+class MachineRun:
     """Both nodes, from their start to standing by again.
 
-    node       of our own
-    wait       `Waiting` for them
-    encoders   `Encoders`
-    lock_step  whether they are in lock-step
-    period     ns
-    what       it is, for messages
+    nodes       `NodeProcesses`; both are started with
+    parameters  path of the parameter file of both
+    node        of this process
+    spin_once   function that serves it
+    encoders    `Encoders`
+    lock_step   whether they are in lock-step
+    period      ns
+    what        it is, for messages
     """
 
-    def __init__(self, node, wait, encoders, lock_step, period, what):
+    def __init__(self, nodes, parameters, node, spin_once, encoders, lock_step, period, what):
+        for name, renamed in (('simulator', f'/simulator/joint_commands:={TOPICS.commands}'),
+                              ('controller', f'joint_states:={encoders.topic}')):
+            nodes.start(name, EXECUTABLES[name], '--ros-args', '--params-file', str(parameters), '-r', renamed)
+        wait = Waiting(nodes, spin_once)
         self._node, self._wait, self._encoders, self._lock_step, self._what = node, wait, encoders, lock_step, what
         self._period_ns, self._control = period, ControlState(node)
         self._motions = node.create_publisher(JointTrajectory, '/controller/joint_trajectory', 1)
@@ -131,33 +168,18 @@ class Graph:
             self._left -= 1
             self._step.call_async(Trigger.Request()).add_done_callback(self._period)
 
-    def follow(self, motion, begin, end, reference):
-        """Let the machine move from one stamp to another; returns how often it halted meanwhile.
+    def follow(self, waypoints, begin):
+        """Let the machine follow `Waypoints` from a stamp on.
 
-        A controller halts where time stands still for 0.2 s, as it does while the computer is busy; then another motion
-        leads on from there.
-
-        motion     function of (s, where it starts (dof,) or None for the initial position, halts so far) that gives
-                   `Waypoints`
-        reference  function that gives the point of the reference that was recorded last
+        Raises StoppedError where the controller stops the machine, DemoError where it does not take the waypoints.
         """
-        encoders, control, start = self._encoders, self._control, None
         self._until(self._motions.get_subscription_count, REACTION, 'waiting for the controller')
-        for halts in range(MOST_HALTS):
-            if encoders.stamp > begin - round(NOTICE * SECOND):
-                raise StoppedError(f'it was not ready to move in time: {control.reason}')
-            self._through(begin - round(NOTICE * SECOND), 'waiting for its time', lambda: False)
-            self._announce(motion((end - begin) / SECOND, start, halts), begin)
-            self._through(end, 'moving', lambda: control.state == State.HOLD)
-            left = (end - encoders.stamp) / SECOND
-            if left <= SHORTLY:
-                return halts
-            print(f'{self._what}: the controller halted {left:.1f} s before the end; goes on from there', flush=True)
-            self._until(lambda: control.check() and not any(reference().velocities), STALL, 'coming to rest')
-            start, begin = reference().positions, encoders.stamp + round(2.0 * NOTICE * SECOND)
-            if begin > end - round(SHORTEST * SECOND):
-                return halts + 1
-        raise StoppedError(f'it halted {MOST_HALTS} times: {control.reason}')
+        late = self._encoders.stamp - begin + round(NOTICE * SECOND)
+        if late > 0:
+            raise DemoError(f'{self._what}: ready to move {late / SECOND:.1f} s too late: {self._control.reason}')
+        self._through(begin - round(NOTICE * SECOND), 'waiting for its time', lambda: False)
+        self._announce(waypoints, begin)
+        self._through(begin + round(waypoints.times[-1] * SECOND), 'moving', lambda: self._control.state == State.HOLD)
 
     def _announce(self, waypoints, begin):
         """Send a motion, and give the controller the time to check it."""
@@ -169,6 +191,8 @@ class Graph:
         self._until(lambda: control.check() and (control.state != State.HOLD or encoders.stamp >= begin), STALL,
                     'waiting for the motion to be accepted')
         encoders.delay = 0.0
+        if control.state == State.HOLD:
+            raise DemoError(f'{self._what}: the controller did not accept the motion: {control.reason}')
 
     def rest(self, stamp):
         """Let the controller hold the machine until a stamp, and until a motion that was slowed down is over."""

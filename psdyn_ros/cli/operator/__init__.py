@@ -1,0 +1,1 @@
+"""Commands of an operator beside running nodes."""

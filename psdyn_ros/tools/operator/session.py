@@ -1,0 +1,213 @@
+"""A node of an operator beside a controller and a simulator: services, what both report, and who is there at all."""
+
+import importlib
+import os
+import time
+from contextlib import contextmanager
+
+from diagnostic_msgs.msg import DiagnosticArray
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.validate_namespace import validate_namespace
+from std_msgs.msg import Float64MultiArray
+from std_srvs.srv import SetBool, Trigger
+
+from ...control.safety.fault_table import State
+from ...model.errors import PsdynError
+from ...nodes.runtime.lifecycle import ACTIVE, INACTIVE, UNCONFIGURED
+from ..demo.session import own_node
+
+TURN = 0.05             # s that is waited for a message at a time
+FOUND = 0.1             # s after which a service that is ready knows its client, too
+RETRY = 0.2             # s between two requests for activation
+REPORT = 2.5            # s in which a node reports its diagnostics at least twice at the default report_rate
+TRANSITIONS = {UNCONFIGURED: ('configure', Transition.TRANSITION_CONFIGURE),
+               INACTIVE: ('activate', Transition.TRANSITION_ACTIVATE)}
+CONFIGURE_TIME = 300.0  # s; a first configuration compiles
+ENABLED = State.HOLD, State.RUN, State.DEGRADED
+
+
+class OperatorError(PsdynError):
+    """Nodes that are not there, or do not answer."""
+
+
+class RefusedError(PsdynError):
+    """A node refuses what is asked of it, or the machine was stopped meanwhile."""
+
+
+@contextmanager
+def operator(namespace='', controller='controller', timeout=10.0):
+    """Yield an `Operator` on the ROS domain of the environment.
+
+    namespace   in which names of nodes and topics are resolved
+    controller  name of the controller node
+    timeout     s of the steady clock to wait for a node, a topic or an answer
+    """
+    namespace = '/' + namespace.strip('/')
+    try:
+        validate_namespace(namespace)
+    except InvalidNamespaceException as error:
+        raise OperatorError(f"--namespace '{namespace}': {error}") from error
+    with own_node(name=f'psdyn_{os.getpid()}', namespace=namespace) as (node, spin_once):
+        yield Operator(node, spin_once, controller, timeout)
+
+
+class Operator:
+    """Asks a controller and listens to it; see `operator`."""
+
+    def __init__(self, node, spin_once, controller, timeout):
+        self.node, self.timeout = node, timeout
+        self._spin_once, self._controller = spin_once, controller
+        self.controller = f'{node.get_namespace().rstrip("/")}/{controller}'
+        self.statuses = {}      # name -> last DiagnosticStatus
+        self.reports = 0        # of the controller so far
+        self.state, self.states_seen, self.state_time = None, set(), None
+        node.create_subscription(DiagnosticArray, '/diagnostics', self._keep_diagnostics, 10)
+        node.create_subscription(Float64MultiArray, f'{self.controller}/state', self._keep_state, 10)
+
+    def until(self, condition, seconds=None):
+        """Serve the node until the condition holds; return its value, a false one after so many seconds."""
+        deadline = time.monotonic() + (self.timeout if seconds is None else seconds)
+        while not (value := condition()):
+            left = deadline - time.monotonic()
+            if left <= 0.0:
+                return value
+            self._spin_once(timeout_sec=min(left, TURN))
+        return value
+
+    # services of the controller
+
+    def call(self, kind, service, request, seconds=None):
+        """Return the response of a service of the controller; OperatorError where there is none."""
+        client = self.node.create_client(kind, f'{self.controller}/{service}')
+        if not self.until(client.service_is_ready):
+            raise OperatorError(self.absence(f'{self.controller}/{service}'))
+        self.until(lambda: False, FOUND)
+        future = client.call_async(request)
+        if not self.until(future.done, seconds):
+            raise OperatorError(f'{self.controller}/{service} did not answer within {seconds or self.timeout:g} s')
+        self.node.destroy_client(client)
+        return future.result()
+
+    def lifecycle(self):
+        """Return the lifecycle state of the controller, such as 'active'."""
+        return self.call(GetState, 'get_state', GetState.Request()).current_state.label
+
+    def activate(self):
+        """Configure and activate the controller where nobody has; yield a sentence for each step.
+
+        Activation is tried again until the timeout, since states may be on their way.
+        """
+        deadline = time.monotonic() + self.timeout
+        while (state := self.lifecycle()) in TRANSITIONS:
+            label, number = TRANSITIONS[state]
+            request = ChangeState.Request(transition=Transition(id=number, label=label))
+            if self.call(ChangeState, 'change_state', request, CONFIGURE_TIME).success:
+                yield f'{self.controller}: {label}d'
+            elif state == UNCONFIGURED or time.monotonic() > deadline:
+                raise RefusedError(f'{self.controller} did not {label}: {self.report() or "its log says why"}')
+            else:
+                self.until(lambda: False, RETRY)
+        if state != ACTIVE:
+            raise OperatorError(f'{self.controller} is {state}; expected {ACTIVE}')
+
+    def enable(self, enabled):
+        """Enable or disable the controller; return its message, RefusedError where it refuses."""
+        return self._accepted(self.call(SetBool, 'enable', SetBool.Request(data=enabled)))
+
+    def reset(self):
+        """Let the controller forget faults that are gone; return its message, RefusedError where it refuses."""
+        return self._accepted(self.call(Trigger, 'reset', Trigger.Request()))
+
+    def _accepted(self, response):
+        if not response.success:
+            raise RefusedError(f'{self.controller}: {response.message}')
+        return response.message
+
+    # what nodes report
+
+    def report(self):
+        """Return the next summary that the controller reports on /diagnostics; '' where none comes."""
+        before = self.reports
+        self.until(lambda: self.reports > before, REPORT)
+        status = self.statuses.get(f'{self._controller}: control')
+        return '' if status is None else status.message
+
+    def values(self):
+        """Return {key: text} of the last diagnostics of the controller."""
+        status = self.statuses.get(f'{self._controller}: control')
+        return {} if status is None else {pair.key: pair.value for pair in status.values}
+
+    def wait_for_state(self):
+        """Return the safety state of the controller; OperatorError where it publishes none."""
+        if not self.until(lambda: self.state is not None):
+            raise OperatorError(f'{self.controller} is {self.lifecycle()} and publishes nothing on '
+                                f'{self.controller}/state; `psdyn enable` makes it active')
+        return self.state
+
+    def require_enabled(self):
+        """Return the safety state; OperatorError where the controller takes no reference in it."""
+        if self.wait_for_state() not in ENABLED:
+            raise RefusedError(f'{self.controller} takes no reference: {self.report() or self.state.name}; '
+                               '`psdyn reset` forgets faults that are gone, `psdyn enable` holds the machine')
+        return self.state
+
+    def topic_type(self, topic):
+        """Return (resolved name, message class, QoS that fits its publishers) of a topic; OperatorError for none."""
+        name = self.node.resolve_topic_name(topic)
+        if not self.until(lambda: self.node.get_publishers_info_by_topic(name)):
+            raise OperatorError(f'nobody publishes on {name} (waited {self.timeout:g} s); {self._nodes()}')
+        return name, *self.subscription_of(name)
+
+    def subscription_of(self, name):
+        """Return (message class, QoS that fits its publishers) of a resolved topic with a publisher."""
+        found = self.node.get_publishers_info_by_topic(name)
+        package, folder, kind = found[0].topic_type.split('/')
+        try:
+            message = getattr(importlib.import_module(f'{package}.{folder}'), kind)
+        except (ImportError, AttributeError) as error:
+            raise OperatorError(f'{name}: the message type {found[0].topic_type} is not installed here') from error
+        profiles = [one.qos_profile for one in found]
+        reliable = all(one.reliability == ReliabilityPolicy.RELIABLE for one in profiles)
+        latched = all(one.durability == DurabilityPolicy.TRANSIENT_LOCAL for one in profiles)
+        return message, QoSProfile(
+            depth=100, reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
+            durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE)
+
+    # who is there
+
+    def has_controller(self):
+        """Return whether the controller offers its services."""
+        return f'{self.controller}/get_state' in self._services()
+
+    def absence(self, service=''):
+        """Return a sentence on a controller, or a service of it, that is not there."""
+        services = self._services()
+        if service and self.has_controller():
+            return (f'{self.controller} does not offer {service} yet: it is {self.lifecycle()}; `psdyn enable` '
+                    'configures and activates it')
+        others = sorted(name.removesuffix('/get_state') for name in services
+                        if name.endswith(f'/{self._controller}/get_state'))
+        hint = f'; found {", ".join(others)}: choose by --namespace' if others else ''
+        return f'no controller {self.controller}{hint}; {self._nodes()}'
+
+    def _services(self):
+        return dict(self.node.get_service_names_and_types())
+
+    def _nodes(self):
+        me = self.node.get_name()
+        names = sorted(f'{namespace.rstrip("/")}/{name}'
+                       for name, namespace in self.node.get_node_names_and_namespaces() if name != me)
+        domain = self.node.context.get_domain_id()
+        return f'running nodes on ROS_DOMAIN_ID {domain}: {", ".join(names) or "none"}'
+
+    def _keep_diagnostics(self, message):
+        for status in message.status:
+            self.statuses[status.name] = status
+            self.reports += status.name == f'{self._controller}: control'
+
+    def _keep_state(self, message):
+        self.state, self.state_time = State(int(message.data[0])), time.monotonic()
+        self.states_seen.add(self.state)

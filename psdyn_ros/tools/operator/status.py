@@ -1,0 +1,34 @@
+"""What nodes report at the moment, as lines of text."""
+
+from sensor_msgs.msg import JointState
+
+from ...nodes.messages.conversions import LEVELS
+from .session import REPORT, OperatorError
+
+LABELS = {level: label for label, level in LEVELS.items()}
+
+
+def status(operator):
+    """Return (lines, worst level) of what nodes report; OperatorError where neither controller nor report is there.
+
+    worst level  key of `LEVELS`
+    """
+    states = []
+    operator.node.create_subscription(JointState, 'joint_states', states.append, 1)
+    # each node reports once a second by default: all of them are waited for
+    operator.until(lambda: False, REPORT)
+    lines, worst = [], 'ok'
+    if operator.has_controller():
+        state = 'gives no output' if operator.state is None else f'in {operator.state.name}'
+        lines.append(f'{operator.controller}: {operator.lifecycle()}, {state}')
+    elif not operator.statuses:
+        raise OperatorError(operator.absence())
+    for name, one in sorted(operator.statuses.items()):
+        label = LABELS[one.level]
+        worst = max(worst, label, key=tuple(LEVELS).index)
+        lines.append(f'{label.upper()}  {name}: {one.message}')
+    if states:
+        lines += [f'{name}  {position:.6g}' for name, position in zip(states[-1].name, states[-1].position)]
+    else:
+        lines.append(f'no message on {operator.node.resolve_topic_name("joint_states")}')
+    return lines, worst

@@ -1,0 +1,117 @@
+"""Simulator and controller in lock-step, started by the command lines of the pages, and an operator beside them."""
+
+import pytest
+import yaml
+from support.machines import URDF
+from support.paths import ROOT
+
+pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from psdyn_ros import cli, load  # noqa: E402
+from psdyn_ros.control.offline.trajectory_file import trajectory_text  # noqa: E402
+from psdyn_ros.control.reference.trajectory import Waypoints  # noqa: E402
+from psdyn_ros.nodes import EXECUTABLES  # noqa: E402
+from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text  # noqa: E402
+from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
+from psdyn_ros.validation.bags.recording import joint_series, read_messages  # noqa: E402
+
+pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
+
+CRANE, CONFIG = URDF / 'hiab_xs031.urdf', ROOT / 'config'
+SPACE = '/by_hand'
+PLAIN = '--ros-args', '-r', f'__ns:={SPACE}', '-r', f'/clock:={SPACE}/clock'
+START_UP = '90'         # s; a first run compiles
+
+
+@pytest.fixture(scope='module')
+def nodes(tmp_path_factory):
+    """Both nodes on valves in lock-step; the safe output of the slew is a brake, which no command names."""
+    folder = tmp_path_factory.mktemp('by_hand')
+    declared = yaml.safe_load(safety_text(load(CRANE), CONFIG / 'hiab_xs031_safety.yaml', ladder={
+        **WIDEST_LADDER, 'simulated_pause': 60.0}))
+    declared['probation'] = 0.1
+    safety = folder / 'safety.yaml'
+    safety.write_text(yaml.safe_dump(declared))
+    common = '-p', f'robot_description:={CRANE}', '-p', f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}'
+    with NodeProcesses(folder) as processes:
+        processes.start('simulator', EXECUTABLES['simulator'], *PLAIN, *common, '-p', 'step_on_command:=true', '-p',
+                        'publish_clock:=true', '-p', 'ttl:=0.1', '-r',
+                        f'{SPACE}/simulator/joint_commands:={SPACE}/controller/joint_commands')
+        processes.start('controller', EXECUTABLES['controller'], *PLAIN, *common, '-p', f'safety:={safety}', '-p',
+                        'law:=valve_computed_torque', '-p', 'use_sim_time:=true', '-p', 'autostart:=true', '-p',
+                        'emergency_stop:=none', '-p', 'overrun_share:=1.0')
+        yield folder
+        assert processes.ended() == []
+
+
+@pytest.fixture
+def psdyn(nodes, capfd):
+    """Run a command beside the nodes; return (exit code, stdout, stderr)."""
+    def run(command, *arguments, timeout='30'):
+        capfd.readouterr()
+        code = cli.main([command, *map(str, arguments), '--namespace', SPACE, '--timeout', timeout])
+        out, errors = capfd.readouterr()
+        assert 'Traceback' not in errors
+        return code, out, errors
+    return run
+
+
+def test_a_controller_in_lock_step_is_enabled_and_moves_the_machine(psdyn, nodes, tmp_path):
+    code, out, errors = psdyn('enable', timeout=START_UP)
+    assert (code, errors) == (0, '') and f'{SPACE}/controller: enabled' in out, (out, errors)
+    code, out, errors = psdyn('move', 'telescope=0.4', 'slew=0.1', '--seconds', '2')
+    assert (code, errors) == (0, '') and 'the machine is there' in out, (out, errors)
+    code, out, _ = psdyn('status')
+    position = dict(line.split() for line in out.splitlines() if line.startswith(('telescope', 'slew')))
+    assert code == 0 and 'active, in HOLD' in out and float(position['telescope']) == pytest.approx(0.4, abs=2e-3)
+    assert float(position['slew']) == pytest.approx(0.1, abs=2e-3)
+    crane = load(CRANE)
+    file = tmp_path / 'motion.yaml'
+    file.write_text(trajectory_text(Waypoints(crane.coordinates, [2.0], [crane.initial_position])))
+    code, out, errors = psdyn('send', file)
+    assert (code, errors) == (0, '') and 'followed to its end' in out, (out, errors)
+    code, out, errors = psdyn('stop')
+    assert (code, errors) == (0, '') and 'has stopped' in out, (out, errors)
+    # time goes on by commands that leave out the brake
+    code, out, errors = psdyn('enable')
+    assert (code, errors) == (0, ''), errors
+
+
+def test_what_the_controller_refuses_is_a_sentence_and_exit_code_one(psdyn):
+    assert psdyn('enable')[0] == 0
+    code, _, errors = psdyn('move', 'telescope=9')
+    assert code == 1 and 'rejected the trajectory' in errors and 'telescope' in errors
+    code, _, errors = psdyn('move', 'telescop=0.3')
+    assert code == 2 and "did you mean 'telescope'" in errors
+    assert psdyn('stop')[0] == 0
+    code, _, errors = psdyn('move', 'telescope=0.3')
+    assert code == 1 and 'psdyn enable' in errors and 'STANDBY' in errors
+
+
+def test_topics_are_recorded_and_printed(psdyn, tmp_path):
+    bag = tmp_path / 'bag'
+    assert psdyn('enable')[0] == 0
+    code, out, errors = psdyn('record', bag, 'joint_states', 'controller/joint_commands', '--seconds', '2')
+    assert (code, errors) == (0, '') and f'{SPACE}/joint_states' in out, (out, errors)
+    states = joint_series(read_messages(bag, [f'{SPACE}/joint_states']), f'{SPACE}/joint_states')
+    assert set(load(CRANE).coordinates) <= set(states.names) and len(states.stamps) > 10
+    code, out, _ = psdyn('echo', 'joint_states', '--count', '2')
+    messages = [one for one in yaml.safe_load_all(out) if one]
+    assert code == 0 and len(messages) == 2 and 'telescope' in messages[0]['name']
+    code, _, errors = psdyn('record', bag, '--seconds', '1')
+    assert code == 2 and 'exists; expected the name of a new folder' in errors
+
+
+@pytest.mark.parametrize('command', ['status', 'enable', 'reset', 'stop', 'move', 'send'])
+def test_without_a_controller_the_error_says_who_is_there(nodes, command, capfd, tmp_path):
+    crane = load(CRANE)
+    file = tmp_path / 'motion.yaml'
+    file.write_text(trajectory_text(Waypoints(crane.coordinates, [2.0], [crane.initial_position])))
+    more = {'move': ['slew=0.1'], 'send': [str(file)]}.get(command, [])
+    code = cli.main([command, *more, '--namespace', 'elsewhere', '--timeout', '1'])
+    errors = capfd.readouterr().err
+    if command == 'status':     # diagnostics have no namespace
+        assert code in (0, 1)
+    else:
+        assert code == 2 and 'no controller /elsewhere/controller' in errors
+        assert f'{SPACE}/controller: choose by --namespace' in errors and 'ROS_DOMAIN_ID' in errors
