@@ -13,6 +13,7 @@ from psdyn_ros.control.monitors.emergency_stop import EmergencyStopCheck
 from psdyn_ros.control.safety.fault_table import CONDITIONS, State
 from psdyn_ros.control.safety.output_gate import OutputGate
 from psdyn_ros.control.safety.state_machine import SafetyStates
+from psdyn_ros.model.errors import ModelError
 from psdyn_ros.tools.fault_campaign import (
     fault_report,
     fault_trials,
@@ -345,6 +346,40 @@ def test_the_report_says_what_failed(tmp_path):
     text = path.read_text()
     assert 'FAILED' in text and 'reset was granted' in text and '| kernel | one |' in text
     assert (tmp_path / 'images' / 'faults.png').stat().st_size > 10_000
+
+
+def a_motion(**changed):
+    good = motion_trials.MotionTrial('F01', 'no_states', 'second', 'pid', 100.0, 'RUN', 0, 0.05, 0.05, 0.06, 0.3, 0.0,
+                                     0.2, -0.001, 0.01, 0.02, 'SAFE', '', ())
+    return good._replace(**changed)
+
+
+def test_motions_replace_their_part_of_a_report_and_nothing_else(tmp_path):
+    page = fault_report.write(tmp_path / 'page.md', in_process.summarize([a_trial()]), [], [], {'kernel': 'one'}, {},
+                              0.1, [a_motion()])
+    before = page.read_text()
+    assert '**PASSED.** 1 trials, 0 missed: plant second, pid, 100 Hz: 1; seeds 0.' in before
+    bad = a_motion(group='law', name='full', speed=0.08, missed=('speed 0.08, at most 0.06',))
+    fault_report.write_motions(page, [a_motion(), bad])
+    text = page.read_text()
+    assert '**FAILED.** 2 trials, 1 missed' in text and '| law | second | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |' in text
+    assert '* 1 of 1: law: full, second, pid, 100 Hz' in text and text.count('## The motion after a fault') == 1
+    fault_report.write_motions(page, [a_motion()])
+    assert page.read_text() == before
+
+
+def test_motions_are_refused_by_a_page_that_is_no_report(tmp_path):
+    page = tmp_path / 'page.md'
+    page.write_text('# Something else')
+    with pytest.raises(ModelError, match=r'The motion after a fault.*expected a report of the campaign'):
+        fault_report.write_motions(page, [a_motion()])
+
+
+def test_the_short_form_has_every_fault_once_and_all_states():
+    short = list(motion_trials.cases('pid', short=True))
+    assert {one.name for one, _ in short} == {one.name for one, _ in motion_trials.cases('valve')}
+    assert len(short) == len({(one.group, one.name) for one, _ in short})
+    assert {state for _, state in short} == set(State)
 
 
 def test_the_report_says_what_processes_did_that_went_on(tmp_path):

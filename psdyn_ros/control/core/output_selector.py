@@ -9,8 +9,9 @@ from ...model.parameters.safety import GRAVITY
 from ..monitors.actuator_motion import ActuatorMotion
 from ..monitors.check import When
 from ..monitors.end_stops import EndStopCheck
+from ..monitors.oil_flow import FlowCheck
 from ..monitors.singularity import SingularityCheck
-from ..monitors.tracking import TrackingCheck
+from ..monitors.tracking import EffortCheck, TrackingCheck
 from ..reference.speed_governor import SpeedGovernor
 from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
@@ -40,6 +41,7 @@ class OutputSelector:
         self._inputs, self._runner = inputs, runner
         self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
         self._tracking, self._governor, self._governed = checks[TrackingCheck], SpeedGovernor(), None
+        self._efforts, self._flows = checks[EffortCheck], checks[FlowCheck]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._deceleration = np.array(declaration.deceleration)
@@ -149,6 +151,8 @@ class OutputSelector:
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
+        self._flows.restrain(command, inputs, self.gate.last)
+        self._efforts.restrain(command, inputs)
         self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
         self._runner.run(When.COMMAND)
         return command

@@ -47,6 +47,7 @@ class ControlLaw:
     gains = NoGains()           # those in use
     needs = ()                  # among 'hydraulics', 'period'
     needs_pressures = False     # whether `update` must have them
+    model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -162,6 +163,21 @@ class ControlLaw:
         Zero where pressures are not measured.
         """
         return np.zeros(len(self.manipulator.actuators))
+
+    @property
+    def effort_gains(self):
+        """(2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]."""
+        raise NotImplementedError
+
+    def effort_model(self, x, xd):
+        """Return the commands (actuators,) of efforts and pressures at x, xd (dof,) without acceleration, and their
+        increase (actuators, dof) with it; friction is that of the reference."""
+        a, v = self.axes, self.desired[1]
+        friction = (a['coulomb'] + a['stribeck'] * np.exp(-(v / np.maximum(a['stribeck_velocity'], 1e-9)) ** 2)
+                    ) * np.tanh(v / a['slip']) + a['viscous'] * v
+        inertia = self.load.mechanism.mass_matrix(x)
+        return ((self.load.inverse_dynamics(x, xd, np.zeros(v.size)) + friction) / self._area,
+                inertia / self._area[:, None])
 
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.

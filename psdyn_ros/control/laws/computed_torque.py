@@ -170,6 +170,16 @@ class ComputedTorque(ForceLaw):
 
     integral_share = INTEGRAL_SHARE
 
+    @property
+    def model_feedback(self):
+        """As `ControlLaw.model_feedback`: where the gains are those of coordinates, and these of actuators."""
+        return not self._joints and self._actuation is None
+
+    @property
+    def effort_gains(self):
+        """As `ControlLaw.effort_gains`."""
+        return self._law.gains[:2].copy()
+
 
 class PdGravity(ForceLaw):
     """PD feedback scaled by the diagonal of the mass matrix, plus gravity, both frozen at the first position."""

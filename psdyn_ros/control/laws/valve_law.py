@@ -132,6 +132,16 @@ class ValveLaw(ControlLaw):
         """As `ControlLaw.predicted_efforts`, at the time that the last commands aim at."""
         return self._law['predicted'].copy()
 
+    @property
+    def model_feedback(self):
+        """As `ControlLaw.model_feedback`: where the gains are those of coordinates, and these of actuators."""
+        return not self._joints and self._actuation is None
+
+    @property
+    def effort_gains(self):
+        """As `ControlLaw.effort_gains`; with `model_feedback` the coordinates are the actuators."""
+        return np.array([self._law['stiffness'], self._law['damping']])
+
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         """The gains of this machine."""
         raise NotImplementedError

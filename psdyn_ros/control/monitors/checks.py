@@ -10,8 +10,8 @@ from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck
 from .state import StateChecks
 from .stream import StreamCheck
-from .tracking import TrackingCheck
+from .tracking import EffortCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)
+          EndStopCheck, TrackingCheck, EffortCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)

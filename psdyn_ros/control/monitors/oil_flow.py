@@ -9,7 +9,10 @@ from .actuator_motion import ActuatorMotion
 from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
 
 IN_A_ROW = 5                # cycles with too large a force
-WRONG_COMMANDS = 0.018      # s with commands for another speed
+WRONG_COMMANDS = 0.018      # s with commands for a speed that is off by as much again as is allowed
+GROSS = 4.0                 # times that, which count as so many times that
+OFF = 1.5                   # times the speed of standstill, by which a command may be off beyond all that explains it
+HALVINGS = 8                # of the interval in which the command that is allowed is searched
 PRIOR = 0.1                 # m of motion that count as going as the model of the valve says
 SCATTER = 0.05              # share of the speed by which flows differ from their mean
 SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
@@ -26,7 +29,8 @@ class FlowCheck(Check):
     What gain of the valve and areas of the model are wrong is learnt from the way that the rod has gone.
     Where both chambers disagree with the measured position in the same direction, the position is wrong or the valve
     does not obey; where only one does, its pressure or that of the supply is doubtful. And a command that would let the
-    rod go at another speed than its reference, by more than the error explains, is not that of a sound law.
+    rod go at another speed than its reference, by more than the error explains, is not that of a sound law: `restrain`
+    takes as much of it as is explained, from the command before, or from a shut valve where that is not explained.
     """
 
     rows = (
@@ -52,8 +56,8 @@ class FlowCheck(Check):
         records['cylinder'], records['actuator'] = rows, self._cylinders['axis'][rows]
         self._witnesses = kernels.Witnesses(records, np.zeros((len(rows), FLUID)))
         self._motion = ActuatorMotion(config.machine)
-        rated = np.array(config.machine.limits.velocity, dtype=float)
-        self._off = declared.speed_share * rated[records['actuator']]
+        self._off = OFF * np.array(config.declaration.standstill_speed)[records['actuator']]
+        self._period = config.period
         self.restart()
 
     def restart(self):
@@ -62,7 +66,8 @@ class FlowCheck(Check):
             return
         self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
-        self._wrong = 0             # cycles in a row with a command for another speed
+        self._wrong, self._worst = 0.0, ''      # s in a row with a command for another speed, and which
+        self._time = None           # s of the last state: one that is repeated is no further evidence
         self._efforts = 0.0         # [N] of the model, in the cycle before
         for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b'):
             self._witnesses.records[name] = 0.0
@@ -80,30 +85,67 @@ class FlowCheck(Check):
                           float(supply['return_pressure']))
         kernels.compare_flows(self._witnesses, self._cylinders, oil, position, np.nan_to_num(inputs.command), dt,
                               SMOOTHING)
-        findings = self._commands(inputs, position)
+        findings = [] if self._wrong < WRONG_COMMANDS else [Finding('command_suspect', self._worst)]
         if self._since >= SETTLING:
             findings += [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]
         return findings
 
-    def _commands(self, inputs, position):
-        """Return [`Finding`] of commands for another speed than reference and error ask for."""
-        records = self._witnesses.records
-        rows, (x, xd, _) = records['actuator'], inputs.desired
+    def restrain(self, command, inputs, last):
+        """Change commands (actuators,) of valves for a speed that the last of the `Inputs` do not explain.
+
+        last  (actuators,) the commands before
+        """
+        if (not self.required or type(command) is not np.ndarray or command.shape != (len(self._law.tiers),)
+                or command.dtype != float or not np.isfinite(command).all()):
+            return      # it does not pass the gate
+        position = self._motion.positions(inputs.checks.x)
+        further, self._time = inputs.time != self._time, inputs.time
+        speed, stiffness = self._commanded(command, inputs, position)
+        desired, explained_low, explained_high = self._explained(position, stiffness)
+        low, high = desired - explained_low - self._off, desired + explained_high + self._off
+        off = np.maximum(speed - high, low - speed) / self._off
+        i = int(off.argmax())
+        if off[i] <= 0.0:
+            self._wrong = 0.0
+            return
+        self._wrong += further * self._period * min(off[i], GROSS)
+        rows = self._witnesses.records['actuator']
+        self._worst = (f'the valve of {self._names[rows[i]]} is opened for {1e3 * speed[i]:.3g} mm/s; expected '
+                       f'{1e3 * low[i]:.3g} to {1e3 * high[i]:.3g} by reference and errors')
+        given, wrong, begin = command[rows], off > 0.0, np.nan_to_num(last[rows])
+        before, _ = self._commanded(np.nan_to_num(last), inputs, position)
+        begin = np.where((before >= low) & (before <= high), begin, 0.0)
+        least, most = np.zeros(len(rows)), np.ones(len(rows))       # shares of the way to the given command
+        for _ in range(HALVINGS):
+            half = 0.5 * (least + most)
+            command[rows] = np.where(wrong, begin + half * (given - begin), given)
+            speed, _ = self._commanded(command, inputs, position)
+            within = (speed >= low) & (speed <= high)
+            least, most = np.where(within, half, least), np.where(within, most, half)
+        command[rows] = np.where(wrong, begin + least * (given - begin), given)
+
+    def _commanded(self, command, inputs, position):
+        """Return (speeds [m/s], stiffnesses [N/m]) (rows,) for the commands of valves."""
+        supply, records = self._law.supply[0], self._witnesses.records.copy()
+        oil = kernels.Oil(inputs.pressures, float(supply['pressure'] if inputs.supply is None else inputs.supply),
+                          float(supply['return_pressure']))
+        kernels.compare_flows(kernels.Witnesses(records, self._witnesses.fluid.copy()), self._cylinders, oil, position,
+                              command, 0.0, SMOOTHING)
+        return records['commanded'], records['stiffness']
+
+    def _explained(self, position, stiffness):
+        """Return speeds (rows,) of the reference, and by how much less and more than that commands may be for."""
+        rows, (x, xd, _) = self._witnesses.records['actuator'], self._law.desired
         desired = self._motion.rates(x, xd)[rows]
-        error = np.abs(self._motion.positions(x)[rows] - position[rows])
+        error = self._motion.positions(x)[rows] - position[rows]
         # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
-        lacking = np.abs(self._law.force_residuals[rows]) / records['stiffness']
+        lacking = -self._law.force_residuals[rows] / stiffness
         efforts = self._law.predicted_efforts[rows]
-        changing = np.abs(efforts - self._efforts) / (inputs.period * records['stiffness'])
+        changing = np.abs(efforts - self._efforts) / (self._period * stiffness)
         self._efforts = efforts
-        off = (np.abs(records['commanded'] - desired) - SLACK * np.abs(desired) - LOOP_GAIN * (error + lacking)
-               - CHANGE * changing)
-        i = int((off / self._off).argmax())
-        self._wrong = self._wrong + 1 if off[i] > self._off[i] else 0
-        if self._wrong * inputs.period < WRONG_COMMANDS:
-            return []
-        return [Finding('command_suspect', f'the valve of {self._names[rows[i]]} is opened for '
-                        f'{1e3 * records["commanded"][i]:.3g} mm/s, its reference moves at {1e3 * desired[i]:.3g}')]
+        slack = SLACK * np.abs(desired) + CHANGE * changing
+        return (desired, slack - LOOP_GAIN * (np.minimum(error, 0.0) + np.minimum(lacking, 0.0)),
+                slack + LOOP_GAIN * (np.maximum(error, 0.0) + np.maximum(lacking, 0.0)))
 
     def _judge(self, w):
         """Return the `Finding` of a cylinder, None where it moves as its oil does."""

@@ -7,6 +7,10 @@ from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Findi
 
 IN_A_ROW = 3                # states
 APART = 0.05                # s off the speed of the reference: static friction lets go in less
+RESTING = 0.5               # s of rest of machine and reference, from which on both have to rest
+AT_REST = 1.5               # times the speed of standstill that the machine may have then, as where static friction
+                            # lets go; half of that is rest
+STANDING = 0.05             # s over which that speed is smoothed
 STANDS = 0.1                # share of the rated speed that a stop may add, and ends with
 SMOOTHING = 0.05            # s of the speed of a stop: the machine swings on its oil
 FASTER = 1.1                # times the speed at its beginning that a stop may have
@@ -22,6 +26,8 @@ class SpeedCheck(Check):
             event=True),
         Row('F41', 'speed_error', STOP_OPEN_LOOP, 'farther from the speed of the reference than is declared, for 50 ms',
             RAMPED, 2, 0.05, event=True),
+        Row('F41', 'not_standing', STOP_OPEN_LOOP, 'faster than 1.5 times the speed of standstill, after machine and '
+            'reference were at rest for half a second', RAMPED, 4, 0.05, event=True),
     )
     when = When.STATE
 
@@ -31,11 +37,14 @@ class SpeedCheck(Check):
         rated = np.array(m.limits.velocity, dtype=float)
         self._fastest = declared.overspeed * np.where(rated > 0.0, rated, np.inf)
         self._off = declared.speed_share * np.where(rated > 0.0, rated, np.inf)
-        self._fast = self._wrong = 0            # states in a row
+        self._standing = AT_REST * np.array(config.declaration.standstill_speed)
+        self.restart()
 
     def restart(self):
         """As `Check.restart`."""
-        self._fast = self._wrong = 0
+        self._fast = self._wrong = 0            # states in a row
+        self._rested = 0.0                      # s at rest in a row; what swings after a motion does not count
+        self._smooth = np.zeros(self._off.shape)        # rates in the meantime
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
@@ -52,7 +61,21 @@ class SpeedCheck(Check):
         if self._wrong * inputs.period >= APART and inputs.state is not State.STOPPING:
             return (Finding('speed_error', f'{self._names[k]} moves at {rates[k]:.3g} per second, its reference at '
                             f'{desired[k]:.3g}; at most {self._off[k]:.3g} apart'),)
-        return ()
+        return self._stands(inputs, rates, desired)
+
+    def _stands(self, inputs, rates, desired):
+        """Return the `Finding` of an actuator that moves while its reference rests."""
+        self._smooth += min(inputs.period / STANDING, 1.0) * (rates - self._smooth)
+        share = np.abs(self._smooth) / self._standing
+        i = int(share.argmax())
+        if desired.any():
+            self._rested = 0.0
+        elif self._rested < RESTING:
+            self._rested = self._rested + inputs.period if share[i] < 0.5 else 0.0
+        if self._rested < RESTING or share[i] <= 1.0:
+            return ()
+        return (Finding('not_standing', f'{self._names[i]} moves at {self._smooth[i]:.3g} per second while its '
+                        f'reference rests; at most {self._standing[i]:.3g}'),)
 
 
 class StopCheck(Check):

@@ -1,14 +1,26 @@
-"""Checks of a motion under a law: is the reference followed, and do commands stay at their limits?"""
+"""Checks of a motion under a law: is the reference followed, are commands at their limits, do they bring it back?"""
+
+from collections import deque
 
 import numpy as np
 
 from ...kernels.control import plausibility as kernels
+from ...model.parameters.safety import EFFORT, PRESSURE
 from .actuator_motion import ActuatorMotion
-from .check import BRAKED, DEGRADE, REDUCED, STOP, Check, Finding, Row, When, warning
+from .check import BRAKED, DEGRADE, RAMPED, REDUCED, STOP, STOP_OPEN_LOOP, Check, Finding, Row, When, warning
 
 IN_A_ROW = 2            # cycles off the reference until it is a fault
 CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fault
 GROWTH = 0.05           # of the tracking tolerance, by which the error has to grow meanwhile
+
+AWAY = 0.25             # of the declared acceleration, that an effort may give away from the reference
+STRONGER = 2.0          # times the feedback by the gains, that it may give towards the reference
+LEAD = 0.03             # s that laws look ahead
+WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
+TRIM_TIME = 0.1         # s in which what the model does not know counts as known
+WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
+GROSS = 4.0             # times `AWAY`, which count as so many times that
+ROUNDING = 1e-6         # of the limit
 
 
 class TrackingCheck(Check):
@@ -69,3 +81,88 @@ class TrackingCheck(Check):
             findings.append(Finding('saturated', 'commands are at their limits for '
                                     f'{(clock - self._clipped_since) / 1e6:.0f} ms'))
         return findings
+
+
+class EffortCheck(Check):
+    """Restrains efforts that the errors do not explain, and stops a law that goes on with them.
+
+    A sound law gives the force of the model for the acceleration of its reference, what has been lacking there so far,
+    and feedback towards the reference. `restrain` takes the accelerations that efforts would cause into that range,
+    which ends a quarter of the declared acceleration away from the reference: at force level one wrong command is a
+    jerk.
+    """
+
+    rows = (Row('F39', 'effort_suspect', STOP_OPEN_LOOP, 'a force that drives away from the reference', RAMPED, 4, 0.02,
+                event=True),)
+    when = When.COMMAND
+
+    def __init__(self, config, law):
+        forces = np.isin(law.tiers, (EFFORT, PRESSURE))
+        self.required = law.model_feedback and bool(forces.any())
+        if not self.required:
+            return
+        self._rows, self._others = np.flatnonzero(forces), np.flatnonzero(~forces)
+        self._law, self._names, self._period = law, config.machine.actuators, config.period
+        self._away = AWAY * np.array(config.declaration.acceleration)
+        self._limit = np.array(config.declaration.command_limit)[self._rows]
+        self._room = max(round(WINDOW / config.period), 2) + 1
+        self.restart()
+
+    def restart(self):
+        """As `Check.restart`."""
+        if not self.required:
+            return
+        self._recent = deque(maxlen=self._room)     # (4, dof) accelerations: two of the reference, of both errors
+        self._trim = np.zeros(len(self._rows))      # N, N m, Pa that the model lacks
+        self._wrong, self._worst = 0.0, ''          # s out of range in a row, and how
+        self._time = None                           # s of the last state: one that is repeated is no further evidence
+
+    def restrain(self, command, inputs):
+        """Take the efforts of a command (actuators,) into the range that the last of the `Inputs` explain."""
+        if (not self.required or type(command) is not np.ndarray or command.shape != self._away.shape
+                or command.dtype != float or not np.isfinite(command).all()):
+            return      # it does not pass the gate
+        rows, others = self._rows, self._others
+        x, xd, t = inputs.checks.x, inputs.checks.xd, inputs.time
+        further, self._time = t != self._time, t
+        model, inertia = self._law.effort_model(x, xd)
+        low, high = self._accelerations(x, xd, t)
+        own, given = inertia[np.ix_(rows, rows)], command[rows]
+        # of the other axes only the middle of their range is known
+        coupling = inertia[np.ix_(rows, others)]
+        model = model[rows] + 0.5 * coupling @ (low + high)[others]
+        spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
+        low, high = low[rows] - spread, high[rows] + spread
+        asked = np.linalg.solve(own, given - model - self._trim)
+        kept = np.clip(model + self._trim + own @ np.clip(asked, low, high), -self._limit, self._limit)
+        if (np.abs(given - kept) <= ROUNDING * self._limit).all():
+            self._wrong = 0.0
+        else:
+            command[rows] = kept
+            off = np.maximum(asked - high, low - asked) / self._away[rows]
+            i = int(off.argmax())
+            self._wrong += further * self._period * min(off[i], GROSS)
+            self._worst = (f'{self._names[rows[i]]} is given {given[i]:.4g}, which accelerates it by {asked[i]:.3g}; '
+                           f'expected {low[i]:.3g} to {high[i]:.3g} by reference and errors')
+        lacking = kept - model
+        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low, high)
+        self._trim += min(self._period / TRIM_TIME, 1.0) * (lacking - self._trim)
+
+    def _accelerations(self, x, xd, t):
+        """Return the least and the largest acceleration (dof,) that the law may ask for."""
+        law, desired = self._law, self._law.desired
+        stiffness, damping = STRONGER * law.effort_gains
+        fed = np.array([law.reference.ahead(t + LEAD)[2], desired[2]])
+        fed = np.concatenate((fed, law.feedforward_scale * fed))
+        self._recent.append((fed.min(axis=0), fed.max(axis=0), stiffness * (desired[0] - x),
+                             damping * (desired[1] - xd)))
+        parts = np.array(self._recent)
+        low, high = parts.min(axis=0), parts.max(axis=0)
+        return (low[0] + np.minimum(low[2], 0.0) + np.minimum(low[3], 0.0) - self._away,
+                high[1] + np.maximum(high[2], 0.0) + np.maximum(high[3], 0.0) + self._away)
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if self._wrong < WRONG_EFFORTS:
+            return ()
+        return (Finding('effort_suspect', self._worst),)

@@ -5,12 +5,15 @@ import numpy as np
 
 from ...model.units import SECOND
 
+EASE = 0.1      # s in which a ramp takes up its slope, and gives it up: what is stopped at once swings on its oil
+
 
 class OutputRamp:
-    """A straight line from the last command to that of rest, the same time for all actuators.
+    """A way from the last command to that of rest, the same time for all actuators.
 
-    It takes as long as the declared decelerations take from the speeds of the reference, at most the stop time, and no
-    command changes faster than its declared rate.  What is measured does not enter.
+    It takes as long as the declared decelerations take from the speeds of the reference, and `EASE` more, in which the
+    slope is taken up and given up; all together at most the stop time. No command changes faster than its declared
+    rate.  What is measured does not enter.
 
     declaration  `SafetyDeclaration`
     """
@@ -19,11 +22,11 @@ class OutputRamp:
         self._deceleration = declaration.deceleration.tolist()
         self._rate = declaration.command_rate.tolist()
         self._limit = declaration.command_limit.tolist()
-        self._longest = declaration.stop_time
+        self._longest = declaration.stop_time - EASE
         self._count = len(self._rate)
         self._from = self._to = [0.0] * self._count
         self._started = 0
-        self._duration = 0      # ns
+        self._straight = self._ease = self._duration = 0        # ns, of the straight line, its ease, and of both
 
     def start(self, command, velocity, target, now):
         """Begin at `now` (ns of the steady clock).
@@ -35,18 +38,29 @@ class OutputRamp:
         self._to = [_within(value, limit, 0.0) for value, limit in zip(np.asarray(target).tolist(), self._limit)]
         self._from = [_within(value, limit, rest)
                       for value, limit, rest in zip(np.asarray(command).tolist(), self._limit, self._to)]
-        duration = 0.0
+        straight = slowest = 0.0
         for i, speed in enumerate(np.asarray(velocity).tolist()):
             slowing = abs(speed) / self._deceleration[i] if math.isfinite(speed) else 0.0
-            duration = max(duration, min(slowing, self._longest), abs(self._from[i] - self._to[i]) / self._rate[i])
-        self._started, self._duration = now, math.ceil(duration * SECOND)
+            slowest = max(slowest, min(slowing, self._longest))
+            straight = max(straight, slowest, abs(self._from[i] - self._to[i]) / self._rate[i])
+        self._started, self._straight = now, math.ceil(straight * SECOND)
+        self._ease = round(EASE * SECOND) if slowest > 0.0 else 0
+        self._duration = self._straight + self._ease
 
     def at(self, now):
         """Return the command (actuators,) at `now`."""
         if self.done(now):
             return np.array(self._to)
-        left = 1.0 - (now - self._started) / self._duration
+        t = now - self._started
+        if self._ease:
+            left = (self._integral(t) - self._integral(t - self._ease)) / self._ease
+        else:
+            left = 1.0 - t / self._straight
         return np.array([end + left * (begin - end) for begin, end in zip(self._from, self._to)])
+
+    def _integral(self, t):
+        """Integral of the straight line, 1 before it and 0 after it, from 0 to t [ns]."""
+        return min(t, 0) + 0.5 * self._straight * (1.0 - (1.0 - min(max(t / self._straight, 0.0), 1.0)) ** 2)
 
     def done(self, now):
         """Return whether the ramp is at its end at `now`; before its start it is, too."""

@@ -9,6 +9,8 @@ import numpy as np
 from ...api.load import load
 from ...control.core.assembly import ControllerConfig, assemble, command_tiers
 from ...control.core.inputs import MeasuredState
+from ...control.monitors.oil_flow import FlowCheck
+from ...control.monitors.tracking import EffortCheck
 from ...control.reference.trajectory import Waypoints
 from ...control.safety.fault_table import State
 from ...model.locate import find_config, find_machine
@@ -29,7 +31,8 @@ JITTER = 0.05               # of the period, by which a cycle comes early or lat
 NOISE = 1e-5                # m or rad, of what is measured
 SPEED_SHARE = 0.3           # of the rated speed, peak of the motions of the trials
 LEVELS = ('effort', 'valve')
-LAW = {'effort': 'computed_torque', 'valve': 'valve_computed_torque'}
+PID = 'pid'                 # level of motions only: valves under a law that looks at no pressures
+LAW = {'effort': 'computed_torque', 'valve': 'valve_computed_torque', PID: 'valve_pid'}
 
 
 @dataclass
@@ -71,6 +74,7 @@ class Machine(NamedTuple):
     """What all trials on one level share."""
 
     level: str
+    law: str
     rate: float
     """Hz of the controller."""
     manipulator: object
@@ -83,7 +87,11 @@ class Machine(NamedTuple):
 
 
 def make_machine(level, name='hiab_xs031', plant='package', rate=RATE):
-    """The `Machine` of the package with this name, at level 'effort' or 'valve', on one of `PLANTS`, at rate [Hz]."""
+    """The `Machine` of the package with this name, on one of `PLANTS`, at rate [Hz].
+
+    level  'effort', 'valve' or 'pid'; the latter is that of valves with another law
+    """
+    law, level = LAW[level], 'valve' if level == PID else level
     urdf = find_machine(name)
     m, period, hydraulics, supply = load(urdf), 1.0 / rate, None, None
     if level == 'valve':
@@ -96,9 +104,9 @@ def make_machine(level, name='hiab_xs031', plant='package', rate=RATE):
         body = HydraulicPlant(m, hydraulics, period=period, ttl=TTL)
     else:
         body = Plant(m, period=period, command_timeout=TTL)
-    tiers = command_tiers(LAW[level], m, hydraulics)
+    tiers = command_tiers(law, m, hydraulics)
     declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, tiers, m.limits, supply)
-    return Machine(level, rate, m, hydraulics, replace(declaration, probation=PROBATION), tiers, body,
+    return Machine(level, law, rate, m, hydraulics, replace(declaration, probation=PROBATION), tiers, body,
                    np.array(m.limits.velocity, dtype=float))
 
 
@@ -122,7 +130,7 @@ class Bench:
         self.plant = machine.plant
         self.plant.reset()
         self.log = []
-        self.config = ControllerConfig(m, self.declaration, LAW[machine.level], machine.hydraulics, machine.rate,
+        self.config = ControllerConfig(m, self.declaration, machine.law, machine.hydraulics, machine.rate,
                                        **options)
         self.judge = Judge(self.declaration, machine.rated, self.period)
         self.slot = 0
@@ -275,6 +283,18 @@ class Bench:
         finally:
             for name, value in before.items():
                 setattr(self, name, value)
+
+    @contextmanager
+    def unrestrained(self):
+        """With a core whose checks change no command, so that the output gate is alone."""
+        checks = [self.core.checks[kind] for kind in (EffortCheck, FlowCheck)]
+        for check in checks:
+            check.restrain = lambda *given: None
+        try:
+            yield
+        finally:
+            for check in checks:
+                del check.restrain
 
     @contextmanager
     def law_spoilt(self, update):

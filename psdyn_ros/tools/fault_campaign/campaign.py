@@ -31,13 +31,14 @@ CYCLES, SHORT_CYCLES = 200, 2
 REPORT = 'docs/reference/fault_report.md'
 
 
-def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, first=0, processes=True, wire=True, attacks=True,
-        ttl=TTL, output=None, transport=LOOPBACK, quiet=False):
+def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, short=False, first=0, processes=True, wire=True,
+        attacks=True, ttl=TTL, output=None, transport=LOOPBACK, quiet=False):
     """Run the campaign; returns the exit code.
 
     seeds      of each way, state and level in process
     cycles     of kill -9 and SIGSTOP
     motion_seeds  of each fault, plant, rate, level and state whose motion is watched; 0: none
+    short      whether one state of each of these faults is enough
     first      seed; the same seeds, the same faults
     processes  whether the in-process half runs
     wire       whether the half over the wire runs; attacks: whether with its attacks
@@ -54,7 +55,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, first=0, proce
             if processes:
                 summaries = in_process.summarize(in_process.run(seeds, first=first, progress=say))
                 say('motions')
-                motions = list(motion_trials.run(motion_seeds, first=first, workers=WORKERS))
+                motions = list(motion_trials.run(motion_seeds, first=first, short=short, workers=WORKERS))
             seconds = time.monotonic() - began
             if wire:
                 with dds_kills.NullLoop() as null:
@@ -129,7 +130,8 @@ def main(args=None):
     parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.fault_campaign.campaign',
                                      description=__doc__.splitlines()[0])
     parser.add_argument('--short', action='store_true',
-                        help=f'{SHORT_SEEDS} seed, {SHORT_CYCLES} cycles over the wire, no attacks, no report')
+                        help=f'{SHORT_SEEDS} seed, motions in one state of each fault, {SHORT_CYCLES} cycles over the '
+                             'wire, no attacks, no report')
     parser.add_argument('--cycles', type=int, metavar='N', help=f'kill -9 and SIGSTOP cycles (default: {CYCLES})')
     parser.add_argument('--seeds', type=int, metavar='N', help=f'of each trial in process (default: {SEEDS})')
     parser.add_argument('--first', type=int, default=0, metavar='N', help='first seed (default: %(default)s)')
@@ -147,7 +149,7 @@ def main(args=None):
     both = given.in_process == given.over_wire
     return run(given.seeds or (SHORT_SEEDS if given.short else SEEDS),
                given.cycles or (SHORT_CYCLES if given.short else CYCLES),
-               motion_seeds=0 if given.short else MOTION_SEEDS, first=given.first,
+               motion_seeds=SHORT_SEEDS if given.short else MOTION_SEEDS, short=given.short, first=given.first,
                processes=both or given.in_process, wire=both or given.over_wire, attacks=not given.short, ttl=given.ttl,
                transport=given.transport, output=given.output or (None if given.short else REPORT))
 

@@ -54,7 +54,8 @@ def _a_command_too_large(bench):
     def too_large(command):
         left[0] -= 1
         return command + 3.0 * limit * np.sign(command + 1e-30) if left[0] >= 0 else command
-    yield from during(_law(bench, too_large))
+    with bench.unrestrained():
+        yield from during(_law(bench, too_large))
 
 
 def _bad_output(name, spoil):

@@ -4,9 +4,11 @@ import math
 from collections import Counter
 from pathlib import Path
 
+from ...model.errors import ModelError
 from .bench import JITTER, PROBATION, RATE, TTL
 from .in_process import CONFIDENCE
 
+SLIGHTLY = 1.1              # times the allowed speed
 PICTURE, MOTION_PICTURE = 'faults.png', 'fault_motion.png'
 ABOUT = '''# Fault campaign
 
@@ -45,7 +47,9 @@ controller makes of it counts for nothing. A trial is *missed* where
 * it goes farther in a stop than v^2 / (2 a) plus 20 mm or mrad, with the speed at its beginning and the declared
   deceleration, or anything is raised.
 
-*Distance* is that of the stop, without one the largest from the reference.
+*Distance* is that of the stop, without one the largest from the reference. This part alone is written by
+`python3 -m psdyn_ros.tools.fault_campaign.motion_trials --output docs/reference/fault_report.md`, with `--workers N` in
+parallel and with `--short` for one state of each fault.
 '''
 NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
@@ -109,9 +113,7 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl, motions=()):
                   f'![reactions against their bounds](images/{PICTURE})\n', *table(summaries), '', NODE_CONDITIONS]
         parts += bad_trials(summaries)
     if motions:
-        draw_motions(motions, folder / 'images' / MOTION_PICTURE)
-        parts += [MOTION, f'![speeds, times and ways after faults](images/{MOTION_PICTURE})\n', *motion_table(motions),
-                  '', *missed_motions(motions)]
+        parts += _motion_part(motions, folder)
     if kills:
         parts += [*_kills(kills, ttl), '']
     if attacks:
@@ -121,6 +123,54 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl, motions=()):
     parts += ['## Conditions\n', *_pairs(facts), '', LIMITS.format(ttl=TTL)]
     path.write_text('\n'.join(parts))
     return path
+
+
+def write_motions(path, motions):
+    """Replace the part of motions in a page that `write` wrote, and its picture; returns its path.
+
+    Raises ModelError where the page has no such part and no part before which it stands.
+    """
+    path = Path(path)
+    text = path.read_text()
+    heading = MOTION.splitlines()[0]
+    begin = text.find(heading)
+    end = text.find('\n## ', begin + 1) + 1 if begin >= 0 else text.find('\n## ') + 1
+    if not end:
+        raise ModelError(f"{path}: no part '{heading}', and none after it; expected a report of the campaign")
+    (path.parent / 'images').mkdir(exist_ok=True)
+    part = '\n'.join([*_motion_part(motions, path.parent), ''])
+    path.write_text(text[:begin if begin >= 0 else end] + part + text[end:])
+    return path
+
+
+def _motion_part(motions, folder):
+    """Lines of the part of motions; its picture is drawn."""
+    draw_motions(motions, folder / 'images' / MOTION_PICTURE)
+    bad = sum(not one.good for one in motions)
+    runs = Counter((one.plant, one.level, one.rate) for one in motions)
+    return [MOTION, f'**{"FAILED" if bad else "PASSED"}.** {len(motions)} trials, {bad} missed: '
+            + '; '.join(f'plant {plant}, {level}, {rate:g} Hz: {count}' for (plant, level, rate), count in sorted(
+                runs.items())) + f'; seeds {", ".join(map(str, sorted({one.seed for one in motions})))}.\n',
+            *bounds_table(motions), '', f'![speeds, times and ways after faults](images/{MOTION_PICTURE})\n',
+            *motion_table(motions), '', *missed_motions(motions)]
+
+
+def bounds_table(trials):
+    """Lines of a table: how many trials of a category missed which bound, and how far they were off the speed."""
+    yield '| what fails | plant | trials | speed | full spool | rest | way | raised | by up to 10 % | by more |'
+    yield '|---|---|---|---|---|---|---|---|---|---|'
+    category = {one.group: 'fault of the table' if one.group[1:].isdigit() else one.group for one in trials}
+    for name, plant in sorted({(category[one.group], one.plant) for one in trials}):
+        some = [one for one in trials if (category[one.group], one.plant) == (name, plant)]
+        kinds = [sum(any(text.startswith(kind) for text in one.missed) for one in some)
+                 for kind in ('speed', 'full spool', 'at rest')]
+        way = sum(any('v^2' in text for text in one.missed) for one in some)
+        raised = sum(any(text.split()[0].endswith('Error:') or text.startswith('exception') for text in one.missed)
+                     for one in some)
+        fast = [one.speed / one.allowed for one in some if one.speed > one.allowed]
+        slightly = sum(share <= SLIGHTLY for share in fast)
+        yield (f'| {name} | {plant} | {len(some)} | {kinds[0]} | {kinds[1]} | {kinds[2]} | {way} | {raised} | '
+               f'{slightly} | {len(fast) - slightly} |')
 
 
 def motion_table(trials):

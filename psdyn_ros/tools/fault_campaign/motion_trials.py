@@ -1,7 +1,7 @@
 """What the true machine does after one fault: speed, travel and spool, on either plant, at any rate, in every state.
 
     python3 -m psdyn_ros.tools.fault_campaign.motion_trials [--seeds N] [--first N] [--plants P ...] [--rates HZ ...]
-        [--levels L ...] [--workers N] [--only TEXT]
+        [--levels L ...] [--workers N] [--only TEXT] [--short] [--output FILE]
 
 The state that the controller reaches counts for nothing here.
 """
@@ -18,13 +18,14 @@ from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from . import fault_report
-from .bench import LEVELS, PLANTS, Bench, make_machine
+from .bench import LAW, LEVELS, PID, PLANTS, Bench, make_machine
 from .fault_trials import prepare
 from .injections import INJECTIONS
 from .lies import LIES
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 RATES = 100.0, 200.0, 500.0
+MOTION_LEVELS = *LEVELS, PID
 FASTER = 1.1                # times the speed at the fault that is allowed
 SLOW = 0.02                 # m/s or rad/s that is allowed anyway
 FULL = 0.95                 # of the spool, which counts as full
@@ -79,11 +80,16 @@ class MotionTrial(NamedTuple):
                 f'{self.seed}: {"; ".join(self.missed)}; {self.end} {self.reason}')
 
 
-def cases(level, only=''):
-    """Yield (injection, state) of a level, whose group or name has the text `only`."""
-    for one in (*LIES, *INJECTIONS):
+def cases(level, only='', short=False):
+    """Yield (injection, state) of a level, whose group or name has the text `only`.
+
+    short  whether of one state each, which turns from fault to fault
+    """
+    level = 'valve' if level == PID else level
+    for turn, one in enumerate((*LIES, *INJECTIONS)):
         if level in one.levels and only in f'{one.group}: {one.name}':
-            for state in one.states:
+            states = tuple(one.states)
+            for state in (states[turn % len(states)],) if short else states:
                 yield one, state
 
 
@@ -110,7 +116,8 @@ def run_motion(machine, plant, injection, state, seed, healthy):
         failures.append(f'{type(error).__name__}: {error}')
     except Exception as error:
         failures.append(f'exception {type(error).__name__}: {error}')
-    where = injection.group, injection.name, plant, machine.level, machine.rate, state.name, seed
+    level = PID if machine.law == LAW[PID] else machine.level
+    where = injection.group, injection.name, plant, level, machine.rate, state.name, seed
     return _verdict(bench, begin, failures, where, healthy)
 
 
@@ -198,14 +205,15 @@ def _full(bench, spool, rates):
 # all
 
 
-def run(seeds, *, plants=PLANTS, rates=RATES, levels=LEVELS, first=0, only='', workers=1):
+def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, first=0, only='', short=False, workers=1):
     """Yield every `MotionTrial`.
 
     seeds    how many of each, from `first` on
     only     part of "group: name" of the faults
+    short    as of `cases`
     workers  processes
     """
-    jobs = [(plant, rate, level, seed, only) for seed in range(first, first + seeds) for plant in plants
+    jobs = [(plant, rate, level, seed, only, short) for seed in range(first, first + seeds) for plant in plants
             for rate in rates for level in levels]
     if workers == 1:
         for job in jobs:
@@ -216,10 +224,10 @@ def run(seeds, *, plants=PLANTS, rates=RATES, levels=LEVELS, first=0, only='', w
             yield from done.result()
 
 
-def _run_seed(plant, rate, level, seed, only):
+def _run_seed(plant, rate, level, seed, only, short):
     """[`MotionTrial`] of one plant, rate, level and seed."""
     machine = make_machine(level, plant=plant, rate=rate)
-    wanted = list(cases(level, only))
+    wanted = list(cases(level, only, short))
     healthy = {state: healthy_speeds(machine, state, seed) for state in {state for _, state in wanted}}
     return [run_motion(machine, plant, injection, state, seed, healthy[state]) for injection, state in wanted]
 
@@ -231,17 +239,21 @@ def main(arguments=None):
     parser.add_argument('--seeds', type=int, default=1, metavar='N')
     parser.add_argument('--first', type=int, default=0, metavar='N')
     parser.add_argument('--plants', nargs='+', choices=PLANTS, default=PLANTS)
-    parser.add_argument('--levels', nargs='+', choices=LEVELS, default=LEVELS)
+    parser.add_argument('--levels', nargs='+', choices=MOTION_LEVELS, default=MOTION_LEVELS)
     parser.add_argument('--rates', nargs='+', type=float, default=RATES, metavar='HZ')
     parser.add_argument('--workers', type=int, default=1, metavar='N', help='processes')
     parser.add_argument('--only', default='', metavar='TEXT', help='part of "group: name"')
-    given = parser.parse_args(arguments)
-    trials = []
-    for one in run(**vars(given)):
+    parser.add_argument('--short', action='store_true', help='one state of each fault')
+    parser.add_argument('--output', metavar='FILE', help='report of the campaign, whose part of motions is replaced')
+    given = vars(parser.parse_args(arguments))
+    output, trials = given.pop('output'), []
+    for one in run(**given):
         trials.append(one)
         if not one.good:
             print(one.text(), flush=True)
-    print('\n'.join(fault_report.motion_table(trials)))
+    print('\n'.join([*fault_report.bounds_table(trials), '', *fault_report.motion_table(trials)]))
+    if output:
+        print('report:', fault_report.write_motions(output, trials))
 
 
 if __name__ == '__main__':

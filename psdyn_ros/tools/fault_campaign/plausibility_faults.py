@@ -71,6 +71,13 @@ def _the_law_opens_a_valve(bench):
     yield from during(bench.law_spoilt(lambda command: np.where(full, sign * bench.declaration.command_limit, command)))
 
 
+@injection('effort_suspect', states=(RUN, HOLD), after=After.ONCE, lies=True)
+def _the_law_gives_a_full_effort(bench):
+    slew = np.eye(bench.declaration.command_limit.size)[bench.config.machine.actuators.index('slew')]
+    sign = bench.fault_rng.choice([-1.0, 1.0])
+    yield from during(bench.law_spoilt(lambda command: np.where(slew, sign * bench.declaration.command_limit, command)))
+
+
 def _force(share):
     def bring(bench):
         # what is allowed refers to supply pressure and area A, so that the share of a pressure in A does the same
@@ -115,6 +122,13 @@ def _faster_than_rated(bench):
 @injection('speed_error', states=(RUN, HOLD), after=After.ONCE, lies=True)
 def _faster_than_the_reference(bench):
     yield from during(_velocity(bench, 1.5 * bench.declaration.plausibility.speed_share))
+
+
+@injection('not_standing', states=(HOLD,), after=After.ONCE, lies=True, onset=lambda bench: bench.core.states.counts[
+    'not_standing'] > 0)
+def _faster_than_standing(bench):
+    bench.turns(0.6)        # in which a reference that has just come counts as moving
+    yield from during(_velocity(bench, 0.15))
 
 
 @contextmanager

@@ -5,13 +5,20 @@ from functools import cache
 import numpy as np
 import pytest
 
+from psdyn_ros.api.load import load
 from psdyn_ros.control import SafetyError, State
+from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
+from psdyn_ros.control.monitors.speed import SpeedCheck
+from psdyn_ros.control.monitors.tracking import EffortCheck
 from psdyn_ros.tools.studies.judgement import (
     FAULT_S,
+    FORCES,
     PID,
     START,
+    URDF,
     VALVES,
     closed_loop,
+    configuration,
     drifting_state,
     ever,
     once,
@@ -50,7 +57,7 @@ def after(loop):
     stopped = record.time[late][record.state[late] >= State.STOPPING]
     names = [set(texts) for time, texts in record.reasons if time >= FAULT_S - 1e-9 and texts]
     return (stopped[0] - FAULT_S if stopped.size else None, set().union(*names) if names else set(),
-            record.speed[late, 1:].max(), (np.abs(record.spool[late]) > 0.95).sum(axis=0).max() * loop.period)
+            record.speed[late, 1:].max(), (np.abs(record.spool[late]) > 0.95).sum(axis=0).max(initial=0) * loop.period)
 
 
 @pytest.mark.parametrize(('cylinder', 'chamber'), [(2, 0), *(pytest.param(k, port, marks=pytest.mark.long)
@@ -92,7 +99,7 @@ def test_a_stuck_pressure_is_noticed_where_the_other_one_of_its_cylinder_changes
 @pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
 def test_an_encoder_that_drifts_by_40_mm_per_s_is_noticed_within_a_second_by_the_flow(motion, rate):
     time, names, speed, _ = after(run(drifting_state(rate, FAULT_S), motion=motion))
-    assert time <= 1.0 and names & {'flow_residual', 'speed_error'}
+    assert time <= 1.0 and names & {'flow_residual', 'speed_error', 'not_standing'}
     assert speed <= (1.15 * moving()[1:].max() if motion else 0.04)      # it follows the drift until it is seen
 
 
@@ -103,6 +110,59 @@ def test_a_law_that_fails_is_stopped_within_60_ms_and_its_spool_is_never_full_fo
     time, names, speed, full = after(run(None, spoil_law=spoil))
     assert time <= 0.06 and names & {'command_suspect', 'force_residual', 'speed_error', 'overspeed'}
     assert full < 0.02
+
+
+@pytest.mark.parametrize('law', [VALVES, FORCES])
+@pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
+@pytest.mark.parametrize(('name', 'spoil'), [
+    ('full', lambda u: np.r_[3e4, u[1:]]), ('backwards', lambda u: np.r_[-3e4, u[1:]]),
+    ('negated', lambda u: np.r_[-u[0], u[1:]])], ids=lambda value: value if isinstance(value, str) else '')
+def test_a_failing_effort_hardly_moves_the_slew(law, motion, name, spoil):
+    loop = run(None, law, seconds=0.0, motion=motion)
+    before = max(loop.recording().speed[-1, 0], 0.02)
+    loop = run(None, law, spoil_law=spoil, motion=motion)
+    record = loop.recording()
+    late = record.time >= FAULT_S
+    assert record.state[-1] == State.SAFE and {'effort_suspect', 'not_standing'} & after(loop)[1]
+    # one that is negated is told from a sound one only when errors have grown
+    assert record.speed[late, 0].max() <= (1.15 if name != 'negated' else 1.4 if motion else 3.0) * before
+
+
+def test_a_sound_law_at_force_level_is_not_restrained():
+    loop = closed_loop(FORCES)
+    check, off = loop.core.checks[EffortCheck], []
+    restrain = check.restrain
+
+    def watch(command, *given):
+        sound = command.copy()
+        restrain(command, *given)
+        off.append(np.abs(command - sound).max())
+    check.restrain = watch
+    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
+    loop.run(4.0)
+    assert len(off) > 1500 and not np.any(off)
+
+
+def test_the_restrained_effort_is_that_of_the_model_and_of_a_quarter_of_the_acceleration():
+    loop = run(None, FORCES, seconds=0.0, motion=False)
+    law, m = loop.core.law, loop.core.manipulator
+    check = loop.core.checks[EffortCheck]
+    check.restart()
+    law.hold(START)
+    law.update(loop.core.inputs.time, START, np.zeros(4))
+    command = np.where(np.arange(4) == 0, 3e4, law.holding(START))
+    loop.core.inputs.checks.x, loop.core.inputs.checks.xd = START, np.zeros(4)
+    check.restrain(command, loop.core.inputs)
+    away = 0.25 * np.asarray(loop.core.declaration.acceleration)
+    assert m.forward_dynamics(START, np.zeros(4), command)[0] == pytest.approx(away[0], rel=1e-6)
+
+
+def test_an_effort_is_not_judged_for_a_law_without_the_model():
+    manipulator = load(URDF)
+    config = configuration(FORCES)
+    law = PdGravity(manipulator, np.full(4, 400.0), np.full(4, 40.0))
+    assert not EffortCheck(config, law).required and EffortCheck(config, ComputedTorque(
+        manipulator, np.full(4, 400.0), np.full(4, 40.0))).required
 
 
 def test_a_force_far_from_that_of_the_model_slows_the_machine_down():
@@ -122,7 +182,7 @@ def test_a_stop_under_a_law_that_goes_on_becomes_a_ramp():
     law.update = lambda *given, **named: 0.0 * update(*given, **named) + last
     loop.run(1.0)
     record = loop.recording()
-    assert 'stop_failing' in set().union(*(texts for _, texts in record.reasons))
+    assert {'stop_failing', 'command_suspect'} & set().union(*(texts for _, texts in record.reasons))
     assert record.state[-1] == State.SAFE and record.speed[-1, 1:].max() < 0.1
 
 
@@ -165,3 +225,27 @@ def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machin
         core.enable(loop.now)
     except SafetyError as error:
         pytest.fail(str(error))
+
+
+class Standing:
+    """What the check of speeds looks at, with one rate of the slew and a reference that rests or moves."""
+
+    def __init__(self, period):
+        self.period, self.under_law, self.state = period, True, State.HOLD
+        self.x, self.xd, self.reference_rate = START, np.zeros(4), np.zeros(4)
+
+
+def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swings():
+    check, seen = SpeedCheck(configuration(FORCES), None), Standing(0.01)
+    for k in range(200):        # it swings from a motion: it does not stand yet
+        seen.xd[0] = 0.03 * np.cos(2.0 * np.pi * 1.6 * 0.01 * k)
+        assert not check.evaluate(seen)
+    seen.xd[0] = 0.0
+    assert not any(check.evaluate(seen) for _ in range(60))
+    seen.xd[0] = 0.028          # less than 1.5 times the speed of standstill, 0.02 rad/s
+    assert not any(check.evaluate(seen) for _ in range(60))
+    seen.xd[0] = 0.05
+    found = [bool(check.evaluate(seen)) for _ in range(10)]
+    assert found.index(True) <= 6 and check.evaluate(seen)[0].condition == 'not_standing'
+    seen.reference_rate = np.array([0.02, 0.0, 0.0, 0.0])
+    assert not check.evaluate(seen)

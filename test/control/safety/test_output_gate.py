@@ -252,20 +252,29 @@ def ramp(command, velocity, target, now=0):
     return r
 
 
-def test_a_ramp_is_a_straight_line_at_the_declared_deceleration():
+def test_a_ramp_has_the_declared_deceleration_with_an_ease():
     r = ramp([1e4, 0.5, 2e6, 0.2], [0.1, 0.2, -0.3, 0.0], [2e3, 0.0, 1e6, 0.0], now=SECOND)
-    for share in (0.0, 0.25, 0.5):      # of 0.3 s, which tilt takes from 0.3 m/s at 1 m/s^2
-        at = SECOND + round(share * 300 * MS)
+    # tilt takes 0.3 s from 0.3 m/s at 1 m/s^2, and takes that up, and gives it up, within 0.1 s
+    for ms, left in ((0, 1.0), (50, 1 - 0.5 * 0.05 * 0.05 / 0.1 / 0.3), (100, 1 - 0.05 / 0.3), (200, 0.5),
+                     (300, 0.05 / 0.3), (350, 0.5 * 0.05 * 0.05 / 0.1 / 0.3)):
+        at = SECOND + ms * MS
         assert not r.done(at)
-        assert r.at(at).tolist() == pytest.approx([2e3 + (1 - share) * 8e3, (1 - share) * 0.5, 1e6 + (1 - share) * 1e6,
-                                                   (1 - share) * 0.2])
-    assert not r.done(SECOND + 300 * MS - 1)
-    assert r.done(SECOND + 300 * MS)
-    assert r.at(SECOND + 300 * MS).tolist() == [2e3, 0.0, 1e6, 0.0]
+        assert r.at(at).tolist() == pytest.approx([2e3 + left * 8e3, left * 0.5, 1e6 + left * 1e6, left * 0.2])
+    assert not r.done(SECOND + 400 * MS - 1)
+    assert r.done(SECOND + 400 * MS)
+    assert r.at(SECOND + 400 * MS).tolist() == [2e3, 0.0, 1e6, 0.0]
     assert r.at(9 * SECOND).tolist() == [2e3, 0.0, 1e6, 0.0]
 
 
-@pytest.mark.parametrize('i, speed, seconds', [(0, 0.6, 0.3), (1, -0.2, 0.2), (3, 0.3, 0.3)])
+@pytest.mark.parametrize('seconds', [0.03, 0.3])
+def test_a_ramp_is_the_mean_of_its_straight_line(seconds):
+    r, t = ramp([0, 1.0, 0, 0], [0, -seconds, 0, 0], np.zeros(4)), np.linspace(0.0, 0.1, 100_001)
+    for now in np.linspace(0.0, seconds + 0.099, 40):
+        line = np.clip(1.0 - (now - t) / seconds, 0.0, 1.0)
+        assert r.at(round(now * SECOND))[1] == pytest.approx(line.mean(), abs=1e-4)
+
+
+@pytest.mark.parametrize('i, speed, seconds', [(0, 0.6, 0.4), (1, -0.2, 0.3), (3, 0.3, 0.4)])
 def test_each_actuator_has_its_own_deceleration(i, speed, seconds):
     velocity = np.zeros(4)
     velocity[i] = speed
@@ -321,8 +330,8 @@ def test_what_is_not_finite_is_rest(value):
     r = ramp([value, 0.5, value, 0.1], [value, 0.1, 0, 0], [5e3, value, 1e6, 0.0])
     assert r.at(0).tolist() == [5e3, 0.5, 1e6, 0.1]
     assert r.at(SECOND).tolist() == [5e3, 0.0, 1e6, 0.0]
-    assert not r.done(100 * MS - 2)
-    assert r.done(100 * MS + 2)
+    assert not r.done(200 * MS - 2)
+    assert r.done(200 * MS + 2)
 
 
 def test_commands_of_a_ramp_are_taken_within_their_limits():
