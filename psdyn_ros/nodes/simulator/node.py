@@ -50,6 +50,7 @@ from .clock import SimulationClock
 from .command_subscribers import PlantInputs
 from .diagnostics import PlantReport
 from .environment_subscribers import PlantSurroundings
+from .parameters import PARAMETERS
 from .publishers import PlantOutputs
 
 POLL = 1.0              # s between two looks at who publishes and who listens
@@ -62,7 +63,7 @@ class Simulator:
 
     def __init__(self, node):
         self._node = node
-        p = parameters.declare(node, parameters.SIMULATOR)
+        p = parameters.declare(node, PARAMETERS)
         self._clock = SimulationClock(node, p)
         setup = plant_setup.build(node, p)
         self._plant, self._faults = setup.plant, setup.faults

@@ -129,7 +129,8 @@ def test_a_process_that_ends_ends_the_launch_with_its_error(launch):
 def test_every_parameter_in_a_file_is_declared_and_in_its_range():
     pytest.importorskip('rclpy', reason='the tables are part of the nodes')
     from psdyn_ros.control.laws.registry import make_law
-    from psdyn_ros.nodes.runtime import parameters
+    from psdyn_ros.nodes.controller import parameters as controller
+    from psdyn_ros.nodes.simulator import parameters as simulator
     from psdyn_ros.simulation.external_forces import ExternalForces
     from psdyn_ros.tools.demo.demo import SETTINGS
 
@@ -138,8 +139,8 @@ def test_every_parameter_in_a_file_is_declared_and_in_its_range():
         'hiab_xs031', 'four_bar', 'five_bar', 'pkm_2pur2rpu', 'excavator', 'balloon'}
     for path in files:
         machine = psdyn_ros.load(URDF / f'{path.stem}.urdf', allow_unphysical=True)
-        tables = {'simulator': parameters.SIMULATOR + parameters.initial_positions(machine),
-                  'controller': parameters.CONTROLLER + (() if machine.floating else parameters.gains(
+        tables = {'simulator': simulator.PARAMETERS + simulator.initial_positions(machine),
+                  'controller': controller.PARAMETERS + (() if machine.floating else controller.gains(
                       make_law('computed_torque', machine)))}
         for key, contents in yaml.safe_load(path.read_text()).items():
             node, given = key.rsplit('/', 1)[-1], contents['ros__parameters']
