@@ -6,9 +6,8 @@ from contextlib import suppress
 import numpy as np
 
 from ...model.parameters.safety import GRAVITY
-from ..monitors.actuator_motion import ActuatorMotion
+from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import When
-from ..monitors.end_stops import EndStopCheck
 from ..monitors.singularity import SingularityCheck
 from ..monitors.tracking import TrackingCheck
 from ..reference.speed_governor import SpeedGovernor

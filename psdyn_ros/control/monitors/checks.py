@@ -1,16 +1,14 @@
 """The checks of the controller: to add one, write its class and put it into this tuple."""
 
+from .actuator_motion import EndStopCheck, SpeedCheck, StopCheck
 from .clock import ClockCheck
 from .emergency_stop import EmergencyStopCheck
-from .end_stops import EndStopCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .overruns import OverrunCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
-from .speed import SpeedCheck, StopCheck
 from .state import StateChecks
-from .stream import StreamCheck
-from .tracking import TrackingCheck
+from .tracking import StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,

@@ -1,10 +1,10 @@
-"""Checks of a motion under a law: is the reference followed, and do commands stay at their limits?"""
+"""Checks of a reference: is it followed, do commands stay at their limits, do streamed points keep coming?"""
 
 import numpy as np
 
 from ...kernels.control import plausibility as kernels
 from .actuator_motion import ActuatorMotion
-from .check import BRAKED, DEGRADE, REDUCED, STOP, Check, Finding, Row, When, warning
+from .check import BRAKED, DEGRADE, HOLD, REDUCED, STOP, Check, Finding, Result, Row, When, warning
 
 IN_A_ROW = 2            # cycles off the reference until it is a fault
 CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fault
@@ -69,3 +69,25 @@ class TrackingCheck(Check):
             findings.append(Finding('saturated', 'commands are at their limits for '
                                     f'{(clock - self._clipped_since) / 1e6:.0f} ms'))
         return findings
+
+
+class StreamCheck(Check):
+    """The age of the newest streamed point, while points are streamed."""
+
+    rows = (
+        Row('F19', 'stream_silent', HOLD, 'no streamed point for the timeout', 'stops and holds', 1, 0.1, 'stream',
+            probation=False),)
+
+    def __init__(self, config, law):
+        self._timeout = config.declaration.timeouts.stream
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if not inputs.under_law:
+            return None
+        if not inputs.streaming:
+            return ()
+        age = inputs.stream_age
+        if age > self._timeout:
+            return (Finding('stream_silent', f'no point came for {age * 1e3:.0f} ms', Result.STALE),)
+        return ()

@@ -35,7 +35,7 @@ class PlantReport:
         self._folder = Path(folder or os.environ.get('ROS_LOG_DIR') or tempfile.gettempdir())
         self._publish = diagnostics.publisher(node)
         self._closures = tuple(self._plant.manipulator.machine.description.closures.values())
-        self._said = None               # what the log was told of the state
+        self._said = None               # the state that was logged last
         self._snapshot = ''             # path of the file of the last fault
         self._worst_step = 0            # ns since the last diagnostics
         self._before = time.monotonic_ns(), clock.steps

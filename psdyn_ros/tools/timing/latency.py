@@ -169,27 +169,27 @@ class Bench:
             if subject in self._floods:
                 self._floods[subject].send_signal(signal.SIGUSR1)
             self._through(SLICE, source)
-        told = json.loads(self._call(subject, 'record', False, source).message)
+        recorded = json.loads(self._call(subject, 'record', False, source).message)
         result = self.results[subject]
-        result.records.merge(told)
+        result.records.merge(recorded)
         if source is not None:
             result.source.merge(source.loop.records.as_dict())
             result = result._replace(sent=result.sent + source.sent - sent,
                                      received=result.received + source.received - received)
         self._call(subject, 'run', False, source)
-        self.results[subject] = result._replace(report=told['measures'])
+        self.results[subject] = result._replace(report=recorded['measures'])
 
     def _set_in_motion(self, subject, source):
         """Let the controller follow a trajectory to where it is; whatever its sub-state is, it gets what leads on."""
         source.forget_state()
-        deadline, told = time.monotonic() + START_UP, 0.0
+        deadline, asked = time.monotonic() + START_UP, 0.0
         while (state := source.state) is not State.RUN:
             if state is State.SAFE:
                 self._call(subject, 'reset', None, source)
             elif state is State.STANDBY:
                 self._call(subject, 'enable', True, source)
-            elif state is State.HOLD and time.monotonic() - told > TELL_AGAIN:
-                told = time.monotonic()
+            elif state is State.HOLD and time.monotonic() - asked > TELL_AGAIN:
+                asked = time.monotonic()
                 self._clients[subject, 'trajectory'].publish(self._trajectory)
             self._through(TRY_AGAIN, source)
             if time.monotonic() > deadline:
@@ -263,7 +263,7 @@ def measure(options, folder, say=print):
                 bench.turn(subject)
             for native in natives:
                 native.turn(SLICE)
-        facts = conditions() | meanwhile.told() | _facts(bench.results, natives, rounds) | {
+        facts = conditions() | meanwhile.report() | _facts(bench.results, natives, rounds) | {
             'load beside': f'{options.load} busy processes' if options.load else 'none of ours'}
         if options.flood:
             facts['flood'] = f'{options.flood}, {FLOODS[options.flood]:g} Hz asked for'
@@ -273,9 +273,9 @@ def measure(options, folder, say=print):
 def _facts(results, natives, rounds):
     facts = {'turns': f'{rounds} of {SLICE:g} s for each loop'}
     for kind in KINDS:
-        for told in next((result.report for subject, result in results.items() if subject.kind == kind), ()):
-            if kind == CONTROLLER or not told['achieved']:
-                facts[f'{kind}: {told["name"]}'] = ('yes, ' if told['achieved'] else 'NO, ') + told['detail']
+        for measure in next((result.report for subject, result in results.items() if subject.kind == kind), ()):
+            if kind == CONTROLLER or not measure['achieved']:
+                facts[f'{kind}: {measure["name"]}'] = ('yes, ' if measure['achieved'] else 'NO, ') + measure['detail']
     for native in natives:
         facts[f'cyclictest at {native.rate:g} Hz'] = native.reason or (
             f'{native.cycles} cycles, late by {1e6 * native.mean:.0f} µs in the mean, {1e6 * native.greatest:.0f} µs '
