@@ -27,8 +27,7 @@ from ...model.units import SECOND
 from ...nodes.controller.cycle_statistics import CycleRecords
 from ...nodes.messages.conversions import trajectory_to_msg
 from ...nodes.runtime.realtime import ENFORCE, OFF, PRIORITY, TRY, achieve, check
-from ..demo.processes import NodeProcesses, environment, exported, free_domain
-from ..demo.session import own_node, terminable
+from ..demo.session import graph, terminable
 from . import report as latency_report
 from .conditions import Meanwhile, conditions
 from .cyclictest import Cyclictest
@@ -245,9 +244,7 @@ def measure(options, folder, say=print):
     """({(kind, rate, trigger): Result}, {condition: text}) of a run; the logs of its processes come into the folder."""
     natives = [Cyclictest(rate, options.priority if options.realtime != OFF else 0)
                for rate in options.rates]
-    domain = free_domain()
-    with (terminable(), exported(environment(domain, folder)), NodeProcesses(folder) as nodes,
-          own_node(domain) as (node, spin_once)):
+    with terminable(), graph(folder) as (nodes, node, spin_once):
         say('starting the loops ...')
         bench = Bench(folder, options, nodes, node, spin_once)
         bench.ready()

@@ -67,6 +67,15 @@ def test_the_range_is_what_is_given_else_what_is_exported_else_this_computer(lau
     assert {node['additional_env'][RANGE] for node in launched.nodes} == {found}
 
 
+@pytest.mark.parametrize('name, least', [
+    ('hil', {'level', 'controller', 'autostart', 'emergency_stop', 'rviz', 'use_sim_time', 'discovery_range'}),
+    ('replay', {'level', 'rviz', 'loop'}), ('real_machine', {'controller', 'annotator', 'use_sim_time'}),
+    ('ros2_control', {'level', 'annotator', 'loop_state', 'use_sim_time'})])
+def test_arguments_with_few_values_refuse_others(launch, name, least):
+    declared = launch(name, **MUST.get(name, {})).declared
+    assert {argument for argument, options in declared.items() if options['choices']} >= least
+
+
 def test_simulator_and_controller_meet_on_one_topic(launch):
     launched = launch('hil')
     assert {node['executable'] for node in launched.nodes} == {'simulator', 'controller', 'robot_state_publisher'}
