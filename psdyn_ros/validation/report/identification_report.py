@@ -1,24 +1,15 @@
 """The page of an identification: what was found with its standard errors, and pictures of it."""
 
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ..identification.identified import IDENTIFIED_SHARE
 from .figure_style import BLACK, BLUE, DPI, VERMILLION
-from .page import KILO, write_page
+from .page import KILO, Head, write_page
 
 TOP = 1.2                   # of the fastest speed at which friction is stated, to which it is drawn
 BREAK = 2.0                 # times the usual distance of samples, from which a line is interrupted
-
-
-class _Page(NamedTuple):
-    """What the template says on top."""
-
-    verdict: str
-    reason: str
-    facts: dict
 
 
 def write_report(folder, found):
@@ -28,7 +19,7 @@ def write_report(folder, found):
     facts = {'machine': found.machine, 'recording': found.source, 'used': f'{found.seconds:.1f} s, {found.equations} '
              'equations', 'filter': found.filter, 'held out': f'{held.seconds} s'}
     return write_page(
-        folder, 'identification.html.j2', figures(found), _Page(text, '' if held.passed else text, facts),
+        folder, 'identification.html.j2', figures(found), Head(text, '' if held.passed else text, facts),
         f'{found.machine}: identified from a recording', file='identification.html', payload=found.payload,
         bodies=list(bodies_table(found)), friction=list(friction_table(found)), held_out=list(held_out_table(found)),
         base=list(base_table(found)), sensors=list(sensors_table(found)), partial=found.partial,

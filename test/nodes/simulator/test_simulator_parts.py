@@ -267,16 +267,18 @@ def test_a_simulator_that_cannot_run_says_why(arguments, says):
 # messages
 
 
+class Value:
+    def __init__(self, interface_names):
+        self.interface_names, self.values = interface_names, None
+
+
+class State:
+    def __init__(self, joint_names, interface_values):
+        self.joint_names, self.interface_values = joint_names, interface_values
+        self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
+
+
 def test_hydraulic_states_name_each_quantity_of_each_cylinder():
-    class Value:
-        def __init__(self, interface_names):
-            self.interface_names, self.values = interface_names, None
-
-    class State:
-        def __init__(self, joint_names, interface_values):
-            self.joint_names, self.interface_values = joint_names, interface_values
-            self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
-
     types = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
     writer = plant_messages.DynamicStateWriter(types, ('lift', 'tilt'), ('pressure_a', 'pressure_b'))
     msg = writer.fill(3 * SECOND, [[1.0, 2.0], [3.0, 4.0]])
@@ -287,15 +289,6 @@ def test_hydraulic_states_name_each_quantity_of_each_cylinder():
 
 def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     """With control_msgs, as if it were installed."""
-    class Value:
-        def __init__(self, interface_names):
-            self.interface_names, self.values = interface_names, None
-
-    class State:
-        def __init__(self, joint_names, interface_values):
-            self.joint_names, self.interface_values = joint_names, interface_values
-            self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
-
     package = ModuleType('control_msgs')
     package.msg = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
     monkeypatch.setitem(sys.modules, 'control_msgs', package)
