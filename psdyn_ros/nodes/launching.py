@@ -95,7 +95,7 @@ class Given:
             parameters=[*(Parameter(name, value, value_type=type(value)) for name, value in (defaults or {}).items()),
                         *filter(None, [file, *map(_typed, parameters)])],
             arguments=[*arguments, '--ros-args', '--log-level', self['log_level']], additional_env=self.environment,
-            on_exit=end_launch if needed else None, **{'namespace': self['namespace'], **options})
+            on_exit=end_launch if needed else None, **{'namespace': self['namespace'], 'remappings': [], **options})
 
     def ours(self, executable, *parameters, **options):
         """Return a `node` of this package, of the machine."""
