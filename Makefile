@@ -15,7 +15,7 @@ coverage_tests := $(filter-out $(foreach skip,$(coverage_skips),test/$(skip) tes
     $(sort $(shell find test -name 'test_*.py')))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-long test-oldest coverage bench campaign mutation lint clean distclean
+.PHONY: help demo docs test test-all test-long test-oldest coverage bench campaign mutation lint clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -50,13 +50,17 @@ bench:  ## compare our dynamics with Pinocchio and MuJoCo
 	@$(bootstrap) dev
 	@$(bin)/python -m bench $(ARGS)
 
-campaign:  ## every fault in every state, killed and stopped controllers: docs/fault_report.md (an hour; ARGS="--short")
+campaign:  ## every fault in every state, killed and stopped controllers: docs/reference/fault_report.md (an hour; ARGS="--short")
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.fault_campaign.campaign $(ARGS)
 
 mutation:  ## mutants of the safety states, the output gate and the ramp, which the tests must notice (10 min)
 	@$(bootstrap) dev
 	@$(bin)/python scripts/mutation.py $(ARGS)
+
+docs:  ## the pages as a site: build/site/index.html
+	@$(bootstrap) dev
+	@NO_MKDOCS_2_WARNING=1 $(bin)/mkdocs build --strict --quiet
 
 lint:  ## check style and common mistakes
 	@$(bootstrap) dev

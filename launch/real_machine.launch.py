@@ -5,7 +5,7 @@
 `params_file` begins as a copy of config/real_machine.yaml, with every REPLACE replaced: as it is, no node runs with
 it. Drivers of sensors and actuators are yours: they publish what they measure on joint_states (and pressures, where
 the law wants them), take controller/joint_commands, and let the actuators go to their safe state when commands stop
-coming. docs/controller.md says what else to do before the first motion.
+coming. docs/reference/controller.md says what else to do before the first motion.
 
 `controller:=false annotator:=true` for a stock joint_trajectory_controller: trajectories for it go to
 annotator/trajectory_in.

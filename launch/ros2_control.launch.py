@@ -1,7 +1,7 @@
 """The simulated crane under stock ros2_control: simulator, robot_state_publisher, controller_manager, controllers.
 
 The topics between simulator and controller_manager are those that the <ros2_control> blocks of the URDF name.
-`level:=effort` (default) commands forces, `level:=valve` spool positions. docs/ros2_control.md says more.
+`level:=effort` (default) commands forces, `level:=valve` spool positions. docs/how-to/ros2_control.md says more.
 
 At the level of efforts trajectories for joint_trajectory_controller go to /annotator/trajectory_in, which fills them
 with the efforts that they need. `loop_state` completes joint_states for robot_state_publisher.

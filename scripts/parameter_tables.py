@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/parameters.md, what can be declared in YAML files, from the tables by which they are read.
+"""Write docs/reference/parameters.md, what can be declared in YAML files, from the tables by which they are read.
 
 Where rclpy is installed, also the tables of nodes on their own pages, below a heading with the name of the node.
 """
@@ -12,10 +12,11 @@ from pathlib import Path
 from psdyn_ros.model.parameters import external_forces, faults, hydraulics, safety, sensors
 
 DOCS = Path(__file__).resolve().parent.parent / 'docs'
-PAGE = DOCS / 'parameters.md'
-NODES = {'simulator': 'simulator.md', 'controller': 'controller.md', 'rig': 'actuator_under_test.md',
-         'loop_state': 'loop_state.md', 'feedforward': 'feedforward.md', 'annotator': 'feedforward.md',
-         'validator': 'validator.md'}
+PAGE = DOCS / 'reference' / 'parameters.md'
+NODES = {'simulator': 'reference/simulator.md', 'controller': 'reference/controller.md',
+         'rig': 'how-to/actuator_under_test.md', 'loop_state': 'reference/loop_state.md',
+         'feedforward': 'reference/feedforward.md', 'annotator': 'reference/feedforward.md',
+         'validator': 'reference/validator.md'}
 PARTS = (
     ('Hydraulics', 'hydraulics', hydraulics,
      'of a machine: `config/*_hydraulics.yaml`, parameter `hydraulics` of the nodes'),

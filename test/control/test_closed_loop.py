@@ -24,7 +24,7 @@ from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
 from psdyn_ros.tools.studies.second_plant import SecondPlant
 
-PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'own_plant.md'
+PAGE = Path(__file__).resolve().parents[2] / 'docs' / 'how-to' / 'own_plant.md'
 URDF = find_machine('hiab_xs031')
 HYDRAULICS, SAFETY = (find_config(f'hiab_xs031_{name}.yaml') for name in ('hydraulics', 'safety'))
 

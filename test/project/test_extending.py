@@ -9,7 +9,7 @@ import sys
 import pytest
 from support.paths import ROOT
 
-JOINT, LOOPS = ROOT / 'docs' / 'extending.md', ROOT / 'docs' / 'extending_loops.md'
+JOINT, LOOPS = (ROOT / 'docs' / 'how-to' / page for page in ('extending.md', 'extending_loops.md'))
 IN_THE_COPY = 'import sys, psdyn_ros\nassert psdyn_ros.__file__ == sys.argv[1], psdyn_ros.__file__\n'
 SCREW = '''
 import psdyn_ros

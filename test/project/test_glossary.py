@@ -14,7 +14,7 @@ SOURCES = [path for room in ROOMS for path in sorted((ROOT / 'psdyn_ros' / room)
 
 def rows():
     """Return the rows (word, meaning, unit, replaces) of the tables of the glossary."""
-    lines = (ROOT / 'docs' / 'glossary.md').read_text().splitlines()
+    lines = (ROOT / 'docs' / 'reference' / 'glossary.md').read_text().splitlines()
     cells = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines if line.startswith('|')]
     return [row for row in cells if row[0] != 'word' and not row[0].startswith('---')]
 

@@ -12,7 +12,7 @@ from psdyn_ros import cli
 from psdyn_ros.tools.papers import SECTIONS, findings, page, runner, wang
 from psdyn_ros.tools.papers.findings import EXPLAINED, FAIL, PASS, Findings
 
-DOCS = ROOT / 'docs'
+DOCS = ROOT / 'docs' / 'reference'
 
 
 @pytest.fixture(scope='module')

@@ -25,7 +25,7 @@ from psdyn_ros.validation.report import split
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
-PAGE = (ROOT / 'docs' / 'actuator_under_test.md').read_text().split('## ')[0]
+PAGE = (ROOT / 'docs' / 'how-to' / 'actuator_under_test.md').read_text().split('## ')[0]
 COMMANDS = re.findall(r'^    (\S(?:\\\n|.)*)', PAGE, re.MULTILINE)
 # stand for an installation: the same words start the same modules
 SHIMS = {'psdyn': 'exec {python} -m psdyn_ros.cli "$@"',

@@ -1,6 +1,6 @@
 """The managed node `controller`: measured state and reference in, commands of the actuators out.
 
-docs/controller.md says what its states are, what it stops for, and how to commission it.
+docs/reference/controller.md says what its states are, what it stops for, and how to commission it.
 
     joint_states         sensor_msgs/JointState            in   any joints that fix every loop
     pressures            see `pressures.py`                in   of all chambers, for laws on valves

@@ -28,7 +28,7 @@ SEEDS, SHORT_SEEDS = 8, 1
 MOTION_SEEDS = 3            # of each fault, plant, rate, level and state: 2,000 trials on each plant
 WORKERS = 2                 # processes that watch motions
 CYCLES, SHORT_CYCLES = 200, 2
-REPORT = 'docs/fault_report.md'
+REPORT = 'docs/reference/fault_report.md'
 
 
 def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, first=0, processes=True, wire=True, attacks=True,

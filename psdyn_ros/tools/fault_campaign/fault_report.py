@@ -1,4 +1,4 @@
-"""docs/fault_report.md and its picture, from what a campaign measured."""
+"""docs/reference/fault_report.md and its picture, from what a campaign measured."""
 
 import math
 from collections import Counter

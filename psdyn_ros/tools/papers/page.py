@@ -1,4 +1,4 @@
-"""Tables for the terminal and docs/papers.md."""
+"""Tables for the terminal and docs/reference/papers.md."""
 from pathlib import Path
 
 import jinja2

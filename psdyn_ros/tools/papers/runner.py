@@ -1,4 +1,4 @@
-"""`psdyn papers`: compute, print the table, write docs/papers.md and its figures."""
+"""`psdyn papers`: compute, print the table, write docs/reference/papers.md and its figures."""
 import sys
 from pathlib import Path
 

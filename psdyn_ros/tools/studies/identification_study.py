@@ -175,7 +175,7 @@ def main(args=None):
     """Run the study; returns the exit code."""
     parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.identification_study',
                                      description=__doc__.split('\n')[0])
-    parser.add_argument('--output', default='docs', help='folder of the page (default: %(default)s)')
+    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
     parser.add_argument('--short', action='store_true', help='one motion, two draws')
     parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
     parser.add_argument('--bags', nargs='+', default=[], metavar='DIR', help='folders of record-demo')

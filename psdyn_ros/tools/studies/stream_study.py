@@ -1,6 +1,6 @@
 """Streamed points on the crane: how far the machine is off the motion that somebody streams, by rate, stamps, contents.
 
-`python3 -m psdyn_ros.tools.studies.stream_study` prints the table of docs/streaming.md; it takes some minutes.
+`python3 -m psdyn_ros.tools.studies.stream_study` prints the table of docs/how-to/streaming.md; it takes some minutes.
 """
 
 import argparse

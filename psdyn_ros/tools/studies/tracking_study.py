@@ -125,7 +125,7 @@ def main(args=None):
     """Run the study; returns the exit code."""
     parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.tracking_study',
                                      description=__doc__.split('\n')[0])
-    parser.add_argument('--output', default='docs', help='folder of the page (default: %(default)s)')
+    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
     parser.add_argument('--short', action='store_true', help='the last reference, one corner')
     parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
     options = parser.parse_args(args)

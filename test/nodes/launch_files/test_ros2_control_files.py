@@ -151,7 +151,7 @@ def test_the_gains_of_the_trajectory_controller_move_the_crane(controllers, cran
     if feedforward:
         assert (np.max(errors, axis=0) < 0.03).all()
     else:
-        # from zero force: docs/ros2_control.md says by how much it sinks
+        # from zero force: docs/how-to/ros2_control.md says by how much it sinks
         assert 0.02 < sag[1] < 0.04 and 0.02 < sag[2] < 0.04 and 0.05 < sag[3] < 0.11
 
 
