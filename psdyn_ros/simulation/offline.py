@@ -155,7 +155,7 @@ def _checked_times(times):
 
 
 class _Equations:
-    """dy/dt of y = (x, xd) with all that acts on the machine, and what is told of a state afterwards."""
+    """dy/dt of y = (x, xd) with all that acts on the machine, and what is reported of a state afterwards."""
 
     def __init__(self, manipulator, effort, external, base):
         self._manipulator, self._external, self._base = manipulator, external, base

@@ -100,7 +100,7 @@ def jump_of_state(c, m, x, xd, dt):
 
 
 @kernel
-def keep_stamp(m, stamps, stamp, known):
+def record_stamp(m, stamps, stamp, known):
     """Write the stamp into the ring and forget those older than the window; memory: 'first', 'last', 'stamp'."""
     count = stamps.shape[0]
     if known:
@@ -118,7 +118,7 @@ def keep_stamp(m, stamps, stamp, known):
 
 
 @kernel
-def keep_channel(c, m, x, xd, stamp, dt, known, desired_rate):
+def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
     """Integrate the velocity, and note since when the channel stands still and since when it should move."""
     if known:
         c['travel'] += 0.5 * dt * (c['xd'] + xd)
@@ -176,13 +176,13 @@ def judge_state(history, x, xd, stamp, desired_rate):
         for i in range(n):
             if jump_of_state(channels[i], m, x[i], xd[i], dt):
                 return JUMPED, 0, i
-    keep_stamp(m, stamps, stamp, known)
+    record_stamp(m, stamps, stamp, known)
     first, last = m['first'], m['last']
     span = 1e-9 * float(m['window'])
     bits, channel = 0, -1
     for i in range(n):
         c = channels[i]
-        keep_channel(c, m, x[i], xd[i], stamp, dt, known, desired_rate[i])
+        update_channel(c, m, x[i], xd[i], stamp, dt, known, desired_rate[i])
         ring[last, 0, i], ring[last, 1, i] = x[i], c['travel']
         c['disagreement'] = abs(x[i] - ring[first, 0, i] - c['travel'] + ring[first, 1, i]) / span
         found = findings_of_channel(c, m, stamp)

@@ -213,7 +213,7 @@ class Controller:
     def _restart_loop(self):
         p = self._p
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
-        loop.chore(self._tell_statistics, 1.0 / p.report_rate)
+        loop.chore(self._publish_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
         loop.chore(self._collect_garbage, POLL)
@@ -370,7 +370,7 @@ class Controller:
         if self._core.states.state is State.STANDBY:
             realtime.collect_young()
 
-    def _tell_statistics(self):
+    def _publish_statistics(self):
         self._outputs.statistics(self._loop.records.statistics())
 
     def _report(self):

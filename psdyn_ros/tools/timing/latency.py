@@ -46,7 +46,7 @@ PATIENCE = 60.0         # s for a service to answer, of a process that still con
 WAIT = 0.02             # s that nothing may come while no loop is served
 DURATION = 60.0         # s of the motion to where the machine is
 TRY_AGAIN = 0.1         # s between two looks at whether the controller follows
-TELL_AGAIN = 3.0        # s that it may take to check the trajectory
+ASK_AGAIN = 3.0        # s that it may take to check the trajectory
 
 
 class LatencyError(PsdynError):
@@ -187,7 +187,7 @@ class Bench:
                 self._call(subject, 'reset', None, source)
             elif state is State.STANDBY:
                 self._call(subject, 'enable', True, source)
-            elif state is State.HOLD and time.monotonic() - asked > TELL_AGAIN:
+            elif state is State.HOLD and time.monotonic() - asked > ASK_AGAIN:
                 asked = time.monotonic()
                 self._clients[subject, 'trajectory'].publish(self._trajectory)
             self._through(TRY_AGAIN, source)
