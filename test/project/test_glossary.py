@@ -58,6 +58,7 @@ def test_sources_use_no_retired_word(path):
 @pytest.mark.parametrize('room', ['nodes', 'simulation', 'validation', 'cli'])
 def test_outer_rooms_have_no_names_of_the_private_dialect(room):
     vocabulary = dict.fromkeys(OUTSIDE, False)
+    assert vocabulary.items() <= retired().items()
     found = {str(path): refused(path.read_text(), vocabulary) for path in (ROOT / 'psdyn_ros' / room).rglob('*.py')}
     assert {path: names for path, names in found.items() if names} == {}
 
