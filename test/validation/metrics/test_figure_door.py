@@ -1,21 +1,18 @@
 """A figure of one's own, a file and its place in the list, is in settings, verdict, tables, comparison, live."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from support.bags.recorded_motion import write_demonstration
-from support.paths import ROOT
+from support.edited_copy import edited_copy, run
 
 # what a developer adds: the file, and its place in FIGURES
 OWN = '''
 import numpy as np
 
-from psdyn_ros.model.parameters.parameter_blocks import number
-from psdyn_ros.validation.metrics.bootstrap import mean
-from psdyn_ros.validation.metrics.figure import Figure, estimate
+from ...model.parameters.parameter_blocks import number
+from .bootstrap import mean
+from .figure import Figure, estimate
 
 
 class MeanError(Figure):
@@ -39,16 +36,11 @@ class MeanError(Figure):
     def sums(self, about):
         return self.totals.rows[:, about]
 '''
-LISTED = '''
+LISTED = [('from .figure import R2', 'from .mean_error import MeanError\nfrom .figure import R2'),
+          ('Frozen, EnergyBalance)', 'Frozen, EnergyBalance, MeanError)')]
+COMMANDS = '''
 import sys
 
-import own_figure
-from psdyn_ros.validation.metrics import metrics
-
-metrics.FIGURES += (own_figure.MeanError,)
-metrics.BY_NAME[own_figure.MeanError.name] = own_figure.MeanError
-'''
-COMMANDS = LISTED + '''
 from psdyn_ros.cli import main
 
 before, after, config, folder = sys.argv[1:]
@@ -56,7 +48,9 @@ given = ['--urdf', 'hiab_xs031', '--config', config]
 codes = main(['validate', after, *given, '--output', folder + '/one']), main(['compare', before, after, *given])
 print('exit codes', *codes)
 '''
-LIVE = LISTED + '''
+LIVE = '''
+import sys
+
 from support.bags.recorded_motion import crane, exact_block, oil
 
 from psdyn_ros.validation.metrics.prediction import Predictor
@@ -74,18 +68,10 @@ CONFIG = 'actuators:\n  lift_cylinder: {mean_error: 1.0}\n'
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp('figure')
-    (folder / 'own_figure.py').write_text(OWN)
+    folder = edited_copy(tmp_path_factory.mktemp('figure'), {
+        'validation/metrics/mean_error.py': OWN, 'validation/metrics/metrics.py': LISTED})
     (folder / 'tolerances.yaml').write_text(CONFIG)
     return folder
-
-
-def run(folder, text, *arguments):
-    path = os.pathsep.join(map(str, (folder, ROOT, ROOT / 'test')))
-    done = subprocess.run([sys.executable, '-c', text, *map(str, arguments)], env={**os.environ, 'PYTHONPATH': path},
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_a_figure_of_ones_own_is_in_settings_verdict_tables_report_and_comparison(folder):
