@@ -26,7 +26,7 @@ DOORS = {
     'law': (1, 'test_law_door.py'),
     'check': (2, 'test_check_door.py'),
     'figure': (2, 'test_figure_door.py'),
-    'sensor': (2, 'test_sensor_kinds.py'),
+    'sensor': (2, 'test_sensor_door.py'),
 }
 
 
