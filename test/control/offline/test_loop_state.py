@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.joint_subsets import columns, moving
-from support.machines import URDF
+from support.machines import URDF, columns, moving
 
 import psdyn_ros
 from psdyn_ros.control.offline.state_completion import Contradiction, LoopState

@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from support.joint_subsets import columns, moving
-from support.machines import URDF
+from support.machines import URDF, columns, moving
 
 import psdyn_ros
 
