@@ -8,6 +8,7 @@ from .api.environment import BaseDrive, BaseMotion
 from .api.hybrid import HybridDynamics
 from .api.load import load
 from .api.manipulator import Limits, Manipulator
+from .api.motion.inverse_kinematics import OutOfReachError
 from .kernels.runtime.compiler import compiled
 from .model.errors import (
     ActuationError,
@@ -31,5 +32,5 @@ from .model.errors import (
 
 __all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'compiled', 'DuplicateNameError',
            'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError', 'Manipulator',
-           'MeasurementError', 'ModelError', 'NonFiniteError', 'PsdynError', 'ShapeError', 'StateError',
-           'TogglePointError', 'TreeError', 'UnknownNameError', 'UnreachableStrokeError', 'XmlError']
+           'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError', 'ShapeError',
+           'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError', 'UnreachableStrokeError', 'XmlError']

@@ -29,6 +29,10 @@ from .inputs import environment_at, hint_of, plain, states
 from .integrator import Integrator
 from .joint_map import JointMap
 from .kinematics import placed, pose_in_base, specific_force_of_link, twist_of_link, wrench_on_link
+from .motion.inverse_kinematics import inverse_kinematics
+from .motion.jacobian import jacobian, jacobian_rate
+from .motion.load_chart import load_chart
+from .motion.workspace import workspace
 from .orientation import rotation
 from .payload import checked_payload, combine
 
@@ -61,6 +65,7 @@ class Manipulator:
         self._tree, self._loops = self._handle.tree, self._handle.loops
         self._maps = {}
         self.hint_rows = {}             # {names: rows} of `inputs.hint_of`
+        self.samples = {}               # of `motion.samples`
         self.nx, self.dof = (int(self._handle.environment[size]) for size in ('nx', 'dof'))
         self.floating = machine.floating is not None
         # efforts on the coordinates are those of the actuators
@@ -314,6 +319,12 @@ class Manipulator:
         """Return the twist (v, w) (6,) of a link's origin in link axes; in inertial space where the base floats."""
         x, xd = states(self, x=x, xd=xd)
         return twist_of_link(placed(self, x, xd, np.zeros(self.dof)), find_link(self._machine, link))
+
+    jacobian = jacobian
+    jacobian_rate = jacobian_rate
+    inverse_kinematics = inverse_kinematics
+    workspace = workspace
+    load_chart = load_chart
 
     def base_wrench(self, x, xd, xdd, *, base=None, wrenches=None):
         """Return the wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""

@@ -1,0 +1,1 @@
+"""Motion of links: Jacobians, inverse kinematics, workspace and load chart."""

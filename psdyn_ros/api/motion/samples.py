@@ -1,0 +1,82 @@
+"""Positions that cover the ranges of the coordinates, and the poses of a point there."""
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..batch import actuator_states
+from .link_point import poses
+
+BEYOND_SHARE = 0.12         # of a range: samples so far beyond a limit are moved onto it, which covers the limits
+UNLIMITED_RANGE = 2.0       # of a slide without limits, about its initial position [m]
+MOST_SETS = 20              # kept per machine
+
+
+class Ranges(NamedTuple):
+    """Ranges (n,) of the joint coordinates; those without limits turn or slide about the initial position."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    width: np.ndarray       # positive
+    turns: np.ndarray       # bool: a joint that turns without limits
+
+
+def ranges(m):
+    """Return the `Ranges` of a machine."""
+    limits, types = m.coordinate_limits, {module.name: module.joint.type for module in m.machine.modules}
+    turning = np.array([types[name] != 'prismatic' for name in m.coordinates], dtype=bool)
+    half = np.where(turning, math.pi, 0.5 * UNLIMITED_RANGE)
+    start = m.initial_position[m.nx - len(m.coordinates):]
+    bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+    lower = np.where(bounded, limits.lower, np.maximum(limits.lower, start - half))
+    upper = np.where(bounded, limits.upper, np.minimum(limits.upper, start + half))
+    return Ranges(lower, upper, np.where(upper > lower, upper - lower, 1.0), turning & ~bounded)
+
+
+def cover(lower, upper, count):
+    """Return positions (count, n) that cover a box evenly, its faces included: a sequence of low discrepancy."""
+    n = len(lower)
+    # the root of g^(n + 1) = g + 1 generalises the golden ratio to n dimensions
+    g = 1.5
+    for _ in range(60):
+        g = (1.0 + g) ** (1.0 / (n + 1.0))
+    share = (0.5 + np.outer(np.arange(count), g ** -np.arange(1.0, n + 1.0))) % 1.0
+    share = np.clip((1.0 + 2.0 * BEYOND_SHARE) * share - BEYOND_SHARE, 0.0, 1.0)
+    return lower + share * (upper - lower)
+
+
+def sampled_poses(m, record, base, held, count):
+    """Return (x (N, nx), poses (N, 3, 4)) at which all loops close and actuators are within their limits.
+
+    base (nx,): where coordinates `held` (n,) stay.  The sets used last are kept.
+    """
+    key = record.tobytes(), base[held_columns(m, held)].tobytes(), held.tobytes(), count
+    if key not in m.samples:
+        box, first = ranges(m), m.nx - len(m.coordinates)
+        lower, upper = (np.where(held, base[first:], end) for end in (box.lower, box.upper))
+        x = np.tile(base, (count, 1))
+        x[:, first:] = cover(lower, upper, count)
+        pose = poses(m, record, x)
+        closed = np.isfinite(pose[:, 0, 0])
+        x, pose = x[closed], pose[closed]
+        inside = within_stops(m, x)
+        while len(m.samples) >= MOST_SETS:
+            m.samples.pop(next(iter(m.samples)))
+        m.samples[key] = x[inside], pose[inside]
+    return m.samples[key]
+
+
+def held_columns(m, held):
+    """Return which entries (nx,) of x stay where they are: coordinates `held` and a floating base."""
+    return np.concatenate((np.ones(m.nx - len(m.coordinates), dtype=bool), held))
+
+
+def within_stops(m, x):
+    """Return whether actuators that are no coordinates are within their limits at rows of positions that close."""
+
+    limits = m.limits
+    others = [row for row, name in enumerate(m.actuators) if name not in m.coordinates]
+    if not others:
+        return np.ones(len(x), dtype=bool)
+    position = actuator_states(m, x, np.zeros((len(x), m.dof)))[0][:, others]
+    return ((position >= limits.lower[others]) & (position <= limits.upper[others])).all(axis=1)

@@ -1,0 +1,93 @@
+"""Where a point of a link can be within all limits."""
+from typing import NamedTuple
+
+import numpy as np
+
+from .inverse_kinematics import Search
+from .link_point import point_record, poses
+from .samples import sampled_poses
+
+PULLS = 30              # steps of the search for an extreme position
+SMALL_PULL = 1e-7       # advance [m] at which that search ends
+
+
+class Workspace(NamedTuple):
+    """Positions of a point within all limits, in base axes; N of them cover it.
+
+    The distance from the vertical through the base's origin is the reach, the component against gravity the height.
+    """
+
+    positions: np.ndarray
+    """(N, 3) [m]"""
+    x: np.ndarray
+    """(N, nx) where they are taken."""
+    lower: np.ndarray
+    """(3,) least coordinates of the point, found by a search from the samples [m]."""
+    upper: np.ndarray
+    """(3,) largest ones."""
+    reach: tuple
+    """Least of the samples, largest one by a search [m]."""
+    height: tuple
+    """Least and largest one by a search [m]."""
+
+
+def upright(m):
+    """Return the direction against gravity (3,) in the axes of the base at its initial position."""
+    size = np.linalg.norm(m.gravity)
+    up = -m.gravity / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
+    return m.link_pose(m.initial_position, m.machine.base_link)[:3, :3].T @ up if m.floating else up
+
+
+def reach_and_height(positions, up):
+    """Return (distances from the vertical through the origin, heights) of positions (N, 3)."""
+    height = positions @ up
+    return np.linalg.norm(positions - np.multiply.outer(height, up), axis=-1), height
+
+
+def workspace(manipulator, link, *, point=(0.0, 0.0, 0.0), samples=4096):
+    """Return the `Workspace` of a point of a link, over positions of all coordinates within the limits.
+
+    point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or an
+    actuator is beyond its limit are left out.  A floating base stays where it is initially; coordinates without limits
+    move by half a turn or a metre to both sides.  Raises UnknownNameError, ShapeError, NonFiniteError.
+    """
+    m, up = manipulator, upright(manipulator)
+    record, held = point_record(m, link, point), np.zeros(len(m.coordinates), dtype=bool)
+    x, pose = sampled_poses(m, record, m.initial_position, held, int(samples))
+    positions = pose[:, :, 3].copy()
+    search = Search(m, link, point, m.initial_position, held)
+
+    def extreme(direction):
+        """Return the position farthest along what `direction` (3,) of a position returns."""
+        best = int(np.argmax(np.einsum('ni,ni->n', positions, np.array([direction(p) for p in positions]))))
+        return pulled(m, record, search, x[best], direction)
+
+    def outward(position):
+        flat = position - up * (up @ position)
+        return flat / max(np.linalg.norm(flat), 1e-9)
+
+    axes = np.eye(3)
+    lower = np.array([extreme(lambda _, axis=axis: -axis)[row] for row, axis in enumerate(axes)])
+    upper = np.array([extreme(lambda _, axis=axis: axis)[row] for row, axis in enumerate(axes)])
+    reach, _ = reach_and_height(positions, up)
+    farthest = reach_and_height(extreme(outward), up)[0]
+    low, high = (extreme(lambda _, sign=sign: sign * up) @ up for sign in (-1.0, 1.0))
+    return Workspace(positions, x.copy(), lower, upper, (float(reach.min()), float(farthest)),
+                     (float(low), float(high)))
+
+
+def pulled(m, record, search, x, direction):
+    """Return the position (3,) at which pulling the point along a direction ends.
+
+    Each step goes to the position nearest to a point ahead of the last one: the proximal-point method, whose fixed
+    points are those farthest along the direction.
+    """
+    position = poses(m, record, x[None])[0, :, 3]
+    ahead = 0.5 * max(np.linalg.norm(position), 0.1)
+    for _ in range(PULLS):
+        along = direction(position)
+        x = search.nearest(position + ahead * along, x)
+        moved, position = position, poses(m, record, x[None])[0, :, 3]
+        if along @ (position - moved) < SMALL_PULL:
+            break
+    return position

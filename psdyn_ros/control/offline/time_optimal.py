@@ -1,0 +1,204 @@
+"""Time-optimal timing of a path of the coordinates within limits of speed, acceleration, effort and pump flow.
+
+Along x(s) the squared path speed w = (ds/dt)^2 and the path acceleration u = d2s/dt2 enter everything linearly:
+
+    xd^2 = x'^2 w,    xdd = x' u + x'' w,    f = a u + b w + c,    w_(i+1) = w_i + 2 h u_i
+
+One backward pass finds the interval of w at each node from which the end can be reached at rest, one forward pass takes
+the largest u that stays within these intervals: reachability analysis (H. Pham and Q.-C. Pham, IEEE Trans. Robotics,
+2018).  Each step is a linear program in (u, w), solved by eliminating u.
+"""
+from typing import NamedTuple
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from ...api.arguments import vector
+from ...api.batch import actuator_states
+from ...api.hydraulics.statics import frictionless
+from ...model.errors import ActuationError, ShapeError, StateError
+
+SMALL = 1e-12           # coefficients of u below this share of the largest of their row count as zero
+
+
+class PathLimits(NamedTuple):
+    """Limits along a path; infinite where there is none."""
+
+    velocity: np.ndarray
+    """(dof,) of the coordinates [m/s, rad/s]."""
+    acceleration: np.ndarray
+    """(dof,) [m/s^2, rad/s^2]."""
+    lower: np.ndarray
+    """(actuators,) least effort [N, N m]."""
+    upper: np.ndarray
+    """(actuators,) largest effort."""
+    area_out: np.ndarray
+    """(actuators,) oil that an actuator takes from the pump per metre or radian in its positive direction [m^2]."""
+    area_in: np.ndarray
+    """(actuators,) in its negative direction."""
+    flow: float
+    """Largest flow of the pump into all actuators together [m^3/s]."""
+
+
+class Plan(NamedTuple):
+    """A timed path, N nodes."""
+
+    time: np.ndarray
+    """(N,) [s]"""
+    s: np.ndarray
+    """(N,) share of the path, 0 to 1."""
+    speed: np.ndarray
+    """(N,) ds/dt [1/s]."""
+    x: np.ndarray
+    """(N, nx)"""
+    xd: np.ndarray
+    """(N, dof)"""
+    xdd: np.ndarray
+    """(N, dof), the one after the node; at the last node the one before it."""
+
+
+class Constraints(NamedTuple):
+    """alpha u + beta w <= gamma, (N, rows) each, and 0 <= w <= largest (N,)."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    gamma: np.ndarray
+    largest: np.ndarray
+
+
+def limits_of(manipulator, hydraulics=None, *, acceleration=None, pressure=None):
+    """Return the `PathLimits` that a machine declares.
+
+    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], and the
+    flow of the pump.  acceleration (dof,): none is declared; None: no limit.
+    """
+    m, none = manipulator, np.full(manipulator.dof, np.inf)
+    acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
+    upper = np.where(m.limits.effort > 0.0, m.limits.effort, np.inf)
+    lower, areas, flow = -upper, np.zeros((2, len(m.actuators))), np.inf
+    if hydraulics is not None:
+        supply, flow = hydraulics.supply, hydraulics.supply.max_flow
+        pressure = supply.pressure if pressure is None else float(pressure)
+        for row, name in enumerate(m.actuators):
+            cylinder = hydraulics.cylinders.get(name)
+            if cylinder is not None:
+                a, b = areas[:, row] = cylinder.area_a, cylinder.area_b
+                upper[row] = min(upper[row], pressure * a - supply.return_pressure * b)
+                lower[row] = max(lower[row], supply.return_pressure * a - pressure * b)
+    return PathLimits(m.coordinate_limits.velocity.copy(), acceleration, lower, upper, *areas, flow)
+
+
+def plan(manipulator, path, limits, *, nodes=200):
+    """Return the fastest `Plan` from rest to rest along a path, at every node within `PathLimits`.
+
+    path (k, nx): way points of the coordinates, two or more; a natural cubic spline goes through them, for two a
+    straight line.  Efforts are those of inverse dynamics; friction counts with nothing and with what it is at the
+    largest speed that limits of speed and flow allow, whichever is worse.
+    Raises ShapeError; StateError that names the node where no motion is within the limits; ActuationError for a
+    floating base and where the actuators are not the coordinates.
+    """
+    m = manipulator
+    if m.floating or m.actuators != m.coordinates:
+        raise ActuationError(f"'{m.name}': the planner takes machines on a fixed base whose actuators are the "
+                             'coordinates')
+    x, slope, bend = spline(m, path, nodes)
+    constraints = constraints_of(m, x, slope, bend, limits)
+    w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node))
+    speed = np.sqrt(w)
+    time = np.concatenate(([0.0], np.cumsum(2.0 / (nodes - 1) / (speed[:-1] + speed[1:]))))
+    xdd = slope * u[:, None] + bend * w[:, None]
+    return Plan(time, np.linspace(0.0, 1.0, nodes), speed, x, slope * speed[:, None], xdd)
+
+
+def spline(m, path, nodes):
+    """Return x, x' and x'' (nodes, nx) of a spline through way points (k, nx), equally spaced in s."""
+    path = np.asarray(path, dtype=float)
+    if path.ndim != 2 or path.shape[0] < 2 or path.shape[1] != m.nx:
+        raise ShapeError(f'path has shape {path.shape}; expected two or more rows of {m.nx} positions')
+    width = m.coordinate_limits.upper - m.coordinate_limits.lower
+    width = np.where(np.isfinite(width) & (width > 0.0), width, 1.0)
+    steps = np.linalg.norm(np.diff(path, axis=0) / width, axis=1)
+    if not (steps > 0.0).all():
+        raise StateError(f'path: points {int(np.argmin(steps))} and {int(np.argmin(steps)) + 1} are the same')
+    curve = CubicSpline(np.concatenate(([0.0], np.cumsum(steps / steps.sum()))), path, bc_type='natural')
+    s = np.linspace(0.0, 1.0, nodes)
+    return np.ascontiguousarray(curve(s)), curve(s, 1), curve(s, 2)
+
+
+def constraints_of(m, x, slope, bend, limits):
+    """Return the `Constraints` at the nodes of a path: positions, first and second derivatives by s (N, dof)."""
+    rest = np.zeros_like(x)
+    with np.errstate(divide='ignore'):
+        largest = ((limits.velocity / abs(slope)) ** 2).min(axis=1)
+        rate = actuator_states(m, x, slope)[1]
+        demand = np.where(rate > 0.0, rate * limits.area_out, -rate * limits.area_in).sum(axis=1)
+        largest = np.minimum(largest, (limits.flow / demand) ** 2)
+    smooth = frictionless(m)
+    c = smooth.generalized_forces(x, rest, rest)
+    a = smooth.generalized_forces(x, rest, slope) - c
+    b = smooth.generalized_forces(x, slope, bend) - c
+    top = slope * np.sqrt(np.where(np.isfinite(largest), largest, 1.0))[:, None]
+    friction = m.generalized_forces(x, top, rest) - smooth.generalized_forces(x, top, rest)
+    upper = limits.upper - c - np.maximum(friction, 0.0)
+    lower = limits.lower - c - np.minimum(friction, 0.0)
+    bound = np.broadcast_to(limits.acceleration, slope.shape)
+    alpha = np.concatenate((a, -a, slope, -slope), axis=1)
+    beta = np.concatenate((b, -b, bend, -bend), axis=1)
+    gamma = np.concatenate((upper, -lower, bound, bound), axis=1)
+    return Constraints(alpha, beta, gamma, largest)
+
+
+def fastest(constraints, h, where=str):
+    """Return w and u (N,) of the fastest motion from rest to rest; where: text of a node for errors."""
+    nodes = len(constraints.largest)
+    low, high = np.zeros(nodes), np.zeros(nodes)
+    for i in range(nodes - 2, -1, -1):
+        low[i], high[i] = _interval(constraints, i, h, low[i + 1], high[i + 1])
+        if not low[i] <= high[i]:
+            raise StateError(f'no motion along the path is within the limits at {where(i)}')
+    if low[0] > 0.0:
+        raise StateError(f'the limits admit no start from rest at {where(0)}')
+    w, u = np.zeros(nodes), np.zeros(nodes)
+    for i in range(nodes - 1):
+        u[i] = _largest_u(constraints, i, h, w[i], low[i + 1], high[i + 1])
+        w[i + 1] = min(max(w[i] + 2.0 * h * u[i], low[i + 1]), high[i + 1])
+        if i + 1 < nodes - 1 and not w[i + 1] > 0.0:
+            raise StateError(f'the limits admit no motion at {where(i + 1)}')
+    u[-1] = u[-2]
+    return w, u
+
+
+def _rows(constraints, i, h, low, high):
+    """Return (alpha, beta, gamma) of node i with low <= w + 2 h u <= high."""
+    return (np.append(constraints.alpha[i], (2.0 * h, -2.0 * h)), np.append(constraints.beta[i], (1.0, -1.0)),
+            np.append(constraints.gamma[i], (high, -low)))
+
+
+def _interval(constraints, i, h, low, high):
+    """Return the least and the largest w at node i from which some u leads to w within low..high at the next node."""
+    alpha, beta, gamma = _rows(constraints, i, h, low, high)
+    finite = np.isfinite(gamma)
+    alpha, beta, gamma = alpha[finite], beta[finite], gamma[finite]
+    flat = abs(alpha) <= SMALL * np.maximum(abs(beta), 1e-300)
+    up, down = (alpha > 0.0) & ~flat, (alpha < 0.0) & ~flat
+    # u <= (gamma - beta w) / alpha above, >= below: every pair leaves a bound of w
+    slope, offset = -beta / np.where(flat, 1.0, alpha), gamma / np.where(flat, 1.0, alpha)
+    p = np.concatenate((np.subtract.outer(slope[down], slope[up]).ravel(), beta[flat], [1.0, -1.0]))
+    q = np.concatenate((-np.subtract.outer(offset[down], offset[up]).ravel(), gamma[flat],
+                        [constraints.largest[i], 0.0]))
+    with np.errstate(divide='ignore', invalid='ignore'):
+        above, below = np.where(p > 0.0, q / p, np.inf), np.where(p < 0.0, q / p, -np.inf)
+    if ((p == 0.0) & (q < 0.0)).any():
+        return 1.0, 0.0
+    return max(float(below.max()), 0.0), float(above.min())
+
+
+def _largest_u(constraints, i, h, w, low, high):
+    """Return the largest u at node i at w."""
+    alpha, beta, gamma = _rows(constraints, i, h, low, high)
+    up = alpha > SMALL * np.maximum(abs(beta), 1e-300)
+    return float(((gamma[up] - beta[up] * w) / alpha[up]).min())
+
+
+def _where(m, x, node):
+    return f'node {node}, ' + ', '.join(f'{name} = {value:.6g}' for name, value in zip(m.coordinates, x[node]))

@@ -1,0 +1,1 @@
+"""Charts of a machine: what it holds at which reach."""
