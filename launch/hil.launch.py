@@ -46,7 +46,7 @@ def start(given):
     time = given.chosen('use_sim_time')
     return [
         given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
-                   defaults={'ttl': TTL, **hydraulics}, remap=[('~/joint_commands', 'controller/joint_commands')]),
+                   defaults={'ttl': TTL, **hydraulics}, remappings=[('~/joint_commands', 'controller/joint_commands')]),
         *[given.ours('controller', time, given.chosen('hydraulics', 'law', 'safety', 'emergency_stop', 'autostart'),
                      defaults={**hydraulics, **law})] * given.flag('controller'),
         given.robot_state_publisher(time),

@@ -31,13 +31,13 @@ def start(given):
     time = given.chosen('use_sim_time')
 
     def ours(executable, *remap):
-        return given.ours(executable, time, remap=[('joint_states', given['joint_states']), *remap])
+        return given.ours(executable, time, remappings=[('joint_states', given['joint_states']), *remap])
 
     controller = ours('controller', ('~/joint_commands', given['joint_commands']))
     annotator = ours('annotator', ('~/trajectory_out', f'{given["trajectory_controller"]}/joint_trajectory'))
     return [
         ours('loop_state'),
-        given.robot_state_publisher(time, remap=[('joint_states', 'joint_states_full')]),
+        given.robot_state_publisher(time, remappings=[('joint_states', 'joint_states_full')]),
         *[controller] * given.flag('controller'),
         *[annotator] * given.flag('annotator'),
     ]

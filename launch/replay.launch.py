@@ -45,7 +45,7 @@ def start(given):
     hydraulics = given.of_package('_hydraulics.yaml') if given['level'] == 'valve' else ''
     validator = given.ours(
         'validator', time, given.chosen('hydraulics', 'config', 'pressure_source', pressure_topic='pressures'),
-        remap=[measured], defaults={'hydraulics': hydraulics, **LIVE})
+        remappings=[measured], defaults={'hydraulics': hydraulics, **LIVE})
     play = ExecuteProcess(
         cmd=['ros2', 'bag', 'play', given['bag'], '--clock', CLOCK_RATE, '--rate', given['rate'],
              '--delay', given['delay'], '--regex', given['topics'], '--disable-keyboard-controls',
@@ -57,8 +57,8 @@ def start(given):
         return [waiting.pop()] if waiting and READY in event.text else None
 
     shown = [
-        given.ours('loop_state', time, remap=[measured], defaults=LIVE),
-        given.robot_state_publisher(time, remap=[('joint_states', 'joint_states_full')], defaults=LIVE),
+        given.ours('loop_state', time, remappings=[measured], defaults=LIVE),
+        given.robot_state_publisher(time, remappings=[('joint_states', 'joint_states_full')], defaults=LIVE),
         *given.rviz({**LIVE, **time}),
     ] if given.flag('rviz') else []
     return [RegisterEventHandler(OnProcessIO(target_action=validator, on_stdout=begin)), validator, *shown]

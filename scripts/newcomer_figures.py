@@ -26,7 +26,7 @@ DOORS = {
     'law': (1, 'test_law_door.py'),
     'check': (2, 'test_check_door.py'),
     'figure': (2, 'test_figure_door.py'),
-    'sensor': (2, 'test_sensor_kinds.py'),
+    'sensor': (2, 'test_sensor_door.py'),
 }
 
 
@@ -61,10 +61,10 @@ def folders():
 
 def lines(commit=None):
     """Return (lines of the package outside the core, lines of tests and benchmarks) in the working tree or a commit."""
-    told = subprocess.run(['git', 'grep', '-c', '', *([commit] if commit else []), '--', 'psdyn_ros/*.py', 'test/*.py',
-                           'bench/*.py'], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    counted = subprocess.run(['git', 'grep', '-c', '', *([commit] if commit else []), '--', 'psdyn_ros/*.py',
+                              'test/*.py', 'bench/*.py'], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     outside = tests = 0
-    for line in told.splitlines():
+    for line in counted.splitlines():
         path, count = line.removeprefix(f'{commit}:').rsplit(':', 1)
         if not path.startswith('psdyn_ros/'):
             tests += int(count)

@@ -42,10 +42,10 @@ def page():
 
 def node_pages():
     """Return {path: text} of the pages with tables of nodes."""
-    from psdyn_ros.nodes.runtime import parameters
-    pages = {}
+    from psdyn_ros.nodes.parameter_tables import markdown, tables
+    declared, pages = tables(), {}
     for node, name in NODES.items():
-        path, lines = DOCS / name, parameters._markdown(node, dict(parameters.TABLES)[node])
+        path, lines = DOCS / name, markdown(node, declared[node])
         text = pages.get(path) or path.read_text()
         table = ''.join(f'{line}\n' for line in lines if line.startswith('|'))
         pages[path], found = re.subn(rf'(?<=^### {node}\n\n)(\|.*\n)+', lambda match, table=table: table, text,

@@ -102,3 +102,23 @@ def crane():
     """The crane of the package, which no test changes."""
     from psdyn_ros import load  # not on import: scripts/mutation.py imports this file before it changes modules
     return load(URDF / 'hiab_xs031.urdf')
+
+
+@pytest.fixture
+def psdyn(capsys):
+    """Run the command line in this process; return (exit code, stdout, stderr)."""
+    from support.one_loop import one_loop
+
+    from psdyn_ros import cli, load
+    load(one_loop().xml)        # a first load may say that it compiles
+
+    def run(*arguments):
+        capsys.readouterr()
+        try:
+            code = cli.main([str(argument) for argument in arguments])
+        except SystemExit as end:       # usage, --help and --version
+            code = end.code
+        out, errors = capsys.readouterr()
+        assert 'Traceback' not in errors
+        return code, out, errors
+    return run

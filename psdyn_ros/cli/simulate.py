@@ -29,7 +29,7 @@ def add_arguments(parser):
 def run(options):
     """Simulate into a bag; return the exit code, 1 where the plant stopped with a fault."""
     from ..validation.report.page import as_text
-    from ..validation.simulated_run import simulate_into_bag
+    from ..validation.simulated_run import Run, simulate_into_bag
 
     for name, value in (('duration', options.duration), ('step', options.step), ('log-rate', options.log_rate)):
         if value is not None:
@@ -40,11 +40,10 @@ def run(options):
         if not equals:
             raise ModelError(f"--mode '{entry}': expected JOINT=MODE")
         modes[joint] = mode
-    outcome = simulate_into_bag(
-        options.machine, options.input, options.output,
+    outcome = simulate_into_bag(options.machine, options.input, options.output, Run(
         hydraulics='' if options.hydraulics == 'none' else options.hydraulics, sensors=options.sensors,
         faults=options.faults, modes=modes, duration=options.duration, period=options.step, substeps=options.substeps,
-        log_rate=options.log_rate, seed=options.seed, initial=initial_positions(options.initial))
+        log_rate=options.log_rate, seed=options.seed, initial=initial_positions(options.initial)))
     print(as_text(outcome.table))
     speed = outcome.simulated / outcome.elapsed
     print(f'\n{outcome.simulated:.3f} s simulated in {outcome.elapsed:.2f} s, {speed:.0f} '

@@ -81,37 +81,35 @@ class Given:
         """Return the path of a file of the machine in config/; '' where there is none, or the URDF was given."""
         return '' if self['urdf'] else find_config(f'{self["machine"]}{ending}') or ''
 
-    def node(self, package, executable, *parameters, name=None, defaults=None, file=None, namespace=None, arguments=(),
-             remap=(), needed=True):
+    def node(self, package, executable, *parameters, defaults=None, file=None, arguments=(), needed=True, **options):
         """Return a Node; the launch ends with one that is needed.
 
         parameters  {parameter: value} that overrule the parameter file, where the node has a name
         defaults    {parameter: value} that the file overrules
         file        '' for none; None for that of the arguments
-        namespace   None for that of the arguments
-        remap       (from, to)
+        options     of `Node`; the namespace is that of the arguments by default
         """
         file = self['params_file'] or self.of_package('.yaml') if file is None else file
         return Node(
-            package=package, executable=executable, name=name, output='screen',
-            namespace=self['namespace'] if namespace is None else namespace,
+            package=package, executable=executable, output='screen',
             parameters=[*(Parameter(name, value, value_type=type(value)) for name, value in (defaults or {}).items()),
                         *filter(None, [file, *map(_typed, parameters)])],
-            arguments=[*arguments, '--ros-args', '--log-level', self['log_level']], remappings=list(remap),
-            additional_env=self.environment, on_exit=end_launch if needed else None)
+            arguments=[*arguments, '--ros-args', '--log-level', self['log_level']], additional_env=self.environment,
+            on_exit=end_launch if needed else None, **{'namespace': self['namespace'], 'remappings': [], **options})
 
     def ours(self, executable, *parameters, **options):
         """Return a `node` of this package, of the machine."""
         return self.node('psdyn_ros', executable, self.description, *parameters, name=executable, **options)
 
-    def robot_state_publisher(self, *parameters, remap=(), **options):
+    def robot_state_publisher(self, *parameters, remappings=(), **options):
         """Return robot_state_publisher of the machine."""
         name = 'robot_state_publisher'
-        return self.node(name, name, self.description, *parameters, name=name, remap=[*TRANSFORMS, *remap], **options)
+        return self.node(name, name, self.description, *parameters, name=name, remappings=[*TRANSFORMS, *remappings],
+                         **options)
 
     def rviz(self, *parameters):
         """Return [RViz], which sees the machine of the namespace; [] where it is not asked for."""
-        return [self.node('rviz2', 'rviz2', *parameters, file='', needed=False, remap=[*TRANSFORMS, DESCRIPTION],
+        return [self.node('rviz2', 'rviz2', *parameters, file='', needed=False, remappings=[*TRANSFORMS, DESCRIPTION],
                           arguments=['-d', self['rviz_config'] or find_config('hiab_xs031.rviz')])
                 ] * self.flag('rviz')
 

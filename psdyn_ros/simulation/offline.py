@@ -56,22 +56,33 @@ class SimulationError(StateError):
         self.motion = motion
 
 
-def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None, rtol=1e-11, atol=1e-12,
-             method='DOP853', most_steps=200_000):
+class Integrator(NamedTuple):
+    """How a motion is integrated."""
+
+    method: str = 'DOP853'
+    """Of scipy's integrators DOP853, RK45, RK23, Radau."""
+    rtol: float = 1e-11
+    """Tolerances of x and xd in one step."""
+    atol: float = 1e-12
+    most_steps: int = 200_000
+    """More steps are an error."""
+
+
+def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None, **integrator):
     """
     Return the `Motion` at the given times from x (nx,), xd (dof,) at the first of them.
 
     effort: of the actuators (actuators,), constant or a function of (t, x, xd); none where it is None.
     external: `ExternalForces`, or a function of (x, xd) that returns a mapping with 'wrenches', 'joint_efforts' or
     both, as `forward_dynamics` takes them.
-    base: `BaseMotion`, or `BaseDrive` where the base floats, constant or a function of t.  method: of scipy's
-    integrators DOP853, RK45, RK23, Radau; rtol, atol: its tolerances of x and xd in one step.
-    most_steps: of the integrator; more are an error.
+    base: `BaseMotion`, or `BaseDrive` where the base floats, constant or a function of t.  integrator: fields
+    of `Integrator`.
     Raises SimulationError, which has the motion until then, where it comes to a pose at which a loop is singular or
     does not close, where steps get so short that it stalls there, or most_steps do not suffice; ShapeError,
     NonFiniteError, StateError, and what `forward_dynamics` raises at the first state.
     """
-    times = _checked_times(times)
+    times, integrator = _checked_times(times), Integrator(**integrator)
+    method = integrator.method
     if method not in METHODS:
         raise StateError(f"method='{method}'{did_you_mean(method, METHODS)}")
     equations = _Equations(manipulator, effort, external, base)
@@ -80,9 +91,9 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
     states, failure = [start], None
     if len(times) > 1:
         with np.errstate(invalid='ignore'):
-            solver = getattr(scipy.integrate, method)(equations.rates_or_nan, times[0], start, times[-1], rtol=rtol,
-                                                      atol=atol)
-            failure = _advance(solver, times, states, equations, most_steps)
+            solver = getattr(scipy.integrate, method)(equations.rates_or_nan, times[0], start, times[-1],
+                                                      rtol=integrator.rtol, atol=integrator.atol)
+            failure = _advance(solver, times, states, equations, integrator.most_steps)
     if failure is None:
         return equations.motion(times, states)
     reached = times[:len(states)]
@@ -144,7 +155,7 @@ def _checked_times(times):
 
 
 class _Equations:
-    """dy/dt of y = (x, xd) with all that acts on the machine, and what is told of a state afterwards."""
+    """dy/dt of y = (x, xd) with all that acts on the machine, and what is reported of a state afterwards."""
 
     def __init__(self, manipulator, effort, external, base):
         self._manipulator, self._external, self._base = manipulator, external, base

@@ -60,17 +60,15 @@ class Comparison:
             f'{change.actuator}: {change.figure}' for change in self.changes if change.verdict == verdict)
 
 
-def compare_bags(first, second, urdf, *, hydraulics=None, config=None, initial=None, output=None, quiet=True,
-                 **options):
+def compare_bags(first, second, urdf, *, hydraulics=None, initial=None, output=None, **options):
     """Validate two recordings of a machine against its model, and compare what comes of them; returns a `Comparison`.
 
     first, second  bags: before and after
-    urdf, hydraulics, config, initial, options  as `validate` takes them
+    urdf, hydraulics, initial, options  as `validate` takes them
     output         folder for report.html, its pictures and comparison.json; None writes nothing
-    quiet          no progress bar
     Raises what `validate` raises.
     """
-    found = [validate(bag, urdf, hydraulics=hydraulics, config=config, initial=initial, quiet=quiet, **options)
+    found = [validate(bag, urdf, hydraulics=hydraulics, initial=initial, **options)
              for bag in (first, second)]
     usable = all(one.verdict.verdict != INVALID for one in found)
     comparison = Comparison(*found, compare(*found) if usable else ())

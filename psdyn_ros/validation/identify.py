@@ -129,8 +129,8 @@ def _body(name, own, model, estimate, first, payload):
     J = model.slopes(eta)
     errors = np.sqrt(np.maximum(np.einsum('ij,jk,ik->i', J, covariance, J), 0.0))
     believed = np.sqrt(np.einsum('ij,ij->i', J, J))
-    told = 1.0 - np.clip(errors / np.maximum(believed, 1e-300), 0.0, 1.0)
-    return BodyEstimate(name, own, model.inertial(eta), errors, told, payload)
+    identified = 1.0 - np.clip(errors / np.maximum(believed, 1e-300), 0.0, 1.0)
+    return BodyEstimate(name, own, model.inertial(eta), errors, identified, payload)
 
 
 def _friction(evidence, number, unknown, estimate, floor):

@@ -15,7 +15,7 @@ from ..model.units import SECOND
 from .metrics.contact_force import ContactForce, ForceEstimate, outermost_link
 from .metrics.metrics import capacities
 from .metrics.prediction import Prediction, Predictor
-from .metrics.rolling import WARN_SHARE, WINDOW, RunningMetrics
+from .metrics.rolling import RunningMetrics
 from .metrics.tolerances import read_settings
 from .signals.blocks import Cutter
 from .signals.machine_tracks import MachineTracks
@@ -55,9 +55,9 @@ class LiveValidator:
     settings      `Settings` of `read_settings`; None: defaults.  Its topics and delays are for those who call
     period        s between the instants of the grid; None: the median between states at the beginning
     hop           s of a piece
-    window, warn  of `RunningMetrics`
     contact_link  on which a force from outside is estimated; '': the outermost
     by_pressures  whether efforts of cylinders are those of pressures only; else those of states until pressures come
+    rolling       window and warn of `RunningMetrics`
 
     joints    names of those that are measured, () before the first state
     metrics   `RunningMetrics`, None before the first instants
@@ -68,17 +68,16 @@ class LiveValidator:
     Memory is bounded.  Raises ModelError for a floating base, UnknownNameError for a link that does not exist.
     """
 
-    def __init__(self, manipulator, hydraulics=None, settings=None, *, period=None, hop=HOP, window=WINDOW,
-                 warn=WARN_SHARE, contact_link='', by_pressures=False):
+    def __init__(self, manipulator, hydraulics=None, settings=None, *, period=None, hop=HOP, contact_link='',
+                 by_pressures=False, **rolling):
         if manipulator.floating:
             raise ModelError(f"'{manipulator.name}' has a floating base, whose state is not in joints")
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.settings = read_settings(None, manipulator.actuators) if settings is None else settings
         self.contact = ContactForce(manipulator, contact_link or outermost_link(manipulator),
                                     capacities(manipulator, hydraulics))
-        self.warn = warn
         self._predictor = Predictor(manipulator, hydraulics)
-        self._period, self._hop, self._options = period, round(hop * SECOND), {'window': window, 'warn': warn}
+        self._period, self._hop, self._options = period, round(hop * SECOND), rolling
         self._cylinders = len(hydraulics.cylinders) if hydraulics else 0
         # actuators whose efforts in messages count
         self._by_message = [name for name in manipulator.actuators

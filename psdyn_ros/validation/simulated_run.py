@@ -1,6 +1,7 @@
 """`psdyn simulate`: a machine under commands from a file, offline, into a bag."""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,33 +55,56 @@ class Outcome(NamedTuple):
     table: tuple
 
 
-def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=None, faults=None, modes=None,
-                      duration=None, period=1e-3, substeps=2, log_rate=100.0, seed=0, initial=None, quiet=False):
-    """Run a plant under the commands of a file and write what happens into the new bag `output`; returns an `Outcome`.
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What is simulated, and how.
 
-    machine     URDF file, or the name of a machine of the package, which brings its hydraulics
     hydraulics  YAML file; '' for the force level, None for that of the machine of the package, where it has one
     sensors     YAML file, or None for exact readings
     faults      YAML file with a schedule, or None
     modes       {actuator: command mode}
+    initial     {joint: position}, see `load`
     duration    s; None: 1 s beyond the last command
+    period, substeps  s of a step of the plant, and integration steps in it
     log_rate    Hz at which states go into the bag
+    seed        of sensors and faults
     """
+
+    hydraulics: str | None = None
+    sensors: str | None = None
+    faults: str | None = None
+    modes: dict | None = None
+    initial: dict | None = None
+    duration: float | None = None
+    period: float = 1e-3
+    substeps: int = 2
+    log_rate: float = 100.0
+    seed: int = 0
+
+
+def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
+    """Run a plant under the commands of a file and write what happens into the new bag `output`; returns an `Outcome`.
+
+    machine  URDF file, or the name of a machine of the package, which brings its hydraulics
+    run      `Run`; None: defaults
+    """
+    run = run or Run()
     output = Path(output)
     if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
         raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
-    manipulator = load(find_machine(machine), initial=initial)
+    manipulator = load(find_machine(machine), initial=run.initial)
+    hydraulics = run.hydraulics
     if hydraulics is None and not Path(machine).is_file():
         hydraulics = find_config(f'{machine}_hydraulics.yaml')
-    plant = _plant(manipulator, hydraulics, modes, period, substeps, seed)
+    plant = _plant(manipulator, hydraulics, run)
     table = read_commands(commands, list(manipulator.actuators), all_or_none=not hydraulics)
     bank = None
-    if sensors or faults:
-        settings = read_sensors(sensors, channels_of(plant), mountable=mountable(plant)) if sensors else None
-        bank = PlantSensors(plant, settings, seed)
-    injector = FaultInjector(bank.bank, plant, read_faults(faults), seed) if faults else None
+    if run.sensors or run.faults:
+        settings = read_sensors(run.sensors, channels_of(plant), mountable=mountable(plant)) if run.sensors else None
+        bank = PlantSensors(plant, settings, run.seed)
+    injector = FaultInjector(bank.bank, plant, read_faults(run.faults), run.seed) if run.faults else None
     study = Study(plant, table, sensors=bank, faults=injector)
-    duration = float(table.times[-1]) + 1.0 if duration is None else duration
+    duration = float(table.times[-1]) + 1.0 if run.duration is None else run.duration
     if output.exists():
         output.rmdir()
     ranges = _Ranges(plant)
@@ -88,7 +112,7 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     with SimulatedBag(output, plant.cylinders, bank.mounted if bank else ()) as bag, \
             tqdm(total=duration, unit='s', disable=True if quiet else None, leave=False,
                  bar_format='{desc}{bar} {n:.1f} of {total:.1f} s') as bar:
-        for readings in study.run(duration, 1.0 / log_rate):
+        for readings in study.run(duration, 1.0 / run.log_rate):
             bag.write(plant, readings, exact_readings(plant))
             ranges.add()
             bar.update(plant.time - bar.n)
@@ -96,9 +120,9 @@ def simulate_into_bag(machine, commands, output, *, hydraulics=None, sensors=Non
     snapshot = None
     if plant.fault:
         snapshot = output / SNAPSHOT
-        made_from = Machine(urdf=read_text(find_machine(machine)), initial=initial or {},
+        made_from = Machine(urdf=read_text(find_machine(machine)), initial=run.initial or {},
                             hydraulics=read_text(hydraulics) if hydraulics else '')
-        write_snapshot(snapshot, plant, made_from, seed=seed)
+        write_snapshot(snapshot, plant, made_from, seed=run.seed)
     return Outcome(output, plant.time, time.perf_counter() - started, messages, plant.fault, snapshot,
                    _playback(output, manipulator, getattr(plant, 'hydraulics', None)), tuple(ranges.table()))
 
@@ -112,13 +136,13 @@ def _playback(bag, manipulator, hydraulics):
     return bag / PLAYBACK
 
 
-def _plant(manipulator, hydraulics, modes, period, substeps, seed):
+def _plant(manipulator, hydraulics, run):
     if hydraulics:
-        return HydraulicPlant(manipulator, read_hydraulics(hydraulics, manipulator.actuators), period=period,
-                              substeps=substeps, ttl=TTL, modes=modes, seed=seed)
-    if modes and set(modes.values()) != {'effort'}:
+        return HydraulicPlant(manipulator, read_hydraulics(hydraulics, manipulator.actuators), period=run.period,
+                              substeps=run.substeps, ttl=TTL, modes=run.modes, seed=run.seed)
+    if run.modes and set(run.modes.values()) != {'effort'}:
         raise ModelError(f"'{manipulator.name}' has no hydraulics here, so every command mode is effort")
-    return Plant(manipulator, period=period, substeps=substeps, command_timeout=TTL)
+    return Plant(manipulator, period=run.period, substeps=run.substeps, command_timeout=TTL)
 
 
 class _Ranges:

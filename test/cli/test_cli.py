@@ -18,23 +18,6 @@ URDF = ROOT / 'urdf'
 
 
 @pytest.fixture
-def psdyn(capsys, monkeypatch):
-    """Run the command line in this process; return (exit code, stdout, stderr)."""
-    psdyn_ros.load(one_loop().xml)      # a first load may say that it compiles
-
-    def run(*arguments):
-        capsys.readouterr()
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as end:       # usage, --help and --version
-            code = end.code
-        out, errors = capsys.readouterr()
-        assert 'Traceback' not in errors
-        return code, out, errors
-    return run
-
-
-@pytest.fixture
 def file(tmp_path):
     def write(text, name='machine.urdf'):
         path = tmp_path / name

@@ -20,7 +20,6 @@ from support.witnesses.witness_bench import (
     posture_of,
 )
 
-from psdyn_ros import cli
 from psdyn_ros.formulations.adapters import Mechanism, Witness, call_witnesses
 from psdyn_ros.formulations.cross_check import BOUND, QUANTITIES, compare, witness_report
 from psdyn_ros.model.errors import LoopClosureError, StateError
@@ -206,22 +205,6 @@ def test_a_state_depends_on_seed_and_number_only():
 
 
 # --- command line
-
-
-@pytest.fixture
-def psdyn(capsys):
-    load(one_loop())        # a first load may say that it compiles
-
-    def run(*arguments):
-        capsys.readouterr()
-        try:
-            code = cli.main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = end.code
-        out, errors = capsys.readouterr()
-        assert 'Traceback' not in errors
-        return code, out, errors
-    return run
 
 
 def test_command_on_the_crane(psdyn):

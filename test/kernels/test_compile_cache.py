@@ -1,10 +1,12 @@
 """Numba's cache on disk: never stale, never in the package, and warm the second time."""
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from support.machines import hiab
 from support.paths import ROOT
 
 import psdyn_ros
+from psdyn_ros.api import compilation
 from psdyn_ros.api.compilation import TREE
 from psdyn_ros.kernels.hydraulics.rosenbrock import copy_inertia, rates
 from psdyn_ros.kernels.rigid_body.entry import finite
@@ -117,6 +120,34 @@ def test_cold_and_warm_start(copy, tmp_path):
     assert end.children_user + end.children_system - start.children_user - start.children_system < 10
     assert again.splitlines()[0] == out.splitlines()[0] and errors == ''
     assert files_in(cache) == kept and files_in(folder) == sources
+
+
+@pytest.mark.parametrize('compiled_meanwhile', [True, False])
+def test_of_processes_that_need_the_same_kernels_one_compiles_them(monkeypatch, tmp_path, capsys, compiled_meanwhile):
+    warm, asked, flock = [False], threading.Event(), fcntl.flock
+
+    def waiting(*given):
+        asked.set()
+        return flock(*given)
+    monkeypatch.setattr(compiler, 'compiled', True)
+    monkeypatch.setattr(compiler, 'CACHE_FOLDER', tmp_path)
+    monkeypatch.setattr(compiler, 'cache_is_warm', lambda group: warm[0])
+    monkeypatch.setattr(compilation, '_ENTRIES', {TREE: ()})
+    monkeypatch.setattr(compilation, '_ready', set())
+    monkeypatch.setattr(fcntl, 'flock', waiting)
+
+    def compile_too():
+        with compilation.Compilation(TREE):
+            pass
+    with open(tmp_path / 'compiling.lock', 'w') as other:
+        flock(other, fcntl.LOCK_EX)
+        thread = threading.Thread(target=compile_too)
+        thread.start()
+        assert asked.wait(60.0)
+        assert 'compiling' not in capsys.readouterr().err
+        warm[0] = compiled_meanwhile
+    thread.join(60.0)
+    assert not thread.is_alive() and ('compiling' in capsys.readouterr().err) == (not compiled_meanwhile)
 
 
 def test_this_process_keeps_its_cache_out_of_the_package():

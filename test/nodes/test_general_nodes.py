@@ -23,9 +23,10 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 from psdyn_ros.api.orientation import rotation  # noqa: E402
 from psdyn_ros.control.laws.registry import make_law  # noqa: E402
 from psdyn_ros.model.joint_positions import joint_positions  # noqa: E402
+from psdyn_ros.nodes.controller.parameters import gains  # noqa: E402
 from psdyn_ros.nodes.messages import conversions
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
-from psdyn_ros.nodes.runtime import parameters  # noqa: E402
+from psdyn_ros.nodes.simulator.parameters import initial_positions  # noqa: E402
 from psdyn_ros.tools.demo.parameter_file import read_parameters  # noqa: E402
 
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}
@@ -78,11 +79,11 @@ def test_joints_that_do_not_fix_a_loop_are_rejected_by_name(excavator):
 
 
 def test_gains_and_starts_are_of_coordinates_and_efforts_of_actuators(excavator):
-    assert [p.name for p in parameters.gains(make_law('computed_torque', excavator))][::3] == [
+    assert [p.name for p in gains(make_law('computed_torque', excavator))][::3] == [
         f'gains.{name}.p' for name in excavator.coordinates]
-    assert [p.default for p in parameters.initial_positions(excavator)] == excavator.initial_position.tolist()
+    assert [p.default for p in initial_positions(excavator)] == excavator.initial_position.tolist()
     balloon = psdyn_ros.load(URDF / 'balloon.urdf', allow_unphysical=True)
-    assert [(p.name, p.default) for p in parameters.initial_positions(balloon)] == [
+    assert [(p.name, p.default) for p in initial_positions(balloon)] == [
         (f'initial.{name}', x) for name, x in zip(balloon.coordinates, balloon.initial_position[7:])]
     reader = CommandReader(excavator.actuators, ['effort'] * 5, print, partial=False)
     assert reader.ordered(conversions.Float64MultiArray(data=[1.0, 2.0, 3.0, 4.0, 5.0])).tolist() == [1, 2, 3, 4, 5]

@@ -441,6 +441,8 @@ def test_a_node_that_cannot_run_says_why_and_ends_with_two(refused, row):
     code, said = refused[row]
     assert code == 2, said
     assert REFUSED[row][2] in said and 'Traceback' not in said
+    if 'robot_description' in REFUSED[row][2]:
+        assert 'robot_description is empty: waiting for' in said.split(REFUSED[row][2])[0]
 
 
 @pytest.mark.parametrize('case', thorough([('simulator', 500.0), ('controller', 5000.0)], 1), ids=str)

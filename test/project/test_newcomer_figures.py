@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 from support.paths import ROOT
 
-MODULES = {'computed_torque': 30, 'valve_computed_torque': 33}     # from state to command; the aim is 25
+MODULES = {'computed_torque': 26, 'valve_computed_torque': 29}     # from state to command; the aim is 25
 
 
 @pytest.fixture(scope='module')
@@ -23,9 +23,10 @@ def test_no_folder_has_more_than_16_files(figures):
 def test_functions_do_not_grow(figures):
     every = list(figures.functions())
     assert len(every) > 2000
-    assert max(one.lines for one in every) <= 78 and sum(one.lines > figures.MAX_LINES for one in every) <= 2
-    assert max(one.parameters for one in every) <= 14
-    assert sum(one.parameters > figures.MAX_PARAMETERS for one in every) <= 19
+    assert max(one.lines for one in every) <= figures.MAX_LINES
+    # functions of the API and of validation with keywords that have defaults
+    assert max(one.parameters for one in every) <= 13
+    assert sum(one.parameters > figures.MAX_PARAMETERS for one in every) <= 10
 
 
 def test_lines_are_counted_as_git_has_them(figures):
@@ -42,3 +43,7 @@ def test_modules_from_state_to_command(figures, law):
     assert {'nodes/controller/subscribers.py', 'control/core/core.py', 'kernels',
             'nodes/controller/publishers.py'} <= set(found)
     assert len(found) <= MODULES[law], found
+
+
+def test_every_door_is_shown_by_a_test(figures):
+    assert all(len(list((ROOT / 'test').rglob(test))) == 1 for _, test in figures.DOORS.values())

@@ -331,3 +331,14 @@ def _reach(base, boom_side):
     """Return the shortest and the longest pin distance of a cylinder with |sin q| >= 0.2."""
     return tuple(sqrt(base**2 + boom_side**2 + 2 * base * boom_side * cos(q))
                  for q in (pi - SINGULAR, SINGULAR))
+
+
+def moving(m, rng):
+    """(x, xd, position, velocity) of all joints near the initial position."""
+    x, xd = m.initial_position + rng.uniform(-0.02, 0.02, m.dof), rng.uniform(-0.1, 0.1, m.dof)
+    _, q, qd, _ = m.joint_state(x, xd)
+    return x, xd, q, qd
+
+
+def columns(m, names):
+    return [m.joints.index(name) for name in names]

@@ -4,24 +4,20 @@ import csv
 import json
 import re
 import shutil
-from dataclasses import asdict, replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.bags.recorded_motion import crane, exact_block, oil, write_demonstration
+from support.bags.recorded_motion import crane, oil, write_demonstration
 from support.machines import URDF
 
 import psdyn_ros
 from psdyn_ros.cli import main
 from psdyn_ros.validation.bags.simulated_bag import TELEMETRY
 from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE, compare
-from psdyn_ros.validation.metrics.figure import Delay, Figure, estimate
-from psdyn_ros.validation.metrics.metrics import BY_NAME, EFFORT, FIGURES
-from psdyn_ros.validation.metrics.rolling import RunningMetrics
+from psdyn_ros.validation.metrics.figure import Delay, estimate
+from psdyn_ros.validation.metrics.metrics import EFFORT, FIGURES
 from psdyn_ros.validation.metrics.tolerances import read_settings
 from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS, Check
-from psdyn_ros.validation.report.validation_tables import metrics_table
 from psdyn_ros.validation.validate import validate
 
 PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png')
@@ -111,44 +107,6 @@ def test_one_actuator_may_have_a_tolerance_of_its_own(bags):
     found = short(bags, 'payload', config=config).verdict
     assert [reason.split(': nrmse')[0] for reason in found.reasons if 'nrmse' in reason] == ['lift_cylinder']
     assert found.exit_code == 1
-
-
-class MeanError(Figure):
-    """Mean size of the error, N or N m, with sums of its own."""
-
-    name, column, tolerance, unit = 'mean_error', 'mean error', None, ''
-
-    def __init__(self, metrics):
-        super().__init__(metrics)
-        self.totals = metrics.bins.column((len(metrics.actuators), 2))
-
-    def add(self, prediction, bins):
-        e = np.abs(prediction.effort - prediction.effort_id)[prediction.core]
-        known = np.isfinite(e)
-        np.add.at(self.totals.rows, bins, np.stack((known, np.where(known, e, 0.0)), axis=2))
-
-    def value(self, about, drawn):
-        count, total = self.totals.rows[:, about].sum(axis=0)
-        return estimate(total / count)
-
-
-def test_a_figure_in_the_list_is_in_verdict_tables_json_and_live(bags, monkeypatch, tmp_path):
-    monkeypatch.setitem(BY_NAME, 'mean_error', MeanError)
-    settings = read_settings(None, crane().actuators)
-    settings = replace(settings, actuators={name: SimpleNamespace(**asdict(one), mean_error=1.0)
-                                            for name, one in settings.actuators.items()})
-    found = short(bags, 'plain', config=settings, output=tmp_path)
-    lift = crane().actuators[1]
-    expected = found.metrics.effort(1).mae
-    check, = (one for one in found.verdict.checks if (one.about, one.figure) == (lift, 'mean_error'))
-    assert check.value == pytest.approx(expected) and check.text in found.verdict.reasons
-    header, _, row, *_ = metrics_table(found)
-    assert float(row[header.index('mean error')]) == pytest.approx(expected, rel=0.05)
-    said = json.loads((tmp_path / 'validation.json').read_text())['checks']
-    assert [one['value'] for one in said if one['figure'] == 'mean_error'][1] == pytest.approx(expected)
-    running = RunningMetrics(found.predictor, settings)
-    running.add(found.predictor.predict(exact_block(4.0)))
-    assert [one.checks[-1].figure for one in running.figures()[1:]] == ['mean_error'] * 3
 
 
 def test_every_figure_is_judged_where_it_has_a_tolerance(bags):

@@ -11,7 +11,7 @@ from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.snapshot import replay
 from psdyn_ros.validation.bags.recording import read_messages
 from psdyn_ros.validation.bags.simulated_bag import COMMANDS, DYNAMICS, LABELS, STATES, TELEMETRY, TRUTH
-from psdyn_ros.validation.simulated_run import simulate_into_bag
+from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 
 COMMANDED = """time,slew,lift_cylinder,tilt_cylinder,telescope
 0,0,0,0,0
@@ -32,7 +32,7 @@ def contents(bag):
 
 
 def test_the_bag_holds_what_happened(tmp_path, commands):
-    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', duration=1.0, quiet=True)
+    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
     assert outcome.simulated == pytest.approx(1.0) and not outcome.fault
     messages = contents(tmp_path / 'bag')
     assert {len(rows) for rows in messages.values()} == {101} and outcome.messages == 505
@@ -63,7 +63,8 @@ def test_the_bag_holds_what_happened(tmp_path, commands):
 def test_the_same_seed_gives_the_same_bag_and_another_one_does_not(tmp_path, commands):
     sensors = find_config('hiab_xs031_sensors.yaml')
     for name, seed in (('a', 3), ('b', 3), ('c', 4)):
-        simulate_into_bag('hiab_xs031', commands, tmp_path / name, duration=0.3, sensors=sensors, seed=seed, quiet=True)
+        simulate_into_bag('hiab_xs031', commands, tmp_path / name, Run(duration=0.3, sensors=sensors, seed=seed),
+                          quiet=True)
     a, b, c = (contents(tmp_path / name) for name in 'abc')
     for topic in a:
         assert repr(a[topic]) == repr(b[topic])
@@ -76,7 +77,7 @@ def test_a_machine_without_hydraulics_takes_efforts(tmp_path):
     path.write_text('time,drive_1,drive_2\n0,0,0\n')
     five_bar = load(find_machine('five_bar'))
     path.write_text(f'time,{",".join(five_bar.actuators)}\n0{",0" * len(five_bar.actuators)}\n')
-    outcome = simulate_into_bag('five_bar', path, tmp_path / 'bag', duration=0.2, quiet=True)
+    outcome = simulate_into_bag('five_bar', path, tmp_path / 'bag', Run(duration=0.2), quiet=True)
     assert not outcome.fault
     messages = read_messages(tmp_path / 'bag', (TRUTH, TELEMETRY))
     assert len(messages[TRUTH]) == 21 and not messages[TELEMETRY]
@@ -104,7 +105,7 @@ def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp
 def test_a_bag_is_never_overwritten(tmp_path, commands, capsys):
     bag = tmp_path / 'recorded'
     bag.mkdir()
-    simulate_into_bag('hiab_xs031', commands, bag, duration=0.1, quiet=True)
+    simulate_into_bag('hiab_xs031', commands, bag, Run(duration=0.1), quiet=True)
     before = {path: path.read_bytes() for path in bag.iterdir()}
     assert cli.main(['simulate', 'hiab_xs031', '--input', str(commands), '--output', str(bag)]) == 2
     assert 'will not be overwritten' in capsys.readouterr().err

@@ -74,7 +74,7 @@ class Inputs:
 
     def read_clocks(self, now, ros_now):
         """Take both times, shift stamps after a jump; return ns on the clock of ages."""
-        jump = self._clocks.look(now, ros_now)
+        jump = self._clocks.update(now, ros_now)
         seen = self._runner.inputs
         self.now = seen.now = now
         self.clock = seen.clock = self._clocks.clock

@@ -6,9 +6,8 @@ from contextlib import suppress
 import numpy as np
 
 from ...model.parameters.safety import GRAVITY
-from ..monitors.actuator_motion import ActuatorMotion
+from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import When
-from ..monitors.end_stops import EndStopCheck
 from ..monitors.oil_flow import FlowCheck
 from ..monitors.singularity import SingularityCheck
 from ..monitors.tracking import EffortCheck, TrackingCheck

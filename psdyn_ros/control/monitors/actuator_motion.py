@@ -1,4 +1,9 @@
-"""Positions and rates of the actuators of a machine, whether these are its coordinates or not."""
+"""Positions and rates of actuators, and commands near their end stops."""
+
+import numpy as np
+
+from ...kernels.control import plausibility as kernels
+from .check import Check, Finding, When, warning
 
 
 class ActuatorMotion:
@@ -17,3 +22,62 @@ class ActuatorMotion:
     def rates(self, x, xd):
         """Rates (actuators,) at x, xd (dof,)."""
         return xd if self.columns is None else self._manipulator.joint_state(x, xd)[2][self.columns]
+
+
+class EndStopCheck(Check):
+    """Clamps commands in place by `soften`, and reports that it did."""
+
+    rows = (warning('F14', 'end_stop', 'a position in the soft margin of its limits', 'commands outward are clamped'),)
+    when = When.COMMAND
+
+    def __init__(self, config, law):
+        declaration, limits = config.declaration, config.machine.limits
+        self._law, self._motion = law, ActuatorMotion(config.machine)
+        self._lower, self._upper = np.array(limits.lower, float), np.array(limits.upper, float)
+        self._margin = np.maximum(declaration.soft_margin, 1e-9)
+        # of arrays that may not be written the kernels would have to be compiled once more
+        self._most, self._deceleration = np.array(declaration.command_limit), np.array(declaration.deceleration)
+        self._within = np.zeros(len(config.machine.actuators), dtype=np.int64)
+        self._frozen = False            # whether integrals of the law are held
+        self._clamps, self._clamped = None, 0       # of the gate until the last cycle: of each actuator, and of all
+        self._softened = False
+
+    def restart(self):
+        """As `Check.restart`."""
+        self._clamps = None
+        if self._frozen:
+            self._law.freeze(False)
+            self._frozen = False
+
+    def soften(self, gate, command, x, xd, near):
+        """Clamp in place what of a command (actuators,) pushes outward near an end stop; near: whether x may be.
+
+        gate: the `OutputGate` that the commands pass. Outward goes what the share of the margin that is left allows,
+        and nothing where the declared deceleration can no longer stop the actuator before its limit. The integrals of
+        actuators that are there, or whose last command was beyond its limit, are held.
+        """
+        if self._clamps is None:
+            self._clamps, self._clamped = gate.range_clamps, gate.clamped
+        position = self._motion.positions(x)
+        if self._motion.columns is not None:
+            near = ((position < self._lower + self._margin) | (position > self._upper - self._margin)).any()
+        self._softened = False
+        if near:
+            rate = self._motion.rates(x, xd)
+            room = np.maximum(np.where(rate > 0.0, self._upper - position, position - self._lower), 0.0)
+            most = np.where(rate * rate > 2.0 * self._deceleration * room, 0.0, self._most)
+            self._softened = bool(kernels.clamp_outward(
+                command, position, self._lower, self._upper, self._margin, self._law.holding(x), most, self._within))
+            near = bool(self._within.any())
+        if near or gate.clamped != self._clamped:
+            clamps = gate.range_clamps
+            frozen = np.array([count > last for count, last in zip(clamps, self._clamps)])
+            self._law.freeze(frozen | (self._within > 0) if near else frozen)
+            self._clamps, self._clamped, self._frozen = clamps, gate.clamped, True
+        elif self._frozen:
+            self._law.freeze(False)
+            self._frozen = False
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        return (Finding('end_stop', 'a command towards an end stop is clamped'),) if self._softened else ()

@@ -1,16 +1,15 @@
 """The checks of the controller: to add one, write its class and put it into this tuple."""
 
+from .actuator_motion import EndStopCheck
 from .clock import ClockCheck
 from .emergency_stop import EmergencyStopCheck
-from .end_stops import EndStopCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .overruns import OverrunCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck
 from .state import StateChecks
-from .stream import StreamCheck
-from .tracking import EffortCheck, TrackingCheck
+from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,

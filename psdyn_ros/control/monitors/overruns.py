@@ -31,7 +31,7 @@ class CycleWatch:
         self._last, self.gap, self.run, self.recent = None, 0, 0, 0
         self._missed.clear()
 
-    def look(self, clock):
+    def update(self, clock):
         """Take note of a cycle at `clock` (ns); slots are missed where it came 3/4 of a period late, or more."""
         last, self._last = self._last, clock
         if last is None:
@@ -85,7 +85,7 @@ class OverrunCheck(Check):
         if not inputs.publishing:
             return None
         watch = self.watch
-        watch.look(inputs.clock)
+        watch.update(inputs.clock)
         reason, findings = watch.overrun, ()
         if reason:
             findings = (Finding('overrun', reason),)

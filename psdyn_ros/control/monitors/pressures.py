@@ -9,8 +9,8 @@ from ...kernels.control.plausibility import MAX_SPEED_RATIO
 from ...kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
 from ...kernels.hydraulics.equations import ATMOSPHERIC_PRESSURE_PA
 from .check import COUNTED, RAMPED, REJECTED, STOP_OPEN_LOOP, Check, Finding, Result, Row, warning
+from .clock import ORDER, MeasuredInput
 from .state import IN_A_ROW
-from .timestamps import ORDER, MeasuredInput
 
 HIGHEST = 1.25              # of relief and supply pressure
 SUPPLY_CHANGE = 0.02        # s in which a pump of unlimited flow may lose its pressure

@@ -23,7 +23,7 @@ from .check import (
     When,
     warning,
 )
-from .timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
+from .clock import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
 
 RISE = 0.05             # s in which no actuator gets to its rated speed
 SENSOR_TRAVEL = 0.005   # m or rad that one sensor of a loop moves while another one stands still

@@ -1,4 +1,6 @@
-"""Checks of a motion under a law: is the reference followed, are commands at their limits, do they bring it back?"""
+"""Checks of a motion under a law: is the reference followed, are commands at their limits, do they bring it back, do
+streamed points keep coming?
+"""
 
 from collections import deque
 
@@ -7,7 +9,21 @@ import numpy as np
 from ...kernels.control import plausibility as kernels
 from ...model.parameters.safety import EFFORT, PRESSURE
 from .actuator_motion import ActuatorMotion
-from .check import BRAKED, DEGRADE, RAMPED, REDUCED, STOP, STOP_OPEN_LOOP, Check, Finding, Row, When, warning
+from .check import (
+    BRAKED,
+    DEGRADE,
+    HOLD,
+    RAMPED,
+    REDUCED,
+    STOP,
+    STOP_OPEN_LOOP,
+    Check,
+    Finding,
+    Result,
+    Row,
+    When,
+    warning,
+)
 
 IN_A_ROW = 2            # cycles off the reference until it is a fault
 CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fault
@@ -166,3 +182,25 @@ class EffortCheck(Check):
         if self._wrong < WRONG_EFFORTS:
             return ()
         return (Finding('effort_suspect', self._worst),)
+
+
+class StreamCheck(Check):
+    """The age of the newest streamed point, while points are streamed."""
+
+    rows = (
+        Row('F19', 'stream_silent', HOLD, 'no streamed point for the timeout', 'stops and holds', 1, 0.1, 'stream',
+            probation=False),)
+
+    def __init__(self, config, law):
+        self._timeout = config.declaration.timeouts.stream
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if not inputs.under_law:
+            return None
+        if not inputs.streaming:
+            return ()
+        age = inputs.stream_age
+        if age > self._timeout:
+            return (Finding('stream_silent', f'no point came for {age * 1e3:.0f} ms', Result.STALE),)
+        return ()

@@ -42,7 +42,7 @@ class ChainOfModules:
             if len(standing) + len(serial) > 1:
                 raise DoesNotApply(f"the chain branches at link '{m.bodies[body].link}'")
             if standing:
-                self.chain.append(_loop(m, posture, body, *standing[0]))
+                self.chain.append(_loop(m, posture, body, standing[0]))
                 body = standing[0][0]
             elif serial:
                 self.chain.append(_serial(m, body, serial[0]))
@@ -102,8 +102,19 @@ class ChainOfModules:
         return external
 
 
+class _Triangle(NamedTuple):
+    """Bodies by their index, and the ends of the closure."""
+
+    boom: int
+    barrel: int
+    rod: int
+    closure: object
+    on_boom: object
+    on_rod: object
+
+
 def _find(m, closure):
-    """Return (boom, barrel, rod, closure, end on the boom, end on the rod) of a triangle, bodies by their index."""
+    """Return the `_Triangle` of a closure."""
     turning = ('revolute', 'continuous')
     for on_rod, on_boom in ((closure.a, closure.b), (closure.b, closure.a)):
         rod, boom = m.bodies[on_rod.body], m.bodies[on_boom.body]
@@ -112,12 +123,13 @@ def _find(m, closure):
         barrel = m.bodies[rod.parent]
         if (closure.kind in ('revolute', 'spherical') and barrel.joint is not None and rod.parent != on_boom.body
                 and barrel.joint.type in turning and barrel.parent == boom.parent):
-            return on_boom.body, rod.parent, on_rod.body, closure, on_boom, on_rod
+            return _Triangle(on_boom.body, rod.parent, on_rod.body, closure, on_boom, on_rod)
     raise DoesNotApply(f"loop '{closure.name}' is no triangle of boom, barrel and rod")
 
 
-def _loop(m, posture, base, boom_index, barrel_index, rod_index, closure, on_boom, on_rod):
-    boom, barrel, rod = (m.bodies[i] for i in (boom_index, barrel_index, rod_index))
+def _loop(m, posture, base, triangle):
+    boom_index, barrel_index, rod_index, closure, on_boom, on_rod = triangle
+    boom, barrel, rod = (m.bodies[i] for i in triangle[:3])
     boom_axis = boom.place.rotation @ boom.joint.axis
     C, B = barrel.place.position, boom.place.position
 

@@ -1,5 +1,5 @@
 """
-Dual vectors: linear part first, twist x' = (v_P, w) and wrench W = (F, T_P), in axes and at a point that are told.
+Dual vectors: linear part first, twist x' = (v_P, w) and wrench W = (F, T_P), in axes and at a point that are given.
 
 `P_ab` has the axes of a, seen in b, as columns: [v]_b = P_ab [v]_a.  SI units.
 Source: D. Alazard, F. Sanfedino, E. Kassarian, non-linear TITOP model of rigid multibody systems, notation.

@@ -150,20 +150,27 @@ def residual(A, forces, efforts):
 
 
 @kernel
+def null_space(weights, rank, s):
+    """Set Z to an orthonormal basis, in the weighted norm, of the null space of the factorised A'."""
+    m, n = weights.shape[0], s.B.shape[1] - 1
+    for c in range(m - rank):
+        for i in range(m):
+            s.B[i, n] = 1.0 if i == rank + c else 0.0
+        apply_reflections(s, rank)
+        for i in range(m):
+            s.Z[i, c] = s.B[i, n] / math.sqrt(weights[i])
+
+
+@kernel
 def within_limits(weights, lower, upper, rank, s):
     """Move efforts, all free and factorised, within the limits along the null space of A'; False: they cannot.
 
     The shortest such move, in the weighted norm, is that of least distance programming.  On return `side` has the
     limits that hold it.
     """
-    m, n = weights.shape[0], s.B.shape[1] - 1
+    m = weights.shape[0]
     null = m - rank
-    for c in range(null):
-        for i in range(m):
-            s.B[i, n] = 1.0 if i == rank + c else 0.0
-        apply_reflections(s, rank)
-        for i in range(m):
-            s.Z[i, c] = s.B[i, n] / math.sqrt(weights[i])
+    null_space(weights, rank, s)
     # rows of G z >= h: efforts + Z z above lower, below upper; each scaled by itself, h as a whole
     size = 0.0
     for k in range(2 * m):

@@ -83,6 +83,74 @@ class Sensors(NamedTuple):
     still: np.ndarray       # (dof,) zeros
 
 
+@kernel
+def jump_of_velocity(c, m, xd, dt):
+    """Whether a finite velocity changed more than its actuator can change it."""
+    step = abs(float(xd) - c['xd'])
+    return m['step'] + c['speed'] / m['rise'] * dt < step and step < np.inf
+
+
+@kernel
+def jump_of_state(c, m, x, xd, dt):
+    """Whether position and velocity cannot follow those before."""
+    fastest = MAX_SPEED_RATIO * c['speed']
+    return (not abs(x - c['x']) <= fastest * dt + m['jump'] or not abs(xd) <= fastest
+            or not abs(x - c['x'] - dt * c['xd']) <= m['jump'] + c['speed'] * dt * dt / m['rise']
+            or not abs(xd - c['xd']) <= c['speed'] * (1.0 + dt / m['rise']))
+
+
+@kernel
+def record_stamp(m, stamps, stamp, known):
+    """Write the stamp into the ring and forget those older than the window; memory: 'first', 'last', 'stamp'."""
+    count = stamps.shape[0]
+    if known:
+        last = (m['last'] + 1) % count
+        if last == m['first']:
+            m['first'] = (last + 1) % count
+    else:
+        last = m['first'] = 0
+    m['last'], m['stamp'] = last, stamp
+    stamps[last] = stamp
+    first = m['first']
+    while first != last and stamps[(first + 1) % count] <= stamp - m['window']:
+        first = (first + 1) % count
+    m['first'] = first
+
+
+@kernel
+def update_channel(c, m, x, xd, stamp, dt, known, desired_rate):
+    """Integrate the velocity, and note since when the channel stands still and since when it should move."""
+    if known:
+        c['travel'] += 0.5 * dt * (c['xd'] + xd)
+    else:
+        c['travel'] = 0.0
+    if not known or x != c['x']:
+        c['changed'], c['wanted'] = stamp, 0.0
+    if not abs(desired_rate) > m['freeze_speed']:
+        c['driven'], c['wanted'] = 0, 0.0
+    elif c['driven'] == 0:
+        c['driven'] = stamp
+    elif known:
+        c['wanted'] += abs(desired_rate) * dt
+    c['x'], c['xd'] = x, xd
+
+
+@kernel
+def findings_of_channel(c, m, stamp):
+    """Return the bits of one channel."""
+    found = 0
+    if (c['driven'] != 0 and c['wanted'] >= c['sticking']
+            and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
+        found |= FROZEN
+    if c['disagreement'] > m['disagreement']:
+        found |= DISAGREES
+    elif c['disagreement'] > 0.5 * m['disagreement']:
+        found |= WARNED
+    if c['x'] < c['lower'] + c['margin'] or c['x'] > c['upper'] - c['margin']:
+        found |= AT_STOP
+    return found
+
+
 @entry
 def judge_state(history, x, xd, stamp, desired_rate):
     """Return (ACCEPTED, bits, channel) and keep the state, or return (JUMPED or NON_FINITE, 0, channel).
@@ -92,72 +160,32 @@ def judge_state(history, x, xd, stamp, desired_rate):
     stamp                later than the one before; after memory['stamp'] = 0 anything finite is accepted
     channel: the first with one of the bits, or the one that jumped.
     """
-    channels, memory, ring_stamps, ring = history
+    channels, memory, stamps, ring = history
     m = memory[0]
     n = channels.shape[0]
     known = m['stamp'] != 0
     dt = 1e-9 * float(stamp - m['stamp'])
     if known:
         for i in range(n):
-            c = channels[i]
-            step = abs(float(xd[i]) - c['xd'])
-            if m['step'] + c['speed'] / m['rise'] * dt < step and step < np.inf:
+            if jump_of_velocity(channels[i], m, xd[i], dt):
                 return JUMPED, 0, i
     for i in range(n):
         if 0.0 * float(x[i]) + 0.0 * float(xd[i]) != 0.0:
             return NON_FINITE, 0, i
     if known:
         for i in range(n):
-            c = channels[i]
-            step = abs(x[i] - c['x'])
-            off = abs(x[i] - c['x'] - dt * c['xd'])
-            fastest = MAX_SPEED_RATIO * c['speed']
-            if (not step <= fastest * dt + m['jump'] or not abs(xd[i]) <= fastest
-                    or not off <= m['jump'] + c['speed'] * dt * dt / m['rise']
-                    or not abs(xd[i] - c['xd']) <= c['speed'] * (1.0 + dt / m['rise'])):
+            if jump_of_state(channels[i], m, x[i], xd[i], dt):
                 return JUMPED, 0, i
-    count = ring_stamps.shape[0]
-    if known:
-        last = (m['last'] + 1) % count
-        if last == m['first']:
-            m['first'] = (last + 1) % count
-    else:
-        last = m['first'] = 0
-    m['last'], m['stamp'] = last, stamp
-    ring_stamps[last] = stamp
-    first = m['first']
-    while first != last and ring_stamps[(first + 1) % count] <= stamp - m['window']:
-        first = (first + 1) % count
-    m['first'] = first
+    record_stamp(m, stamps, stamp, known)
+    first, last = m['first'], m['last']
     span = 1e-9 * float(m['window'])
     bits, channel = 0, -1
     for i in range(n):
         c = channels[i]
-        if known:
-            c['travel'] += 0.5 * dt * (c['xd'] + xd[i])
-        else:
-            c['travel'] = 0.0
-        if not known or x[i] != c['x']:
-            c['changed'], c['wanted'] = stamp, 0.0
-        if not abs(desired_rate[i]) > m['freeze_speed']:
-            c['driven'], c['wanted'] = 0, 0.0
-        elif c['driven'] == 0:
-            c['driven'] = stamp
-        elif known:
-            c['wanted'] += abs(desired_rate[i]) * dt
-        c['x'], c['xd'] = x[i], xd[i]
+        update_channel(c, m, x[i], xd[i], stamp, dt, known, desired_rate[i])
         ring[last, 0, i], ring[last, 1, i] = x[i], c['travel']
         c['disagreement'] = abs(x[i] - ring[first, 0, i] - c['travel'] + ring[first, 1, i]) / span
-        found = 0
-        if (c['driven'] != 0 and c['wanted'] >= c['sticking']
-                and stamp - max(c['changed'], c['driven']) >= m['freeze_time']):
-            found |= FROZEN
-        if c['disagreement'] > m['disagreement']:
-            found |= DISAGREES
-        elif c['disagreement'] > 0.5 * m['disagreement']:
-            found |= WARNED
-        if x[i] < c['lower'] + c['margin'] or x[i] > c['upper'] - c['margin']:
-            found |= AT_STOP
+        found = findings_of_channel(c, m, stamp)
         if found != 0 and channel < 0:
             channel = i
         bits |= found

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..algebra.spatial import add, cross, dot, pair, turn_x, turn_z, vector
 from ..loops.closure import close_machine
-from ..rigid_body.cluster_joint import accelerate_clusters, copy_joint_states, in_cluster
+from ..rigid_body.cluster_joint import accelerate_clusters, in_cluster
 from ..rigid_body.forward import place_machine
 from ..rigid_body.joints import accelerate_joint, move
 from ..rigid_body.measurement import joint_states
@@ -145,7 +145,6 @@ def sweep(tree, loops, x, xd, still):
     if status != OK:
         return status
     m = at_rest(bind(tree, loops))
-    copy_joint_states(m.loops, m)
     accelerate_clusters(m.loops, m, still)
     for k in range(m.modules.shape[0]):
         if not move(m, k, x, xd):

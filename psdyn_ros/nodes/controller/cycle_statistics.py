@@ -76,7 +76,7 @@ class Histogram:
 
     @classmethod
     def from_dict(cls, contents):
-        """What `as_dict` told."""
+        """What `as_dict` returned."""
         histogram = cls()
         histogram.counts[contents['buckets']] = contents['counts']
         histogram.greatest = contents['greatest']
@@ -180,7 +180,7 @@ class CycleRecords:
                 'histograms': {name: histogram.as_dict() for name, histogram in self.histograms.items()}}
 
     def merge(self, contents):
-        """Add what `as_dict` of other records of the same loop told."""
+        """Add what `as_dict` of other records of the same loop returned."""
         self.fold()
         for count in ('cycles', 'missed', 'stalls', 'overruns'):
             setattr(self, count, getattr(self, count) + contents[count])

@@ -30,7 +30,7 @@ class TrajectoryAction:
     """Serves ~/follow_joint_trajectory; one goal at a time, the newest.
 
     A goal that cannot be read is refused. One that does not pass its checks, which take some cycles, is aborted with
-    the reason, and the motion in progress goes on, though nobody is told of its end any more.
+    the reason, and the motion in progress goes on, though its end is reported to nobody any more.
 
     node    `rclpy.node.Node`
     core    `ControlCore`
@@ -42,7 +42,7 @@ class TrajectoryAction:
     def __init__(self, node, core, checks, action, kind):
         self._node, self._core, self._checks, self._action, self._kind = node, core, checks, action, kind
         self._active = None             # _Running that the machine follows, or is being checked
-        self._told = 0                  # ns of the last feedback
+        self._published = 0                  # ns of the last feedback
         self._server = action.ActionServer(
             node, kind, '~/follow_joint_trajectory', execute_callback=self._result, goal_callback=self._judge,
             handle_accepted_callback=self._begin, cancel_callback=self._cancel)
@@ -86,8 +86,8 @@ class TrajectoryAction:
         if reference.at_rest(t):
             goal.rest()
         now = time.monotonic_ns()
-        if goal.feedback is not None and now - self._told > FEEDBACK:
-            self._told = now
+        if goal.feedback is not None and now - self._published > FEEDBACK:
+            self._published = now
             self._active.handle.publish_feedback(self._feedback_of(goal.feedback))
 
     def _finish(self):

@@ -42,8 +42,8 @@ from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from ..runtime.rejection_log import Rejections, brief
 from . import setup as controller_setup
 from .follow_joint_trajectory import TrajectoryAction, action_modules
-from .gain_parameters import Gains
 from .loop import SILENCE, ControlLoop, DeferredLog
+from .parameters import PARAMETERS, Gains
 from .publisher_monitor import PublisherMonitor
 from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
@@ -63,7 +63,7 @@ class Controller:
     def __init__(self, node):
         self._node = node
         node.work = self
-        p = self._p = parameters.declare(node, parameters.CONTROLLER, fixed=False)
+        p = self._p = parameters.declare(node, PARAMETERS, fixed=False)
         if p.parameter_services:
             node.offer_parameters()
         self._rejections = Rejections(node.get_logger().warning)
@@ -105,7 +105,7 @@ class Controller:
     def configure(self):
         """Read machine, safety declaration and law; nothing is commanded yet."""
         node = self._node
-        p = self._p = parameters.declared(node, parameters.CONTROLLER)
+        p = self._p = parameters.declared(node, PARAMETERS)
         self._now = deadlines.clock_of(node)
         try:
             setup = self._setup = controller_setup.build(node, p)
@@ -216,7 +216,7 @@ class Controller:
     def _restart_loop(self):
         p = self._p
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
-        loop.chore(self._tell_statistics, 1.0 / p.report_rate)
+        loop.chore(self._publish_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
         self._looking = loop.chore(self._look_around, POLL)
         loop.chore(self._collect_garbage, POLL)
@@ -368,7 +368,7 @@ class Controller:
 
     def _rejection_reason(self, parameter):
         """Reason to reject the value of a parameter, or ''."""
-        tables = parameters.CONTROLLER + (self._gains.table if self._gains else ())
+        tables = PARAMETERS + (self._gains.table if self._gains else ())
         declared = {one.name: one for one in tables}.get(parameter.name)
         if self._node.lifecycle != UNCONFIGURED and self._core is not None and not (declared and declared.live):
             return f'{parameter.name}: may change only while the node is unconfigured; it is {self._node.lifecycle}'
@@ -397,7 +397,7 @@ class Controller:
         if self._core.states.state is State.STANDBY:
             realtime.collect_young()
 
-    def _tell_statistics(self):
+    def _publish_statistics(self):
         self._outputs.statistics(self._loop.records.statistics())
 
     def _report(self):

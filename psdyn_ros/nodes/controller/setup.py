@@ -11,6 +11,7 @@ from ...model.units import SECOND
 from ..runtime import parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.robot_description import find_description, load_machine
+from .parameters import outputs
 
 
 class ControllerSetup(NamedTuple):
@@ -26,7 +27,7 @@ class ControllerSetup(NamedTuple):
 
 
 def build(node, p):
-    """Return the `ControllerSetup` of a node; p as declared from `parameters.CONTROLLER`.
+    """Return the `ControllerSetup` of a node; p as declared from `PARAMETERS`.
 
     Raises PsdynError that names the parameter or file that does not fit.
     """
@@ -57,6 +58,6 @@ def build(node, p):
 def _chosen_tiers(node, machine, hydraulics):
     """{actuator: tier} of those that parameters give."""
     cylinders = () if hydraulics is None else hydraulics.cylinders
-    table = parameters.outputs(machine.actuators, cylinders)
+    table = outputs(machine.actuators, cylinders)
     given = parameters.declare_map(node, table, fixed=False)
     return {name: tier for name, tier in zip(machine.actuators, given, strict=True) if tier}

@@ -18,7 +18,7 @@ class TrajectoryChecks:
     def __init__(self, core, rate, refuse, say):
         self._core, self._budget, self._refuse, self._say = core, SHARE / rate, refuse, say
         self._reader = self._candidate = self._waypoints = None
-        self._told = self._tell
+        self._on_end = self._report
 
     @property
     def pending(self):
@@ -30,22 +30,22 @@ class TrajectoryChecks:
         self._supersede(None)
         self._reader = reader
 
-    def begin(self, waypoints, start, told=None):
+    def begin(self, waypoints, start, on_end=None):
         """Check these `Waypoints` from the next cycle on.
 
-        start  stamp in ns, None: now
-        told   called with the error, or None where they are followed; by default `refuse` is, with an error
+        start   stamp in ns, None: now
+        on_end  called with the error, or None where they are followed; by default `refuse` is, with an error
         """
-        self._supersede(told)
+        self._supersede(on_end)
         try:
             self._consider(waypoints, start)
         except PsdynError as error:
             self._end(error)
 
-    def _supersede(self, told):
+    def _supersede(self, on_end):
         if self.pending:
             self._end(TrajectoryError('another trajectory came before this one was checked'))
-        self._told = told or self._tell
+        self._on_end = on_end or self._report
 
     def _consider(self, waypoints, start):
         self._candidate, self._waypoints = self._core.consider(waypoints, start), waypoints
@@ -74,9 +74,9 @@ class TrajectoryChecks:
             self._end(TrajectoryError('the controller stops'))
 
     def _end(self, error):
-        told, self._reader, self._candidate, self._waypoints = self._told, None, None, None
-        told(error)
+        on_end, self._reader, self._candidate, self._waypoints = self._on_end, None, None, None
+        on_end(error)
 
-    def _tell(self, error):
+    def _report(self, error):
         if error is not None:
             self._refuse(error)

@@ -81,7 +81,7 @@ class PressureInputs:
             return
         self._values = np.zeros((len(cylinders), 2))
         self._stamps = np.zeros((len(cylinders), 2), dtype=np.int64)
-        self._told = 0                  # ns, stamp of the values taken last
+        self._taken = 0                  # ns, stamp of the values taken last
         for row, cylinder in enumerate(cylinders):
             for column, port in enumerate('ab'):
                 node.create_subscription(FluidPressure, f'{topic}/{cylinder}/{port}', self._on_port(row, column), qos)
@@ -107,8 +107,8 @@ class PressureInputs:
             self._values[row, column], self._stamps[row, column] = gauge, stamp_to_ns(msg.header.stamp)
             # together they are as old as the oldest of them, which is 0 until all have come
             oldest = int(self._stamps.min())
-            if oldest > self._told:
-                self._told = oldest
+            if oldest > self._taken:
+                self._taken = oldest
                 self._take(oldest, self._values.copy(), None)
         return take
 

@@ -30,10 +30,20 @@ from ...model.errors import PsdynError
 from ...model.units import SECOND
 from ..messages import conversions
 from ..runtime import deadlines, diagnostics, executor, parameters
+from ..runtime.parameters import MACHINE, Parameter
 from ..runtime.qos import RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
-from .feedforward_inputs import take_payload
+from .feedforward_inputs import EFFORTS_OF, take_payload
+
+PARAMETERS = MACHINE + EFFORTS_OF + (
+    Parameter('max_dt', 0.02, 's from one point to the next at most', 1e-4, 10.0),
+    Parameter('clamp', False, 'whether efforts beyond the limits of actuators are clamped; otherwise the trajectory is '
+              'refused'),
+    Parameter('from_state', True, 'whether a trajectory that begins later than at time 0 gets a first point where the '
+              'machine rests'),
+    Parameter('max_speed', 0.01, 'm/s or rad/s up to which a machine counts as resting', 1e-6, 1.0),
+)
 
 
 class AnnotatorNode:
@@ -41,7 +51,7 @@ class AnnotatorNode:
 
     def __init__(self, node):
         self._node = node
-        p = self._p = parameters.declare(node, parameters.ANNOTATOR)
+        p = self._p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
         check_actuation(machine)
         self._loaded = Feedforward(machine)         # keeps the payloads

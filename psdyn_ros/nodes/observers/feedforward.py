@@ -35,14 +35,14 @@ from ...model.units import SECOND
 from ..messages import conversions
 from ..messages.conversions import MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
-from ..runtime.parameters import ParameterError
+from ..runtime.parameters import MACHINE, Parameter, ParameterError
 from ..runtime.qos import LATEST, RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
-from .feedforward_inputs import MotionReader, Sources, take_payload
+from .feedforward_inputs import EFFORTS_OF, MotionReader, Sources, take_payload
 
 TERMS = Terms._fields
-REFERENCE, CONTROLLER_STATE, JOINT_STATES = parameters.SOURCES
+REFERENCE, CONTROLLER_STATE, JOINT_STATES = SOURCES = 'reference', 'controller_state', 'joint_states'
 POLL = 0.2          # s between two looks at who is connected
 
 
@@ -55,12 +55,22 @@ def trajectory_controller_state():
     return JointTrajectoryControllerState if hasattr(JointTrajectoryControllerState, 'reference') else None
 
 
+PARAMETERS = MACHINE + EFFORTS_OF + (
+    Parameter('joints', '', 'names of the joints of ~/feedforward and ~/commands, in their order: all actuators, or as '
+              'many independent joints as degrees of freedom; empty: the actuators'),
+    Parameter('source', 'auto', 'what is answered; auto: the first of these that is connected and has spoken',
+              choices=('auto', *SOURCES)),
+    Parameter('scale', 1.0, 'share of all efforts that is published', 0.0, 1.0, live=True),
+    Parameter('publish_terms', False, 'whether ~/terms tells inertia, Coriolis, gravity and friction apart'),
+)
+
+
 class FeedforwardNode:
     """Puts a `Feedforward` on a node."""
 
     def __init__(self, node):
         self._node = node
-        p = self._p = parameters.declare(node, parameters.FEEDFORWARD)
+        p = self._p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
         joints = parameters.joint_names(p.joints, 'parameter joints', machine.joints) if p.joints else None
         self._feedforward = Feedforward(machine, joints)
@@ -94,7 +104,7 @@ class FeedforwardNode:
         inputs = {REFERENCE: (JointTrajectory, '~/reference', self._first_point, SENSOR_DATA),
                   CONTROLLER_STATE: (trajectory_controller_state(), '~/controller_state', self._reference, SENSOR_DATA),
                   JOINT_STATES: (JointState, 'joint_states', self._states.read, SENSOR_DATA)}
-        wanted = parameters.SOURCES if p.source == 'auto' else (p.source,)
+        wanted = SOURCES if p.source == 'auto' else (p.source,)
         if p.source == CONTROLLER_STATE and inputs[CONTROLLER_STATE][0] is None:
             raise ParameterError('parameter source: controller_state needs control_msgs with a '
                                  'JointTrajectoryControllerState that has a reference; it is not installed')

@@ -4,6 +4,13 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from ..messages.conversions import MessageError, NameMaps
+from ..runtime.parameters import Parameter
+
+EFFORTS_OF = (
+    Parameter('friction_scale', 1.0, 'share of the modelled friction that is compensated', 0.0, 1.0, live=True),
+    Parameter('state_timeout', 0.1, 's after which what came last is stale', 0.001, 10.0),
+    Parameter('closure_tolerance', 0.005, 'm or rad by which redundant joints may differ', 1e-9, 1.0),
+)
 
 
 class MotionReader:

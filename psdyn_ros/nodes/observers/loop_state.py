@@ -29,9 +29,23 @@ from ..messages import conversions
 from ..messages.conversions import MessageError
 from ..messages.pressures import PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
+from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, Parameter
 from ..runtime.qos import RELIABLE, SENSOR_DATA
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
+
+PARAMETERS = MACHINE + (
+    Parameter('closure_tolerance', 0.005, 'm or rad by which redundant measured joints may differ', 1e-9, 1.0),
+    Parameter('state_timeout', 0.1, 's without a state that can be used after which diagnostics are an error', 0.001,
+              10.0),
+    Parameter('effort_source', 'message', 'efforts of cylinders: those of the message, or the force of their '
+              'pressures, friction of the seals not taken off', choices=('message', 'pressures')),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, for efforts from pressures'),
+    *PRESSURE_TOPICS,
+    Parameter('toggle_warning', 0.15, 'distance to toggle, 0 to 1, below which diagnostics warn', 0.0, 1.0),
+    Parameter('margin_warning', 0.0, 'm or rad between an actuator and its limit below which diagnostics warn', -1.0,
+              10.0),
+)
 
 
 class LoopStateNode:
@@ -39,7 +53,7 @@ class LoopStateNode:
 
     def __init__(self, node):
         self._node = node
-        p = self._p = parameters.declare(node, parameters.LOOP_STATE)
+        p = self._p = parameters.declare(node, PARAMETERS)
         machine = self._machine = load_machine(node, p)
         self._loops = LoopState(machine, p.closure_tolerance)
         self._actuated = np.array([machine.joints.index(name) for name in machine.actuators], dtype=np.intp)

@@ -33,6 +33,7 @@ from ...simulation.rig import HORIZON, CylinderRig
 from ..messages import conversions
 from ..messages.conversions import MessageError
 from ..runtime import deadlines, diagnostics, executor, parameters
+from ..runtime.parameters import MACHINE, Parameter
 from ..runtime.qos import LATEST, RELIABLE
 from ..runtime.rejection_log import Rejections
 from ..runtime.robot_description import load_machine
@@ -40,12 +41,30 @@ from ..runtime.robot_description import load_machine
 JUMP = 0.01             # m between rod and load beyond which the load was put elsewhere
 
 
+FORCE, PRESSURES = 'force', 'pressures'      # what a rig measures
+
+PARAMETERS = MACHINE + (
+    Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply of the machine'),
+    Parameter('cylinder', '', 'the cylinder that is on the rig'),
+    Parameter('measures', FORCE, 'what is measured; of light loads rather pressures, since friction that '
+                         'comes late chatters', choices=(FORCE, PRESSURES)),
+    Parameter('rate', 500.0, 'Hz at which the rig steps and measures', 50.0, 5000.0),
+    Parameter('substeps', 2, 'integration steps in one step of the rig', 1, 100),
+    Parameter('step_on_motion', False, 'lock-step: the rig goes to the instant of each motion and measures '
+                         'there'),
+    Parameter('bandwidth', 200.0, 'rad/s with which the rod follows the load', 10.0, 2000.0),
+    Parameter('initial_force', math.nan, 'N with which the cylinder begins; nan: what holds the machine at '
+                         'its initial position'),
+    Parameter('ttl', 0.02, 's without a command after which the spool goes to neutral', 0.001, 10.0),
+)
+
+
 class Rig:
     """Puts a `CylinderRig` on a node: motion and commands in, time, measurements out."""
 
     def __init__(self, node):
         self._node = node
-        p = parameters.declare(node, parameters.RIG)
+        p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
         hydraulics = read_hydraulics(p.hydraulics, machine.actuators)
         rigs = [CylinderRig(machine, hydraulics, p.cylinder, period=1.0 / p.rate, substeps=p.substeps,
@@ -59,7 +78,7 @@ class Rig:
         self._fault = ''
         self._deadlines = deadlines.Deadlines(round(SECOND / p.rate), 0.05 * SECOND)
         self._rejections = Rejections(node.get_logger().warning)
-        if p.measures == parameters.FORCE:
+        if p.measures == FORCE:
             self._force_writer = conversions.JointStateWriter((p.cylinder,))
             self._publisher, self._fill = node.create_publisher(JointState, '~/measured', RELIABLE), self._fill_force
         else:

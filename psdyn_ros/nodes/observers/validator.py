@@ -29,7 +29,7 @@ from ...validation.metrics.tolerances import read_settings
 from ..messages import conversions
 from ..messages.pressures import TOPICS, PressureInputs
 from ..runtime import deadlines, diagnostics, executor, parameters
-from ..runtime.parameters import ParameterError
+from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, Parameter, ParameterError
 from ..runtime.qos import LONG_QUEUE, RELIABLE, SENSOR_QUEUE
 from ..runtime.rejection_log import Rejections, brief
 from ..runtime.robot_description import load_machine
@@ -37,12 +37,30 @@ from .validator_diagnostics import ValidatorReport
 
 READY = 'validator: ready'
 
+PARAMETERS = MACHINE + (
+    Parameter('config', '', 'YAML file of tolerances, filter and delays, as of `psdyn validate --config`; empty: '
+              'defaults'),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, for efforts from pressures and their friction; empty: '
+              'friction is that of the URDF'),
+    Parameter('effort_source', 'auto', 'efforts of cylinders: those of joint_states, or the force of their pressures; '
+              'auto: of the pressures, where there are hydraulics', choices=('auto', 'message', 'pressures')),
+    *PRESSURE_TOPICS,
+    Parameter('contact_link', '', 'link on which a force from outside is estimated; empty: the outermost'),
+    Parameter('period', 0.0, 's between the instants that are predicted; 0: the median between states', 0.0, 10.0),
+    Parameter('hop', 0.1, 's from one piece that is predicted to the next', 0.02, 10.0),
+    Parameter('window', 10.0, 's that figures and levels are about', 1.0, 600.0),
+    Parameter('warn_share', 0.8, 'of a tolerance from which on diagnostics warn', 0.0, 1.0),
+    Parameter('output_rate', 50.0, 'Hz of ~/predicted and ~/residual, in whole periods; 0: every period', 0.0, 5000.0),
+    Parameter('state_timeout', 1.0, 's of ROS time without a state after which diagnostics are stale', 0.01, 3600.0),
+)
+
+
 class ValidatorNode:
     """Puts a `LiveValidator` on a node."""
 
     def __init__(self, node):
         self._node = node
-        p = self._p = parameters.declare(node, parameters.VALIDATOR)
+        p = self._p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
         hydraulics = read_hydraulics(p.hydraulics, machine.actuators) if p.hydraulics else None
         settings = read_settings(p.config or None, machine.actuators)

@@ -18,7 +18,7 @@ class ValidatorReport:
     rejections  `Rejections` of the node
     topics      (of states, of pressures or '')
     timeout     s of ROS time without a state after which nothing is known any more
-    logger      that is told when an actuator leaves its tolerance
+    logger      for actuators that leave their tolerance
     """
 
     def __init__(self, name, live, rejections, topics, timeout, logger):

@@ -1,4 +1,4 @@
-"""Diagnostics of a node, told apart from those of the same node of another machine."""
+"""Diagnostics of a node, distinguished from those of the same node of another machine."""
 
 from diagnostic_msgs.msg import DiagnosticArray
 

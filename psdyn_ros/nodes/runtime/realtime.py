@@ -1,4 +1,4 @@
-"""What a process may ask of the operating system so that its control loop is on time, each told as achieved or not.
+"""What a process may ask of the operating system so that its control loop is on time, each reported as achieved or not.
 
     achieve(TRY)        asks for all of it; what was refused is in the report, with the reason and the remedy
     achieve(ENFORCE)    raises RealTimeError where something was refused

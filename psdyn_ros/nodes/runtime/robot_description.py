@@ -15,7 +15,7 @@ WAIT = 0.5              # s of one wait for the topic: a signal ends the node af
 
 
 def find_description(node, parameters):
-    """The URDF of the node, as text or as the path of a file; parameters as declared from `parameters.MACHINE`."""
+    """The URDF of the node, as text or as the path of a file; parameters as declared from `MACHINE`."""
     return parameters.robot_description or description_from_topic(node, parameters.robot_description_timeout)
 
 

@@ -36,7 +36,7 @@ class PlantInputs:
         self._pending = np.full(len(modes), np.nan)
         self._stamps = {}               # topic -> ns of the last message taken
         self.publishers = {}            # topic -> how many publish on it
-        self.rivals = {}                # of them those with more than one
+        self.conflicting_publishers = {}                # of them those with more than one
         hydraulic = bool(plant.cylinders)
         reader = CommandReader(plant.actuators, modes, on_extra, partial=hydraulic)
         topics = {'joint_commands': (JointState, reader.named), 'commands': (Float64MultiArray, reader.ordered)}
@@ -51,8 +51,8 @@ class PlantInputs:
 
     def _receive(self, topic, read, msg):
         try:
-            if topic in self.rivals:
-                raise MessageError(f'{self.rivals[topic]} publishers; expected one')
+            if topic in self.conflicting_publishers:
+                raise MessageError(f'{self.conflicting_publishers[topic]} publishers; expected one')
             stamp = stamp_to_ns(msg.header.stamp) if hasattr(msg, 'header') else 0
             if stamp:
                 self._check(topic, stamp)
@@ -118,4 +118,4 @@ class PlantInputs:
         """Look who publishes commands; to be called once a second."""
         self.publishers = {topic: self._node.count_publishers(subscription.topic_name)
                            for topic, subscription in self._subscriptions.items()}
-        self.rivals = {topic: count for topic, count in self.publishers.items() if count > 1}
+        self.conflicting_publishers = {topic: count for topic, count in self.publishers.items() if count > 1}

@@ -24,18 +24,18 @@ class PlantReport:
     setup         `Setup`
     clock         `SimulationClock`
     inputs        `PlantInputs`
-    surroundings  `PlantSurroundings`
+    environment  `PlantEnvironment`
     rejections    `Rejections`
     folder        for snapshots; empty: that of the logs, or else of temporary files
     """
 
-    def __init__(self, node, setup, clock, inputs, surroundings, rejections, folder):
+    def __init__(self, node, setup, clock, inputs, environment, rejections, folder):
         self._node, self._setup, self._plant, self._clock = node, setup, setup.plant, clock
-        self._inputs, self._surroundings, self._rejections = inputs, surroundings, rejections
+        self._inputs, self._environment, self._rejections = inputs, environment, rejections
         self._folder = Path(folder or os.environ.get('ROS_LOG_DIR') or tempfile.gettempdir())
         self._publish = diagnostics.publisher(node)
         self._closures = tuple(self._plant.manipulator.machine.description.closures.values())
-        self._said = None               # what the log was told of the state
+        self._said = None               # the state that was logged last
         self._snapshot = ''             # path of the file of the last fault
         self._worst_step = 0            # ns since the last diagnostics
         self._before = time.monotonic_ns(), clock.steps
@@ -46,7 +46,7 @@ class PlantReport:
 
     def fault(self):
         """Keep what is needed to do the step that failed again."""
-        about = self._surroundings
+        about = self._environment
         name = re.sub(r'\W+', '_', self._plant.manipulator.name) or 'plant'
         path = self._folder / f'fault_{name}_{time.time_ns()}.npz'
         try:
@@ -65,14 +65,15 @@ class PlantReport:
     def _state(self, paused):
         """(level, summary) of diagnostics, the worst first."""
         plant = self._plant
-        rivals = [f'{count} publishers on {topic}, none is obeyed' for topic, count in self._inputs.rivals.items()]
+        conflicts = [f'{count} publishers on {topic}, none is obeyed'
+                     for topic, count in self._inputs.conflicting_publishers.items()]
         if plant.state == FAULT:
             return 'error', f'FAULT: {plant.fault}'
-        if rivals:
-            return 'error', '; '.join(rivals)
+        if conflicts:
+            return 'error', '; '.join(conflicts)
         state = 'paused' if paused else plant.state
         frozen = [f'{name} frozen: {reason}' for name, reason in getattr(plant, 'frozen', {}).items()]
-        notes = [*frozen, *self._surroundings.stale]
+        notes = [*frozen, *self._environment.stale]
         if plant.actuators and len(plant.held) == len(plant.actuators) and not any(self._inputs.publishers.values()):
             notes.append(f'nobody commands the machine: no publisher on {" or ".join(self._inputs.topics)}')
         quiet = state == RUNNING and not notes and not self._setup.faults.active

@@ -17,7 +17,7 @@ from ..runtime.qos import LATEST
 MOST_FORCE = 1e7        # N or N m; beyond it is no wrench on a machine
 
 
-class PlantSurroundings:
+class PlantEnvironment:
     """Subscribes to the ports of a plant.
 
     ~/base_motion/twist, ~/base_motion/acceleration, ~/base_motion/imu where the base does not float, ~/tool_wrench, and

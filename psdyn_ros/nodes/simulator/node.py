@@ -49,7 +49,8 @@ from . import setup as plant_setup
 from .clock import SimulationClock
 from .command_subscribers import PlantInputs
 from .diagnostics import PlantReport
-from .environment_subscribers import PlantSurroundings
+from .environment_subscribers import PlantEnvironment
+from .parameters import PARAMETERS
 from .publishers import PlantOutputs
 
 POLL = 1.0              # s between two looks at who publishes and who listens
@@ -62,7 +63,7 @@ class Simulator:
 
     def __init__(self, node):
         self._node = node
-        p = parameters.declare(node, parameters.SIMULATOR)
+        p = parameters.declare(node, PARAMETERS)
         self._clock = SimulationClock(node, p)
         setup = plant_setup.build(node, p)
         self._plant, self._faults = setup.plant, setup.faults
@@ -75,10 +76,10 @@ class Simulator:
         self._inputs = PlantInputs(
             node, self._plant, setup.modes, clock=self._clock, rejections=rejections,
             limits=(oldest, p.max_clock_skew), on_extra=self._warn_extra, on_command=self._on_command)
-        self._surroundings = PlantSurroundings(
+        self._environment = PlantEnvironment(
             node, self._plant, clock=self._clock, rejections=rejections, timeout=p.port_timeout, tool_link=p.tool_link)
         self._outputs = PlantOutputs(node, setup, self._clock, p)
-        self._report = PlantReport(node, setup, self._clock, self._inputs, self._surroundings, rejections,
+        self._report = PlantReport(node, setup, self._clock, self._inputs, self._environment, rejections,
                                    p.snapshot_folder)
         self._services = simulation_services.offer(node, self)
         node.add_on_set_parameters_callback(self._judge_fault)
@@ -136,9 +137,9 @@ class Simulator:
         plant = self._plant
         try:
             self._faults.update(plant.time)
-            self._surroundings.update(plant.period)
+            self._environment.update(plant.period)
         except PsdynError as error:     # a fault or a motion that the machine cannot have
-            self._rejections.add('surroundings', error, time.monotonic_ns())
+            self._rejections.add('environment', error, time.monotonic_ns())
         plant.step(command, plant.period, self._clock.age_clock())
         if plant.state == FAULT:
             self._report.fault()
@@ -198,7 +199,7 @@ class Simulator:
             self._clock.advance()       # no stamp stands for two states
         if state:
             self._faults.reset()
-            self._surroundings.reset()
+            self._environment.reset()
             self._plant.reset()
             self._outputs.reset()
             self._report.forget_fault()

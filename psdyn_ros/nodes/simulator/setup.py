@@ -18,6 +18,7 @@ from ...simulation.snapshot import Machine
 from ..runtime import deadlines, parameters
 from ..runtime.parameters import ParameterError
 from ..runtime.robot_description import find_description, load_machine
+from .parameters import command_modes, initial_positions
 
 MOST_HYDRAULICS = 256 * 1024    # bytes of the file
 
@@ -48,7 +49,7 @@ def build(node, p):
     measured = parameters.joint_names(p.measured_joints, 'parameter measured_joints', m.joints)
     if p.tool_link:
         find_link(m.machine, p.tool_link)
-    joints = parameters.declare_map(node, parameters.initial_positions(m))
+    joints = parameters.declare_map(node, initial_positions(m))
     start = np.concatenate([m.initial_position[:m.nx - len(joints)], joints])
     given = parameters.below(node, 'external_forces')
     source = Machine(urdf, joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
@@ -84,7 +85,7 @@ def _hydraulic(node, p, manipulator, start, given):
     hydraulics = read_hydraulics(p.hydraulics, manipulator.actuators)
     for warning in check_hydraulics(manipulator, hydraulics):
         node.get_logger().warning(warning)
-    table = parameters.command_modes(hydraulics)
+    table = command_modes(hydraulics)
     modes = dict(zip(hydraulics.command_modes, parameters.declare_map(node, table)))
 
     def make():

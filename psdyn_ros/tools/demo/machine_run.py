@@ -32,7 +32,7 @@ LEISURE = 0.01              # s between two states while the controller checks a
 PATIENCE = 2.0              # s for some periods by hand
 HASTE = 50                  # periods by hand at a time
 SETTLED = 4                 # turns until nothing by hand is under way
-NUDGES = 20                 # times that the nodes are told to drive each other
+NUDGES = 20                 # times that the nodes are asked to drive each other
 DRIVING = 20_000_000        # ns that have to go by for that to be so
 
 

@@ -77,7 +77,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, short=False, f
                  'transport over the wire': transport,
                  'begun': time.strftime('%Y-%m-%d %H:%M %z', time.localtime(time.time() - time.monotonic() + began)),
                  'duration': f'{seconds:.0f} s in process, {time.monotonic() - began - seconds:.0f} s over the wire',
-                 **conditions(), **meanwhile.told()}
+                 **conditions(), **meanwhile.report()}
         print('report:', fault_report.write(output, summaries, kills, attacked, facts, nulls, ttl, motions))
     return GOOD if fault_report.is_good(summaries, kills, attacked, motions) else BAD
 

@@ -18,6 +18,7 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -109,17 +110,27 @@ def campaign(count, seed=0, judge=judge, first=0, progress=None):
         seed_bag = Path(folder) / 'honest.mcap'
         write_mcap(seed_bag, messages)
         truth = honest(seed_bag, messages, machine)
+        task = _Task(machine, truth, messages, seed, judge)
         while done < first + count:
-            done = _one_process(report, machine, truth, messages, Path(folder) / f'from_{done}', done, first + count,
-                                seed, judge, progress)
+            done = _one_process(task, report, Path(folder) / f'from_{done}', done, first + count, progress)
     return report
 
 
-def _one_process(report, machine, truth, messages, folder, first, last, seed, judge, progress):
+class _Task(NamedTuple):
+    """What bags are judged by: arguments of `judge`, what they are made of, the seed."""
+
+    machine: tuple
+    truth: object
+    messages: object
+    seed: int
+    judge: object
+
+
+def _one_process(task, report, folder, first, last, progress):
     """Judge bags in a process until all are, or it dies; returns the number of the next."""
     context = multiprocessing.get_context('fork')
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(there, machine, truth, messages, folder, first, last, seed, judge))
+    process = context.Process(target=_child, args=(task, there, folder, first, last))
     process.start()
     there.close()
     number, kind = first, 'start'
@@ -148,9 +159,9 @@ def _one_process(report, machine, truth, messages, folder, first, last, seed, ju
     return number
 
 
-def _child(pipe, machine, truth, messages, folder, first, last, seed, judge):
-    mutator = Mutator(folder, messages, [seed, first])
-    _read(mutator.seeds['sqlite'], *machine)        # imports
+def _child(task, pipe, folder, first, last):
+    mutator = Mutator(folder, task.messages, [task.seed, first])
+    _read(mutator.seeds['sqlite'], *task.machine)        # imports
     before = peak_memory()
     taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.RLIM_INFINITY))
@@ -162,7 +173,7 @@ def _child(pipe, machine, truth, messages, folder, first, last, seed, judge):
         started, wrong, text = time.perf_counter(), '', ''
         _set_timers(PATIENCE)
         try:
-            outcome, wrong = judge(mutation, machine, truth)
+            outcome, wrong = task.judge(mutation, task.machine, task.truth)
         except Hang:
             outcome, text = HANG, traceback.format_exc()
         except Exception:

@@ -2,7 +2,7 @@
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Okabe and Ito: told apart by everyone, and in print
+# Okabe and Ito: distinguished by everyone, and in print
 COLORS = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#56B4E9', '#E69F00')
 BLACK = '#000000'
 DPI = 110

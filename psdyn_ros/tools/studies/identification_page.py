@@ -48,7 +48,7 @@ payload, of which nothing is known.
 |---|---|---|---|---|---|---|
 '''
 LIMITS = '''
-## What it takes, and what cannot be told
+## What it takes, and what cannot be identified
 
 * Motion of every axis, both ways, at 30 to 100 mm/s: below four times the slip velocity of its friction an actuator
   says nothing of what it rubs, and an instant counts for a coordinate only while all its actuators slide.
@@ -57,7 +57,7 @@ LIMITS = '''
   sum is what is known. It is said of each that the recording does not tell it.
 * Efforts that are measured as such (`JointState.effort`) are trusted to 0.5 % of their size and of the largest. From
   30 s at 50 Hz a payload of 400 kg on the bucket of the excavator (20.9 t) is found within 1 kg, and stated to 3 kg.
-* An error of sensors is told from weight only where poses differ.
+* An error of sensors is distinguished from weight only where poses differ.
 '''
 
 

@@ -34,13 +34,13 @@ def conditions():
 
 
 class Meanwhile:
-    """What the machine did from the making of this to the call of `told`."""
+    """What the machine did from the making of this to the call of `report`."""
 
     def __init__(self):
         self._times = _processor_times()
         self._load = _read(Path('/proc/loadavg'))
 
-    def told(self):
+    def report(self):
         """{what: text}: time stolen by the host, idle time, load average before and after."""
         spent = _processor_times() - self._times
         total = max(spent.sum(), 1)

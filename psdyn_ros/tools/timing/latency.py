@@ -27,8 +27,7 @@ from ...model.units import SECOND
 from ...nodes.controller.cycle_statistics import CycleRecords
 from ...nodes.messages.conversions import trajectory_to_msg
 from ...nodes.runtime.realtime import ENFORCE, OFF, PRIORITY, TRY, achieve, check
-from ..demo.processes import NodeProcesses, environment, exported, free_domain
-from ..demo.session import own_node, terminable
+from ..demo.session import graph, terminable
 from . import report as latency_report
 from .conditions import Meanwhile, conditions
 from .cyclictest import Cyclictest
@@ -47,7 +46,7 @@ PATIENCE = 60.0         # s for a service to answer, of a process that still con
 WAIT = 0.02             # s that nothing may come while no loop is served
 DURATION = 60.0         # s of the motion to where the machine is
 TRY_AGAIN = 0.1         # s between two looks at whether the controller follows
-TELL_AGAIN = 3.0        # s that it may take to check the trajectory
+ASK_AGAIN = 3.0        # s that it may take to check the trajectory
 
 
 class LatencyError(PsdynError):
@@ -169,27 +168,27 @@ class Bench:
             if subject in self._floods:
                 self._floods[subject].send_signal(signal.SIGUSR1)
             self._through(SLICE, source)
-        told = json.loads(self._call(subject, 'record', False, source).message)
+        recorded = json.loads(self._call(subject, 'record', False, source).message)
         result = self.results[subject]
-        result.records.merge(told)
+        result.records.merge(recorded)
         if source is not None:
             result.source.merge(source.loop.records.as_dict())
             result = result._replace(sent=result.sent + source.sent - sent,
                                      received=result.received + source.received - received)
         self._call(subject, 'run', False, source)
-        self.results[subject] = result._replace(report=told['measures'])
+        self.results[subject] = result._replace(report=recorded['measures'])
 
     def _set_in_motion(self, subject, source):
         """Let the controller follow a trajectory to where it is; whatever its sub-state is, it gets what leads on."""
         source.forget_state()
-        deadline, told = time.monotonic() + START_UP, 0.0
+        deadline, asked = time.monotonic() + START_UP, 0.0
         while (state := source.state) is not State.RUN:
             if state is State.SAFE:
                 self._call(subject, 'reset', None, source)
             elif state is State.STANDBY:
                 self._call(subject, 'enable', True, source)
-            elif state is State.HOLD and time.monotonic() - told > TELL_AGAIN:
-                told = time.monotonic()
+            elif state is State.HOLD and time.monotonic() - asked > ASK_AGAIN:
+                asked = time.monotonic()
                 self._clients[subject, 'trajectory'].publish(self._trajectory)
             self._through(TRY_AGAIN, source)
             if time.monotonic() > deadline:
@@ -245,9 +244,7 @@ def measure(options, folder, say=print):
     """({(kind, rate, trigger): Result}, {condition: text}) of a run; the logs of its processes come into the folder."""
     natives = [Cyclictest(rate, options.priority if options.realtime != OFF else 0)
                for rate in options.rates]
-    domain = free_domain()
-    with (terminable(), exported(environment(domain, folder)), NodeProcesses(folder) as nodes,
-          own_node(domain) as (node, spin_once)):
+    with terminable(), graph(folder) as (nodes, node, spin_once):
         say('starting the loops ...')
         bench = Bench(folder, options, nodes, node, spin_once)
         bench.ready()
@@ -263,7 +260,7 @@ def measure(options, folder, say=print):
                 bench.turn(subject)
             for native in natives:
                 native.turn(SLICE)
-        facts = conditions() | meanwhile.told() | _facts(bench.results, natives, rounds) | {
+        facts = conditions() | meanwhile.report() | _facts(bench.results, natives, rounds) | {
             'load beside': f'{options.load} busy processes' if options.load else 'none of ours'}
         if options.flood:
             facts['flood'] = f'{options.flood}, {FLOODS[options.flood]:g} Hz asked for'
@@ -273,9 +270,9 @@ def measure(options, folder, say=print):
 def _facts(results, natives, rounds):
     facts = {'turns': f'{rounds} of {SLICE:g} s for each loop'}
     for kind in KINDS:
-        for told in next((result.report for subject, result in results.items() if subject.kind == kind), ()):
-            if kind == CONTROLLER or not told['achieved']:
-                facts[f'{kind}: {told["name"]}'] = ('yes, ' if told['achieved'] else 'NO, ') + told['detail']
+        for measure in next((result.report for subject, result in results.items() if subject.kind == kind), ()):
+            if kind == CONTROLLER or not measure['achieved']:
+                facts[f'{kind}: {measure["name"]}'] = ('yes, ' if measure['achieved'] else 'NO, ') + measure['detail']
     for native in natives:
         facts[f'cyclictest at {native.rate:g} Hz'] = native.reason or (
             f'{native.cycles} cycles, late by {1e6 * native.mean:.0f} µs in the mean, {1e6 * native.greatest:.0f} µs '

@@ -164,7 +164,7 @@ class OnDemand:
             core.gate.filter_command = self._timing(core.gate.filter_command)
 
     def _timing(self, function):
-        """The function, its time told to the loop."""
+        """The function, whose time the loop records."""
         work, clock = self._work, time.perf_counter_ns
 
         def timed(*arguments):

@@ -3,7 +3,7 @@
     python3 -m psdyn_ros.tools.timing.soak --hours 8 --json soak.json
 
 The demonstration is followed again and again. Faults of the controller are counted, reset, and the machine is enabled
-again. Told are the memory of both processes and how fast it grows, open files, missed slots, rejected messages, and
+again. Reported are the memory of both processes and how fast it grows, open files, missed slots, rejected messages, and
 the largest tracking error in the first and in the last motion. 1 when memory grows faster than 1 MiB/h after the first
 tenth of the time, when files stay open, when a fault came, or when the last motion is worse than the first by half.
 """
@@ -37,8 +37,7 @@ from ...nodes.runtime.executor import UNUSABLE
 from ...nodes.runtime.realtime import LEVELS, resident_memory
 from ..demo.demo_safety import safety_text
 from ..demo.demonstration import demonstration
-from ..demo.processes import NodeProcesses, environment, exported, free_domain
-from ..demo.session import Waiting, own_node, terminable
+from ..demo.session import Waiting, graph, terminable
 from .conditions import Meanwhile, conditions
 
 MACHINE = 'hiab_xs031'
@@ -165,11 +164,11 @@ def judge(soak, seconds):
             failures.append(f'the memory of the {name} grows by {slope:.2f} MiB/h')
         if files > FILES:
             failures.append(f'the {name} opened {files} files')
-    told = soak.statistics
-    slots = told.get('cycles', 0.0) + told.get('missed', 0.0)
-    rows += [('missed slots', f'{told.get("missed", 0.0):.0f} of {slots:.0f}, {told.get("longest_missed", 0.0):.0f} in '
-              'a row at most'),
-             ('execution p50, p99, p99.9', ', '.join(f'{1e6 * told.get(key, 0.0):.0f}' for key in (
+    found = soak.statistics
+    slots = found.get('cycles', 0.0) + found.get('missed', 0.0)
+    rows += [('missed slots', f'{found.get("missed", 0.0):.0f} of {slots:.0f}, '
+              f'{found.get("longest_missed", 0.0):.0f} in a row at most'),
+             ('execution p50, p99, p99.9', ', '.join(f'{1e6 * found.get(key, 0.0):.0f}' for key in (
                  'p50', 'p99', 'p99.9')) + ' µs'),
              ('rejected messages', f'{soak.rejected}'), ('motions', f'{len(soak.motions)}')]
     if soak.motions:
@@ -198,15 +197,13 @@ def run(seconds, motion=10.0, rate=500.0, realtime='off', json_path=None):
         'controller': {'ros__parameters': {
             **shared, 'law': 'valve_computed_torque', 'safety': str(safety), 'autostart': True,
             'emergency_stop': 'none', 'overrun_share': OVERRUNS, 'realtime': realtime}}}))
-    domain = free_domain()
-    with (terminable(), exported(environment(domain, folder)), NodeProcesses(folder) as nodes,
-          own_node(domain) as (node, spin_once)):
+    with terminable(), graph(folder) as (nodes, node, spin_once):
         processes = {name: nodes.start(
             name, EXECUTABLES[name], '--ros-args', '--params-file', str(parameters),
             '-r', '/simulator/joint_commands:=/controller/joint_commands').pid for name in NODES}
         soak = Soak(node, processes, Waiting(nodes, spin_once), seconds, motion)
         soak.run()
-        facts = conditions() | meanwhile.told()
+        facts = conditions() | meanwhile.report()
         codes = nodes.stop()
     rows, failure = judge(soak, seconds)
     if any(codes.values()):

@@ -1,4 +1,4 @@
-"""The machine that loops under measurement are told about: it stands still, and its states come at a steady rate."""
+"""The machine whose states loops under measurement receive: it stands still, and they come at a steady rate."""
 
 import time
 from typing import NamedTuple

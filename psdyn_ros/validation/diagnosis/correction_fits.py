@@ -12,7 +12,7 @@ BLOCK = 5.0                 # s that are drawn together, and that are held out t
 SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
 FOLDS = 5
 RESAMPLES = 299
-RIDGE = 1e-9                # of the squares of each column, for what cannot be told from each other
+RIDGE = 1e-9                # of the squares of each column, for what cannot be distinguished
 
 
 class Equations:

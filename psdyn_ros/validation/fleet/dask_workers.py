@@ -1,6 +1,6 @@
 """Validates bags on a Dask cluster: tasks that hand a bag to a process of their own, wherever they run.
 
-Workers see the bags under the same paths, and have this package.  They, and the scheduler, run what they are told: the
+Workers see the bags under the same paths, and have this package.  They, and the scheduler, run what they are sent: the
 address should be one to be trusted (tls://HOST:PORT, with the certificates that Dask is configured for).
 """
 

@@ -16,7 +16,7 @@ from ...model.errors import shorten
 from ..metrics.metrics import FIGURES
 from ..metrics.verdict import Check
 from ..report.figure_style import BLACK, BLUE, DPI, VERMILLION
-from ..report.page import as_text, write_page
+from ..report.page import Head, as_text, write_page
 from ..report.validation_tables import plain
 from .outcomes import KINDS, PAGES, excess, worst_check
 
@@ -38,14 +38,6 @@ class _Row(NamedTuple):
     link: str
     cells: tuple
     text: str
-
-
-class _Page(NamedTuple):
-    """What the template says on top."""
-
-    verdict: str
-    reason: str
-    facts: dict
 
 
 def summary(fleet):
@@ -105,7 +97,7 @@ def write_fleet(folder, fleet):
     verdict, kinds = KINDS[fleet.exit_code][0], [one.exit_code for one in fleet.outcomes]
     counts = ', '.join(f'{kinds.count(code)} {what}' for code, (_, what) in KINDS.items() if code in kinds)
     facts = {'model': fleet.machine, 'tolerances': fleet.tolerances, 'bags': counts}
-    page = _Page(fleet.text, '' if verdict == KINDS[0][0] else fleet.text, facts)
+    page = Head(fleet.text, '' if verdict == KINDS[0][0] else fleet.text, facts)
     return write_page(folder, 'fleet.html.j2', figures(fleet), page,
                       f'{fleet.machine}: model against {len(kinds)} recordings', file=PAGES[0], header=HEADER,
                       rows=[_row(fleet, one) for one in fleet.outcomes])

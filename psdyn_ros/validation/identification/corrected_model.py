@@ -52,10 +52,10 @@ def corrected_urdf(text, found, hydraulics=None):
     elements = _elements(text)
     edits = []
     for body in found.bodies:
-        if body.payload or (body.told >= IDENTIFIED_SHARE).any():
+        if body.payload or (body.identified >= IDENTIFIED_SHARE).any():
             edits.append(_inertial_edit(text, elements, body, found.source))
     for one in found.friction:
-        if one.told and friction_block(hydraulics, one.name) is None and (one.declared or one.significant):
+        if one.identified and friction_block(hydraulics, one.name) is None and (one.declared or one.significant):
             edits.append(_dynamics_edit(text, elements, one, found.source))
     data = text.encode('utf-8')
     for begin, end, replacement in sorted(edits, reverse=True):
@@ -180,7 +180,7 @@ def _friction_note(one):
 def _check_urdf(before, after, found):
     """Refuse a text in which anything else has changed."""
     expected = {body.name: body.corrected for body in found.bodies
-                if body.payload or (body.told >= IDENTIFIED_SHARE).any()}
+                if body.payload or (body.identified >= IDENTIFIED_SHARE).any()}
     for name, link in after.links.items():
         want = expected.get(name, before.links[name].inertial)
         if (want is None) != (link.inertial is None) or want is not None and not (
@@ -198,7 +198,7 @@ def corrected_hydraulics(text, found, actuators):
     """
     before = read_hydraulics(text if '\n' in text else text + '\n', actuators)
     root = yaml.compose(text, Loader=yaml.SafeLoader)
-    identified = {one.name: one for one in found.friction if one.told}
+    identified = {one.name: one for one in found.friction if one.identified}
     places, used = {}, {}
     for section in ('cylinders', 'axes'):
         for joint, mapping in _children(_child(root, section)):

@@ -96,7 +96,7 @@ class Estimate:
     eta         (P,)
     values      (P,) of the columns
     covariance  (P, P) of eta; infinite where the recording is too short for standard errors
-    told        (P,) share of the belief about eta that the recording has replaced, 0 to 1
+    identified        (P,) share of the belief about eta that the recording has replaced, 0 to 1
     sigma       (dof,) standard deviation of what is left in the equations of each coordinate [N, N m]
     share       of what is believed of the errors of sensors, that the recording shows
     """
@@ -104,7 +104,7 @@ class Estimate:
     eta: np.ndarray
     values: np.ndarray
     covariance: np.ndarray
-    told: np.ndarray
+    identified: np.ndarray
     sigma: np.ndarray
     share: float
 
@@ -187,8 +187,8 @@ class System:
             covariance = covariance + (many - 1) / many * moves.T @ moves
         else:
             covariance = np.full_like(covariance, np.inf)
-        told = 1.0 - np.clip(np.diag(inverse), 0.0, 1.0)
-        return Estimate(eta, theta, covariance, told, self.sigma, share)
+        identified = 1.0 - np.clip(np.diag(inverse), 0.0, 1.0)
+        return Estimate(eta, theta, covariance, identified, self.sigma, share)
 
 
 def squares(groups, values):

@@ -10,7 +10,7 @@ from .physical_inertia import declared_body, is_physical
 
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated
 IDENTIFIED_SHARE = 0.5          # least share of a prior that the recording must have replaced
-RELATIVE = 0.3                  # standard error of a base parameter that is told, of its value
+RELATIVE = 0.3                  # standard error of a base parameter that is identified, of its value
 NOT_ALONE = ('friction is known as force at 30 to 100 mm/s; its viscous part alone is not identifiable, nor is the '
              'Coulomb part without it')
 
@@ -23,7 +23,7 @@ class BodyEstimate:
     declared  `Inertial` of the link in the URDF, or None
     found     `Inertial` of the link, or of the payload on it
     errors    (10,) standard errors: mass, com x y z, inertia xx xy xz yy yz zz about the centre of mass
-    told      (10,) 0 to 1: how much of that the recording says, the rest is belief
+    identified      (10,) 0 to 1: how much of that the recording says, the rest is belief
     payload   whether it is a payload
     """
 
@@ -31,7 +31,7 @@ class BodyEstimate:
     declared: Inertial
     found: Inertial
     errors: np.ndarray
-    told: np.ndarray
+    identified: np.ndarray
     payload: bool
 
     @property
@@ -51,11 +51,11 @@ class BodyEstimate:
         was = '' if self.payload or self.declared is None else f' (was {self.declared.mass:.2f})'
         yield f'{what}: mass {mass:.2f} +- {self.errors[0]:.2f} kg{was}'
         parts = []
-        for axis, value, error, told in zip('xyz', com, self.errors[1:4], self.told[1:4]):
-            note = '' if told >= IDENTIFIED_SHARE else ', a belief: the motion does not tell it'
+        for axis, value, error, identified in zip('xyz', com, self.errors[1:4], self.identified[1:4]):
+            note = '' if identified >= IDENTIFIED_SHARE else ', a belief: the motion does not tell it'
             parts.append(f'{axis} {value:.3f} +- {error:.3f} m{note}')
         yield f'  centre of mass {"; ".join(parts)}'
-        if (self.told[4:] < IDENTIFIED_SHARE).all():
+        if (self.identified[4:] < IDENTIFIED_SHARE).all():
             yield '  inertia about it: a belief, the motion does not tell it'
 
 
@@ -98,8 +98,8 @@ class FrictionEstimate:
         return bool(self.was_coulomb or self.was_viscous)
 
     @property
-    def told(self):
-        """Whether the recording tells it: cylinders side by side, for one, are not told apart."""
+    def identified(self):
+        """Whether the recording tells it: cylinders side by side, for one, are not distinguished."""
         return bool(self.forces) and all(one.error <= 0.5 * max(abs(one.force), abs(one.believed))
                                          for one in self.forces)
 
@@ -122,7 +122,7 @@ class FrictionEstimate:
             return
         shown = ', '.join(f'{one.force:.4g} +- {one.error:.2g} at {one.speed:g} {self.unit} (was {one.believed:.4g})'
                           for one in self.forces)
-        note = '' if self.told else '; this recording does not tell it'
+        note = '' if self.identified else '; this recording does not tell it'
         yield f'{self.name}: friction {shown} {"N" if self.unit == "m/s" else "N m"}{note}'
 
 
@@ -136,7 +136,7 @@ class BaseParameter:
     error: float
 
     @property
-    def told(self):
+    def identified(self):
         """Whether this recording tells it."""
         return bool(self.error < RELATIVE * max(abs(self.found), abs(self.found - self.believed)))
 
@@ -264,10 +264,10 @@ class Identification:
         for one in self.friction:
             yield from one.lines()
         yield f'  {NOT_ALONE}'
-        told = sum(one.told for one in self.base)
-        yield f'{len(self.base)} base parameters, {told} of them told by this recording within {RELATIVE:.0%}:'
+        count = sum(one.identified for one in self.base)
+        yield f'{len(self.base)} base parameters, {count} of them identified by this recording within {RELATIVE:.0%}:'
         for one in self.base:
-            if one.told:
+            if one.identified:
                 yield f'  {one.name} = {one.found:.5g} +- {one.error:.2g} (was {one.believed:.5g})'
         for one in self.sensors:
             if abs(one.value) > 2.0 * one.error:
@@ -294,5 +294,5 @@ class Identification:
         out['exit_code'] = self.exit_code
         out['friction_note'] = NOT_ALONE
         for entry, one in zip(out['base'], self.base):
-            entry['told'] = one.told
+            entry['identified'] = one.identified
         return out

@@ -3,7 +3,6 @@
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,7 +12,7 @@ from ..metrics.figure import FACTORS
 from ..metrics.metrics import EFFORT, FIGURES
 from ..metrics.tracking import units
 from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
-from .page import KILO, as_text, write_page
+from .page import KILO, Head, as_text, write_page
 from .validation_figures import SINCE
 from .validation_tables import FORCE, plain
 
@@ -24,14 +23,6 @@ DRAWN = {name: (FACTORS.get(one.unit, 1.0), '% of range' if one.of_range else on
          for name, one in COMPARED.items()}
 SHOWN = {'known': (100.0, '%'), **{one.compared or one.name: (FACTORS.get(one.unit, 1.0), one.unit)
                                    for one in FIGURES if not one.of_range}}
-
-
-class _Page(NamedTuple):
-    """What the template says on top."""
-
-    verdict: str
-    reason: str
-    facts: dict
 
 
 def summary(comparison):
@@ -97,7 +88,7 @@ def write_comparison(folder, comparison):
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document(comparison), indent=1, allow_nan=False)
     (folder / 'comparison.json').write_text(text + '\n', encoding='utf-8')
-    page = _Page(comparison.text, comparison.text if comparison.exit_code in (1, 2) else '', _facts(comparison))
+    page = Head(comparison.text, comparison.text if comparison.exit_code in (1, 2) else '', _facts(comparison))
     changes = list(changes_table(comparison)) if comparison.changes else []
     return write_page(folder, 'compare.html.j2', figures(comparison), page,
                       f'{comparison.first.manipulator.name}: two recordings', partial=comparison.partial,

@@ -1,6 +1,6 @@
 """What figures share: colours, resolution, grid."""
 
-# Okabe and Ito: told apart by everyone, and in print
+# Okabe and Ito: distinguished by everyone, and in print
 BLACK, BLUE, VERMILLION, GREEN = '#000000', '#0072B2', '#D55E00', '#009E73'
 DPI = 130
 

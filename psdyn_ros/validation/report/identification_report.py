@@ -1,24 +1,15 @@
 """The page of an identification: what was found with its standard errors, and pictures of it."""
 
-from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ..identification.identified import IDENTIFIED_SHARE
 from .figure_style import BLACK, BLUE, DPI, VERMILLION
-from .page import KILO, write_page
+from .page import KILO, Head, write_page
 
 TOP = 1.2                   # of the fastest speed at which friction is stated, to which it is drawn
 BREAK = 2.0                 # times the usual distance of samples, from which a line is interrupted
-
-
-class _Page(NamedTuple):
-    """What the template says on top."""
-
-    verdict: str
-    reason: str
-    facts: dict
 
 
 def write_report(folder, found):
@@ -28,7 +19,7 @@ def write_report(folder, found):
     facts = {'machine': found.machine, 'recording': found.source, 'used': f'{found.seconds:.1f} s, {found.equations} '
              'equations', 'filter': found.filter, 'held out': f'{held.seconds} s'}
     return write_page(
-        folder, 'identification.html.j2', figures(found), _Page(text, '' if held.passed else text, facts),
+        folder, 'identification.html.j2', figures(found), Head(text, '' if held.passed else text, facts),
         f'{found.machine}: identified from a recording', file='identification.html', payload=found.payload,
         bodies=list(bodies_table(found)), friction=list(friction_table(found)), held_out=list(held_out_table(found)),
         base=list(base_table(found)), sensors=list(sensors_table(found)), partial=found.partial,
@@ -40,13 +31,13 @@ def bodies_table(found):
     yield 'link', 'mass [kg]', 'was [kg]', 'x [m]', 'y [m]', 'z [m]'
     for body in found.bodies:
         was = '' if body.payload or body.declared is None else f'{body.declared.mass:.2f}'
-        yield (body.name, _with_error(body.found.mass, body.errors[0], body.told[0], 2), was,
-               *(_with_error(value, error, told, 3) for value, error, told in
-                 zip(body.found.com, body.errors[1:4], body.told[1:4])))
+        yield (body.name, _with_error(body.found.mass, body.errors[0], body.identified[0], 2), was,
+               *(_with_error(value, error, identified, 3) for value, error, identified in
+                 zip(body.found.com, body.errors[1:4], body.identified[1:4])))
 
 
-def _with_error(value, error, told, digits):
-    return f'{value:.{digits}f} ± {error:.{digits}f}' + ('' if told >= IDENTIFIED_SHARE else ' (belief)')
+def _with_error(value, error, identified, digits):
+    return f'{value:.{digits}f} ± {error:.{digits}f}' + ('' if identified >= IDENTIFIED_SHARE else ' (belief)')
 
 
 def friction_table(found):
@@ -58,7 +49,7 @@ def friction_table(found):
             yield one.name, f'{one.moved:.1f}', *('',) * 4, 'moved too little'
         for at in one.forces:
             yield (one.name, f'{one.moved:.1f}', f'{at.speed:g} {one.unit}', f'{at.force:.5g} {force}',
-                   f'{at.error:.2g} {force}', f'{at.believed:.5g} {force}', '' if one.told else 'not told')
+                   f'{at.error:.2g} {force}', f'{at.believed:.5g} {force}', '' if one.identified else 'not identified')
 
 
 def held_out_table(found):
@@ -74,7 +65,7 @@ def base_table(found):
     """Rows of text, the header first."""
     yield 'parameter', 'found', 'standard error', 'was'
     for one in found.base:
-        if one.told:
+        if one.identified:
             yield one.name, f'{one.found:.5g}', f'{one.error:.2g}', f'{one.believed:.5g}'
 
 
@@ -145,7 +136,7 @@ def _friction(rubbing):
                       fmt='o', color=BLUE, capsize=4, label='found, ± 2 standard errors')
         axes.plot(v, factor * (one.was_coulomb + one.was_viscous * v), color=VERMILLION, linestyle='--', linewidth=1.2,
                   label='believed')
-        axes.set_title(one.name + ('' if one.told else ': this recording does not tell it'), fontsize=10)
+        axes.set_title(one.name + ('' if one.identified else ': this recording does not tell it'), fontsize=10)
         axes.set_xlabel(f'speed [{one.unit}]')
         axes.set_ylabel(f'friction [{unit}]')
         axes.set_xlim(0.0, v[-1])

@@ -151,10 +151,18 @@ def write_report(folder, summary, manipulator, urdf):
                       tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
 
 
+class Head(NamedTuple):
+    """What stands on top of a page."""
+
+    verdict: str
+    reason: str
+    facts: dict
+
+
 def write_page(folder, template, figures, result, title, file='report.html', **values):
     """Write {file name: (title, Figure)} as PNG files, and a page with them and the values in it; returns its path.
 
-    result  with `reason`, `verdict` and `facts`, as a `Summary` has them
+    result  `Head`, or another object with its attributes
     file    name of the page
     """
     folder = Path(folder)

@@ -1,20 +1,11 @@
 """The report of a validation: a page that needs no other file, its pictures as PNG, tables as JSON and CSV."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 from ..bags.predicted_bag import FOLDER, LAYOUT, write_layout
 from . import validation_tables as tables
-from .page import write_page
+from .page import Head, write_page
 from .validation_figures import figures
-
-
-class _Page(NamedTuple):
-    """What the template says on top."""
-
-    verdict: str
-    reason: str
-    facts: dict
 
 
 def write_outputs(folder, found):
@@ -28,7 +19,7 @@ def write_outputs(folder, found):
     if (folder / FOLDER).is_dir():
         write_layout(folder / LAYOUT, found.metrics.actuators)
     verdict = found.verdict
-    page = _Page(verdict.text, '; '.join(verdict.reasons), tables.facts(found))
+    page = Head(verdict.text, '; '.join(verdict.reasons), tables.facts(found))
     return write_page(
         folder, 'validation.html.j2', figures(found), page, f'{found.manipulator.name}: model against recording',
         metrics=list(tables.metrics_table(found)), regimes=list(tables.regimes_table(found)),

@@ -54,7 +54,7 @@ def blocks(source, channels, manipulator, hydraulics=None, *, rows=ROWS, overlap
     hydraulics  of the model; None: efforts are those of JointState, pressures are not used
     rows        of the core of a block
     overlap_s   s by which blocks overlap on either side, where there is no gap
-    quality     `Quality` that is told what goes by, or None
+    quality     `Quality` that sees what goes by, or None
     delays      {topic: s by which it is late}, taken off
 
     Raises BagError where there is not one block, with the reason.

@@ -103,7 +103,7 @@ class TopicQuality:
 
 
 class Quality:
-    """Told by `blocks` what goes by; read afterwards.
+    """Fed by `blocks` with what goes by; read afterwards.
 
     topics   {topic: TopicQuality}
     signals  {'<joint>.position', '<cylinder>.pressure_a', '<actuator>.effort': SignalQuality}

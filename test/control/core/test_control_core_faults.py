@@ -8,7 +8,7 @@ from support.machines import URDF
 import psdyn_ros
 from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
 from psdyn_ros.control.core.inputs import MeasuredState
-from psdyn_ros.control.monitors.end_stops import EndStopCheck
+from psdyn_ros.control.monitors.actuator_motion import EndStopCheck
 from psdyn_ros.control.monitors.overruns import OverrunCheck
 from psdyn_ros.control.monitors.singularity import SingularityCheck, toggle_measure
 from psdyn_ros.control.monitors.tracking import TrackingCheck

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from support.control.control_rig import BAD_STATES, RATE, SILENT, WALL, Rig, T, jumped, nothing
 
-from psdyn_ros.control.monitors.clock import ClockWatch
+from psdyn_ros.control.monitors.clock import FUTURE, OLD, ORDER, UNSTAMPED, ClockWatch, MeasuredInput
 from psdyn_ros.control.monitors.overruns import CycleWatch
-from psdyn_ros.control.monitors.timestamps import FUTURE, OLD, ORDER, UNSTAMPED, MeasuredInput
 from psdyn_ros.control.safety.fault_table import CONDITIONS, State
 from psdyn_ros.model.parameters.safety import Timeouts
 
@@ -308,24 +307,24 @@ def test_a_clock_that_is_slewed_has_not_jumped_F31():
     watch, ros = ClockWatch(False), WALL
     for k in range(1000):
         ros += T + 40_000       # 2 % fast
-        assert watch.look(k * T, ros) == 0 and watch.clock == k * T
-    assert watch.look(1000 * T, ros + T + 5_000_000) == 0 and watch.jumps == 0
-    assert watch.look(1001 * T, ros + 2 * T - 1) == -5_000_001 and watch.jumps == 1
-    assert watch.look(1002 * T, ros + 3 * T - 1) == 0
+        assert watch.update(k * T, ros) == 0 and watch.clock == k * T
+    assert watch.update(1000 * T, ros + T + 5_000_000) == 0 and watch.jumps == 0
+    assert watch.update(1001 * T, ros + 2 * T - 1) == -5_000_001 and watch.jumps == 1
+    assert watch.update(1002 * T, ros + 3 * T - 1) == 0
 
 
 def test_late_cycles_are_counted_by_the_slots_they_left_out_F30():
     watch, now = CycleWatch(0.002), 0
     for gap, missed in ((1.0, 0), (0.1, 0), (1.7, 0), (1.8, 1), (2.0, 2), (4.0, 5), (1.0, 5)):
         now += round(gap * T)
-        watch.look(now)
+        watch.update(now)
         assert watch.missed == missed
     assert watch.run == 0 and watch.recent == 5 and not watch.overrun
-    watch.look(now + 2 * T)
+    watch.update(now + 2 * T)
     assert watch.overrun == '6 cycles of the last second came too late'
     for _ in range(600):
         now += T
-        watch.look(now + 2 * T)
+        watch.update(now + 2 * T)
     assert watch.recent == 0 and watch.missed == 6 and not watch.overrun
-    watch.look(now + 6 * T)
+    watch.update(now + 6 * T)
     assert watch.overrun == '3 cycles in a row came too late'

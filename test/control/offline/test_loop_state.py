@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.machines import URDF
+from support.machines import URDF, columns, moving
 
 import psdyn_ros
 from psdyn_ros.control.offline.state_completion import Contradiction, LoopState
@@ -22,17 +22,6 @@ def machines():
 @pytest.fixture(scope='module')
 def crane(machines):
     return machines['hiab_xs031']
-
-
-def moving(m, rng):
-    """(x, xd, position, velocity) of all joints near the initial position."""
-    x, xd = m.initial_position + rng.uniform(-0.02, 0.02, m.dof), rng.uniform(-0.1, 0.1, m.dof)
-    _, q, qd, _ = m.joint_state(x, xd)
-    return x, xd, q, qd
-
-
-def columns(m, names):
-    return [m.joints.index(name) for name in names]
 
 
 # the completion

@@ -23,10 +23,10 @@ from psdyn_ros.control.laws.valve_computed_torque import ValveControl  # noqa: E
 from psdyn_ros.kernels.hydraulics.records import QUANTITIES  # noqa: E402
 from psdyn_ros.model.locate import find_config  # noqa: E402
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics  # noqa: E402
+from psdyn_ros.nodes.controller.parameters import gains  # noqa: E402
 from psdyn_ros.nodes.messages import conversions  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
 from psdyn_ros.nodes.messages.pressures import TelemetryReader  # noqa: E402
-from psdyn_ros.nodes.runtime import parameters  # noqa: E402
 
 CRANE, HYDRAULICS = URDF / 'hiab_xs031.urdf', find_config('hiab_xs031_hydraulics.yaml')
 CYLINDERS = ('lift_cylinder', 'tilt_cylinder', 'telescope')
@@ -95,16 +95,16 @@ def test_bad_telemetry_is_refused_and_the_reason_named(msg, words):
 
 def test_gains_are_parameters_of_the_actuators_they_are_for(crane, hydraulics):
     law = ValveControl(crane, hydraulics, 0.002)
-    table = parameters.gains(law)
+    table = gains(law)
     names = [parameter.name for parameter in table]
     assert {name for name in names if name.startswith('gains.slew.')} == {
         'gains.slew.stiffness', 'gains.slew.damping', 'gains.slew.integral', 'gains.slew.error_filter'}
     assert 'gains.telescope.flow_integral' in names and all(p.live for p in table)
     values = [p.default for p in table]
     values[names.index('gains.telescope.flow_integral')] = 7.0
-    gains, after = law.gains, with_entries(law.gains, gain_entries(law), values)
-    assert after.flow_integral[3] == 7.0 and after.flow_integral[1] == gains.flow_integral[1]
-    assert (after.inertia == gains.inertia).all()
+    before, after = law.gains, with_entries(law.gains, gain_entries(law), values)
+    assert after.flow_integral[3] == 7.0 and after.flow_integral[1] == before.flow_integral[1]
+    assert (after.inertia == before.inertia).all()
 
 
 # the node, with the test in the place of the machine

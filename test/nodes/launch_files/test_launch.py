@@ -67,6 +67,15 @@ def test_the_range_is_what_is_given_else_what_is_exported_else_this_computer(lau
     assert {node['additional_env'][RANGE] for node in launched.nodes} == {found}
 
 
+@pytest.mark.parametrize('name, least', [
+    ('hil', {'level', 'controller', 'autostart', 'emergency_stop', 'rviz', 'use_sim_time', 'discovery_range'}),
+    ('replay', {'level', 'rviz', 'loop'}), ('real_machine', {'controller', 'annotator', 'use_sim_time'}),
+    ('ros2_control', {'level', 'annotator', 'loop_state', 'use_sim_time'})])
+def test_arguments_with_few_values_refuse_others(launch, name, least):
+    declared = launch(name, **MUST.get(name, {})).declared
+    assert {argument for argument, options in declared.items() if options['choices']} >= least
+
+
 def test_simulator_and_controller_meet_on_one_topic(launch):
     launched = launch('hil')
     assert {node['executable'] for node in launched.nodes} == {'simulator', 'controller', 'robot_state_publisher'}
@@ -129,7 +138,8 @@ def test_a_process_that_ends_ends_the_launch_with_its_error(launch):
 def test_every_parameter_in_a_file_is_declared_and_in_its_range():
     pytest.importorskip('rclpy', reason='the tables are part of the nodes')
     from psdyn_ros.control.laws.registry import make_law
-    from psdyn_ros.nodes.runtime import parameters
+    from psdyn_ros.nodes.controller import parameters as controller
+    from psdyn_ros.nodes.simulator import parameters as simulator
     from psdyn_ros.simulation.external_forces import ExternalForces
     from psdyn_ros.tools.demo.demo import SETTINGS
 
@@ -138,8 +148,8 @@ def test_every_parameter_in_a_file_is_declared_and_in_its_range():
         'hiab_xs031', 'four_bar', 'five_bar', 'pkm_2pur2rpu', 'excavator', 'balloon'}
     for path in files:
         machine = psdyn_ros.load(URDF / f'{path.stem}.urdf', allow_unphysical=True)
-        tables = {'simulator': parameters.SIMULATOR + parameters.initial_positions(machine),
-                  'controller': parameters.CONTROLLER + (() if machine.floating else parameters.gains(
+        tables = {'simulator': simulator.PARAMETERS + simulator.initial_positions(machine),
+                  'controller': controller.PARAMETERS + (() if machine.floating else controller.gains(
                       make_law('computed_torque', machine)))}
         for key, contents in yaml.safe_load(path.read_text()).items():
             node, given = key.rsplit('/', 1)[-1], contents['ros__parameters']

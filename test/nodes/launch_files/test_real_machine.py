@@ -77,8 +77,9 @@ def start():
 
 @pytest.mark.parametrize('node', FILLED)
 def test_what_is_given_is_declared_and_fills_the_gaps(node):
-    parameters = pytest.importorskip('psdyn_ros.nodes.runtime.parameters')
-    declared = {parameter.name: parameter for parameter in dict(parameters.TABLES)[node]}
+    pytest.importorskip('rclpy', reason='the tables are part of the nodes')
+    from psdyn_ros.nodes.parameter_tables import tables
+    declared = {parameter.name: parameter for parameter in tables()[node]}
     for name, value in {**given()[node], **FILLED[node]}.items():
         parameter = declared[name]
         assert value == 'REPLACE' or type(value) is type(parameter.default), name

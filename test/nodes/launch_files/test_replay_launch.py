@@ -36,9 +36,9 @@ def test_the_validator_gets_machine_and_tolerances_and_lives_in_the_time_of_the_
     (node,) = launch('replay', bag=BAG, machine='five_bar', level='effort', pressures='/p').nodes
     assert node['parameters']['hydraulics'] == '' and 'five' in node['parameters']['robot_description']
     # as the node declares them
-    parameters = pytest.importorskip('psdyn_ros.nodes.runtime.parameters', reason='the tables are part of the nodes',
-                                     exc_type=ImportError)
-    assert set(node['parameters']) <= {one.name for one in parameters.VALIDATOR} | {'use_sim_time'}
+    validator = pytest.importorskip('psdyn_ros.nodes.observers.validator', reason='the table is part of the node',
+                                    exc_type=ImportError)
+    assert set(node['parameters']) <= {one.name for one in validator.PARAMETERS} | {'use_sim_time'}
 
 
 def test_one_player_plays_the_bag_with_its_clock(launch):

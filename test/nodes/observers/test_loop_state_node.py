@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from support.machines import URDF
+from support.machines import URDF, columns, moving
 
 import psdyn_ros
 
@@ -25,17 +25,6 @@ from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 CRANE = URDF / 'hiab_xs031.urdf'
 BOOMS = ('slew', 'lift_boom', 'tilt_boom', 'telescope')
 NAN = float('nan')
-
-
-def moving(m, rng):
-    """(x, xd, position, velocity) of all joints near the initial position."""
-    x, xd = m.initial_position + rng.uniform(-0.02, 0.02, m.dof), rng.uniform(-0.1, 0.1, m.dof)
-    _, q, qd, _ = m.joint_state(x, xd)
-    return x, xd, q, qd
-
-
-def columns(m, names):
-    return [m.joints.index(name) for name in names]
 
 
 # robot_state_publisher

@@ -21,10 +21,11 @@ from psdyn_ros.model.parameters.sensors import read_sensors  # noqa: E402
 from psdyn_ros.model.units import SECOND  # noqa: E402
 from psdyn_ros.nodes.messages.commands import CommandReader  # noqa: E402
 from psdyn_ros.nodes.messages.conversions import MessageError  # noqa: E402
-from psdyn_ros.nodes.runtime import parameters  # noqa: E402
+from psdyn_ros.nodes.runtime.parameters import ParameterError  # noqa: E402
 from psdyn_ros.nodes.simulator import messages as plant_messages  # noqa: E402
 from psdyn_ros.nodes.simulator.clock import SimulationClock  # noqa: E402
 from psdyn_ros.nodes.simulator.node import Simulator  # noqa: E402
+from psdyn_ros.nodes.simulator.parameters import PARAMETERS  # noqa: E402
 from psdyn_ros.nodes.simulator.publishers import PlantOutputs  # noqa: E402
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant  # noqa: E402
 from psdyn_ros.simulation.plant import Plant  # noqa: E402
@@ -124,7 +125,7 @@ class Node:
 
 
 def settings(**changed):
-    return SimpleNamespace(**{p.name: p.default for p in parameters.SIMULATOR} | changed)
+    return SimpleNamespace(**{p.name: p.default for p in PARAMETERS} | changed)
 
 
 def test_stamps_keep_to_the_grid_until_somebody_sets_the_clock(monkeypatch):
@@ -223,7 +224,7 @@ def test_as_fast_as_possible_steps_until_the_turn_is_over(monkeypatch):
     ({'step_on_command': True}, True, 'use_sim_time'),
 ])
 def test_clocks_that_contradict_each_other_are_refused(changed, sim_time, says):
-    with pytest.raises(parameters.ParameterError, match=says):
+    with pytest.raises(ParameterError, match=says):
         SimulationClock(Node(sim_time), settings(**changed))
 
 
@@ -266,16 +267,18 @@ def test_a_simulator_that_cannot_run_says_why(arguments, says):
 # messages
 
 
+class Value:
+    def __init__(self, interface_names):
+        self.interface_names, self.values = interface_names, None
+
+
+class State:
+    def __init__(self, joint_names, interface_values):
+        self.joint_names, self.interface_values = joint_names, interface_values
+        self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
+
+
 def test_hydraulic_states_name_each_quantity_of_each_cylinder():
-    class Value:
-        def __init__(self, interface_names):
-            self.interface_names, self.values = interface_names, None
-
-    class State:
-        def __init__(self, joint_names, interface_values):
-            self.joint_names, self.interface_values = joint_names, interface_values
-            self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
-
     types = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
     writer = plant_messages.DynamicStateWriter(types, ('lift', 'tilt'), ('pressure_a', 'pressure_b'))
     msg = writer.fill(3 * SECOND, [[1.0, 2.0], [3.0, 4.0]])
@@ -286,15 +289,6 @@ def test_hydraulic_states_name_each_quantity_of_each_cylinder():
 
 def test_all_details_of_a_plant_in_lock_step(crane, monkeypatch):
     """With control_msgs, as if it were installed."""
-    class Value:
-        def __init__(self, interface_names):
-            self.interface_names, self.values = interface_names, None
-
-    class State:
-        def __init__(self, joint_names, interface_values):
-            self.joint_names, self.interface_values = joint_names, interface_values
-            self.header = SimpleNamespace(stamp=SimpleNamespace(sec=0, nanosec=0))
-
     package = ModuleType('control_msgs')
     package.msg = SimpleNamespace(InterfaceValue=Value, DynamicJointState=State)
     monkeypatch.setitem(sys.modules, 'control_msgs', package)

@@ -101,12 +101,12 @@ def test_all_links_at_once_leave_no_inertia_that_cannot_be(recording):
     assert laden.found.mass == pytest.approx(laden.declared.mass + MASS, rel=0.02)
     assert all(is_physical(body.found) for body in found.bodies)
     assert friction_off(found) <= 0.03
-    told = [one for one in found.base if one.told]
-    assert 5 <= len(told) < len(found.base)
+    identified = [one for one in found.base if one.identified]
+    assert 5 <= len(identified) < len(found.base)
     mass = next(one for one in found.base if one.name == f'{CARRIER} m')
     assert abs(mass.found - laden.declared.mass - MASS) <= 3.0 * mass.error
     # the motion tells little of a barrel, so what is believed of it stays
-    assert by_name['lift_barrel_link'].told[0] < 0.2
+    assert by_name['lift_barrel_link'].identified[0] < 0.2
     assert by_name['lift_barrel_link'].found.mass == pytest.approx(17.36, rel=0.1)
 
 
@@ -189,7 +189,7 @@ def test_efforts_measured_as_such_on_a_machine_with_more_actuators_than_coordina
     assert body.found.mass == pytest.approx(400.0, abs=4.0) and body.errors[0] < 8.0
     assert body.found.com == pytest.approx([0.5, 0.1, 0.0], abs=0.01)
     twins = [one for one in found.friction if one.name.startswith('boom_cylinder')]
-    assert len(twins) == 2 and not any(one.told for one in twins)      # which of the two rubs nobody can say
+    assert len(twins) == 2 and not any(one.identified for one in twins)      # which of the two rubs nobody can say
 
 
 def test_the_filter_gives_derivatives_of_what_it_gives():

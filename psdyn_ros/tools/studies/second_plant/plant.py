@@ -1,6 +1,7 @@
 """The second plant: commands in, motion and measurements out, in simulated time."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import odeint
@@ -22,6 +23,17 @@ PUMP_LAG_S = 0.03
 CHAMBER_B_SHARE = 0.25                  # of the pressure difference in chamber B at rest
 
 
+class Deviations(NamedTuple):
+    """How a plant differs from what its hydraulics say; None: as they say."""
+
+    stiction: dict = None
+    """{actuator: N or N m} above Coulomb friction at rest."""
+    presliding: float = None
+    """m or rad, deflection of the bristles at the Coulomb level."""
+    pump_flow: float = None
+    """m^3/s at most."""
+
+
 class SecondPlant:
     """A machine of cylinder triangles and serial joints on valves, or on efforts without hydraulics.
 
@@ -31,9 +43,7 @@ class SecondPlant:
     position    {actuator: m or rad} to start at rest; those left out at the initial values of the URDF
     sensors     `Sensors`
     ttl         s after which a command is no longer obeyed
-    stiction    {actuator: N or N m} above Coulomb friction at rest
-    presliding  m or rad, deflection of the bristles at the Coulomb level; None: as the hydraulics say
-    pump_flow   m^3/s at most; None: as the hydraulics say
+    deviations  fields of `Deviations`
 
     `x`, `xd` (dof,) strokes and joint positions with their rates, `pressures` (cylinders, 2) [Pa gauge], `spool`
     (cylinders,), `supply` [Pa], `time` [s] and `energy` [J] are the true values.
@@ -41,7 +51,7 @@ class SecondPlant:
     """
 
     def __init__(self, urdf, hydraulics=None, *, actuators=None, position=None, sensors=PERFECT, ttl=0.02,
-                 stiction=None, presliding=None, pump_flow=None):
+                 **deviations):
         description = read(urdf)
         commanded = [name for name, one in description.interfaces.items() if one.commanded]
         self.actuators = tuple(actuators or commanded)
@@ -56,7 +66,7 @@ class SecondPlant:
         self.axes = np.zeros(len(self.actuators), AXIS)
         self.cylinder_records = np.zeros(len(cylinders), CYLINDER)
         self._supply = np.zeros(1, SUPPLY)
-        self._fill(dict(stiction or {}), presliding, pump_flow)
+        self._fill(Deviations(**deviations))
         self._bounds = np.array([1.0 if name in cylinders else limit for name, limit in
                                  zip(self.actuators, self.tree.effort_limits)])
         n, count = len(self.actuators), len(cylinders)
@@ -66,7 +76,8 @@ class SecondPlant:
 
     # parameters
 
-    def _fill(self, stiction, presliding, pump_flow):
+    def _fill(self, deviations):
+        stiction = deviations.stiction or {}
         for name in stiction:
             if name not in self.actuators:
                 raise ModelError(f"second plant: stiction of '{name}'; expected one of {', '.join(self.actuators)}")
@@ -81,7 +92,7 @@ class SecondPlant:
             return
         _refuse(hydraulics)
         declared = hydraulics.supply
-        flow = declared.max_flow if pump_flow is None else pump_flow
+        flow = declared.max_flow if deviations.pump_flow is None else deviations.pump_flow
         supply[0] = (declared.pressure, declared.return_pressure, flow, declared.droop, declared.line_volume,
                      hydraulics.oil.bulk_modulus, PUMP_LAG_S)
         for i, name in enumerate(self.actuators):
@@ -92,7 +103,7 @@ class SecondPlant:
             if one.friction:
                 axis['coulomb'], axis['viscous'] = one.friction.coulomb, one.friction.viscous
                 axis['stiction'] = one.friction.stribeck
-                axis['bristle'] = axis['coulomb'] / (presliding or one.friction.presliding)
+                axis['bristle'] = axis['coulomb'] / (deviations.presliding or one.friction.presliding)
             axis['stiction'] += stiction.get(name, 0.0)
             axis['bristle_damping'] = BRISTLE_TIME_S * axis['bristle']
         for row, name in enumerate(self.cylinders):

@@ -1,0 +1,82 @@
+"""The parameters of the node `controller`; the gains of its law are live ones."""
+
+from ...control.laws.gains import gain_entries, with_entries
+from ...control.laws.registry import LAWS
+from ...control.laws.valve_gains import INTEGRAL_SHARE
+from ...model.parameters.hydraulics import EFFORT, MODES
+from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, declare_map
+
+PARAMETERS = MACHINE + REALTIME + (
+    Parameter('safety', '', 'YAML file of safe outputs, timeouts and limits of the machine; without it the node is not '
+              'configured'),
+    Parameter('law', 'computed_torque', 'control law; those on valves need hydraulics', choices=tuple(LAWS)),
+    Parameter('bandwidth', 15.0, 'rad/s from which the default gains follow: p = bandwidth^2, d = 2 bandwidth, '
+              f'i = {INTEGRAL_SHARE:g} bandwidth^3; of laws on valves those of actuators without a cylinder',
+              0.1, 200.0),
+    Parameter('hydraulics', '', 'YAML file of the cylinders, valves and supply that drive the machine; empty: efforts '
+              'are commanded'),
+    Parameter('valve_bandwidth', 0.0, 'rad/s from which the default gains on valves follow; 0: as far as the machine '
+              'lets them go', 0.0, 200.0),
+    Parameter('command_delay', 0.0, 's from a command to the valve that obeys it; laws look ahead by it', 0.0, 0.1),
+    Parameter('error_space', 'actuator', 'where errors are taken: of the actuators, or of the joints that loops move, '
+              'whose gains are then those of rad', choices=('actuator', 'joint')),
+    Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),
+    *PRESSURE_TOPICS,
+    Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',
+              choices=('state', 'timer')),
+    Parameter('rate', 500.0, 'Hz of the timer, and at which states are expected', 1.0, 5000.0),
+    Parameter('emergency_stop', 'required', 'whether `~/emergency_stop` must come; none: only where something else '
+              'stops the machine', choices=('required', 'none')),
+    Parameter('overrun_share', 0.01, 'of the cycles of a second that may come too late before the machine runs at '
+              'reduced speed', 0.0, 1.0),
+    Parameter('port_timeout', 0.1, 's after which a base motion that stopped coming counts as none', 0.001, 10.0),
+    Parameter('autostart', False, 'configure and activate by itself; enabling it remains to be done'),
+)
+
+
+def outputs(actuators, cylinders):
+    """Parameters of the controller, one for each actuator: the tier of its command."""
+    return tuple(
+        Parameter(f'output.{name}', '', f'what is commanded of {name}; empty: as law and hydraulics say',
+                  choices=('', *MODES) if name in cylinders else ('', EFFORT))
+        for name in actuators)
+
+
+def gains(law):
+    """Parameters of the controller, live: the gains of a `ControlLaw`, `gains.<joint>.<field>`."""
+    return tuple(
+        Parameter(f'gains.{name}.{one.name}', float(getattr(law.gains, one.name)[row]),
+                  f'{one.metadata["unit"]}, {one.metadata["description"]}, of {name}', 0.0, one.metadata['high'],
+                  live=True)
+        for name, row, one in gain_entries(law))
+
+
+class Gains:
+    """Declares the gains of a law, judges what they shall become, and gives them to the law.
+
+    node  to declare on
+    law   `ControlLaw`
+    """
+
+    def __init__(self, node, law):
+        self._node, self._law = node, law
+        self._entries = tuple(gain_entries(law))
+        self.table = gains(law)
+        self._use(declare_map(node, self.table))
+
+    def against(self, given):
+        """Why the gains must not become those given, {name: value}; '' where they may."""
+        values = [given.get(one.name, self._node.get_parameter(one.name).value) for one in self.table]
+        return self._law.gains_rejection(with_entries(self._law.gains, self._entries, values))
+
+    def take(self):
+        """Use the present values of the parameters."""
+        self._use([self._node.get_parameter(one.name).value for one in self.table])
+
+    def forget(self):
+        """Undeclare the parameters."""
+        for one in self.table:
+            self._node.undeclare_parameter(one.name)
+
+    def _use(self, values):
+        self._law.set_gains(with_entries(self._law.gains, self._entries, values))
