@@ -7,6 +7,7 @@ from ...kernels.control.actuation import make_actuation
 from ...kernels.control.joint_space import make_joint_space
 from ...kernels.control.path import no_path
 from ...kernels.hydraulics.records import AXIS
+from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
 from ...kernels.runtime.status import OK
 from ...model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
 from ...model.mechanism.description import SLIP_VELOCITY
@@ -175,9 +176,14 @@ class ControlLaw:
         a, v = self.axes, self.desired[1]
         friction = (a['coulomb'] + a['stribeck'] * np.exp(-(v / np.maximum(a['stribeck_velocity'], 1e-9)) ** 2)
                     ) * np.tanh(v / a['slip']) + a['viscous'] * v
-        inertia = self.load.mechanism.mass_matrix(x)
-        return ((self.load.inverse_dynamics(x, xd, np.zeros(v.size)) + friction) / self._area,
-                inertia / self._area[:, None])
+        handle, rest = self.load.handle, np.zeros(v.size)
+        forces, inertia = np.empty(v.size), np.empty((v.size, v.size))
+        status = inverse_checked(handle.tree, handle.loops, x, xd, rest, forces)
+        if status == OK:
+            status = read_mass_matrix(handle.tree, handle.loops, x, inertia)    # clusters are closed at x
+        if status != OK:
+            self._raise_of(((x, xd, rest),), 'the model gives forces that are not finite')
+        return (forces + friction) / self._area, inertia / self._area[:, None]
 
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.

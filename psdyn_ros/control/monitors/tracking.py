@@ -118,6 +118,7 @@ class EffortCheck(Check):
         if not self.required:
             return
         self._rows, self._others = np.flatnonzero(forces), np.flatnonzero(~forces)
+        self._own, self._coupling = np.ix_(self._rows, self._rows), np.ix_(self._rows, self._others)
         self._law, self._names, self._period = law, config.machine.actuators, config.period
         self._away = AWAY * np.array(config.declaration.acceleration)
         self._limit = np.array(config.declaration.command_limit)[self._rows]
@@ -143,11 +144,12 @@ class EffortCheck(Check):
         further, self._time = t != self._time, t
         model, inertia = self._law.effort_model(x, xd)
         low, high = self._accelerations(x, xd, t)
-        own, given = inertia[np.ix_(rows, rows)], command[rows]
-        # of the other axes only the middle of their range is known
-        coupling = inertia[np.ix_(rows, others)]
-        model = model[rows] + 0.5 * coupling @ (low + high)[others]
-        spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
+        own, given, model = inertia[self._own], command[rows], model[rows]
+        spread = 0.0
+        if others.size:     # of which only the middle of their range is known
+            coupling = inertia[self._coupling]
+            model = model + 0.5 * coupling @ (low + high)[others]
+            spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
         low, high = low[rows] - spread, high[rows] + spread
         asked = np.linalg.solve(own, given - model - self._trim)
         kept = np.clip(model + self._trim + own @ np.clip(asked, low, high), -self._limit, self._limit)
