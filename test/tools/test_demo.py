@@ -69,7 +69,8 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     (('--machine', str(ROOT / 'package.xml')), 'robot'),
     (('--duration', '-1'), 'duration'),
     (('--bandwidth', '1000'), 'bandwidth'),
-    (('--rate', 'nan'), 'rate'),
+    (('--rate', 'nan'), 'rate is nan; expected a number'),
+    (('--rate', '0'), 'rate 0 Hz: expected more than 0'),
 ])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
     assert cli.main(['demo', '--output', str(tmp_path), *arguments]) == 2
