@@ -4,8 +4,8 @@ import io
 
 import numpy as np
 import pytest
-from support.browser import browser
 from support.machines import URDF
+from support.nodes.browser import browser
 
 from psdyn_ros.api.load import load
 from psdyn_ros.view import write_page
