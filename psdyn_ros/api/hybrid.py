@@ -48,8 +48,10 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
     """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
     x, xd, xdd, f = arrays
     if x.ndim == 1:
-        handle = environment_at(m, x, base, wrenches, joint_efforts, positions).handle
-        handle.let_efforts_act_on_coordinates()
+        handle = m.on_coordinates
+        if any(action is not None for action in (base, wrenches, joint_efforts, positions)):
+            handle = environment_at(m, x, base, wrenches, joint_efforts, positions).handle
+            handle.let_efforts_act_on_coordinates()
         check(m, hybrid_checked(handle.tree, handle.loops, driven, x, xd, f, xdd), x=x, xd=xd, f=f, xdd=xdd)
         return
     if wrenches or joint_efforts:
