@@ -109,7 +109,9 @@ def _values(what, value, rows, count, base):
     if array.shape not in shapes:
         of = ' of the base: rates of (v, w) [m/s^2, rad/s^2], or force and moment [N, N m]' if base else ''
         raise ShapeError(f'{what} has shape {array.shape}; expected {" or ".join(map(str, dict.fromkeys(shapes)))}{of}')
-    for index in np.argwhere(~np.isfinite(array)):
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = np.argwhere(~finite)[0]
         row = f' in row {index[0]}' if array.ndim > base else ''
         raise NonFiniteError(f'{what}{row} is {array[tuple(index)]}; expected a finite number')
     return array if base else array[..., None]
