@@ -85,6 +85,14 @@ class Compilation:
             print(f'psdyn_ros: compiled in {time.monotonic() - self._start:.0f} s', file=sys.stderr, flush=True)
 
 
+def compiled_for(kernel, *arguments):
+    """Return the code of a kernel for the types of these arguments, compiled before.
+
+    It is called as the kernel, but compares no types, which takes Numba 0.2 us a call: callers must have checked them.
+    """
+    return kernel.get_overload(tuple(map(kernel.typeof_pyval, arguments)))
+
+
 def _call_recursions(m):
     handle = m.handle()
     buffers, x, zero = (handle.tree, handle.loops), m.initial_position, np.zeros(m.dof)

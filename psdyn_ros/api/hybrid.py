@@ -48,8 +48,10 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
     """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
     x, xd, xdd, f = arrays
     if x.ndim == 1:
-        handle = environment_at(m, x, base, wrenches, joint_efforts, positions).handle
-        handle.let_efforts_act_on_coordinates()
+        handle = m.on_coordinates
+        if any(action is not None for action in (base, wrenches, joint_efforts, positions)):
+            handle = environment_at(m, x, base, wrenches, joint_efforts, positions).handle
+            handle.let_efforts_act_on_coordinates()
         check(m, hybrid_checked(handle.tree, handle.loops, driven, x, xd, f, xdd), x=x, xd=xd, f=f, xdd=xdd)
         return
     if wrenches or joint_efforts:
@@ -107,7 +109,9 @@ def _values(what, value, rows, count, base):
     if array.shape not in shapes:
         of = ' of the base: rates of (v, w) [m/s^2, rad/s^2], or force and moment [N, N m]' if base else ''
         raise ShapeError(f'{what} has shape {array.shape}; expected {" or ".join(map(str, dict.fromkeys(shapes)))}{of}')
-    for index in np.argwhere(~np.isfinite(array)):
+    finite = np.isfinite(array)
+    if not finite.all():
+        index = np.argwhere(~finite)[0]
         row = f' in row {index[0]}' if array.ndim > base else ''
         raise NonFiniteError(f'{what}{row} is {array[tuple(index)]}; expected a finite number')
     return array if base else array[..., None]

@@ -10,7 +10,6 @@ from numpy import empty
 from ..assembly.machine import assemble
 from ..kernels.derivatives.entry import make_scratch
 from ..kernels.rigid_body import entry
-from ..kernels.rigid_body.entry import forward_checked, forward_hinted, inverse_checked, inverse_hinted
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError, MeasurementError, UnknownNameError, did_you_mean, shorten
@@ -24,6 +23,7 @@ from .analysis.equilibrium import equilibrium
 from .analysis.linearization import linearize
 from .arguments import names as checked_names
 from .batch import inverse_efforts, map_at, run_batch
+from .compilation import compiled_for
 from .environment import base_rows, find_link, wrench_rows
 from .errors_from_status import check, in_row
 from .hybrid import hybrid_dynamics
@@ -97,6 +97,23 @@ class Manipulator:
         return self._tree, self._loops, make_scratch(self._handle)
 
     @cached_property
+    def on_coordinates(self):
+        """`Handle` with efforts on the coordinates and a base at rest; calls that keep the GIL share it."""
+        handle = self.handle()
+        handle.let_efforts_act_on_coordinates()
+        return handle
+
+    _forward = cached_property(lambda self: self._single(entry.forward_checked))
+    _inverse = cached_property(lambda self: self._single(entry.inverse_checked))
+    _forward_hinted = cached_property(lambda self: self._single(entry.forward_hinted, self.cluster_joint_rows))
+    _inverse_hinted = cached_property(lambda self: self._single(entry.inverse_hinted, self.cluster_joint_rows))
+
+    def _single(self, kernel, *rows):
+        """Return a kernel of one state compiled for `plain` arrays, after the rows of a hint and its positions."""
+        vector = np.empty(0)
+        return compiled_for(kernel, self._tree, self._loops, *((*rows, vector) if rows else ()), *4 * (vector,))
+
+    @cached_property
     def _hinted(self):
         """Buffer of a tree whose clusters start from a hint."""
         handle = self.handle()
@@ -125,9 +142,9 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and plain(x, xd, f):
             xdd = empty(self.dof)
             if positions is None or self._loops is None:
-                status = forward_checked(self._tree, self._loops, x, xd, f, xdd)
+                status = self._forward(self._tree, self._loops, x, xd, f, xdd)
             else:
-                status = forward_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, f, xdd)
+                status = self._forward_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, f, xdd)
             if status == OK:
                 return xdd
         arrays = states(self, batch=True, x=x, xd=xd, f=f)
@@ -153,9 +170,9 @@ class Manipulator:
         if base is wrenches is joint_efforts is None and compiled and plain(x, xd, xdd):
             f = empty(self.dof)
             if positions is None or self._loops is None:
-                status = inverse_checked(self._tree, self._loops, x, xd, xdd, f)
+                status = self._inverse(self._tree, self._loops, x, xd, xdd, f)
             else:
-                status = inverse_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, xdd, f)
+                status = self._inverse_hinted(self._hinted, self._loops, *hint_of(self, positions), x, xd, xdd, f)
             if status == OK:
                 return f
         arrays = states(self, batch=True, x=x, xd=xd, xdd=xdd)

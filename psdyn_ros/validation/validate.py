@@ -84,8 +84,7 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     hydraulics_optional  whether `hydraulics` count only where the bag has chamber pressures; None: where they are None
 
     Reads the bag once, beside the beginning of each topic and as much of it as delays need, with memory that does not
-    grow with it.  Raises BagError
-    where it cannot be read or is of another machine, ModelError for files that do not fit.
+    grow with it. Raises BagError where it is unreadable or of another machine, ModelError where files do not fit.
     """
     if hydraulics_optional is None:
         hydraulics_optional = hydraulics is None

@@ -21,8 +21,11 @@ def everything(manipulator, s):
     """Return the answers of every call for one state, flattened."""
     names, position, velocity, _ = manipulator.joint_state(s.x, s.xd, s.xdd)
     wrenches = {manipulator.links[-1]: (s.xd[:1].repeat(3), s.x[:1].repeat(3))}
+    first, *others = manipulator.coordinates
+    hybrid = manipulator.hybrid_dynamics(s.x, s.xd, accelerations={first: s.xdd[0]},
+                                         efforts=dict(zip(others, s.x[1:])))
     answers = [
-        manipulator.forward_dynamics(s.x, s.xd, s.f), manipulator.inverse_dynamics(*s[:3]),
+        manipulator.forward_dynamics(s.x, s.xd, s.f), manipulator.inverse_dynamics(*s[:3]), *hybrid,
         manipulator.inverse_dynamics(*s[:3], base=BASE, wrenches=wrenches),
         manipulator.forward_dynamics(*(np.tile(row, (3, 1)) for row in (s.x, s.xd, s.f))),
         manipulator.mass_matrix(s.x), manipulator.bias_forces(s.x, s.xd), manipulator.gravity_forces(s.x),

@@ -29,6 +29,7 @@ KEYS = {
     'scipy': 'python3-scipy',
     'tqdm': 'python3-tqdm',
     'transforms3d': 'python3-transforms3d',
+    'trimesh': 'python3-trimesh-pip',
     'yaml': 'python3-yaml',
 }
 # No key resolves to Numba on Ubuntu 24.04, none to mcap, which brings lz4 and zstandard (package.xml says so); xacro is
@@ -38,7 +39,7 @@ NO_KEY = {'distributed', 'lz4', 'mcap', 'numba', 'xacro', 'zstandard'}
 NOT_ON_PYPI = {'control_msgs', 'launch', 'launch_ros', 'simulation_interfaces', 'tf_transformations', 'xacro'}
 
 # Wanted by an extra of setup.py; tests have it.
-EXTRA = {'distributed'}
+EXTRA = {'distributed', 'trimesh'}
 
 
 @pytest.fixture(scope='module')

@@ -9,6 +9,9 @@ import sys
 import numpy as np
 import pytest
 from conftest import thorough
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_typestore
+from scipy.spatial.transform import Rotation
 from support.machines import URDF
 from support.nodes.children import assert_a_signal_ends_it, start, wait_for_line
 from support.paths import ROOT
@@ -47,12 +50,39 @@ def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path,
     for name in pictures:
         assert (tmp_path / name).stat().st_size > 10_000
     assert sorted(path.name for path in tmp_path.glob('*.png')) == sorted(pictures)
+    assert_shows_the_moving_machine(tmp_path / laws[0], crane)
     telemetry = recordings[0].telemetry
     if level == 'effort':
         assert telemetry is None
     else:
         assert telemetry.names == crane.actuators[1:] and np.isfinite(telemetry['pressure_a']).all()
         assert np.ptp(telemetry['pressure_a'], axis=0).min() > 1e5      # the oil does the work
+
+
+def assert_shows_the_moving_machine(bag, crane):
+    """A bag has the description, and the poses of all links at the true positions, 50 times a second."""
+    with AnyReader([bag], default_typestore=get_typestore(Stores.ROS2_JAZZY)) as reader:
+        messages = [(connection.topic, reader.deserialize(data, connection.msgtype))
+                    for connection, _, data in reader.messages()
+                    if connection.topic in ('/robot_description', '/tf', demo.JUDGED_TOPICS.states)]
+    described = [message.data for topic, message in messages if topic == '/robot_description']
+    assert described == [(URDF / 'hiab_xs031.urdf').read_text()]
+    truth = {ns_of(message): message for topic, message in messages if topic == demo.JUDGED_TOPICS.states}
+    shown = [message.transforms for topic, message in messages if topic == '/tf']
+    assert np.diff([ns_of(transforms[0]) for transforms in shown]).max() <= 22_000_000
+    for transforms in shown[::50]:
+        state = truth[ns_of(transforms[0])]
+        x = [state.position[list(state.name).index(name)] for name in crane.coordinates]
+        assert [one.child_frame_id for one in transforms] == list(crane.links[1:])
+        for one in transforms:
+            pose, p, q = crane.link_pose(x, one.child_frame_id), one.transform.translation, one.transform.rotation
+            assert one.header.frame_id == crane.links[0]
+            np.testing.assert_allclose([p.x, p.y, p.z], pose[:3, 3], atol=1e-12)
+            np.testing.assert_allclose(Rotation.from_quat([q.x, q.y, q.z, q.w]).as_matrix(), pose[:3, :3], atol=1e-12)
+
+
+def ns_of(message):
+    return message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
 
 
 @pytest.mark.lockstep
@@ -69,7 +99,8 @@ def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
     (('--machine', str(ROOT / 'package.xml')), 'robot'),
     (('--duration', '-1'), 'duration'),
     (('--bandwidth', '1000'), 'bandwidth'),
-    (('--rate', 'nan'), 'rate'),
+    (('--rate', 'nan'), 'rate is nan; expected a number'),
+    (('--rate', '0'), 'rate 0 Hz: expected more than 0'),
 ])
 def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
     assert cli.main(['demo', '--output', str(tmp_path), *arguments]) == 2

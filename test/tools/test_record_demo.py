@@ -78,9 +78,8 @@ def test_the_model_is_that_of_the_bags_and_cases_say_what_to_expect(folders):
     assert (plain / said['model']).is_file() and (plain / said['hydraulics']).is_file()
     made = {'sensors': 'plain', 'seconds': SECONDS, 'rate': 500.0, 'seed': 1, 'lock_step': True}
     assert said['cases']['payload'].items() >= {'cause': {'kind': 'payload', 'about': 'payload'}, **made}.items()
-    healthy = dict(said['cases']['healthy'])
-    assert 0 <= healthy.pop('halts') < 20
-    assert healthy == {'what': 'machine and model are the same', 'verdict': 'PASS', 'cause': None, **made}
+    assert said['cases']['healthy'] == {
+        'what': 'machine and model are the same', 'verdict': 'PASS', 'cause': None, **made}
     more = record_cases.cases_text(['payload'], {'seed': 2}, (plain / 'cases.yaml').read_text())
     assert yaml.safe_load(more)['cases'] == {**said['cases'], 'payload': {
         **{key: said['cases']['payload'][key] for key in ('what', 'verdict', 'cause')}, 'seed': 2}}

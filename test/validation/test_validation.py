@@ -173,6 +173,34 @@ def test_tables_hold_the_figures(summary):
     assert 'computed torque' in text and text.splitlines()[1].split()[-3:] == ['100', '200', '300']
 
 
+def test_a_baseline_that_ended_early_costs_only_its_columns(tmp_path, crane, summary):
+    whole = summary(1e-4)
+    never_moved = whole.baseline._replace(recording=None, tracking=None, stopped='it did not hold the machine')
+    for baseline in whole.baseline._replace(stopped='the controller stopped the machine: F08'), never_moved:
+        shortened = whole._replace(baseline=baseline)
+        assert shortened.verdict == ('PASS: every coordinate follows its reference within its bound. The baseline did '
+                                     f'not: {baseline.stopped}.')
+        header, *rows = report.tracking_table(shortened)
+        assert header[5:] == ('RMS baseline', 'maximum baseline', 'ratio of RMS')
+        assert [row[:5] for row in rows] == [row[:5] for row in list(report.tracking_table(whole))[1:]]
+        assert {row[5:] for row in rows} == {('', '', '')}
+        text = report.write_report(tmp_path, shortened, crane, CRANE.read_text()).read_text()
+        assert baseline.stopped in text and 'It is not compared.' in text
+    assert [run.law for run in shortened.runs] == ['computed torque']
+
+
+def test_a_law_that_was_stopped_fails_after_the_time_that_it_moved(summary):
+    whole = summary(1e-4)
+    stopped = whole._replace(judged=whole.judged._replace(stopped='the controller stopped the machine: F08'))
+    assert stopped.verdict == 'FAIL: after 2.0 s of 2.0 s the controller stopped the machine: F08.'
+
+
+def test_a_better_baseline_has_a_ratio_below_one(summary):
+    whole = summary(1e-4)
+    swapped = whole._replace(judged=whole.baseline, baseline=whole.judged)
+    assert {row[-1] for row in list(report.tracking_table(swapped))[1:]} == {'0.1'}
+
+
 # drawing
 
 

@@ -22,7 +22,8 @@ def run(options):
     def work(operator):
         from ...tools.operator.recording import record
 
-        counts = record(operator, options.output, options.topics, options.seconds)
+        counts = record(operator, options.output, options.topics, options.seconds,
+                        say=lambda line: print(line, flush=True))
         for topic, count in sorted(counts.items()):
             print(f'{count:8d}  {topic}')
         return 0

@@ -74,7 +74,8 @@ class PlantReport:
         state = 'paused' if paused else plant.state
         frozen = [f'{name} frozen: {reason}' for name, reason in getattr(plant, 'frozen', {}).items()]
         notes = [*frozen, *self._environment.stale]
-        if plant.actuators and len(plant.held) == len(plant.actuators) and not any(self._inputs.publishers.values()):
+        held = plant.actuators and len(plant.held) == len(plant.actuators)
+        if held and not paused and not any(self._inputs.publishers.values()):
             notes.append(f'nobody commands the machine: no publisher on {" or ".join(self._inputs.topics)}')
         quiet = state == RUNNING and not notes and not self._setup.faults.active
         return 'ok' if quiet else 'warn', '; '.join([state, *notes])

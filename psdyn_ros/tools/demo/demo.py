@@ -4,6 +4,7 @@ The same reference runs twice, under computed torque and under the baseline, eac
 or on the clock. Tables and report are made from the recordings, of a run that ended early too.
 """
 
+import math
 import os
 import platform
 import time
@@ -129,6 +130,8 @@ def _setup(machine, level, config, given):
         configured[node] = {'rate': RATE, **configured[node], **{name: given[name] for name in ('rate', 'assembly')
                                                                  if name in given}}
         configured[node]['rate'] = _number('rate', configured[node])
+        if configured[node]['rate'] <= 0.0:
+            raise DemoError(f'rate {configured[node]["rate"]:g} Hz: expected more than 0')
     level = _set_level(level or configured['demo'].get('level'), machine if of_package else None, configured)
     safety = configured['controller'].pop('safety', None) or (find_config(f'{machine}_safety.yaml') if of_package
                                                               else None)
@@ -177,9 +180,12 @@ def _set_level(level, name, configured):
 
 def _number(name, values):
     try:
-        return float(values[name])
+        number = float(values[name])
     except (TypeError, ValueError):
-        raise DemoError(f'{name} is {values[name]!r:.80}; expected a number') from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise DemoError(f'{name} is {values[name]!r:.80}; expected a number')
+    return number
 
 
 def _run(setup, output, rig, real_time):

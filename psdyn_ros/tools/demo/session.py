@@ -186,6 +186,17 @@ def own_node(domain=None, name='demo', namespace=None):
 @contextmanager
 def terminable():
     """SIGTERM and a closed terminal end the demonstration as Ctrl-C does, so that no node is left behind."""
+    with interruptible():
+        try:
+            yield
+        except KeyboardInterrupt:
+            print('\nstopped; the nodes have ended', file=sys.stderr)
+            raise
+
+
+@contextmanager
+def interruptible():
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP as on SIGINT, in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -199,9 +210,6 @@ def terminable():
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
-    except KeyboardInterrupt:
-        print('\nstopped; the nodes have ended', file=sys.stderr)
-        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -8,6 +8,7 @@ import yaml
 
 from ...model.errors import ModelError
 from ...validation.bags.recording import open_writer
+from ..demo.session import interruptible
 from .session import OperatorError
 
 LOOK = 1.0              # s between two looks at which topics there are
@@ -15,11 +16,11 @@ UNASKED = '/rosout', '/parameter_events'    # recorded only where they are named
 
 
 def record(operator, folder, topics, seconds, say=print):
-    """Record topics into an MCAP bag until `seconds` have passed or Ctrl-C; return {topic: messages}.
+    """Record topics into an MCAP bag until `seconds` have passed or a signal; return {topic: messages}.
 
     folder   must not exist
     topics   names, resolved in the namespace; none: all topics, also those that appear later
-    seconds  None: until Ctrl-C
+    seconds  None: until SIGINT (Ctrl-C), SIGTERM or SIGHUP
     """
     from rosbags.typesys import Stores, get_typestore
 
@@ -31,7 +32,7 @@ def record(operator, folder, topics, seconds, say=print):
         operator.topic_type(topic)      # raises where nobody publishes on it
     counts, passed_over = Counter(), set()
     deadline = float('inf') if seconds is None else time.monotonic() + seconds
-    with open_writer(folder) as writer:
+    with interruptible(), open_writer(folder) as writer:
         def keep(connection, topic):
             def write(data):
                 writer.write(connection, time.time_ns(), bytes(data))
@@ -53,9 +54,10 @@ def record(operator, folder, topics, seconds, say=print):
                     connection = writer.add_connection(topic, kinds[0], typestore=store)
                     node.create_subscription(message, topic, keep(connection, topic), qos, raw=True)
                     subscribed.add(topic)
+                    say(f'recording {topic}')
                 operator.until(lambda: False, min(LOOK, left))
         except KeyboardInterrupt:
-            pass        # Ctrl-C is how a recording ends
+            pass        # a signal is how a recording ends
     if not counts:
         raise OperatorError(f"nothing was recorded in '{folder}': no message came")
     return dict(counts)

@@ -3,12 +3,13 @@
 import importlib
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.exceptions import InvalidNamespaceException
+from rclpy.node import NodeNameNonExistentError
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.validate_namespace import validate_namespace
 from std_msgs.msg import Float64MultiArray
@@ -22,6 +23,7 @@ from ..demo.session import own_node
 TURN = 0.05             # s that is waited for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 RETRY = 0.2             # s between two requests for activation
+LIFECYCLE = 'get_state'     # service that every managed node offers
 REPORT = 2.5            # s in which a node reports its diagnostics at least twice at the default report_rate
 TRANSITIONS = {UNCONFIGURED: ('configure', Transition.TRANSITION_CONFIGURE),
                INACTIVE: ('activate', Transition.TRANSITION_ACTIVATE)}
@@ -82,18 +84,20 @@ class Operator:
     def call(self, kind, service, request, seconds=None):
         """Return the response of a service of the controller; OperatorError where there is none."""
         client = self.node.create_client(kind, f'{self.controller}/{service}')
-        if not self.until(client.service_is_ready):
-            raise OperatorError(self.absence(f'{self.controller}/{service}'))
-        self.until(lambda: False, FOUND)
-        future = client.call_async(request)
-        if not self.until(future.done, seconds):
-            raise OperatorError(f'{self.controller}/{service} did not answer within {seconds or self.timeout:g} s')
-        self.node.destroy_client(client)
-        return future.result()
+        try:
+            if not self.until(client.service_is_ready):
+                raise OperatorError(self.absence(service))
+            self.until(lambda: False, FOUND)
+            future = client.call_async(request)
+            if not self.until(future.done, seconds):
+                raise OperatorError(f'{self.controller}/{service} did not answer within {seconds or self.timeout:g} s')
+            return future.result()
+        finally:
+            self.node.destroy_client(client)
 
     def lifecycle(self):
         """Return the lifecycle state of the controller, such as 'active'."""
-        return self.call(GetState, 'get_state', GetState.Request()).current_state.label
+        return self.call(GetState, LIFECYCLE, GetState.Request()).current_state.label
 
     def activate(self):
         """Configure and activate the controller where nobody has; yield a sentence for each step.
@@ -180,21 +184,29 @@ class Operator:
 
     def has_controller(self):
         """Return whether the controller offers its services."""
-        return f'{self.controller}/get_state' in self._services()
+        return f'{self.controller}/{LIFECYCLE}' in self._services()
 
     def absence(self, service=''):
         """Return a sentence on a controller, or a service of it, that is not there."""
-        services = self._services()
-        if service and self.has_controller():
+        if service not in ('', LIFECYCLE) and self.has_controller():
             return (f'{self.controller} does not offer {service} yet: it is {self.lifecycle()}; `psdyn enable` '
                     'configures and activates it')
-        others = sorted(name.removesuffix('/get_state') for name in services
-                        if name.endswith(f'/{self._controller}/get_state'))
+        others = self.until(self._controllers, REPORT)
         hint = f'; found {", ".join(others)}: choose by --namespace' if others else ''
         return f'no controller {self.controller}{hint}; {self._nodes()}'
 
+    def _controllers(self):
+        """Return the controllers of this name in all namespaces."""
+        return sorted(name.removesuffix(f'/{LIFECYCLE}') for name in self._services()
+                      if name.endswith(f'/{self._controller}/{LIFECYCLE}'))
+
     def _services(self):
-        return dict(self.node.get_service_names_and_types())
+        """Return names of services that nodes offer; the graph's own list has those that are only asked for, too."""
+        names = set()
+        for node, namespace in self.node.get_node_names_and_namespaces():
+            with suppress(NodeNameNonExistentError):        # it ended meanwhile
+                names.update(name for name, _ in self.node.get_service_names_and_types_by_node(node, namespace))
+        return names
 
     def _nodes(self):
         me = self.node.get_name()

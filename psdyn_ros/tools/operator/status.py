@@ -18,7 +18,7 @@ def status(operator):
     # each node reports once a second by default: all of them are waited for
     operator.until(lambda: False, REPORT)
     lines, worst = [], 'ok'
-    if operator.has_controller():
+    if operator.until(operator.has_controller, REPORT):
         state = 'gives no output' if operator.state is None else f'in {operator.state.name}'
         lines.append(f'{operator.controller}: {operator.lifecycle()}, {state}')
     elif not operator.statuses:

@@ -5,6 +5,7 @@ the angles of their booms; the controller is led by the angles, which are passed
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +53,7 @@ PERIOD = round(SECOND / RATE)       # ns
 SHORTEST, LONGEST = 5.0, 3600.0
 LEAD = {True: 2.5, False: 15.0}     # s of the plant's time before the motion, in lock-step and in real time
 REST = 0.5                          # s that are recorded before and after it
+APPROACH = 0.4                      # s to its begin from where the machine is held, by sensors with noise
 TTL = 0.1                           # s, of commands
 # m/s^2 that the pump can give beside the weight of the payload
 DECELERATIONS = {'lift_cylinder': 0.35, 'tilt_cylinder': 0.35}
@@ -139,7 +141,9 @@ def _run(case, setup):
         run = MachineRun(nodes, parameters, node, spin_once, encoders, setup.lock_step, PERIOD, case)
         begin = run.hold() + round(LEAD[setup.lock_step] * SECOND)
         end = begin + round(setup.duration * SECOND)
-        run.follow(random_moves(setup.model, RANGES, SPEEDS, setup.duration, setup.seed), begin)
+        moves = random_moves(setup.model, RANGES, SPEEDS, setup.duration, setup.seed)
+        moves = replace(moves, times=moves.times + APPROACH)
+        run.follow(moves, begin - round(APPROACH * SECOND))
         run.rest(end + round(REST * SECOND))
         ended = encoders.stamp
         run.stand_by()

@@ -30,7 +30,7 @@ from psdyn_ros.nodes.runtime import executor  # noqa: E402
 
 CRANE = URDF / 'hiab_xs031.urdf'
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-ERROR = b'\x02'
+WARN, ERROR = b'\x01', b'\x02'
 
 
 class Managed(StillMachine):
@@ -301,6 +301,22 @@ def test_a_second_publisher_of_states_stops_it_and_keeps_it_from_being_enabled(m
     assert not refused.success and 'F32' in refused.message
     m.graph.node.destroy_publisher(rival)
     m.held()
+
+
+@pytest.mark.dds
+@pytest.mark.lockstep
+def test_commands_that_nobody_receives_are_a_warning_that_names_the_topics(managed):
+    m, topics = managed, ('/managed/controller/joint_commands', '/managed/controller/commands')
+    for subscription in list(m.graph.node.subscriptions):
+        if subscription.topic_name in topics:
+            m.graph.node.destroy_subscription(subscription)
+    warned = f'nobody receives the commands: no subscriber on {" or ".join(topics)}'
+    m.graph.until(lambda: warned in m.summary and m.graph.report('controller: control')[0] == WARN)
+    assert m.graph.said('controller').count(warned) == 1
+    m.commands, m.arrays = (m.graph.listen(kind, f'controller/{name}') for kind, name in (
+        (JointState, 'joint_commands'), (Float64MultiArray, 'commands')))
+    m.graph.until(lambda: warned not in m.summary)
+    m.graph.until(lambda: m.commands)
 
 
 @pytest.mark.dds

@@ -1,11 +1,19 @@
 """Simulator and controller in lock-step, started by the command lines of the pages, and an operator beside them."""
 
+import re
+import signal
+import time
+
 import pytest
 import yaml
+from conftest import thorough
 from support.machines import URDF
+from support.nodes import children
 from support.paths import ROOT
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
+
+from sensor_msgs.msg import JointState  # noqa: E402
 
 from psdyn_ros import cli, load  # noqa: E402
 from psdyn_ros.control.offline.trajectory_file import trajectory_text  # noqa: E402
@@ -13,6 +21,7 @@ from psdyn_ros.control.reference.trajectory import Waypoints  # noqa: E402
 from psdyn_ros.nodes import EXECUTABLES  # noqa: E402
 from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text  # noqa: E402
 from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
+from psdyn_ros.tools.demo.session import own_node  # noqa: E402
 from psdyn_ros.validation.bags.recording import joint_series, read_messages  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
@@ -102,13 +111,45 @@ def test_topics_are_recorded_and_printed(psdyn, tmp_path):
     assert code == 2 and 'exists; expected the name of a new folder' in errors
 
 
+@pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
+def test_a_signal_ends_a_recording_and_leaves_a_whole_bag(psdyn, tmp_path, number):
+    bag, topic = tmp_path / 'bag', f'{SPACE}/joint_states'
+    assert psdyn('enable')[0] == 0
+    process = children.start('psdyn_ros.cli', 'record', str(bag), 'joint_states', '--namespace', SPACE,
+                             '--timeout', '30')
+    children.wait_for_line(process, f'recording {topic}')
+    time.sleep(1.0)
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and 'Traceback' not in said, said
+    states = joint_series(read_messages(bag, [topic]), topic)
+    assert re.search(rf'{len(states.stamps)}  {topic}', said), said
+
+
+def test_after_a_stop_only_reset_lets_the_controller_be_enabled(psdyn):
+    assert psdyn('enable')[0] == 0
+    with own_node(name='rival') as (node, _):
+        rival = node.create_publisher(JointState, f'{SPACE}/joint_states', 1)
+        deadline = time.monotonic() + 60.0
+        while 'in SAFE' not in psdyn('status')[1]:
+            assert time.monotonic() < deadline
+        node.destroy_publisher(rival)
+    code, _, errors = psdyn('enable')
+    assert code == 1 and 'F32' in errors, errors
+    deadline = time.monotonic() + 60.0
+    while psdyn('reset')[0] != 0:       # the middleware may still have the other publisher, or the probation lasts
+        assert time.monotonic() < deadline
+    code, out, errors = psdyn('enable')
+    assert (code, errors) == (0, '') and 'enabled' in out, errors
+
+
 @pytest.mark.parametrize('command', ['status', 'enable', 'reset', 'stop', 'move', 'send'])
 def test_without_a_controller_the_error_says_who_is_there(nodes, command, capfd, tmp_path):
     crane = load(CRANE)
     file = tmp_path / 'motion.yaml'
     file.write_text(trajectory_text(Waypoints(crane.coordinates, [2.0], [crane.initial_position])))
     more = {'move': ['slew=0.1'], 'send': [str(file)]}.get(command, [])
-    code = cli.main([command, *more, '--namespace', 'elsewhere', '--timeout', '1'])
+    code = cli.main([command, *more, '--namespace', 'elsewhere', '--timeout', '2'])
     errors = capfd.readouterr().err
     if command == 'status':     # diagnostics have no namespace
         assert code in (0, 1)

@@ -74,7 +74,7 @@ def test_states_begin_at_once_and_idle_commands_release_nothing(world, crane):
     world.until(lambda: len(commands) > 200, START_UP)
     assert np.isnan([msg.effort for msg in commands]).all()
     world.until(lambda: world.reports)
-    assert world.report('simulator: plant')[1] == 'held'
+    assert world.report('simulator: plant')[1].startswith('held')
     assert_complete(states, crane.joints)
     world.assert_on_grid(states, PERIOD)
     names, position, _, _ = crane.joint_state(crane.initial_position)
@@ -165,7 +165,7 @@ def test_arrays_of_a_block_with_joints_that_nothing_drives_are_refused(world, cr
     assert len(commands[-1].name) == 8 and list(commands[-1].effort) == list(hold.data)
     before = int(world.report('simulator: plant')[2].get('rejected joint_commands', 0))
     world.until(lambda: int(world.report('simulator: plant')[2].get('rejected joint_commands', 0)) > before + 100)
-    assert world.report('simulator: plant')[1] == 'held'
+    assert world.report('simulator: plant')[1].startswith('held')
 
 
 BAD_STATES = {

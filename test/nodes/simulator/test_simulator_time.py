@@ -223,6 +223,18 @@ def test_the_clock_goes_with_simulated_time_and_stands_still_when_paused(tmp_pat
         assert g.processes.stop() == {'simulator': 0}
 
 
+def test_a_machine_that_nobody_commands_is_a_warning_that_names_the_topics(tmp_path):
+    with graph(tmp_path, '/alone') as g:
+        g.start('simulator', '-p', f'robot_description:={CRANE}')
+        said = ('held; nobody commands the machine: no publisher on /alone/simulator/joint_commands or '
+                '/alone/simulator/commands')
+        g.until(lambda: g.report(PART)[:2] == (WARN, said), START_UP)
+        g.publisher(JointState, 'simulator/joint_commands', 1)
+        g.until(lambda: g.report(PART)[:2] == (WARN, 'held'))
+        assert g.said('simulator').count('nobody commands the machine') == 1
+        assert g.processes.stop() == {'simulator': 0}
+
+
 def test_as_fast_as_possible_is_faster_than_real_time(tmp_path):
     with graph(tmp_path, '/fast') as g:
         g.start('simulator', '-p', f'robot_description:={CRANE}', '-p', 'publish_clock:=true', '-p',
