@@ -136,6 +136,8 @@ def a_lie(name):
 def test_a_full_valve_under_a_law_that_nobody_watches_is_missed(monkeypatch, moved):
     for check in CHECKS:
         monkeypatch.setattr(check, 'evaluate', lambda check, inputs: ())
+        if hasattr(check, 'restrain'):
+            monkeypatch.setattr(check, 'restrain', lambda *given: None)
     trial = motion_of(moved, replace(a_lie('full'), bring=opened), State.HOLD)
     texts = '; '.join(trial.missed)
     assert 'speed' in texts and 'full spool against the reference' in texts and trial.spool > 0.95

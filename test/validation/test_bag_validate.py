@@ -152,10 +152,11 @@ def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsy
             (['--urdf', urdf, '--config', str(tmp_path / 'nowhere.yaml')], 'nowhere.yaml')):
         assert main(['validate', str(bags['exact']), *arguments]) == 2
         assert text in capsys.readouterr().err
-    # a URDF without hydraulics: the pressures say nothing, and the efforts of joint states are net of seal friction
-    assert main(['validate', str(bags['exact']), '--urdf', urdf]) == 0
+    # a URDF without hydraulics has no friction of seals, which is part of the efforts
+    assert main(['validate', str(bags['exact']), '--urdf', urdf]) == 1
     out = capsys.readouterr().out
-    assert out.startswith('PASS') and ' = 0 J of friction' in out
+    assert 'no hydraulics are used' in out and ' = 0 J of friction' in out
+    assert "1. friction of 'lift_cylinder'" in out
 
 
 @pytest.mark.parametrize('text, message', [

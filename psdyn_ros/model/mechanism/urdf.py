@@ -34,7 +34,7 @@ def read(path_or_xml, loops_file=None):
         raise ModelError(f'expected a path or XML text, not {type(path_or_xml).__name__}')
     text = path.lstrip('\ufeff \t\r\n')
     file = '' if text.startswith('<') else path
-    text = read_text(path) if file else text
+    text = text if text.startswith('<') else read_text(path)
     robot = parse(text)
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')

@@ -27,7 +27,7 @@ class Inputs:
             inputs=SimpleNamespace(checks=SimpleNamespace(measure=lambda joints: None)))
         inputs = self.inputs = object.__new__(ControllerInputs)
         inputs._core, inputs._now, inputs._points = core, lambda: 7, PointReader(crane)
-        inputs._point, inputs._point_read, inputs._overtaken = None, False, 0
+        inputs._point, inputs._point_read, inputs._overtaken, inputs._simulated = None, False, 0, False
         inputs._rejections = SimpleNamespace(add=lambda topic, error, now: self.rejected.append((topic, str(error))))
         inputs._reader, inputs._joints = conversions.StateReader(crane, float('inf'), lambda names: None), ()
         inputs._on_state = lambda measured, began: self.states.append(measured)
