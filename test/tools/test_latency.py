@@ -111,7 +111,7 @@ def test_conditions_are_told_and_steal_is_that_of_the_interval(monkeypatch):
     assert all(text for text in told.values())
     ticks = iter([np.array([100, 0, 0, 100, 0, 0, 0, 7, 0, 0]), np.array([150, 0, 0, 120, 20, 0, 0, 17, 0, 0])])
     monkeypatch.setattr(conditions, '_processor_times', lambda: next(ticks))
-    report = conditions.Meanwhile().told()
+    told = conditions.Meanwhile().report()
     assert told['stolen by the host'] == '10.00 % of processor time' and told['idle'] == '40 % of processor time'
 
 
