@@ -1,4 +1,4 @@
-"""A page over HTTP, and events that a live page follows.  It listens on the loopback unless it is told otherwise."""
+"""A page over HTTP, and events that a live page follows.  It listens on the loopback unless another host is given."""
 
 import errno
 import json

@@ -124,7 +124,7 @@ class MeasuredInput:
         self.in_disorder = 0    # in a row
 
     def forget(self):
-        """Start anew: nothing was measured."""
+        """Restart: nothing was measured."""
         self.stamp, self._arrival, self.in_disorder = 0, None, 0
 
     def rebase(self, jump):

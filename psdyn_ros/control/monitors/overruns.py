@@ -27,7 +27,7 @@ class CycleWatch:
         self.gap = 0                # ns between the last two cycles
 
     def forget(self):
-        """Start anew with the next cycle."""
+        """Restart with the next cycle."""
         self._last, self.gap, self.run, self.recent = None, 0, 0, 0
         self._missed.clear()
 

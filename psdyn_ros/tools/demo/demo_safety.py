@@ -10,8 +10,9 @@ from ...model.parameters.safety import read_safety, recommended
 from ...model.text_file import read_text
 
 # s; a desktop stalls a process for some hundredths of a second now and then, a controller of a machine must not
-LADDER = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
-WIDEST_LADDER = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}    # that may be declared
+TIMEOUTS = {'degraded_misses': 10, 'stopping': 0.06, 'safe': 0.15}
+# that may be declared
+WIDEST_TIMEOUTS = {'degraded_misses': 20, 'stopping': 0.18, 'safe': 0.2, 'emergency_stop': 0.2}
 MOST_TEXT = 256 * 1024
 STOP = 2.5              # s in which a machine of somebody else stops from its rated speed; who knows its inertia
 FULL = 0.02             # s in which its commands go from nothing to all
@@ -23,15 +24,15 @@ SPEEDS = {'overspeed': 2.0, 'speed_share': 1.0}     # the widest that may be dec
 MOST_EFFORT = 1e7       # N, N m where the URDF limits nothing
 
 
-def safety_text(manipulator, declared=None, *, weak=False, ladder=LADDER):
+def safety_text(manipulator, declared=None, *, weak=False, timeouts=TIMEOUTS):
     """YAML text of a declaration.
 
     declared  path of that of the machine; None: nobody has declared anything, brakes hold what is not commanded
     weak      whether the machine may be anywhere, and swing, since its law does not follow well
-    ladder    of its timeouts, those that are not as declared
+    timeouts  those that are not as declared
     """
     contents = yaml.safe_load(read_text(declared, MOST_TEXT)) if declared else _made_up(manipulator)
-    contents['timeouts'] = {**contents.get('timeouts', {}), **ladder}
+    contents['timeouts'] = {**contents.get('timeouts', {}), **timeouts}
     # what stood once, under an anchor, may become different things
     actuators = contents['actuators'] = {name: copy.deepcopy(one) for name, one in contents['actuators'].items()}
     if weak:

@@ -16,7 +16,7 @@ from ...model.units import SECOND
 from ...nodes import EXECUTABLES
 from ...nodes.messages.conversions import JointStateWriter, ns_to_stamp, stamp_to_ns, trajectory_to_msg
 from ...validation.bags.recording import TOPICS
-from .demo_safety import WIDEST_LADDER, safety_text
+from .demo_safety import WIDEST_TIMEOUTS, safety_text
 from .session import REACTION, ControlState, DemoError, StoppedError, Waiting
 
 ENCODERS = '/encoders'      # topic of the states that the controller gets
@@ -38,8 +38,8 @@ DRIVING = 20_000_000        # ns that have to go by for that to be so
 
 def declaration(manipulator, safety, lock_step, weak=False):
     """Return the contents of a safety declaration for such a run on a busy computer; arguments as `safety_text`."""
-    ladder = {**WIDEST_LADDER, 'simulated_pause': PAUSE} if lock_step else WIDEST_LADDER
-    contents = yaml.safe_load(safety_text(manipulator, safety, weak=weak, ladder=ladder))
+    timeouts = {**WIDEST_TIMEOUTS, 'simulated_pause': PAUSE} if lock_step else WIDEST_TIMEOUTS
+    contents = yaml.safe_load(safety_text(manipulator, safety, weak=weak, timeouts=timeouts))
     contents.setdefault('plausibility', {})['clock_skew'] = SKEW
     return contents
 

@@ -137,10 +137,10 @@ def _go_on(bench, injection, state, failures):
     row, states = injection.row, bench.core.states
     lasts = injection.after is After.LASTS
     if row.demand is None:
-        ladder = row.output == REJECTED and lasts and not (state is STANDBY and row.name.startswith('pressures'))
-        if ladder and not _until(bench, SAFE, bench.declaration.stop_time + 0.2):
+        escalates = row.output == REJECTED and lasts and not (state is STANDBY and row.name.startswith('pressures'))
+        if escalates and not _until(bench, SAFE, bench.declaration.stop_time + 0.2):
             failures.append('lasting, it does not lead to SAFE')
-        elif not ladder:
+        elif not escalates:
             bench.turns(0.02)
         return
     if row.demand.state is DEGRADED:

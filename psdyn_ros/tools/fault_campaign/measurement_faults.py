@@ -44,7 +44,7 @@ def _no_states_for_long(bench):
 
 @injection('state_silent', states=UNDER_LAW)
 def _every_state_refused(bench):
-    """What is refused does not make the input younger: the ladder goes on."""
+    """What is refused does not make the input younger: the escalation goes on."""
     yield from during(_state(bench, lambda msg: replace(msg, x=msg.x * np.nan)))
 
 

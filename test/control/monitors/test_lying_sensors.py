@@ -124,7 +124,7 @@ def test_a_failing_effort_hardly_moves_the_slew(law, motion, name, spoil):
     record = loop.recording()
     late = record.time >= FAULT_S
     assert record.state[-1] == State.SAFE and {'effort_suspect', 'not_standing'} & after(loop)[1]
-    # one that is negated is told from a sound one only when errors have grown
+    # one that is negated differs from a sound one only when errors have grown
     assert record.speed[late, 0].max() <= (1.15 if name != 'negated' else 1.4 if motion else 3.0) * before
 
 

@@ -96,7 +96,7 @@ def test_a_reference_counts_only_while_enabled():
     assert c.cycle() is HOLD, 'the reference accepted before moves nothing'
 
 
-# the ladder of F01
+# the timeouts of F01
 
 @pytest.mark.parametrize('age, state, trusted, reasons', [
     (3 * T - 1, RUN, True, set()),

@@ -20,7 +20,7 @@ from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes import EXECUTABLES
 from psdyn_ros.nodes.messages.conversions import stamp_to_ns
 from psdyn_ros.nodes.runtime.executor import make_executor
-from psdyn_ros.tools.demo.demo_safety import WIDEST_LADDER, safety_text
+from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text
 from psdyn_ros.tools.demo.processes import NodeProcesses, exported
 
 from ..machines import URDF
@@ -78,7 +78,7 @@ class Graph:
         """Path of a safety declaration for a busy computer."""
         urdf, safety = URDF / f'{machine}.urdf', self.folder / f'{machine}_safety.yaml'
         declared = find_config(f'{machine}_safety.yaml')
-        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, ladder=WIDEST_LADDER))
+        declaration = yaml.safe_load(safety_text(psdyn_ros.load(urdf), declared, timeouts=WIDEST_TIMEOUTS))
         declaration['probation'] = 0.1
         if change is not None:
             change(declaration)

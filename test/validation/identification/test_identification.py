@@ -189,7 +189,7 @@ def test_efforts_measured_as_such_on_a_machine_with_more_actuators_than_coordina
     assert body.found.mass == pytest.approx(400.0, abs=4.0) and body.errors[0] < 8.0
     assert body.found.com == pytest.approx([0.5, 0.1, 0.0], abs=0.01)
     twins = [one for one in found.friction if one.name.startswith('boom_cylinder')]
-    assert len(twins) == 2 and not any(one.identified for one in twins)      # which of the two rubs nobody can say
+    assert len(twins) == 2 and not any(one.identified for one in twins)      # the data cannot separate their friction
 
 
 def test_the_filter_gives_derivatives_of_what_it_gives():

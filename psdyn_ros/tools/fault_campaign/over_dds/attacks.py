@@ -191,7 +191,7 @@ def _flooded(bench, contestant, row, what, kind):
     contestant.states.clear()
     sent, missed, shares = _under_flood(bench, contestant.name, kind)
     states = _names(contestant)
-    # it may stop the machine, by the ladder, but never end or give bad commands
+    # it may stop the machine, by its timeouts, but never end or give bad commands
     problem = f'the process ended under {what}' if contestant.process.poll() is not None else ''
     return Attack(row, what, sent, states, None, None, missed, problem,
                   (*shares, *_under_flood(bench, ECHO, kind)[2]))
