@@ -347,6 +347,7 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         assert g.processes.stop() == {'simulator': 0, 'controller': -signal.SIGKILL}
 
 
+@pytest.mark.long
 def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tmp_path):
     folders = [tmp_path / name for name in ('left', 'right')]
     for folder in folders:
