@@ -9,6 +9,7 @@ from ..kernels.rigid_body.entry import actuator_rows, read_actuator_map
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError
+from .arguments import by_name
 from .errors_from_status import status_error
 from .inputs import contiguous
 from .kinematics import placed
@@ -84,10 +85,10 @@ def inverse_efforts(m, allocation, motion, **around):
     first = m.dof - len(m.coordinates)
     needed = m.generalized_forces(*motion, **around)[..., first:]
     if needed.ndim == 1:
-        A = np.ascontiguousarray(map_at(m, contiguous('x', motion[0]))[:, first:])
+        A = np.ascontiguousarray(map_at(m, contiguous('x', by_name(m, 'x', motion[0])))[:, first:])
         efforts = allocation.efforts(A, needed)
         return share_efforts(m, allocation, A, needed) if efforts is None else efforts
-    maps = actuator_states(m, *motion[:2])[2][:, :, first:]
+    maps = actuator_states(m, *(by_name(m, *labelled) for labelled in zip(('x', 'xd'), motion)))[2][:, :, first:]
     efforts = allocation.share_rows(maps, needed)
     for row in np.flatnonzero(np.isnan(efforts).any(axis=1)):      # says why
         efforts[row] = share_efforts(m, allocation, maps[row], needed[row])

@@ -27,7 +27,7 @@ from ..model.errors import (
     TogglePointError,
     UnreachableStrokeError,
 )
-from .arguments import BASE, coordinate_names
+from .arguments import entry_names
 
 
 def check(manipulator, status, **arrays):
@@ -72,11 +72,9 @@ def _non_finite(m, arrays):
     if m.floating and 'x' in arrays and np.isfinite(arrays['x']).all() \
             and not np.linalg.norm(arrays['x'][..., 3:7], axis=-1).all():
         return StateError('the quaternion x[3:7] of the base is zero; expected x y z w of a rotation')
-    base = (*BASE[:3], 'base_qx', 'base_qy', 'base_qz', 'base_qw') if m.floating else ()
-    names = {'x': (*base, *m.coordinates), 'f': m.actuators}
     for name, array in arrays.items():
         for index in np.argwhere(~np.isfinite(array)):
-            joint = names.get(name, coordinate_names(m))[index[-1]]
+            joint = entry_names(m, name)[index[-1]]
             row = f' in row {index[0]}' if len(index) > 1 else ''
             return NonFiniteError(f"{name} of '{joint}'{row} is {array[tuple(index)]}; expected a finite number")
     # finite numbers whose sum overflows

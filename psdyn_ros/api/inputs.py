@@ -4,13 +4,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from ..kernels.rigid_body.entry import hybrid_checked, inverse_checked
 from ..kernels.rigid_body.mechanism import Handle
 from ..kernels.rigid_body.records import APPLIED
 from ..kernels.runtime.status import NON_FINITE, SHAPE
 from ..model.errors import ShapeError, check_name
-from .arguments import numbers, vector
+from .arguments import by_name, entry_names, numbers, vector
 from .environment import BaseDrive, BaseMotion, base_rows, wrench_rows
-from .errors_from_status import status_error
+from .errors_from_status import check, in_row, status_error
 from .kinematics import module_positions, transmission
 
 FLOAT = np.dtype(float)
@@ -32,9 +33,9 @@ def contiguous(label, value):
 def states(m, *, batch=False, **values):
     """Return the finite arrays x (nx,), f (actuators,), others (dof,); or rows of them where `batch` allows that.
 
-    Raises ShapeError, NonFiniteError, StateError.
+    A value may be {name: number}.  Raises ShapeError, NonFiniteError, StateError, UnknownNameError.
     """
-    arrays = {label: contiguous(label, value) for label, value in values.items()}
+    arrays = {label: contiguous(label, by_name(m, label, value)) for label, value in values.items()}
     sizes = {'x': m.nx, 'f': len(m.actuators)}
     rows = {array.shape[:-1] for array in arrays.values()}
     if len(rows) != 1 or len(next(iter(rows))) > 1 or (not batch and rows != {()}) or any(
@@ -47,10 +48,25 @@ def states(m, *, batch=False, **values):
 
 def one_state(m, **values):
     """Return the arrays of `states` of one state; raise ShapeError where there are rows."""
+    values = {label: by_name(m, label, value) for label, value in values.items()}
     for label, value in values.items():
         if np.ndim(value) != 1:
             raise ShapeError(f'{label} has shape {np.shape(value)}; derivatives are taken at one state')
     return states(m, **values)
+
+
+def over_rows(call, shape, *arrays):
+    """Return what `call` returns for the rows of arrays (N, ...), (N, *shape); an error names its row."""
+    out = np.empty((len(arrays[0]), *shape))
+    for k, row in enumerate(zip(*arrays)):
+        with in_row(k):
+            out[k] = call(*row)
+    return out
+
+
+def one_vector(m, label, value):
+    """Return one finite vector x (nx,), f (actuators,) or rates (dof,), of an array or {name: number}."""
+    return vector(label, by_name(m, label, value), len(entry_names(m, label)))
 
 
 class Environment(NamedTuple):
@@ -85,6 +101,20 @@ def environment_at(m, x, base=None, wrenches=None, joint_efforts=None, positions
     if positions is not None:
         close_from(m, handle, positions)
     return Environment(handle, driven, acceleration, on_base)
+
+
+def required_forces(m, x, xd, xdd, around):
+    """Return `generalized_forces` of one checked state in an `Environment`."""
+    f, buffers = np.zeros(m.dof), (around.handle.tree, around.handle.loops)
+    if around.driven is None:
+        status = inverse_checked(*buffers, x, xd, xdd, f)
+    else:
+        around.handle.let_efforts_act_on_coordinates()
+        around.driven[6:], xdd = 1.0, xdd.copy()
+        status = hybrid_checked(*buffers, around.driven, x, xd, f, xdd)
+        f[:6][around.driven[:6] == 0.0] = 0.0
+    check(m, status, x=x, xd=xd, xdd=xdd)
+    return f
 
 
 def base_drive(m, base):

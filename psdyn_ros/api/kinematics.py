@@ -7,6 +7,7 @@ from ..kernels.rigid_body.records import BARREL, LINK, ROD
 from ..kernels.rigid_body.triangle import triangle
 from ..model.mechanism.frames import about_x, about_z
 from .errors_from_status import check, closure_error
+from .orientation import rotation
 
 
 def place(handle, x, xd, xdd):
@@ -77,6 +78,14 @@ def _slide(u, body):
     if body == LINK:
         return np.array([0.0, 0.0, u['slide']])
     return np.array([0.0 if body == BARREL else u['q'], 0.0, 0.0])
+
+
+def base_pose(m, x):
+    """Return (rotation, position) of the base in the world; identity where it does not float."""
+    if not m.floating:
+        return np.eye(3), np.zeros(3)
+    frame = m.machine.floating
+    return frame.rotation @ rotation(x[3:7]), frame.apply(x[:3])
 
 
 def twist_of_link(handle, place):

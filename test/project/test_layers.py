@@ -46,7 +46,8 @@ ROOMS = {
         'control': {'hydraulics', 'rigid_body', 'loops', 'algebra', 'runtime'},
     },
     'model': {'': set(), 'mechanism': {''}, 'parameters': {'mechanism', ''}},
-    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}, 'motion': {''}},
+    'api': {'results': set(), '': {'results'}, 'analysis': {'results', ''}, 'hydraulics': {'analysis', 'results', ''},
+            'motion': {'results', ''}},
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {

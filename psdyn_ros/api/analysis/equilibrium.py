@@ -1,14 +1,23 @@
 """Positions of rest: where efforts, gravity, springs and wrenches leave the free coordinates of a machine at rest."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ...model.errors import PsdynError, StateError, UnknownNameError, check_name
-from ..arguments import coordinate_names, vector
+from ..arguments import Array, Efforts, Vector, Wrenches, coordinate_names
 from ..arguments import names as checked_names
-from ..inputs import base_drive
-from .derivatives import generalized_forces_derivatives
-from .linearization import wrench_forces
+from ..environment import BaseDrive, BaseMotion
+from ..inputs import base_drive, one_vector
+from ..results.result import Axis, Result
+from .derivatives import Slopes, generalized_forces_derivatives
+from .linearization import WrenchSlopes, wrench_forces
+
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
 
 EXTERNAL_ARGUMENTS = ('wrenches', 'joint_efforts', 'joint_slopes', 'wrench_slopes')
 MAX_STEP = 0.3                  # step of a coordinate in one iteration [m, rad]
@@ -17,20 +26,24 @@ FLAT_STIFFNESS_SHARE = 1e-9     # squared frequencies below this share of the la
 DIFFERENCE_STEP = 1e-6          # finite differences of external forces whose slopes are not given [m, rad]
 
 
-class Equilibrium(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Equilibrium(Result):
     """A position of rest; n free coordinates."""
 
-    x: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'f': ('f',), 'stiffness': ('free', 'free')}
+    UNITS: ClassVar[Mapping[str, str]] = {'eigenvalues': '1/s', 'residual': 'N, N m'}
+
+    x: Array
     """(nx,)"""
-    f: np.ndarray
+    f: Array
     """(actuators,) efforts there."""
-    held: dict
+    held: dict[str, float]
     """{coordinate: effort [N, N m]} that must hold each `fixed` coordinate in addition to f."""
-    free: tuple
+    free: tuple[str, ...]
     """Names of the free coordinates."""
-    stiffness: np.ndarray
+    stiffness: Array
     """(n, n) derivative of the efforts that hold the free coordinates, by their position [N/m, N m/rad]."""
-    eigenvalues: np.ndarray
+    eigenvalues: Array
     """(2 n,) of small motions about it [1/s], the one of largest real part first."""
     stability: str
     """'stable', 'unstable', or 'neutral': a direction with neither stiffness nor drive away."""
@@ -42,13 +55,16 @@ class Equilibrium(NamedTuple):
 class EquilibriumError(StateError):
     """No position of rest near the start; x is the best position that was reached, residual what is missing there."""
 
-    def __init__(self, message, x, residual):
+    def __init__(self, message: str, x: Array, residual: float) -> None:
         super().__init__(message)
         self.x, self.residual = x, residual
 
 
-def equilibrium(manipulator, x, f=None, *, fixed=(), base=None, wrenches=None, joint_efforts=None, joint_slopes=None,
-                wrench_slopes=None, external=None, settle=False, tolerance=1e-10, iterations=200):
+def equilibrium(manipulator: Manipulator, x: Vector, f: Vector | None = None, *, fixed: Iterable[str] = (),
+                base: BaseMotion | BaseDrive | None = None, wrenches: Wrenches | None = None,
+                joint_efforts: Efforts | None = None, joint_slopes: Slopes | None = None,
+                wrench_slopes: WrenchSlopes | None = None, external: Callable[[Array, Array], Any] | None = None,
+                settle: bool = False, tolerance: float = 1e-10, iterations: int = 200) -> Equilibrium:
     """Return the `Equilibrium` nearest to x (nx,) in the sense of Newton's method; it may be an unstable one.
 
     settle: follow the forces instead, as a machine in thick oil would, to a stable position of rest.
@@ -65,7 +81,7 @@ def equilibrium(manipulator, x, f=None, *, fixed=(), base=None, wrenches=None, j
     Raises EquilibriumError where there is none within reach, and what `forward_dynamics` raises at x.
     """
     m = manipulator
-    x = vector('x', x, m.nx)
+    x = one_vector(m, 'x', x)
     given = {'wrenches': wrenches, 'joint_efforts': joint_efforts, 'joint_slopes': joint_slopes,
              'wrench_slopes': wrench_slopes}
     statics = _Statics(m, f, fixed, base, given, external)
@@ -92,7 +108,7 @@ class _Statics:
             self._xdd[:6] = driven * acceleration
             self._base = None
         self.finds_efforts = f is None
-        self.f = np.zeros(len(m.actuators)) if self.finds_efforts else vector('f', f, len(m.actuators))
+        self.f = np.zeros(len(m.actuators)) if self.finds_efforts else one_vector(m, 'f', f)
         if self.finds_efforts:
             every = m.coordinates if len(m.actuators) >= len(m.coordinates) else m.actuators
             held |= [name in every for name in self.names]
@@ -287,9 +303,11 @@ class _Search:
         values = np.linalg.eigvals(np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K),
                                                                             -np.linalg.solve(M, C)]]))
         held = {name: float(left[row]) for row, name in enumerate(s.names) if s.held[row]}
-        return Equilibrium(x, f, held, tuple(name for name, free in zip(s.names, s.free) if free), K,
+        free = Axis(*(tuple(text for text, moves in zip(texts, s.free) if moves) for texts in (
+            s.names, (unit.replace('/s', '') for unit in s.m.axes['xd'].units))))
+        return Equilibrium(x, f, held, free.names, K,
                            values[np.lexsort((values.imag, -values.real))], _stability(K, C, M, values),
-                           float(abs(r).max(initial=0.0)), count)
+                           float(abs(r).max(initial=0.0)), count, axes={**s.m.axes, 'free': free})
 
 
 class _Settling(_Search):

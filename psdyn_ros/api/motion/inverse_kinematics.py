@@ -1,14 +1,23 @@
 """Inverse kinematics: the coordinates at which a point of a link is where it is wanted, or why there are none."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from ...kernels.motion import reach as kernels
 from ...model.errors import ShapeError, StateError, UnknownNameError, check_name
+from ..arguments import Array, Vector, by_name, numbers, vector
 from ..arguments import names as checked_names
-from ..arguments import numbers, vector
 from ..orientation import quaternion, rotation
 from .jacobian import jacobian
 from .link_point import point_record
 from .samples import ranges, sampled_poses
+
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
 
 MAX_STARTS = 32             # searches from sampled positions, after the one from the start
 SAMPLES = 4096
@@ -23,13 +32,14 @@ class OutOfReachError(StateError):
     names of joints whose limits keep it from being nearer.
     """
 
-    def __init__(self, message, x, distance, angle, at_limit):
+    def __init__(self, message: str, x: Array, distance: float, angle: float, at_limit: tuple[str, ...]) -> None:
         super().__init__(message)
         self.x, self.distance, self.angle, self.at_limit = x, distance, angle, at_limit
 
 
-def inverse_kinematics(manipulator, link, target, *, start=None, free=None, point=(0.0, 0.0, 0.0), length=1.0,
-                       tolerance=1e-8):
+def inverse_kinematics(manipulator: Manipulator, link: str, target: npt.ArrayLike, *, start: Vector | None = None,
+                       free: Iterable[str] | None = None, point: npt.ArrayLike = (0.0, 0.0, 0.0),
+                       length: float = 1.0, tolerance: float = 1e-8) -> Array:
     """Return x (nx,) within all limits at which a point of a link is at a target.
 
     target: position (3,) or pose (4, 4) in the frame of `link_pose`: base axes, or the world where the base floats.
@@ -43,7 +53,7 @@ def inverse_kinematics(manipulator, link, target, *, start=None, free=None, poin
     UnknownNameError, ShapeError, NonFiniteError, StateError.
     """
     m = manipulator
-    start = m.initial_position if start is None else vector('start', start, m.nx)
+    start = m.initial_position if start is None else vector('start', by_name(m, 'x', start), m.nx)
     search = Search(m, link, point, start, _held(m, free), _checked(length, tolerance))
     return search.run(*_target(m, target, start))
 

@@ -1,18 +1,29 @@
 """Jacobian of a point on a link and its rate, by the coordinates or by other joints, one state or rows."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
 import numpy as np
+import numpy.typing as npt
 
 from ...kernels.motion.link import jacobian_rows
 from ...model.errors import ActuationError, DuplicateNameError, StateError, TogglePointError, check_name
+from ..arguments import Array, Vector
 from ..arguments import names as checked_names
 from ..batch import run_chunks
 from ..inputs import states
 from ..orientation import rotation
 from .link_point import point_record
 
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
+
 MIN_SINGULAR_SHARE = 1e-10      # singular values of a map of joints below this share of the largest count as zero
 
 
-def jacobian(manipulator, x, link, *, point=(0.0, 0.0, 0.0), joints=None, axes='base'):
+def jacobian(manipulator: Manipulator, x: Vector, link: str, *, point: npt.ArrayLike = (0.0, 0.0, 0.0),
+             joints: Iterable[str] | None = None, axes: Literal['base', 'link'] = 'base') -> Array:
     """Return J (6, dof) with the twist (v, w) = J xd of a point of a link, (N, 6, dof) for rows of positions.
 
     x (nx,) or (N, nx).  point (3,) in link axes [m].  joints: names of joints whose rates J is to take instead of those
@@ -24,7 +35,9 @@ def jacobian(manipulator, x, link, *, point=(0.0, 0.0, 0.0), joints=None, axes='
     return _jacobians(manipulator, x, None, link, point, joints, axes)[0]
 
 
-def jacobian_rate(manipulator, x, xd, link, *, point=(0.0, 0.0, 0.0), joints=None, axes='base'):
+def jacobian_rate(manipulator: Manipulator, x: Vector, xd: Vector, link: str, *,
+                  point: npt.ArrayLike = (0.0, 0.0, 0.0), joints: Iterable[str] | None = None,
+                  axes: Literal['base', 'link'] = 'base') -> Array:
     """Return dJ/dt (6, dof) of `jacobian` at x (nx,), xd (dof,), (N, 6, dof) for rows of states.
 
     d/dt (J xd) = J xdd + dJ/dt xd.  xd: rates of the coordinates, whichever `joints` are.  Arguments and errors as

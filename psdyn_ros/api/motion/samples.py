@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...model.errors import StateError
 from ..batch import actuator_states
 from .link_point import poses
 
 BEYOND_SHARE = 0.12         # of a range: samples so far beyond a limit are moved onto it, which covers the limits
 UNLIMITED_RANGE = 2.0       # of a slide without limits, about its initial position [m]
 MOST_SETS = 20              # kept per machine
+ROWS_AT_ONCE = 64           # random positions that are drawn at once, or as many as are wanted
+MOST_DRAWS = 1000           # times as many random positions as are wanted
 
 
 class Ranges(NamedTuple):
@@ -43,6 +46,23 @@ def cover(lower, upper, count):
     share = (0.5 + np.outer(np.arange(count), g ** -np.arange(1.0, n + 1.0))) % 1.0
     share = np.clip((1.0 + 2.0 * BEYOND_SHARE) * share - BEYOND_SHARE, 0.0, 1.0)
     return lower + share * (upper - lower)
+
+
+def random_positions(m, n, rng=None):
+    """Return positions (n, nx), see `Manipulator.random_positions`."""
+    if not (isinstance(n, (int, np.integer)) and n >= 0):
+        raise StateError(f'n = {n!r:.80}: expected how many positions, a whole number from 0 on')
+    rng, box, first = np.random.default_rng(rng), ranges(m), m.nx - len(m.coordinates)
+    found, drawn = [], 0
+    while (got := sum(map(len, found))) < n:
+        if drawn >= MOST_DRAWS * max(n, ROWS_AT_ONCE):
+            raise StateError(f"{got} of {drawn} random positions of '{m.name}' are within its limits with all loops "
+                             f'closed; expected {n}')
+        x = np.tile(m.initial_position, (max(n - got, ROWS_AT_ONCE), 1))
+        x[:, first:] = rng.uniform(box.lower, box.upper, (len(x), len(m.coordinates)))
+        x = x[np.isfinite(actuator_states(m, x, np.zeros((len(x), m.dof)))[0]).all(axis=1)]
+        drawn, found = drawn + max(n - got, ROWS_AT_ONCE), [*found, x[within_stops(m, x)]]
+    return np.concatenate((*found, np.empty((0, m.nx))))[:n]
 
 
 def sampled_poses(m, record, base, held, count):

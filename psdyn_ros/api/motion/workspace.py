@@ -1,33 +1,49 @@
 """Where a point of a link can be within all limits."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from ..arguments import Array
+from ..results.result import Axis, Result
 from .inverse_kinematics import Search
 from .link_point import point_record, poses
 from .samples import sampled_poses
 
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
+
 PULLS = 30              # steps of the search for an extreme position
 SMALL_PULL = 1e-7       # advance [m] at which that search ends
+XYZ = Axis(('x', 'y', 'z'), ('m', 'm', 'm'))
 
 
-class Workspace(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Workspace(Result):
     """Positions of a point within all limits, in base axes; N of them cover it.
 
     The distance from the vertical through the base's origin is the reach, the component against gravity the height.
     """
 
-    positions: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'positions': ('xyz',), 'x': ('x',), 'lower': ('xyz',),
+                                                     'upper': ('xyz',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'reach': 'm', 'height': 'm'}
+
+    positions: Array
     """(N, 3) [m]"""
-    x: np.ndarray
+    x: Array
     """(N, nx) where they are taken."""
-    lower: np.ndarray
+    lower: Array
     """(3,) least coordinates of the point, found by a search from the samples [m]."""
-    upper: np.ndarray
+    upper: Array
     """(3,) largest ones."""
-    reach: tuple
+    reach: tuple[float, float]
     """Least of the samples, largest one by a search [m]."""
-    height: tuple
+    height: tuple[float, float]
     """Least and largest one by a search [m]."""
 
 
@@ -44,7 +60,8 @@ def reach_and_height(positions, up):
     return np.linalg.norm(positions - np.multiply.outer(height, up), axis=-1), height
 
 
-def workspace(manipulator, link, *, point=(0.0, 0.0, 0.0), samples=4096):
+def workspace(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.0, 0.0, 0.0),
+              samples: int = 4096) -> Workspace:
     """Return the `Workspace` of a point of a link, over positions of all coordinates within the limits.
 
     point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or an
@@ -73,7 +90,7 @@ def workspace(manipulator, link, *, point=(0.0, 0.0, 0.0), samples=4096):
     farthest = reach_and_height(extreme(outward), up)[0]
     low, high = (extreme(lambda _, sign=sign: sign * up) @ up for sign in (-1.0, 1.0))
     return Workspace(positions, x.copy(), lower, upper, (float(reach.min()), float(farthest)),
-                     (float(low), float(high)))
+                     (float(low), float(high)), axes={**m.axes, 'xyz': XYZ})
 
 
 def pulled(m, record, search, x, direction):
