@@ -1,7 +1,7 @@
 """Efforts of named, possibly redundant actuators: checked inputs in front of `kernels.allocation`."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -122,7 +122,7 @@ class Allocation:
                 efforts[k] = found
         return efforts
 
-    def _allocate(self, A, forces):
+    def _allocate(self, A: Array, forces: Array) -> tuple[int, Array]:
         """Return (status of `kernels.allocate`, efforts) for contiguous arrays."""
         if len(self._scratch.rest) != A.shape[1]:
             self._scratch = kernels.scratch(*A.shape)
@@ -130,24 +130,24 @@ class Allocation:
         return kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces, self._scratch,
                                 efforts), efforts
 
-    def _map(self, A):
+    def _map(self, A: Any) -> Array:
         A = arguments.numbers('A', A)
         if A.ndim != 2 or A.shape[0] != len(self.actuators) or not A.size:
             raise ShapeError(f'A has shape {A.shape}; expected ({len(self.actuators)}, dof), a row for each of '
                              f'{", ".join(self.actuators)}')
         return np.ascontiguousarray(arguments.vector('A', A, A.shape))
 
-    def _named(self, what, values):
+    def _named(self, what: str, values: Any) -> Iterator[tuple[str, Any]]:
         for name, value in (values or {}).items():
             check_name(name, self.actuators, f"{what}: actuator '{name}': no such actuator")
             yield name, value
 
-    def _vector(self, what, values):
+    def _vector(self, what: str, values: Any) -> Array:
         return np.array([float(arguments.vector(f"{what} of '{name}'", values.get(name, 0.0), ()))
                          for name in self.actuators])
 
 
-def _limit(name, value):
+def _limit(name: str, value: Any) -> tuple[Any, Any]:
     value = arguments.numbers(f"limit of '{name}'", value)
     if value.shape not in ((), (2,)):
         raise ShapeError(f"limit of '{name}' has shape {value.shape}; expected a bound or (lower, upper)")

@@ -46,7 +46,8 @@ def by_name(manipulator: Manipulator, label: str, value: Any) -> Any:
     """
     if not isinstance(value, Mapping):
         return value
-    names, columns = entry_names(manipulator, label), {}
+    names = entry_names(manipulator, label)
+    columns: dict[str, Array] = {}
     for name, given in value.items():
         numbers_given = numbers(f"{label} of '{name}'", given)
         if name == 'base' and manipulator.floating and label != 'f':
@@ -81,7 +82,7 @@ def unknown_entry(manipulator: Manipulator, what: str, name: Any, names: tuple[s
     return UnknownNameError(f"{what}: no such {kind} of '{manipulator.name}'{did_you_mean(str(name), names)}")
 
 
-def vector(what, values, shape):
+def vector(what: str, values: Any, shape: int | tuple[int, ...]) -> Array:
     """Return a fresh array of finite numbers of a shape (or length); else raise, naming `what`."""
     array = np.array(numbers(what, values), dtype=float)
     shape = shape if isinstance(shape, tuple) else (shape,)
@@ -92,7 +93,7 @@ def vector(what, values, shape):
     return array
 
 
-def numbers(what, values):
+def numbers(what: str, values: Any) -> Array:
     """Return the values as an array of real numbers of any type; text, complex and ragged ones are refused."""
     try:
         array = np.asarray(values)
@@ -103,7 +104,7 @@ def numbers(what, values):
     return array
 
 
-def pair(what, value, expected):
+def pair(what: str, value: Any, expected: str) -> tuple[Any, Any]:
     """Return the two parts of a value; else raise ShapeError, naming `what` and what is expected."""
     try:
         first, second = value
@@ -112,7 +113,7 @@ def pair(what, value, expected):
     return first, second
 
 
-def names(what, values, error=ModelError):
+def names(what: str, values: Any, error: type[PsdynError] = ModelError) -> tuple[str, ...]:
     """Return names as a tuple of str; one name alone counts as a list of one."""
     try:
         found = (values,) if isinstance(values, str) else tuple(values)

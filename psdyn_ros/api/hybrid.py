@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from ..kernels.rigid_body.entry import hybrid_checked, hybrid_rows
 from ..model.errors import ActuationError, NonFiniteError, ShapeError
 from .arguments import BASE, Array, Efforts, Vector, Wrenches, coordinate_names, numbers, unknown_entry
 from .batch import run_chunks
-from .environment import BaseMotion
+from .environment import BaseDrive, BaseMotion
 from .errors_from_status import check, in_row
 from .inputs import environment_at, states
 from .results.result import Result
@@ -60,7 +60,8 @@ def hybrid_dynamics(manipulator: Manipulator, x: Vector, xd: Vector, *,
     return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f), axes=m.axes)
 
 
-def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
+def _solve(m: Manipulator, driven: Array, arrays: tuple[Array, ...], base: BaseMotion | BaseDrive | None,
+           wrenches: Wrenches | None, joint_efforts: Efforts | None, positions: Any) -> None:
     """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
     x, xd, xdd, f = arrays
     if x.ndim == 1:
@@ -82,7 +83,8 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
         copied.tree, copied.loops, driven, motion, f, xdd, first, last))
 
 
-def partition(m, rows, accelerations, efforts):
+def partition(m: Manipulator, rows: tuple[int, ...], accelerations: Mapping[str, Any],
+              efforts: Mapping[str, Any]) -> tuple[Array, Array, Array]:
     """Return (driven (dof,), xdd, f), the last two (*rows, dof) with what is given in them.
 
     rows: () of one state, (N,) of a batch.  Raises as `hybrid_dynamics`.
@@ -107,7 +109,7 @@ def partition(m, rows, accelerations, efforts):
     return driven, xdd, f
 
 
-def _columns(m, names, what, name):
+def _columns(m: Manipulator, names: tuple[str, ...], what: str, name: str) -> list[int]:
     if name == 'base' and m.floating:
         return list(range(6))
     if name in names:
@@ -115,7 +117,7 @@ def _columns(m, names, what, name):
     raise unknown_entry(m, f"{what} of '{name}'", name, names)
 
 
-def _values(what, value, rows, count, base):
+def _values(what: str, value: Any, rows: tuple[int, ...], count: int, base: bool) -> Array:
     """Return the values of `count` coordinates that may stand at the end of (*rows, count)."""
     array = np.array(numbers(what, value), dtype=float)
     shapes = [(6,), (*rows, 6)] if base else [(), rows]

@@ -37,6 +37,7 @@ from .inputs import (
     one_vector,
     over_rows,
     plain,
+    position_of,
     required_forces,
     rows_of_cluster_joints,
     states,
@@ -256,7 +257,8 @@ class Manipulator:
         if arrays[0].ndim == 2:
             return self._rows(entry.inverse_rows, self.generalized_forces, dict(zip(('x', 'xd', 'xdd'), arrays)),
                               base=base, wrenches=wrenches, joint_efforts=joint_efforts, positions=positions)
-        return required_forces(self, *arrays, environment_at(self, arrays[0], base, wrenches, joint_efforts, positions))
+        x, xd, xdd = arrays
+        return required_forces(self, x, xd, xdd, environment_at(self, x, base, wrenches, joint_efforts, positions))
 
     def _rows(self, kernel: Any, call: Callable[..., Array], arrays: Mapping[str, Array], *, base: Any,
               positions: Any, **actions: Any) -> Array:
@@ -346,16 +348,14 @@ class Manipulator:
 
     def bias_forces(self, x: Vector, xd: Vector) -> Array:
         """Return `generalized_forces` (dof,) at xdd = 0: velocity, gravity and friction terms; (N, dof) for rows."""
-        if not (plain(x, xd, xd) and (len(x), len(xd)) == (self.nx, self.dof)):
-            x, xd = states(self, batch=True, x=x, xd=xd)
+        x, xd = states(self, batch=True, x=x, xd=xd)
         return self.generalized_forces(x, xd, np.zeros(xd.shape))
 
     def gravity_forces(self, x: Vector) -> Array:
         """Return the actuator efforts (actuators,) that hold the machine at rest, (N, actuators) for rows."""
-        if not (plain(x, x, x) and len(x) == self.nx):
-            x, = states(self, batch=True, x=x)
-        at_rest = np.zeros((*x.shape[:-1], self.dof))
-        return self.inverse_dynamics(x, at_rest, at_rest)
+        position = position_of(self, x)
+        at_rest = np.zeros((*position.shape[:-1], self.dof))
+        return self.inverse_dynamics(position, at_rest, at_rest)
 
     def energy(self, x: Vector, xd: Vector) -> tuple[float, float] | tuple[Array, Array]:
         """Return (kinetic, potential) energy [J], of rows two arrays (N,).
@@ -378,7 +378,7 @@ class Manipulator:
 
         Each is (joints,), or (N, joints) for rows.  velocity and acceleration are None where xd or xdd is not given.
         """
-        given = {label: value for label, value in (('x', x), ('xd', xd), ('xdd', xdd)) if value is not None}
+        given = {'x': x, **{label: rates for label, rates in (('xd', xd), ('xdd', xdd)) if rates is not None}}
         arrays = dict(zip(given, states(self, batch=True, **given)))
         rows = arrays['x'].shape[:-1]
         state = tuple(arrays.get(label, np.zeros((*rows, self.dof))) for label in ('x', 'xd', 'xdd'))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...kernels.derivatives.entry import arrays_of, forward_derivatives, inverse_derivatives, make_scratch
+from ...kernels.rigid_body.mechanism import Handle
 from ...kernels.runtime.status import OK
 from ...model.errors import UnknownNameError
 from ..arguments import Array, Efforts, Vector, Wrenches, coordinate_names, vector
@@ -25,6 +26,7 @@ from ..kinematics import module_positions, transmission
 from ..results.result import Result
 
 if TYPE_CHECKING:
+    from ..inputs import Environment
     from ..manipulator import Manipulator
 
 Slopes: TypeAlias = Mapping[str, tuple[float, float]]
@@ -118,9 +120,9 @@ def inverse_dynamics_derivatives(manipulator: Manipulator, x: Vector, xd: Vector
     m, first = manipulator, manipulator.dof - len(manipulator.coordinates)
     allocation = m.allocation
     if m.actuators == m.coordinates and not allocation.limited:
-        D = generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts,
-                                           joint_slopes=joint_slopes)
-        return D if first == 0 else InverseDerivatives(*(each[first:] for each in D), axes=m.axes)
+        whole = generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches,
+                                               joint_efforts=joint_efforts, joint_slopes=joint_slopes)
+        return whole if first == 0 else InverseDerivatives(*(each[first:] for each in whole), axes=m.axes)
     f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     D, handle, slopes = slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
     free = (allocation.lower < f) & (f < allocation.upper)
@@ -140,8 +142,8 @@ def generalized_forces_derivatives(manipulator: Manipulator, x: Vector, xd: Vect
         f, D = np.empty(m.dof), np.empty((3, m.dof, m.dof))
         if inverse_derivatives(*m.derivative_buffers, x, xd, xdd, f, D) == OK:
             return InverseDerivatives(*D, axes={**m.axes, 'f': m.axes['forces']})
-    D = slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0]
-    return InverseDerivatives(*D, axes={**m.axes, 'f': m.axes['forces']})
+    slopes = slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0]
+    return InverseDerivatives(*slopes, axes={**m.axes, 'f': m.axes['forces']})
 
 
 def hybrid_dynamics_derivatives(manipulator: Manipulator, x: Vector, xd: Vector, *,
@@ -163,7 +165,7 @@ def hybrid_dynamics_derivatives(manipulator: Manipulator, x: Vector, xd: Vector,
     return HybridDerivatives(*_hybrid(D, driven), axes=m.axes)
 
 
-def _hybrid(D, driven):
+def _hybrid(D: Array, driven: Array) -> Array:
     """Return (6, dof, dof): `HybridDerivatives` from D (3, dof, dof), those of f = ID(x, xd, xdd).
 
     With D what is driven and U what is free, and M = df/dxdd:
@@ -181,7 +183,9 @@ def _hybrid(D, driven):
     return by
 
 
-def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
+def slopes_of_efforts(m: Manipulator, x: Any, xd: Any, xdd: Any, base: BaseMotion | BaseDrive | None,
+                      wrenches: Wrenches | None, joint_efforts: Efforts | None, joint_slopes: Any
+                      ) -> tuple[Array, Handle, Any]:
     """Return (derivatives (3, dof, dof) of the efforts on the coordinates, handle, `Scratch`) at one state."""
     x, xd, xdd = one_state(m, x=x, xd=xd, xdd=xdd)
     around, scratch = _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
@@ -201,7 +205,9 @@ def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes
     return D, handle, arrays_of(scratch, handle.loops)
 
 
-def _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes):
+def _environment_with_scratch(m: Manipulator, x: Array, xd: Array, base: BaseMotion | BaseDrive | None,
+                              wrenches: Wrenches | None, joint_efforts: Efforts | None,
+                              joint_slopes: Any) -> tuple[Environment, Any]:
     """Return (`Environment`, scratch buffer) with the efforts on joints and their slopes."""
     around = environment_at(m, x, base, wrenches, joint_efforts)
     scratch = make_scratch(around.handle)
@@ -225,7 +231,8 @@ def _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slo
     return around, scratch
 
 
-def effort_derivatives(A, curvature, f, needed, weights, preload, free):
+def effort_derivatives(A: Array, curvature: Array, f: Array, needed: Array, weights: Array, preload: Array,
+                       free: Array) -> Array:
     """Return the derivatives (3, actuators, dof) of efforts f with A' f = `needed`, of least weighted norm.
 
     A: (actuators, n), rates of the actuators for those of the joint coordinates.  curvature: dA/dx (actuators, n, dof).
@@ -247,7 +254,7 @@ def effort_derivatives(A, curvature, f, needed, weights, preload, free):
     return out
 
 
-def _curvature(m, handle, scratch):
+def _curvature(m: Manipulator, handle: Handle, scratch: Any) -> Array:
     """Return dA/dx (actuators, joint coordinates, dof)."""
     first, loops = m.dof - len(m.coordinates), handle.arrays.loops
     out = np.zeros((len(m.actuators), len(m.coordinates), m.dof))

@@ -98,7 +98,7 @@ def linearize(manipulator: Manipulator, x: Vector, xd: Vector, f: Vector, *,
     return Linearization(A, B, C, D, states, inputs, outputs, xdd, axes={**axes, 'xdd': m.axes['xdd']})
 
 
-def wrench_forces(manipulator, x, wrench_slopes, wrenches):
+def wrench_forces(manipulator: Manipulator, x: Array, wrench_slopes: WrenchSlopes, wrenches: Wrenches | None) -> Array:
     """Return the changes (2, dof, dof), by position and rate, of the efforts on the coordinates that wrenches make."""
     m = manipulator
     out = np.zeros((2, m.dof, m.dof))
@@ -111,12 +111,12 @@ def wrench_forces(manipulator, x, wrench_slopes, wrenches):
     return out
 
 
-def link_jacobian(manipulator, x, link):
+def link_jacobian(manipulator: Manipulator, x: Array, link: str) -> Array:
     """Return J (6, dof) with the twist J xd of a link's origin, in link axes; a base that does not float rests."""
     return np.array([manipulator.link_twist(x, unit, link) for unit in np.eye(manipulator.dof)]).T
 
 
-def _mobility(m, x, base):
+def _mobility(m: Manipulator, x: Array, base: BaseMotion | BaseDrive | None) -> Array:
     """Return the accelerations (dof, dof) for unit efforts on the coordinates, none of which a `BaseDrive` holds."""
     free = np.ones(m.dof, dtype=bool)
     if m.floating and base is not None:
@@ -126,13 +126,14 @@ def _mobility(m, x, base):
     return out
 
 
-def _bracket(V):
+def _bracket(V: Array) -> Array:
     """Return the matrix (6, 6) of V x for twists (v, w)."""
     v, w = (np.array(((0, -c, b), (c, 0, -a), (-b, a, 0))) for a, b, c in (V[:3], V[3:]))
     return np.block([[w, v], [np.zeros((3, 3)), w]])
 
 
-def _output_rows(m, x, xd, xdd, by_state, by_input, outputs):
+def _output_rows(m: Manipulator, x: Array, xd: Array, xdd: Array, by_state: Array, by_input: Array,
+                 outputs: tuple[str, ...]) -> tuple[Array, Array]:
     """Return the rows of C (outputs, 2 dof) and D (outputs, actuators) of outputs by name; UnknownNameError.
 
     by_state (dof, 2 dof), by_input (dof, actuators): derivatives of the accelerations.

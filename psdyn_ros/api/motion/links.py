@@ -61,7 +61,7 @@ def link_twist(manipulator: Manipulator, x: Vector, xd: Vector, link: str) -> Ar
     m = manipulator
     x, xd = states(m, batch=True, x=x, xd=xd)
     if x.ndim == 2:
-        return over_rows(lambda *row: link_twist(m, *row, link), (6,), x, xd)
+        return over_rows(lambda *row: link_twist(m, row[0], row[1], link), (6,), x, xd)
     return twist_of_link(placed(m, x, xd, np.zeros(m.dof)), find_link(m.machine, link))
 
 
@@ -75,7 +75,8 @@ def link_motion(manipulator: Manipulator, x: Vector, xd: Vector, xdd: Vector, li
     m = manipulator
     x, xd, xdd = states(m, batch=True, x=x, xd=xd, xdd=xdd)
     if x.ndim == 2:
-        out = over_rows(lambda *row: np.concatenate(link_motion(m, *row, link, base=base)), (9,), x, xd, xdd)
+        out = over_rows(lambda *row: np.concatenate(link_motion(m, row[0], row[1], row[2], link, base=base)), (9,),
+                        x, xd, xdd)
         return out[:, :6], out[:, 6:]
     around, place = environment_at(m, x, base), find_link(m.machine, link)
     required_forces(m, x, xd, xdd, around)
@@ -95,7 +96,8 @@ def joint_wrench(manipulator: Manipulator, x: Vector, xd: Vector, xdd: Vector, j
                                f'alone, without a closed loop{did_you_mean(str(joint), m.serial_joints)}')
     x, xd, xdd = states(m, batch=True, x=x, xd=xd, xdd=xdd)
     if x.ndim == 2:
-        return over_rows(lambda *row: joint_wrench(m, *row, joint, base=base, wrenches=wrenches), (6,), x, xd, xdd)
+        return over_rows(lambda *row: joint_wrench(m, row[0], row[1], row[2], joint, base=base, wrenches=wrenches),
+                         (6,), x, xd, xdd)
     around = environment_at(m, x, base, wrenches)
     required_forces(m, x, xd, xdd, around)
     return wrench_on_link(around.handle, m.machine.places[m.machine.description.joints[joint].child])
@@ -110,7 +112,8 @@ def base_wrench(manipulator: Manipulator, x: Vector, xd: Vector, xdd: Vector, *,
     m = manipulator
     x, xd, xdd = states(m, batch=True, x=x, xd=xd, xdd=xdd)
     if x.ndim == 2:
-        return over_rows(lambda *row: base_wrench(m, *row, base=base, wrenches=wrenches), (6,), x, xd, xdd)
+        return over_rows(lambda *row: base_wrench(m, row[0], row[1], row[2], base=base, wrenches=wrenches), (6,), x, xd,
+                         xdd)
     around = environment_at(m, x, base, wrenches)
     f, reaction = required_forces(m, x, xd, xdd, around), np.empty(6)
     if m.floating:

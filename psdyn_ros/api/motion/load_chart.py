@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +109,8 @@ def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0
     return chart
 
 
-def _enter_best(m, chart, node, x, record, up, where):
+def _enter_best(m: Manipulator, chart: LoadChart, node: tuple[int, int], x: Array, record: Any, up: Array,
+                where: tuple[str, Any]) -> None:
     """Enter the posture of x (k, nx) that holds most at a node, of those that are there."""
     if not len(x):
         return
@@ -124,7 +125,7 @@ def _enter_best(m, chart, node, x, record, up, where):
         chart.mass[node], chart.x[node], chart.limiting[node] = mass[best], x[best], limiting[best]
 
 
-def _on_node(position, up, reach, height):
+def _on_node(position: Array, up: Array, reach: Any, height: Any) -> Array:
     """Return the position (3,) of a node in the vertical plane of a position."""
     flat = position - up * (up @ position)
     size = np.linalg.norm(flat)
@@ -134,7 +135,7 @@ def _on_node(position, up, reach, height):
     return reach * flat / size + height * up
 
 
-def _idle(m, link, point, record, up):
+def _idle(m: Manipulator, link: str, point: npt.ArrayLike, record: Any, up: Array) -> Array:
     """Return (n,) bool: coordinates that change neither reach nor height."""
     free = np.zeros(len(m.coordinates), dtype=bool)
     x, pose = sampled_poses(m, record, m.initial_position, free, 256)
@@ -147,7 +148,8 @@ def _idle(m, link, point, record, up):
     return rates < IDLE * max(rates.max(initial=0.0), 1e-300)
 
 
-def capacities(m, x, link, point, lower, upper):
+def capacities(m: Manipulator, x: Array, link: str, point: npt.ArrayLike, lower: Array, upper: Array) -> tuple[Array,
+               Array]:
     """Return (largest masses (N,), rows of the actuators at their limit) at postures x (N, nx).
 
     Efforts are linear in the mass: those without it, and the weight of one kilogram by the Jacobian.  Redundant
@@ -173,13 +175,13 @@ def capacities(m, x, link, point, lower, upper):
     return mass, limiting
 
 
-def _shares(m, A):
+def _shares(m: Manipulator, A: Array) -> Array:
     """Return (N, actuators, coordinates): efforts of least weighted norm for unit efforts on the coordinates."""
     weighted = A / m.allocation.weights[:, None]
     return weighted @ np.linalg.inv(A.transpose(0, 2, 1) @ weighted)
 
 
-def _effort_limits(m, hydraulics, pressure):
+def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: float | None) -> tuple[Array, Array]:
     """Return the least and the largest effort (actuators,) of each actuator."""
     if len(m.actuators) < len(m.coordinates):
         raise ActuationError(f"'{m.name}' has {len(m.actuators)} actuators for {len(m.coordinates)} joint coordinates; "

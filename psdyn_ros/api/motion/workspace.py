@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,14 +47,14 @@ class Workspace(Result):
     """Least and largest one by a search [m]."""
 
 
-def upright(m):
+def upright(m: Manipulator) -> Array:
     """Return the direction against gravity (3,) in the axes of the base at its initial position."""
     size = np.linalg.norm(m.gravity)
     up = -m.gravity / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
     return m.link_pose(m.initial_position, m.machine.base_link)[:3, :3].T @ up if m.floating else up
 
 
-def reach_and_height(positions, up):
+def reach_and_height(positions: Array, up: Array) -> tuple[Array, Array]:
     """Return (distances from the vertical through the origin, heights) of positions (N, 3)."""
     height = positions @ up
     return np.linalg.norm(positions - np.multiply.outer(height, up), axis=-1), height
@@ -74,12 +74,12 @@ def workspace(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.
     positions = pose[:, :, 3].copy()
     search = Search(m, link, point, m.initial_position, held)
 
-    def extreme(direction):
+    def extreme(direction: Any) -> Array:
         """Return the position farthest along what `direction` (3,) of a position returns."""
         best = int(np.argmax(np.einsum('ni,ni->n', positions, np.array([direction(p) for p in positions]))))
         return pulled(m, record, search, x[best], direction)
 
-    def outward(position):
+    def outward(position: Array) -> Array:
         flat = position - up * (up @ position)
         return flat / max(np.linalg.norm(flat), 1e-9)
 
@@ -93,14 +93,14 @@ def workspace(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.
                      (float(low), float(high)), axes={**m.axes, 'xyz': XYZ})
 
 
-def pulled(m, record, search, x, direction):
+def pulled(m: Manipulator, record: Any, search: Search, x: Array, direction: Any) -> Array:
     """Return the position (3,) at which pulling the point along a direction ends.
 
     Each step goes to the position nearest to a point ahead of the last one: the proximal-point method, whose fixed
     points are those farthest along the direction.
     """
     position = poses(m, record, x[None])[0, :, 3]
-    ahead = 0.5 * max(np.linalg.norm(position), 0.1)
+    ahead = 0.5 * max(float(np.linalg.norm(position)), 0.1)
     for _ in range(PULLS):
         along = direction(position)
         x = search.nearest(position + ahead * along, x)

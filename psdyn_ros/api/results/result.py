@@ -65,7 +65,7 @@ class Result:
 
         Numbers alone and texts are left out.  Raises ImportError without pandas.
         """
-        arrays = {name: np.asarray(value) for name, value in self._fields() if isinstance(value, np.ndarray)}
+        arrays: dict[str, Any] = {name: value for name, value in self._fields() if isinstance(value, np.ndarray)}
         rows = self.INDEX or any(array.ndim > len(self._axes_of(name)) > 0 for name, array in arrays.items())
         if not rows:
             return self._frame_by_name(arrays)
@@ -81,7 +81,7 @@ class Result:
         frame = import_pandas().DataFrame(columns)
         return frame.set_index(import_pandas().Index(arrays[self.INDEX], name=self.INDEX)) if self.INDEX else frame
 
-    def _frame_by_name(self, arrays: Mapping[str, np.ndarray]) -> pandas.DataFrame:
+    def _frame_by_name(self, arrays: Mapping[str, Any]) -> pandas.DataFrame:
         columns: dict[str, dict[str, Any]] = {}
         for name, array in arrays.items():
             axes = self._axes_of(name)
