@@ -21,7 +21,7 @@ LAYERS = {
               {'numpy', 'yaml', 'defusedxml', 'xacro'}),
     'assembly': ({'kernels', 'model'}, {'numpy'}),
     'view': ({'model'}, {'numpy', 'trimesh'}),
-    'api': ({'assembly', 'model', 'kernels', 'view'}, {'numpy', 'tf_transformations', 'transforms3d'}),
+    'api': ({'assembly', 'model', 'kernels', 'view'}, {'numpy', 'pandas', 'tf_transformations', 'transforms3d'}),
     'simulation': ({'api', 'assembly', 'kernels', 'model'}, None),
     'control': ({'api', 'assembly', 'kernels', 'model'}, None),
     'validation': ({'api', 'assembly', 'kernels', 'simulation', 'model', 'view'}, None),
@@ -48,7 +48,8 @@ ROOMS = {
         'control': {'hydraulics', 'rigid_body', 'loops', 'algebra', 'runtime'},
     },
     'model': {'': set(), 'mechanism': {''}, 'parameters': {'mechanism', ''}},
-    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}, 'motion': {''}},
+    'api': {'results': set(), '': {'results'}, 'analysis': {'results', ''}, 'hydraulics': {'analysis', 'results', ''},
+            'motion': {'results', ''}},
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {
@@ -202,10 +203,18 @@ def test_the_test_allows_what_the_design_allows(layer, text):
     assert broken_arrows(layer, ast.parse(text), package) == []
 
 
+def without_types(tree):
+    """Return a tree without what is imported for annotations only."""
+    class Remover(ast.NodeTransformer):
+        def visit_If(self, node):
+            return None if ast.unparse(node.test) == 'TYPE_CHECKING' else self.generic_visit(node)
+    return Remover().visit(tree)
+
+
 def files_imported(path):
-    """Return the files of the package that a file imports, also in its functions."""
+    """Return the files of the package that a file imports when it runs, also in its functions."""
     found = set()
-    for _, name in imports(parsed(path), package_of(path)):
+    for _, name in imports(without_types(ast.parse(path.read_text())), package_of(path)):
         parts = name.split('.')[1:]
         for end in (len(parts), len(parts) - 1):
             file = PACKAGE.joinpath(*parts[:end]).with_suffix('.py')
