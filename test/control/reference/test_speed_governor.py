@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 
 from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble
 from psdyn_ros.kernels.control.speed_governor import AT_REST, ERROR_FROM, LEAST, RISE, govern
@@ -61,7 +62,7 @@ def moved(law, seconds, pump=None, duration=7.0):
     return loop.run(duration)
 
 
-@pytest.mark.parametrize('law', [judgement.VALVES, judgement.PID])
+@pytest.mark.parametrize('law', thorough([judgement.VALVES, judgement.PID], 1))
 def test_a_move_beyond_the_pump_ends_in_its_goal(law):
     loop = moved(law, 3.2, pump=8e-4)
     record = loop.recording()
@@ -88,7 +89,7 @@ def test_bristles_are_no_frozen_sensor():
     assert not any('state_frozen' in reasons for _, reasons in record.reasons)
 
 
-@pytest.mark.parametrize('stiction', [0.0, 2000.0])
+@pytest.mark.parametrize('stiction', thorough([0.0, 2000.0], [2000.0]))
 def test_holding_with_stiction_hunts_less_than_a_millimetre(stiction):
     loop = judgement.closed_loop(judgement.VALVES, stiction=dict.fromkeys(judgement.NAMES[1:], stiction))
     loop.send(judgement.point_to_point(3.0, (0.1, 0.05, -0.05, 0.1)))
