@@ -39,7 +39,7 @@ class PressureCheck(Check):
         self.input = MeasuredInput('pressures', declaration.timeouts, declaration.plausibility.clock_skew_ns,
                                    config.period)
         self.impossible = 0             # messages in a row
-        self._freeze = declaration.plausibility.freeze_ns
+        self._freeze, self._frozen = declaration.plausibility.freeze_ns, -1     # ns; port that shows one value
         if self.required:
             self._sensors, self._names = _sensors(config, law)
             self._setting = float(law.supply['pressure'][0])
@@ -66,17 +66,17 @@ class PressureCheck(Check):
 
     def _judge(self, stamp, values, supply, trusting):
         """Return the `Finding` of values that cannot be, None where they can; those are kept."""
-        verdict = kernels.POSSIBLE
+        verdict, i = kernels.POSSIBLE, -1
         if self.required:
             before = 0 if trusting and self.impossible >= IN_A_ROW else self.input.stamp
             supply = self._setting if supply is None else float(supply)
-            verdict, i = kernels.judge_pressures(self._sensors, values, supply, stamp, before)
+            verdict, i = kernels.judge_pressures(self._sensors, values, supply, stamp, before, self._freeze)
         elif not math.isfinite(values.sum() + (0.0 if supply is None else supply)):
             verdict = kernels.NOT_FINITE
         if verdict == kernels.NOT_FINITE:
             return Finding('pressures_not_finite', 'a pressure is not finite')
         if verdict == kernels.POSSIBLE:
-            self.impossible = 0
+            self.impossible, self._frozen = 0, i
             return None
         self.impossible += 1
         sensor, value = self._sensors[i], (*values.ravel(), supply)[i]
@@ -89,7 +89,7 @@ class PressureCheck(Check):
         """As `Check.evaluate`."""
         if self.input.silent(inputs.clock):
             return (Finding('pressures_silent', self.input.silence(inputs.clock), Result.STALE),)
-        i = kernels.frozen_pressure(self._sensors, len(self._sensors) - 1, self.input.stamp, self._freeze)
+        i = self._frozen
         if i >= 0 and inputs.under_law:
             value, still = self._sensors['value'][i], (self.input.stamp - self._sensors['changed'][i]) / 1e6
             return (Finding('pressure_frozen', f'{self._names[i]} stays at {value / 1e5:.6g} bar for '
