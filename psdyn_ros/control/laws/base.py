@@ -148,6 +148,11 @@ class ControlLaw:
         return command
 
     @property
+    def command_area(self):
+        """(actuators,) N per unit of a command: m^2 of the piston where pressure is commanded, else 1."""
+        return self._area
+
+    @property
     def supply_setting(self):
         """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics."""
         return None if self.hydraulics is None else float(self.supply['pressure'][0])
@@ -162,6 +167,13 @@ class ControlLaw:
         """Forces (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest.
 
         Zero where pressures are not measured.
+        """
+        return np.zeros(len(self.manipulator.actuators))
+
+    def force_residuals_at(self, x, pressures):
+        """The same where the machine stands at x (dof,), beyond the forces that hold its load; pressures as `update`.
+
+        What both differed by before does not count.
         """
         return np.zeros(len(self.manipulator.actuators))
 

@@ -3,6 +3,7 @@
 from .actuator_motion import EndStopCheck
 from .clock import ClockCheck
 from .emergency_stop import EmergencyStopCheck
+from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .overruns import OverrunCheck
 from .pressures import PressureCheck
@@ -13,4 +14,4 @@ from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck, EffortCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)
+          EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)

@@ -81,11 +81,12 @@ class OutputGate:
         self.clamped += found
         return out
 
-    def safe(self, holding=None):
+    def safe(self, holding=None, closing=None):
         """Return the declared safe output (actuators,), NaN where an actuator is left out.
 
         holding (actuators,): commands that held the load at the last trusted position; without them actuators of
-        which gravity is the safe output are left out.  Never raises.
+        which gravity is the safe output are left out.  closing (actuators,): openings of valves that are on their way
+        to neutral.  Never raises.
         """
         out = list(self._safe)
         known = type(holding) is np.ndarray and holding.shape == self._shape and holding.dtype == np.float64
@@ -93,4 +94,6 @@ class OutputGate:
             if gravity and known and math.isfinite(holding[i]):
                 out[i] = min(max(float(holding[i]), -float(self._limit[i])), float(self._limit[i]))
         self._last[:] = out
+        if closing is not None:
+            self._last += closing
         return self._last.copy()
