@@ -9,6 +9,7 @@ from ...model.parameters.safety import GRAVITY, HOLDS, NEUTRAL
 from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import When
 from ..monitors.oil_flow import FlowCheck
+from ..monitors.openings import OpeningCheck
 from ..monitors.singularity import SingularityCheck
 from ..monitors.tracking import EffortCheck, TrackingCheck
 from ..reference.speed_governor import SpeedGovernor
@@ -41,7 +42,7 @@ class OutputSelector:
         self._inputs, self._runner = inputs, runner
         self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
         self._tracking, self._governor, self._governed = checks[TrackingCheck], SpeedGovernor(), None
-        self._efforts, self._flows = checks[EffortCheck], checks[FlowCheck]
+        self._efforts, self._flows, self._openings = checks[EffortCheck], checks[FlowCheck], checks[OpeningCheck]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._closing = OutputRamp(declaration)
@@ -171,6 +172,7 @@ class OutputSelector:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
         self._flows.restrain(command, inputs, self.gate.last)
+        self._openings.restrain(command, inputs)
         self._efforts.restrain(command, inputs)
         self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
         self._runner.run(When.COMMAND)

@@ -49,6 +49,7 @@ class ControlLaw:
     needs = ()                  # among 'hydraulics', 'period'
     needs_pressures = False     # whether `update` must have them
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
+    opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -180,6 +181,19 @@ class ControlLaw:
     @property
     def effort_gains(self):
         """(2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]."""
+        raise NotImplementedError
+
+    @property
+    def flow_gains(self):
+        """(2, actuators) speeds of rods for an error [1/s] and its rate [1]."""
+        raise NotImplementedError
+
+    def rod_speeds(self, command):
+        """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other tiers."""
+        raise NotImplementedError
+
+    def openings(self, speeds):
+        """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of other tiers."""
         raise NotImplementedError
 
     def effort_model(self, x, xd):

@@ -5,13 +5,16 @@ from .clock import ClockCheck
 from .emergency_stop import EmergencyStopCheck
 from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
+from .openings import OpeningCheck
 from .overruns import OverrunCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck
 from .state import StateChecks
+from .swing import SwingCheck
 from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)
+          EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, SwingCheck, StopCheck,
+          FlowCheck, OpeningCheck, ForceCheck)

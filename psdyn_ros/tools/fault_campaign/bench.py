@@ -10,6 +10,7 @@ from ...api.load import load
 from ...control.core.assembly import ControllerConfig, assemble, command_tiers
 from ...control.core.inputs import MeasuredState
 from ...control.monitors.oil_flow import FlowCheck
+from ...control.monitors.openings import OpeningCheck
 from ...control.monitors.tracking import EffortCheck
 from ...control.reference.trajectory import Waypoints
 from ...control.safety.fault_table import State
@@ -287,7 +288,7 @@ class Bench:
     @contextmanager
     def unrestrained(self):
         """With a core whose checks change no command, so that the output gate is alone."""
-        checks = [self.core.checks[kind] for kind in (EffortCheck, FlowCheck)]
+        checks = [self.core.checks[kind] for kind in (EffortCheck, FlowCheck, OpeningCheck)]
         for check in checks:
             check.restrain = lambda *given: None
         try:
