@@ -8,6 +8,7 @@ import numpy as np
 from ...model.parameters.safety import GRAVITY, HOLDS, NEUTRAL
 from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import When
+from ..monitors.momentum import MomentumCheck
 from ..monitors.oil_flow import FlowCheck
 from ..monitors.openings import OpeningCheck
 from ..monitors.singularity import SingularityCheck
@@ -43,6 +44,7 @@ class OutputSelector:
         self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
         self._tracking, self._governor, self._governed = checks[TrackingCheck], SpeedGovernor(), None
         self._efforts, self._flows, self._openings = checks[EffortCheck], checks[FlowCheck], checks[OpeningCheck]
+        self._momentum = checks[MomentumCheck]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._closing = OutputRamp(declaration)
@@ -176,6 +178,7 @@ class OutputSelector:
         self._efforts.restrain(command, inputs)
         self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
         self._runner.run(When.COMMAND)
+        self._momentum.restrain(command, checks.x)
         return command
 
     def _held(self, x):

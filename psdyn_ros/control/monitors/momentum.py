@@ -19,7 +19,8 @@ class MomentumCheck(Check):
     Forces beyond those that carry the load and overcome friction change the speed within `HORIZON`. Where the measured
     speed does not follow, or changes without a force, the position is not that of the machine, or the force is not the
     one that was given: a stuck encoder gets ever more force from a law that sees no motion. What the model lacks is
-    learnt where reference and machine stand, and slowly in motion.
+    learnt where reference and machine stand, and slowly in motion. `restrain` then gives what holds the load: a receiver
+    goes on with that until its time is over.
     """
 
     # a force without a position to correct it makes the axis faster: no ramp
@@ -45,6 +46,7 @@ class MomentumCheck(Check):
         """As `Check.restart`."""
         if not self.required:
             return
+        self._failing = False                   # whether the last comparison failed
         self._last = None                       # ns of the last cycle
         self._waited = 0.0                      # s since the last comparison
         self._impulse = np.zeros(len(self._rows))       # command times s since then
@@ -68,6 +70,11 @@ class MomentumCheck(Check):
         self._impulse[:] = 0.0
         return self._compare(inputs, excess, waited)
 
+    def restrain(self, command, x):
+        """Give, in place of forces that the motion contradicts, those that hold the load at x (dof,)."""
+        if self.required and self._failing:
+            command[self._rows] = self._law.holding(x)[self._rows]
+
     def _compare(self, inputs, given, dt):
         """Return the findings of the forces (rows,) that were given for dt [s] until now."""
         model, inertia = self._law.effort_model(inputs.x, inputs.xd)
@@ -84,7 +91,8 @@ class MomentumCheck(Check):
         unexplained = HORIZON * np.linalg.solve(own, off - self._lack)
         allowed = self._residual + HORIZON * self._friction / np.diag(own)
         i = int((np.abs(unexplained) / allowed).argmax())
-        if abs(unexplained[i]) <= allowed[i]:
+        self._failing = not abs(unexplained[i]) <= allowed[i]
+        if not self._failing:
             return ()
         return (Finding('momentum_residual', f'{self._names[self._rows[i]]} should have changed its speed by '
                         f'{unexplained[i]:.3g} per second more in {HORIZON:g} s, by its force; at most '

@@ -85,9 +85,9 @@ def cases(level, only='', short=False):
 
     short  whether of one state each, which turns from fault to fault
     """
-    level = 'valve' if level == PID else level
+    levels = {level, 'valve'} if level == PID else {level}
     for turn, one in enumerate((*LIES, *INJECTIONS)):
-        if level in one.levels and only in f'{one.group}: {one.name}':
+        if levels & set(one.levels) and only in f'{one.group}: {one.name}':
             states = tuple(one.states)
             for state in (states[turn % len(states)],) if short else states:
                 yield one, state
