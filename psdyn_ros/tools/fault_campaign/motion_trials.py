@@ -100,7 +100,7 @@ class _Over(Exception):
 def run_motion(machine, plant, injection, state, seed, healthy):
     """Return the `MotionTrial` of an injection in a `State`; healthy: what `healthy_speeds` returns for it."""
     bench, failures = Bench(machine, seed, injection.amend, **injection.options), []
-    begin = 0
+    begin, bench.motion_watched = 0, True
     try:
         prepare(bench, state)
         begin = len(bench.path) - 1
