@@ -219,7 +219,7 @@ def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machin
     assert core.states.state is State.STANDBY
 
     def step(p, *_):
-        p[0, 0] += 5e6
+        p[0, 0] += 3e6
         return p
     loop.change = ever('pressures', loop.time, step)
     loop.run(1.5)
