@@ -108,6 +108,7 @@ class Inputs:
 
     def take_pressures(self, stamp, ros_now, now, values, supply, trusting):
         """As `PressureCheck.take`; return '' or why they are rejected."""
+        self.pressure_check.follow(self._runner.inputs)
         finding = self.pressure_check.take(stamp, ros_now, self.read_clocks(now, ros_now), values, supply, trusting)
         if finding is not None:
             self._runner.report((finding,))

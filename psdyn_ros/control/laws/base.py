@@ -52,6 +52,7 @@ class ControlLaw:
     needs_pressures = False     # whether `update` must have them
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
     effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
+    opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -160,6 +161,26 @@ class ControlLaw:
     @property
     def predicted_efforts(self):
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
+        raise NotImplementedError
+
+    def force_residuals_at(self, x, pressures):
+        """`force_residuals` where the machine stands at x (dof,), beyond the forces that hold its load; pressures as `update`.
+
+        What both differed by before does not count.
+        """
+        return np.zeros(len(self.manipulator.actuators))
+
+    @property
+    def flow_gains(self):
+        """(2, actuators) speeds of rods for an error [1/s] and its rate [1]."""
+        raise NotImplementedError
+
+    def rod_speeds(self, command):
+        """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other tiers."""
+        raise NotImplementedError
+
+    def openings(self, speeds):
+        """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of other tiers."""
         raise NotImplementedError
 
     def effort_model(self, x, xd, efforts, inertia):

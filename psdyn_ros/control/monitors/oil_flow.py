@@ -138,6 +138,17 @@ class ForceCheck(Check):
         """As `Check.restart`."""
         self._off = 0
 
+    def at_rest(self, x, pressures):
+        """[why] a law must not begin at x (dof,): pistons, by their pressures, that do not hold the load; empty else.
+
+        pressures (cylinders, 2) [Pa gauge]
+        """
+        residuals = self._law.force_residuals_at(x, pressures)
+        expected = self._law.load.holding_efforts(x)
+        return [f"F40: the piston of '{self._names[i]}' pushes with {(expected[i] + residuals[i]) / 1e3:.3g} kN by its "
+                f'pressures; expected {expected[i] / 1e3:.3g} kN, which holds the load, to within '
+                f'{self._allowed[i] / 1e3:.3g} kN' for i in np.flatnonzero(~(np.abs(residuals) <= self._allowed))]
+
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         residuals = self._law.force_residuals
