@@ -18,16 +18,14 @@ import numpy as np
 from ...model.errors import ModelError, PsdynError
 from ..monitors.check import When
 from ..monitors.checks import CHECKS
-from ..monitors.clock import JUMP
+from ..monitors.clock import JUMP, OverrunCheck
 from ..monitors.oil_flow import ForceCheck
-from ..monitors.overruns import OverrunCheck
 from ..reference.reference_limits import ReferenceLimits
 from ..reference.trajectory import TrajectoryError
 from ..safety.fault_table import ROWS, Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
-from .check_inputs import CheckInputs, CheckRunner
-from .inputs import Inputs
+from .inputs import CheckInputs, CheckRunner, Inputs
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
 from .preconditions import activation_blockers, force_blockers, motion_blockers
 

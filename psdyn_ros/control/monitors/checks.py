@@ -1,12 +1,11 @@
 """The checks of the controller: to add one, write its class and put it into this tuple."""
 
 from .actuator_motion import EndStopCheck
-from .clock import ClockCheck
+from .clock import ClockCheck, OverrunCheck
 from .emergency_stop import EmergencyStopCheck
 from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .openings import OpeningCheck
-from .overruns import OverrunCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...kernels.hydraulics.friction import sliding_friction
 from ...model.parameters.safety import EFFORT, PRESSURE
 from .check import AT_ONCE, SAFE_OPEN_LOOP, Check, Finding, Row, When
 
@@ -19,7 +20,7 @@ class MomentumCheck(Check):
     Forces beyond those that carry the load and overcome friction change the speed within `HORIZON`. Where the measured
     speed does not follow, or changes without a force, the position is not that of the machine, or the force is not the
     one that was given: a stuck encoder gets ever more force from a law that sees no motion. What the model lacks is
-    learnt where reference and machine stand, and slowly in motion. `restrain` then gives what holds the load, since a
+    learnt where reference and machine stand, and slowly in motion. `hold_load` then gives what holds the load, since a
     receiver goes on with the last command until its time is over.
     """
 
@@ -39,7 +40,9 @@ class MomentumCheck(Check):
         self._residual = declared.plausibility.momentum_residual
         self._rest = np.array(declared.standstill_speed)
         axes = law.axes[self._rows]
-        self._friction = FRICTION * (axes['coulomb'] + axes['stribeck']) / law.command_area[self._rows]
+        self._friction = FRICTION * (axes['coulomb'] + axes['stribeck'])
+        self._area, n = law.area[self._rows], len(law.tiers)
+        self._efforts, self._inertia = np.zeros(n), np.zeros((n, n))
         self.restart()
 
     def restart(self):
@@ -70,15 +73,17 @@ class MomentumCheck(Check):
         self._impulse[:] = 0.0
         return self._compare(inputs, excess, waited)
 
-    def restrain(self, command, x):
+    def hold_load(self, command, x):
         """Give, in place of forces that the motion contradicts, those that hold the load at x (dof,)."""
         if self.required and self._failing:
             command[self._rows] = self._law.holding(x)[self._rows]
 
     def _compare(self, inputs, given, dt):
         """Return the findings of the forces (rows,) that were given for dt [s] until now."""
-        model, inertia = self._law.effort_model(inputs.x, inputs.xd)
-        excess, speed = given - model[self._rows], inputs.xd
+        law, inertia = self._law, self._inertia
+        law.effort_model(inputs.x, inputs.xd, self._efforts, inertia)
+        friction = [sliding_friction(*each) for each in zip(law.axes, law.desired[1])]
+        excess, speed = given * self._area - (self._efforts + friction)[self._rows], inputs.xd
         if self._speed is None:
             self._speed, self._excess, self._lack = speed.copy(), excess, excess.copy()
         share = min(dt / HORIZON, 1.0)

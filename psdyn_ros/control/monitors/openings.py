@@ -46,10 +46,9 @@ class OpeningCheck(Check):
         self._wrong, self._worst = 0.0, ''          # s out of range in a row, and how
         self._time = None                           # s of the last state: one that is repeated is no further evidence
 
-    def restrain(self, command, inputs):
-        """Take the openings of a command (actuators,) into the range that the last of the `Inputs` explain."""
-        if (not self.required or type(command) is not np.ndarray or command.shape != (len(self._names),)
-                or command.dtype != float or not np.isfinite(command).all()):
+    def restrain(self, command, inputs, last):
+        """As `Check.restrain`: openings to the range that reference and errors explain."""
+        if not np.isfinite(command).all():
             return      # it does not pass the gate
         rows, law, t = self._rows, self._law, inputs.time
         further, self._time = t != self._time, t
