@@ -164,9 +164,9 @@ class ControlLaw:
         raise NotImplementedError
 
     def force_residuals_at(self, x, pressures):
-        """`force_residuals` where the machine stands at x (dof,), beyond the forces that hold its load; pressures as `update`.
+        """Forces (actuators,) [N] of the pistons at rest at x (dof,) beyond those that hold the load.
 
-        What both differed by before does not count.
+        pressures as of `update`; what both differed by before does not count.
         """
         return np.zeros(len(self.manipulator.actuators))
 
