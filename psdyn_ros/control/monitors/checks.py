@@ -8,9 +8,8 @@ from .oil_flow import FlowCheck, ForceCheck
 from .openings import OpeningCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
-from .speed import SpeedCheck, StopCheck
+from .speed import SpeedCheck, StopCheck, SwingCheck
 from .state import StateChecks
-from .swing import SwingCheck
 from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation

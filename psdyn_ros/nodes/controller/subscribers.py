@@ -122,8 +122,7 @@ class ControllerInputs:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
                 self._core.inputs.checks.measure(self._joints)
-            self._on_state(MeasuredState(conversions.stamp_to_ns(message.header.stamp), x, xd, self._reader.residual,
-                                         self._reader.positions), began)
+            self._on_state(MeasuredState(stamp, x, xd, self._reader.residual, self._reader.positions), began)
 
     def _refuse_state(self, now, row, error):
         self._rejections.add('joint_states', error, now)

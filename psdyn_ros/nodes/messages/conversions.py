@@ -116,7 +116,8 @@ class StateReader:
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
         measured = bound.measured
-        measured[0], measured[1] = np.frombuffer(position)[columns], np.frombuffer(velocity)[columns]
+        for row, values in zip(measured, (position, velocity)):
+            np.frombuffer(values).take(columns, out=row, mode='clip')       # quicker than an index; columns are valid
         self.joints = bound.names
         self.positions = measured[0].copy() if len(columns) > self._manipulator.dof else None
         x, xd, self.residual = bound.state()
