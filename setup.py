@@ -28,14 +28,14 @@ setup(
     name=NAME,
     version=manifest.findtext('version'),  # written in package.xml and nowhere else
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['**/*.html', 'view/assets/*.js', '**/*.j2', '**/README.md', 'tools/papers/data/*']},
+    package_data={NAME: ['py.typed', '**/*.html', 'view/assets/*.js', '**/*.j2', '**/README.md', 'tools/papers/data/*']},
     data_files=shared,
     python_requires='>=3.10',
     install_requires=[
         'defusedxml', 'jinja2', 'lz4', 'matplotlib', 'mcap', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags', 'scipy',
         'tqdm', 'transforms3d', 'zstandard',
     ],
-    extras_require={'fleet': ['dask', 'distributed'], 'view': ['trimesh']},
+    extras_require={'fleet': ['dask', 'distributed'], 'frames': ['pandas'], 'view': ['trimesh']},
     zip_safe=False,
     maintainer=manifest.findtext('maintainer'),
     maintainer_email=manifest.find('maintainer').get('email'),
