@@ -28,7 +28,8 @@ setup(
     name=NAME,
     version=manifest.findtext('version'),  # written in package.xml and nowhere else
     packages=find_packages(include=[NAME, f'{NAME}.*']),
-    package_data={NAME: ['py.typed', '**/*.html', 'view/assets/*.js', '**/*.j2', '**/README.md', 'tools/papers/data/*']},
+    package_data={NAME: ['py.typed', '**/*.html', 'view/assets/*.js', '**/*.j2', '**/README.md',
+                         'tools/papers/data/*']},
     data_files=shared,
     python_requires='>=3.10',
     install_requires=[

@@ -42,6 +42,7 @@ except _PackageNotFoundError:       # a source tree that is not installed
     __version__ = '0+unknown'
 
 __all__ = ['__version__', 'ActuationError', 'AssemblyModeError', 'Bag', 'BaseDrive', 'BaseMotion', 'compiled',
-           'DuplicateNameError', 'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError', 'Manipulator',
-           'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError', 'read_bag', 'Result',
-           'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError', 'UnreachableStrokeError', 'XmlError']
+           'DuplicateNameError', 'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError',
+           'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError',
+           'read_bag', 'Result', 'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError',
+           'UnreachableStrokeError', 'XmlError']
