@@ -33,8 +33,8 @@ setup(
     data_files=shared,
     python_requires='>=3.10',
     install_requires=[
-        'defusedxml', 'jinja2', 'lz4', 'matplotlib', 'mcap', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags', 'scipy',
-        'tqdm', 'transforms3d', 'zstandard',
+        'argcomplete', 'defusedxml', 'jinja2', 'lz4', 'matplotlib', 'mcap', 'numba', 'numpy>=1.26', 'pyyaml', 'rosbags',
+        'scipy', 'tqdm', 'transforms3d', 'zstandard',
     ],
     extras_require={'fleet': ['dask', 'distributed'], 'frames': ['pandas'], 'view': ['trimesh']},
     zip_safe=False,

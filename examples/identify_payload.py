@@ -6,8 +6,9 @@ from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.validation.identify import identify_bag
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 
-load = '''<link name="load"><inertial><mass value="70"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
-</link><joint name="weld" type="fixed"><parent link="tcp"/><child link="load"/></joint></robot>'''
+load = '''<link name="load"><inertial><mass value="70"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="weld" type="fixed"><parent link="tcp"/><child link="load"/></joint></robot>'''
 Path('loaded.urdf').write_text(Path(find_machine('hiab_xs031')).read_text().replace('</robot>', load))
 
 # valves open and close slowly, each at a rhythm of its own

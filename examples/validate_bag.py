@@ -1,13 +1,16 @@
 """Does the model describe a recording?  A bag is simulated, read as arrays, and validated."""
+from math import pi, sin
 from pathlib import Path
 
 import psdyn_ros
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 from psdyn_ros.validation.validate import validate
 
-rows = [f'{0.5 * k},{0.3 * (-1) ** (k // 4)},{0.3 * (-1) ** (k // 3)}' for k in range(24)]
-Path('commands.csv').write_text('\n'.join(['time,lift_cylinder,telescope', *rows]))
-simulate_into_bag('hiab_xs031', 'commands.csv', 'recorded', Run(duration=12.0), quiet=True)
+# valves open and close slowly
+rows = [[0.05 * k, *(0.35 * sin(2 * pi * 0.05 * k / period) for period in (7.0, 5.0, 6.0))] for k in range(400)]
+lines = [','.join(map(str, row)) for row in rows]
+Path('commands.csv').write_text('\n'.join(['time,lift_cylinder,tilt_cylinder,telescope', *lines]))
+simulate_into_bag('hiab_xs031', 'commands.csv', 'recorded', Run(), quiet=True)
 
 bag = psdyn_ros.read_bag('recorded')
 print(bag)
