@@ -29,6 +29,9 @@ class Comparison:
     second: Validation
     changes: tuple[Any, ...]
 
+    def __repr__(self) -> str:
+        return f'Comparison of {self.first.bag} and {self.second.bag}: {self.text}'
+
     @property
     def unusable(self) -> str:
         """Why nothing can be said, '' where something can."""

@@ -64,6 +64,9 @@ class Validation:
     causes: tuple = ()
     causes_text: str = ''
 
+    def __repr__(self) -> str:
+        return f'Validation of {self.bag}, {self.duration:.1f} s: {self.verdict.text}'
+
     @property
     def manipulator(self) -> Manipulator:
         """The model."""
