@@ -7,7 +7,7 @@ from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 from psdyn_ros.validation.validate import validate
 
 # valves open and close slowly
-rows = [[0.05 * k, *(0.35 * sin(2 * pi * 0.05 * k / period) for period in (7.0, 5.0, 6.0))] for k in range(400)]
+rows = [[0.05 * k, *(0.25 * sin(2 * pi * 0.05 * k / period) for period in (4.0, 5.0, 6.0))] for k in range(240)]
 lines = [','.join(map(str, row)) for row in rows]
 Path('commands.csv').write_text('\n'.join(['time,lift_cylinder,tilt_cylinder,telescope', *lines]))
 simulate_into_bag('hiab_xs031', 'commands.csv', 'recorded', Run(), quiet=True)
