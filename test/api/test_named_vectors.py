@@ -174,3 +174,16 @@ def test_a_point_mass_is_a_body_without_inertia(rng):
     at_origin = m.with_payload('tcp', 70.0)
     assert error(at_origin.mass_matrix(s.x), m.with_payload('tcp', 70.0, (0, 0, 0), np.zeros((3, 3))).mass_matrix(s.x)
                  ) == 0.0
+
+
+@pytest.mark.parametrize('call', ['gravity_forces', 'bias_forces', 'energy', 'mass_matrix', 'joint_state', 'base_wrench'])
+def test_errors_of_rows_name_the_row_and_only_what_was_given(call):
+    m, labels = made('crane').m, CALLS[call]
+    rows = [np.tile(m.initial_position if label == 'x' else np.zeros(4), (3, 1)) for label in labels]
+    rows[0][1, 1] = 0.7
+    with pytest.raises(ValueError, match="row 1.*loop 'lift_eye'|loop 'lift_eye'.* row 1"):
+        getattr(m, call)(*rows)
+    with pytest.raises(ShapeError) as caught:
+        getattr(m, call)(rows[0][:, :3], *rows[1:])
+    shapes = {label: (3, 3 if label == 'x' else 4) for label in labels}
+    assert str(caught.value).endswith(f'got shapes {shapes}')
