@@ -4,11 +4,19 @@ Payload: the rest of the machine is believed, and a body on one link is found.  
 URDF says as the belief, and no inertia leaves what a body can have.  Friction is force at 30 to 100 mm/s: the line
 through it has a level and a slope, but a recording hardly tells one from the other.
 """
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from os import PathLike
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..api.manipulator import Manipulator
 from ..model.errors import PsdynError, UnknownNameError, did_you_mean
+from ..model.parameters.hydraulics import Hydraulics
 from .identification.base_parameters import base_structure, base_unknowns
 from .identification.estimator import FAINTEST, FEWEST_GROUPS, System, squares, unknowns
 from .identification.identified import (
@@ -25,6 +33,7 @@ from .identification.identified import (
 from .identification.normal_equations import COULOMB, VISCOUS, WINDOW, Evidence
 from .identification.physical_inertia import REACH, declared_body, unknown_body
 from .identification.regressor import COUNT, Regressor
+from .signals.blocks import Block
 
 EVERY = 4                   # stretch of them is held out
 FRICTION_SECONDS = 2.0      # that an actuator must slide for its friction
@@ -38,8 +47,9 @@ class IdentificationError(PsdynError):
     """A recording from which nothing can be identified."""
 
 
-def identify(blocks, manipulator, hydraulics=None, *, payload_link=None, payload_com=None, reach=REACH, window=WINDOW,
-             source=''):
+def identify(blocks: Iterable[Block], manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
+             payload_link: str | None = None, payload_com: npt.ArrayLike | None = None, reach: float = REACH,
+             window: float = WINDOW, source: str = '') -> Identification:
     """Return the `Identification` of a machine.
 
     blocks        iterable of `Block`, read once, with memory that does not grow with it
@@ -209,8 +219,10 @@ def _trace(evidence, numbers, believed, values):
     return HeldOutTrace(t[there], wanted[there], bare + equations @ believed, bare + equations @ values, counts[there])
 
 
-def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=None, topics=None, initial=None,
-                 window=WINDOW):
+def identify_bag(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, *, hydraulics: Any = None,
+                 payload_link: str | None = None, payload_com: npt.ArrayLike | None = None,
+                 topics: Mapping[str, Any] | None = None, initial: Mapping[str, float] | None = None,
+                 window: float = WINDOW) -> tuple[Identification, Manipulator, Hydraulics | None]:
     """Return (Identification, Manipulator, Hydraulics or None) of a bag; arguments as `validate` and `identify`."""
     from .bags.source import open_bag
     from .metrics.tolerances import MachineTolerance

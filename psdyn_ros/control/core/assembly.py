@@ -1,7 +1,11 @@
 """The one assembly of a controller: `ControllerConfig` -> `ControlCore`, for the node, the fault campaign and tests."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
 
 from ...api.load import load
 from ...api.manipulator import Manipulator
@@ -44,18 +48,20 @@ class ControllerConfig:
     checks: tuple = ()
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         timeouts = self.declaration.timeouts.at_period(self.period)
         if timeouts != self.declaration.timeouts:
             object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
 
     @property
-    def period(self):
+    def period(self) -> float:
         """s."""
         return 1.0 / self.rate
 
     @classmethod
-    def from_files(cls, urdf, hydraulics=None, *, safety, law=None, rate=500.0, tiers=None, **options):
+    def from_files(cls, urdf: str | PathLike[str], hydraulics: str | PathLike[str] | None = None, *,
+                   safety: str | PathLike[str], law: str | None = None, rate: float = 500.0,
+                   tiers: Mapping[str, str] | None = None, **options: Any) -> ControllerConfig:
         """Return the configuration of a machine from its files.
 
         urdf, hydraulics, safety  path or text of each; without hydraulics efforts are commanded
@@ -66,17 +72,17 @@ class ControllerConfig:
         Raises what `load`, `read_hydraulics`, `command_tiers`, `read_safety` and `check_safety` raise.
         """
         machine = load(urdf)
-        hydraulics = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
-        law = law or ('valve_computed_torque' if hydraulics else 'computed_torque')
+        declared = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
+        law = law or ('valve_computed_torque' if declared else 'computed_torque')
         check_name(law, LAWS, f"law '{law}'")
-        supply = hydraulics.supply.pressure if hydraulics else None
-        declaration = read_safety(safety, machine.actuators, command_tiers(law, machine, hydraulics, tiers),
+        supply = declared.supply.pressure if declared else None
+        declaration = read_safety(safety, machine.actuators, command_tiers(law, machine, declared, tiers),
                                   machine.limits, supply)
-        check_safety(declaration, machine, hydraulics)
-        return cls(machine, declaration, law, hydraulics, rate, **options)
+        check_safety(declaration, machine, declared)
+        return cls(machine, declaration, law, declared, rate, **options)
 
 
-def assemble(config, log=None):
+def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = None) -> ControlCore:
     """Return the `ControlCore` of a `ControllerConfig`.
 
     log  called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
@@ -88,7 +94,8 @@ def assemble(config, log=None):
     return ControlCore(config, law, log)
 
 
-def command_tiers(law, machine, hydraulics=None, chosen=None):
+def command_tiers(law: str, machine: Manipulator, hydraulics: Hydraulics | None = None,
+                  chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return (actuators,) what is commanded of each by the law of this name.
 
     chosen  {actuator: tier} where it is not what law and hydraulics decide

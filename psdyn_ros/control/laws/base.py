@@ -164,7 +164,7 @@ class ControlLaw:
         raise NotImplementedError
 
     def force_residuals_at(self, x, pressures):
-        """`force_residuals` where the machine stands at x (dof,), beyond the forces that hold its load.
+        """Forces (actuators,) [N] of the pistons at rest at x (dof,) beyond those that hold the load.
 
         pressures as of `update`; what both differed by before does not count.
         """

@@ -168,8 +168,8 @@ def test_an_effort_is_not_judged_for_a_law_without_the_model():
 
 
 def test_a_force_far_from_that_of_the_model_slows_the_machine_down():
-    def add(p, *_):
-        p[0, 0] += 5.5e6
+    def add(p, since):
+        p[0, 0] += 5.5e6 * min(since / 0.1, 1.0)
         return p
     loop = run(ever('pressures', FAULT_S, add), seconds=0.3)
     assert after(loop)[1] & {'force_suspect', 'force_residual', 'command_suspect'}
