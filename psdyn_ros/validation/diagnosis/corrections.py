@@ -16,8 +16,8 @@ from ..signals.filters import through_gaps
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-5                 # m, rad of central differences
 # columns that each actuator has of its own, then those of the payload, of the tilt and of encoders
-RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B = range(6)
-OWN = 6
+RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, PORTS = range(7)
+OWN = 7
 PAYLOAD = slice(OWN, OWN + COUNT)
 TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
 ENCODERS = TILT.stop
@@ -76,7 +76,9 @@ class Corrections:
         C[..., OFFSET] = 1.0
         C[..., TIME] = prediction.t[rows, None]
         C[..., FRICTION] = self._friction(prediction)[rows]
-        C[..., GAIN_A:GAIN_B + 1] = self._gains(block, prediction)[rows]
+        gains = self._gains(block, prediction)[rows]
+        C[..., GAIN_A:GAIN_B + 1] = gains
+        C[..., PORTS] = self._exchanged(gains)
         return rows, e, np.nan_to_num(C)
 
     def _on_actuators(self, x, columns):
@@ -120,6 +122,14 @@ class Corrections:
             return friction
         unit = self.predictor.filter(np.tanh(prediction.v / self._slip))
         return np.where(self.believed, friction, unit)
+
+    def _exchanged(self, gains):
+        """(n, actuators) what ports A and B exchanged add to the residual: (p_A - p_B) (A_A + A_B) as recorded."""
+        out = np.zeros(gains.shape[:-1])
+        for axis in np.flatnonzero(self.by_pressure).tolist():
+            one = self.predictor.hydraulics.cylinders[self.actuators[axis]]
+            out[:, axis] = gains[:, axis] @ ((one.area_a + one.area_b) / np.array([one.area_a, one.area_b]))
+        return out
 
     def _gains(self, block, prediction):
         """(N, actuators, 2): filtered effort of port A and of port B, else the whole effort, predicted, and nothing."""

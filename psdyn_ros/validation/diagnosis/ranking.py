@@ -7,7 +7,7 @@ import numpy as np
 
 from ..metrics.bootstrap import Interval
 from .cause_messages import Wording, word
-from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, RATE, TILT, TIME
+from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, PORTS, RATE, TILT, TIME
 
 LEAST_SHARE = 0.05          # of the residual's squares that a cause must explain
 LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
@@ -66,7 +66,8 @@ def candidates(corrections, known, topics):
                   Candidate('sensor_drift', name, on(axis, TIME, OFFSET), axis),
                   Candidate('area', name, on(axis, GAIN_A), axis, 'a')]
         if corrections.by_pressure[axis]:
-            found.append(Candidate('area', name, on(axis, GAIN_B), axis, 'b'))
+            found += [Candidate('area', name, on(axis, GAIN_B), axis, 'b'),
+                      Candidate('ports', name, on(axis, PORTS), axis)]
     return found
 
 

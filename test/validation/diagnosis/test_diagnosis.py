@@ -273,7 +273,8 @@ def test_a_cause_goes_into_json():
     cause = Cause('frozen_encoder', 'slew', 0.9, 0.8, 1.0, 3.0, float('nan'), 's', 'text')
     assert json.loads(json.dumps(cause.as_dict(), allow_nan=False)) == {
         'kind': 'frozen_encoder', 'about': 'slew', 'share': 0.9, 'low': 0.8, 'high': 1.0, 'estimate': 3.0,
-        'error': None, 'unit': 's', 'text': 'text'}
+        'error': None, 'unit': 's', 'text': 'text', 'next': cause.next}
+    assert "'slew' by hand" in cause.next
 
 
 @pytest.mark.parametrize('value, error, text', [
