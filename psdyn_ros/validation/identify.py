@@ -30,7 +30,7 @@ from .identification.regressor import COUNT, Regressor, parameters_of
 from .metrics.verdict import CLEAR
 from .signals.quality import INVALID
 
-REFUSED = 'ports', 'delay'  # causes that are none of the parameters, and that would be taken for them
+REFUSED = 'ports', 'exchanged', 'delay'     # causes that are none of the parameters, and that would be taken for them
 EVERY = 4                   # stretch of them is held out
 FRICTION_SECONDS = 2.0      # that an actuator must slide for its friction
 HEAVIEST = 1.0              # of the mass of the machine, scale of a payload

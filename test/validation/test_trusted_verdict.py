@@ -30,8 +30,12 @@ def exchanged_at_lift(pressures):
     pressures[0] = pressures[0, ::-1].copy()
 
 
+def exchanged_lift_and_tilt(pressures):
+    pressures[:2] = pressures[1::-1].copy()
+
+
 CASES = {'healthy': {}, 'offset': {'change': offset_of_tilt}, 'bar': {'change': in_bar},
-         'exchanged': {'change': exchanged_at_lift}, 'late': {'late': 2}}
+         'exchanged': {'change': exchanged_at_lift}, 'names': {'change': exchanged_lift_and_tilt}, 'late': {'late': 2}}
 
 
 @pytest.fixture(scope='module')
@@ -80,7 +84,7 @@ def test_clear_cause_stands_beside_pass_in_page_terminal_and_json(bags, tmp_path
     assert shown.startswith(f'{PASS}, but {cause["text"]}') and f'next: {cause["next"]}' in shown
     assert said['verdict'] == PASS and said['text'].startswith('PASS, but') and said['but'] == [cause['text']]
     page = (tmp_path / 'report.html').read_text()
-    assert 'class="verdict amber"' in page and f'Next: {cause["next"]}' in page
+    assert 'class="verdict amber"' in page and f'Next: {cause["next"]}'.replace("'", '&#39;') in page
 
 
 def test_units_that_look_wrong_come_first_and_stop_causes(bags, capsys):
@@ -97,7 +101,15 @@ def test_exchanged_ports_are_named_first(bags):
     assert found.causes[0].text.startswith("ports A and B of 'lift_cylinder' exchanged")
 
 
+def test_exchanged_names_are_named_first(bags):
+    found = validate(bags['names'], 'hiab_xs031')
+    assert found.verdict.verdict == FAIL
+    assert found.causes[0].kind == 'exchanged'
+    assert found.causes[0].text.startswith("measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged")
+
+
 @pytest.mark.parametrize('name, says', [
+    ('names', "measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged"),
     ('bar', 'pressures: up to .* in bar?'), ('exchanged', "ports A and B of 'lift_cylinder' exchanged")])
 def test_identify_refuses_what_is_no_parameter(bags, capsys, name, says):
     with pytest.raises(IdentificationError, match=says):

@@ -13,7 +13,8 @@ EXCHANGED = 0.2             # by which ports that are exchanged may be off from 
 BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area': "an area or a gain of '{}'",
            'sensor_offset': "an offset of a sensor of '{}'", 'sensor_drift': "a drift of a sensor of '{}'",
            'delay': "a delay of '{}'", 'base_tilt': 'a tilted {}', 'frozen_encoder': "a frozen encoder of '{}'",
-           'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'"}
+           'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'",
+           'exchanged': "exchanged measurements of '{}'"}
 CHECK_NEXT = {
     'payload': "weigh what hangs on '{}', or run `psdyn identify --payload {}`",
     'friction': "record '{}' at a steady 30 to 100 mm/s both ways with warm oil; `psdyn identify` finds its friction",
@@ -24,7 +25,8 @@ CHECK_NEXT = {
     'base_tilt': 'put a spirit level on the {} of the machine',
     'frozen_encoder': "move '{}' by hand and watch its position: cable, connector, driver",
     'encoder_offset': "move '{}' to a known position, such as an end stop, and compare",
-    'ports': "follow the hoses and cables of the pressure sensors of '{}', or exchange its topics"}
+    'ports': "follow the hoses and cables of the pressure sensors of '{}', or exchange its topics",
+    'exchanged': "compare names and cables of the sensors of '{}'"}
 
 
 class Wording(NamedTuple):
@@ -61,6 +63,8 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
                        0.5 * corrections.predictor.filter.period < abs(value) < MOST_DELAY)
     if kind == 'ports':
         return Wording(value, error, '1', f"ports A and B of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
+    if kind == 'exchanged':
+        return Wording(value, error, '1', f"measurements of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
     if kind == 'encoder_offset':
         return _encoder(about, value, error, corrections.predictor.manipulator, axis)
     if not corrections.by_pressure[axis]:

@@ -59,6 +59,10 @@ def candidates(corrections, known, topics):
     found += [Candidate('encoder_offset', joint, on(measured, ENCODERS + k), k)
               for k, joint in corrections.encoders.items()]
     found += [Candidate('delay', name, on(axes, RATE), axes[0]) for name, axes in topics.items()]
+    found += [Candidate('exchanged', "' and '".join(corrections.actuators[axis] for axis in pair),
+                        on(list(pair), corrections.first_pair + k), pair[0])
+              for k, pair in enumerate(corrections.pairs)
+              if known[list(pair)].all() and len(set(corrections.by_pressure[list(pair)])) == 1]
     for axis in measured:
         name = corrections.actuators[axis]
         found += [Candidate('friction', name, on(axis, FRICTION), axis),
