@@ -293,7 +293,8 @@ def test_columns_are_what_the_residual_changes_by():
     x, xd, xdd = (getattr(prediction, name)[rows] for name in ('x', 'xd', 'xdd'))
     step = 1e-4 * np.eye(4)[1]
     change = predictor.mechanism.inverse_dynamics(x, xd, xdd) - predictor.mechanism.inverse_dynamics(x + step, xd, xdd)
-    assert columns[:, :, corrections.first_pair - 3] == pytest.approx(change / 1e-4, rel=1e-3, abs=1e-3 * np.abs(change).max() / 1e-4)
+    encoder = columns[:, :, corrections.first_pair - 3]
+    assert encoder == pytest.approx(change / 1e-4, rel=1e-3, abs=1e-3 * np.abs(change).max() / 1e-4)
     assert e.shape == columns.shape[:2] and np.abs(e).max() < 1e-3 * np.abs(prediction.effort).max()
 
 
