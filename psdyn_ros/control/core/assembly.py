@@ -10,7 +10,7 @@ from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
 from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_tiers
 from ..laws.registry import LAWS, make_law
-from ..monitors.overruns import SHARE
+from ..monitors.clock import SHARE
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore
 

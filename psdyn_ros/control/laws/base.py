@@ -41,6 +41,8 @@ class ControlLaw:
     `kernel` is the compiled function that computes its commands; to be timed.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `flow_scale`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
+    `force_residuals` (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest; zero
+    where pressures are not measured.
     """
 
     kernel = None
@@ -49,6 +51,8 @@ class ControlLaw:
     needs = ()                  # among 'hydraulics', 'period'
     needs_pressures = False     # whether `update` must have them
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
+    effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
+    opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -60,10 +64,12 @@ class ControlLaw:
         self.load = LoadModel(manipulator, hydraulics)
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
+        self.force_residuals = np.zeros(len(manipulator.actuators))
         self.feedforward_scale = self.flow_scale = 1.0
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)
+        self._rest = np.zeros(manipulator.dof)
         self._fill_axes()
         m, model = manipulator, self.load.mechanism
         self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
@@ -76,7 +82,7 @@ class ControlLaw:
     def _fill_axes(self):
         """Friction of the actuators, and the area of the piston where pressure is commanded."""
         m = self.manipulator
-        self._area = np.ones(len(m.actuators))
+        self.area = np.ones(len(m.actuators))
         if self.hydraulics is None:
             self.axes = np.zeros(len(m.actuators), AXIS)
             joints = m.machine.description.joints
@@ -87,7 +93,7 @@ class ControlLaw:
         self.axes, self.cylinders, self.supply = hydraulic_records(m, self.hydraulics)
         for row, tier in enumerate(self.tiers):
             if tier == PRESSURE:
-                self._area[row] = self.cylinders['area_a'][self.axes['cylinder'][row]]
+                self.area[row] = self.cylinders['area_a'][self.axes['cylinder'][row]]
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """Commands (actuators,), each in the unit of its tier.
@@ -143,7 +149,7 @@ class ControlLaw:
         return self._of_forces(self.load.inverse_dynamics(x, xd, xdd))
 
     def _of_forces(self, efforts):
-        command = efforts / self._area
+        command = efforts / self.area
         command[[tier in (VALVE, VELOCITY) for tier in self.tiers]] = 0.0
         return command
 
@@ -157,33 +163,34 @@ class ControlLaw:
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
         raise NotImplementedError
 
-    @property
-    def force_residuals(self):
-        """Forces (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest.
+    def force_residuals_at(self, x, pressures):
+        """`force_residuals` where the machine stands at x (dof,), beyond the forces that hold its load; pressures as `update`.
 
-        Zero where pressures are not measured.
+        What both differed by before does not count.
         """
         return np.zeros(len(self.manipulator.actuators))
 
     @property
-    def effort_gains(self):
-        """(2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]."""
+    def flow_gains(self):
+        """(2, actuators) speeds of rods for an error [1/s] and its rate [1]."""
         raise NotImplementedError
 
-    def effort_model(self, x, xd):
-        """Return the commands (actuators,) of efforts and pressures at x, xd (dof,) without acceleration, and their
-        increase (actuators, dof) with it; friction is that of the reference."""
-        a, v = self.axes, self.desired[1]
-        friction = (a['coulomb'] + a['stribeck'] * np.exp(-(v / np.maximum(a['stribeck_velocity'], 1e-9)) ** 2)
-                    ) * np.tanh(v / a['slip']) + a['viscous'] * v
-        handle, rest = self.load.handle, np.zeros(v.size)
-        forces, inertia = np.empty(v.size), np.empty((v.size, v.size))
-        status = inverse_checked(handle.tree, handle.loops, x, xd, rest, forces)
+    def rod_speeds(self, command):
+        """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other tiers."""
+        raise NotImplementedError
+
+    def openings(self, speeds):
+        """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of other tiers."""
+        raise NotImplementedError
+
+    def effort_model(self, x, xd, efforts, inertia):
+        """Write efforts (dof,) [N, N m] at x, xd (dof,) without acceleration or friction, and inertia (dof, dof)."""
+        handle = self.load.handle
+        status = inverse_checked(handle.tree, handle.loops, x, xd, self._rest, efforts)
         if status == OK:
             status = read_mass_matrix(handle.tree, handle.loops, x, inertia)    # clusters are closed at x
         if status != OK:
-            self._raise_of(((x, xd, rest),), 'the model gives forces that are not finite')
-        return (forces + friction) / self._area, inertia / self._area[:, None]
+            self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
 
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.

@@ -52,8 +52,9 @@ class ValveControl(ValveLaw):
                 or beyond(self.manipulator.actuators, by_flow, 'flow_integral', gains.flow_integral,
                           gains.flow_stiffness**2))
 
-    @property
-    def force_residuals(self):
-        """As `ControlLaw.force_residuals`."""
-        law = self._law
-        return np.where(law['tier'] == VALVE_TIER, law['force'] - law['predicted'] - law['bias'], 0.0)
+    def force_residuals_at(self, x, pressures):
+        """As `ControlLaw.force_residuals_at`."""
+        c, residuals = self.cylinders, np.zeros(len(self._law))
+        forces = c['area_a'] * pressures[:, 0] - c['area_b'] * pressures[:, 1]
+        residuals[c['axis']] = forces - self.load.holding_efforts(x)[c['axis']]
+        return np.where(self._law['tier'] == VALVE_TIER, residuals, 0.0)

@@ -52,6 +52,7 @@ class ValveLaw(ControlLaw):
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer(pressure_lag)
+        self.effort_gains = np.zeros((2, len(self.tiers)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
@@ -64,24 +65,24 @@ class ValveLaw(ControlLaw):
         count, n = len(self.tiers), self.manipulator.dof
         law = np.zeros(count, kernels.AXIS_LAW)
         law['tier'] = [CODES[tier] for tier in self.tiers]
-        law['area'], law['limit'] = self._area, self._limits()
+        law['area'], law['limit'] = self.area, self._limits()
         law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
         self._buffer = pack(kernels.ValveLaw(
             axes=self.axes, cylinders=self.cylinders, supply=self.supply, law=law, options=np.zeros(3, np.int64),
             coordinate=self._coordinates_of_feedback(), motion=np.zeros((4, 3, n)), needed=np.zeros(n),
             position=np.zeros((2, count)), velocity=np.zeros((3, count)), force=np.zeros((3, count)),
             pressures=np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0])),
-            saturations=self.saturations, command=np.zeros(count)))
+            saturations=self.saturations, command=np.zeros(count), residual=np.zeros(count)))
         arrays = kernels.ValveLaw(*views(self._buffer, kernels.TYPES))
         self.axes, self.cylinders, self.supply = arrays.axes, arrays.cylinders, arrays.supply
         self.saturations, self._law, self._options = arrays.saturations, arrays.law, arrays.options
         self._motion, self._measured = arrays.motion, arrays.motion[MEASURED]
-        self._pressures, self._command = arrays.pressures, arrays.command
+        self._pressures, self._command, self.force_residuals = arrays.pressures, arrays.command, arrays.residual
 
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its tier."""
         velocity = np.where(self.manipulator.limits.velocity > 0.0, self.manipulator.limits.velocity, np.inf)
-        pressure = np.minimum(self._effort_limit / self._area, self.supply['pressure'][0])
+        pressure = np.minimum(self._effort_limit / self.area, self.supply['pressure'][0])
         most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.tiers)), VELOCITY: velocity}
         return np.array([most[tier][row] for row, tier in enumerate(self.tiers)])
 
@@ -111,6 +112,7 @@ class ValveLaw(ControlLaw):
             self._law[name] = begin + share * (end - begin) if share < 1.0 else end
         if share == 1.0:
             self._ramp = {}
+        self.effort_gains[:] = self._law['stiffness'], self._law['damping']
 
     def _forget(self):
         self._advance_gains(GAIN_RAMP)
@@ -137,11 +139,6 @@ class ValveLaw(ControlLaw):
         """As `ControlLaw.model_feedback`: where the gains are those of coordinates, and these of actuators."""
         return not self._joints and self._actuation is None
 
-    @property
-    def effort_gains(self):
-        """As `ControlLaw.effort_gains`; with `model_feedback` the coordinates are the actuators."""
-        return np.array([self._law['stiffness'], self._law['damping']])
-
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         """The gains of this machine."""
         raise NotImplementedError
@@ -154,9 +151,10 @@ class ValveLaw(ControlLaw):
         dt = -1.0
         if self._last is not None:
             dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
-            if self.load.loading:       # a load that is set now may hang there since before the bias was taken
-                np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
-            self.load.advance(dt)
+            if self.load.changing:
+                if self.load.loading:       # a load that is set now may hang there since before the bias was taken
+                    np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
+                self.load.advance(dt)
             if self._ramp:
                 self._advance_gains(dt)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period

@@ -1,6 +1,6 @@
 """What a check is: its rows of the fault table, and an evaluation of what the controller measures and commands.
 
-README.md of this folder has an example; `CheckInputs` of `core/check_inputs.py` is what a check may look at.
+README.md of this folder has an example; `CheckInputs` of `core/inputs.py` is what a check may look at.
 """
 
 from enum import IntEnum
@@ -128,6 +128,12 @@ class Check:
     def evaluate(self, inputs):
         """Return the `Finding`s of these `CheckInputs`; conditions without one pass. None: nothing was judged."""
         raise NotImplementedError
+
+    def restrain(self, command, inputs, last):
+        """Change a command (actuators,) of the law in place, as far as the last of the `Inputs` do not explain it.
+
+        last  (actuators,) the output before; NaN: left out
+        """
 
     def restart(self):
         """Forget what was observed: the law begins to hold the machine."""

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rigid_body.entry import close_and_place, read_joint_states
+from ..runtime.buffer import FLOAT, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
+from .actuation import INT
 
 CHANNEL = np.dtype([
     ('lower', 'f8'),            # m, rad
@@ -72,6 +74,10 @@ class History(NamedTuple):
     ring: np.ndarray        # (N, 2, dof) x and travel of them
 
 
+# types of the fields of `History`
+TYPES = CHANNEL, MEMORY, INT, FLOAT
+
+
 class Sensors(NamedTuple):
     """m joints that are measured, the same joints by the state, and scratch."""
 
@@ -81,6 +87,13 @@ class Sensors(NamedTuple):
     columns: np.ndarray     # (m,) of these joints among all
     joints: np.ndarray      # (3, joints)
     still: np.ndarray       # (dof,) zeros
+
+
+@kernel
+def bind_history(buffer):
+    """Return the `History` of a buffer."""
+    return History(records(buffer, 0, CHANNEL)[0], records(buffer, 1, MEMORY)[0], records(buffer, 2, INT)[0],
+                   stack(buffer, 3)[0])
 
 
 @kernel
@@ -155,12 +168,12 @@ def findings_of_channel(c, m, stamp):
 def judge_state(history, x, xd, stamp, desired_rate):
     """Return (ACCEPTED, bits, channel) and keep the state, or return (JUMPED or NON_FINITE, 0, channel).
 
-    history              `History`
+    history              buffer of `History`
     x, xd, desired_rate  (dof,); the last one is the velocity of the reference
     stamp                later than the one before; after memory['stamp'] = 0 anything finite is accepted
     channel: the first with one of the bits, or the one that jumped.
     """
-    channels, memory, stamps, ring = history
+    channels, memory, stamps, ring = bind_history(history)
     m = memory[0]
     n = channels.shape[0]
     known = m['stamp'] != 0
@@ -263,6 +276,23 @@ def worst_share(tolerance, counts, x, x_ref):
     return worst, where, total
 
 
+@kernel
+def largest(values, limits):
+    """Return (row of the largest |value| / limit, that share) of values (n,)."""
+    row, most = 0, -1.0
+    for i in range(values.shape[0]):
+        share = abs(values[i]) / limits[i]
+        if share > most:
+            row, most = i, share
+    return row, most
+
+
+@entry
+def largest_share(values, limits):
+    """Return (row of the largest |value| / limit, that share) of values (n,)."""
+    return largest(values, limits)
+
+
 @entry
 def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
     """Clamp the commands that push towards a near end stop; return the number of clamped actuators.
@@ -300,16 +330,26 @@ def lever_arm(b, stroke):
     return L * L1 * math.sqrt(sin2) / abs(rho) if rho != 0.0 else MAX_LEVER_ARM_M
 
 
+@kernel
+def transmission(triangles, x):
+    """Return (least lever arm of all triangles over the longest that it has, which it is); (1, -1): none is less."""
+    measure, where = 1.0, -1
+    for k in range(triangles.shape[0]):
+        b = triangles[k]
+        share = lever_arm(b, x[b['row']]) * b['scale']
+        if share < measure:
+            measure, where = share, k
+    return measure, where
+
+
+@entry
+def least_transmission(triangles, x):
+    """Do `transmission` of one position x (nx,)."""
+    return transmission(triangles, x)
+
+
 @entry
 def worst_transmission(triangles, x, measures, where):
-    """Write the least lever arm of all triangles over the longest that it has, and which it is; 1 and -1: none is less.
-
-    x (N, nx), measures (N,), where (N,).
-    """
+    """Write `transmission` of positions x (N, nx) into measures (N,) and where (N,)."""
     for row in range(x.shape[0]):
-        measures[row], where[row] = 1.0, -1
-        for k in range(triangles.shape[0]):
-            b = triangles[k]
-            measure = lever_arm(b, x[row, b['row']]) * b['scale']
-            if measure < measures[row]:
-                measures[row], where[row] = measure, k
+        measures[row], where[row] = transmission(triangles, x[row])

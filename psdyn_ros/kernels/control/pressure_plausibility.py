@@ -23,8 +23,11 @@ from ..hydraulics.equations import (
     spool_target,
     volumes,
 )
-from ..hydraulics.records import HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
-from ..runtime.compiler import entry, kernel
+from ..hydraulics.records import CYLINDER, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
+from ..rigid_body.entry import finite
+from ..runtime.buffer import FLOAT, matrix, records
+from ..runtime.compiler import entry, inner, kernel
+from ..runtime.status import OK
 from .valve_inversion import force_gains
 
 POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
@@ -32,6 +35,16 @@ SUBSTEPS = 4                # of the spool within a cycle
 REMEMBERED_WAY_M = 0.5      # over which flows and measured motion are compared in sum
 LEARNABLE = 0.25            # of the measured rate, by which those of the flows are off at most
 SPOOL_STEP = 0.5            # of omega times a substep, at most
+SMOOTHING_S = 0.25          # over which rates are compared
+PRIOR_M = 0.1               # of motion that count as going as the model of the valve says
+SCATTER = 0.05              # share of the speed by which flows differ from their mean
+MOVES_AS_OIL, ONE_OFF, BOTH_OFF = range(3)      # verdicts on a rod
+
+# of commands for another speed than that of the reference
+SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
+LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
+CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
+HALVINGS = 8                # of the interval in which the command that is allowed is searched
 
 # One for each sensor: of ports A and B of every cylinder, and of the supply.
 PRESSURE_SENSOR = np.dtype([
@@ -51,57 +64,95 @@ FLOW_WITNESS = np.dtype([
     ('pressure_a', 'f8'), ('pressure_b', 'f8'),     # Pa, of the cycle before
     ('rate', 'f8'), ('rate_a', 'f8'), ('rate_b', 'f8'),     # m/s: measured, v_a, v_b, smoothed
     ('way', 'f8'), ('way_a', 'f8'), ('way_b', 'f8'),        # m, gone of late: by the three rates, forward in sum
+    ('verdict', 'i8'),
+    ('oil_a', 'f8'), ('oil_b', 'f8'),   # m/s by either chamber, corrected by what was learnt on the way
+    ('allowed', 'f8'),                  # m/s, by which these may be off
+    ('slack', 'f8'),                    # m/s, by which a command may be off beyond all that explains it
+    ('effort', 'f8'),                   # N of the model, in the cycle before
     ('commanded', 'f8'),                # m/s, of the rod at constant pressures, once the spool is where it is sent
-    ('stiffness', 'f8'),                # N/m, of the oil in both chambers
+    ('low', 'f8'), ('high', 'f8'),      # m/s for which a command may be
 ], align=True)
 
 
+MEASURED, REFERENCE, RATE, RESIDUAL, EFFORT = range(5)     # rows of the motion
+
+
 class Witnesses(NamedTuple):
-    """What is known of the oil of all commanded cylinders."""
+    """What is known of the oil of all n commanded cylinders, and the motion of all actuators."""
 
     records: np.ndarray     # (n,) FLOW_WITNESS
     fluid: np.ndarray       # (n, 6) measured pressures, spool and load-holding valves by the model
+    cylinders: np.ndarray   # (m,) CYLINDER as the law believes in them
+    allowed: np.ndarray     # (2,) m/s, and share of the speed before anything was learnt, by which flows may be off
+    motion: np.ndarray      # (5, actuators) position measured, and of the reference [m], rate of that [m/s]; force of
+                            # the piston beyond the model, effort of the model [N]
+
+
+# types of the fields of `Witnesses`
+TYPES = FLOW_WITNESS, FLOAT, CYLINDER, FLOAT, FLOAT
+
+
+@kernel
+def bind_witnesses(buffer):
+    """Return the `Witnesses` of a buffer."""
+    return Witnesses(records(buffer, 0, FLOW_WITNESS)[0], matrix(buffer, 1)[0], records(buffer, 2, CYLINDER)[0],
+                     records(buffer, 3, FLOAT)[0], matrix(buffer, 4)[0])
 
 
 class Oil(NamedTuple):
     """What is measured of it."""
 
     pressures: np.ndarray   # (m, 2) Pa gauge, of chambers A and B
-    supply: float           # Pa gauge
+    line: float             # Pa gauge, of the supply
     tank: float             # Pa gauge
 
 
-@entry
-def judge_pressures(sensors, values, stamp, before):
-    """Return (POSSIBLE, 0) and keep the values (n,) [Pa], or (why not, which sensor) and keep nothing.
+@kernel
+def measured_oil(pressures, supply, line):
+    """Return the `Oil` of measured pressures (m, 2) and of the supply, NaN: its setting."""
+    return Oil(pressures, supply[0]['pressure'] if math.isnan(line) else line, supply[0]['return_pressure'])
 
-    sensors        (n,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
-    stamp, before  ns, of these values and of those accepted before; 0: none were, any within its range will do
+
+@entry
+def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
+    """Return (POSSIBLE, frozen port) and keep the values, or (why not, which sensor) and keep nothing.
+
+    sensors            (2 m + 1,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
+    pressures, supply  (m, 2) and one [Pa]
+    stamp, before      ns, of these values and of those accepted before; 0: none were, any within its range will do
+    freeze_time        ns, see `frozen_port`
     """
-    for i in range(values.shape[0]):
-        s, value = sensors[i], values[i]
-        if not math.isfinite(value):
+    for i in range(sensors.shape[0]):
+        if not math.isfinite(measured_by(sensors, pressures, supply, i)):
             return NOT_FINITE, i
+    for i in range(sensors.shape[0]):
+        s, value = sensors[i], measured_by(sensors, pressures, supply, i)
         if value < s['low'] or value > s['high']:
             return OUT_OF_RANGE, i
         if before != 0 and abs(value - s['value']) > s['step'] + s['rate'] * 1e-9 * float(stamp - before):
             return TOO_FAST, i
-    for i in range(values.shape[0]):
-        s = sensors[i]
-        if before == 0 or s['changed'] == 0 or values[i] != s['value']:
+    for i in range(sensors.shape[0]):
+        s, value = sensors[i], measured_by(sensors, pressures, supply, i)
+        if before == 0 or s['changed'] == 0 or value != s['value']:
             s['changed'] = stamp
-            s['beside'] = values[i ^ 1] if i ^ 1 < values.shape[0] else 0.0
-        s['value'] = values[i]
-    return POSSIBLE, 0
+            s['beside'] = measured_by(sensors, pressures, supply, i ^ 1) if i + 1 < sensors.shape[0] else 0.0
+        s['value'] = value
+    return POSSIBLE, frozen_port(sensors, stamp, freeze_time)
 
 
-@entry
-def frozen_pressure(sensors, ports, stamp, freeze_time):
+@kernel
+def measured_by(sensors, pressures, supply, i):
+    """Return what sensor i measured [Pa]."""
+    return pressures[i // 2, i % 2] if i + 1 < sensors.shape[0] else supply
+
+
+@kernel
+def frozen_port(sensors, stamp, freeze_time):
     """Return the port that shows one value for `freeze_time` [ns] while the other of its cylinder moved; -1: none.
 
-    The first `ports` of the sensors are ports; the other one moved by more than may happen at once.
+    The other one moved by more than may happen at once.
     """
-    for i in range(ports):
+    for i in range(sensors.shape[0] - 1):
         s = sensors[i]
         if stamp - s['changed'] >= freeze_time and abs(sensors[i ^ 1]['value'] - s['beside']) > s['step']:
             return i
@@ -136,43 +187,141 @@ def rates_by_flow(c, x, fluid, line, tank, slope_a, slope_b):
     return ((q_a - across - soft_a * slope_a) / c['area_a'], -(q_b + across - soft_b * slope_b) / c['area_b'])
 
 
+@kernel
+def given(commands, i):
+    """Return the command of an actuator, 0 where it is left out."""
+    return 0.0 if math.isnan(commands[i]) else commands[i]
+
+
 @entry
-def compare_flows(witnesses, cylinders, oil, position, commands, dt, smoothing):
+def compare_flows(buffer, supply, line, pressures, commands, dt):
     """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
-    witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b`, `commanded`, `stiffness` are the result
-    cylinders  (m,) CYLINDER as the law believes in them; `command` is overwritten
-    oil        `Oil` of the cylinders
-    position   (actuators,) measured [m]
-    commands   (actuators,) of the spools since the cycle before
-    smoothing  s, time constant
+    buffer           of `Witnesses`, with the positions of this cycle
+    supply           (1,) SUPPLY
+    line, pressures  measured pressure of the supply, NaN: its setting, and those of the chambers (m, 2) [Pa gauge]
+    commands         (actuators,) of the spools since the cycle before; NaN: left out
+
+    Returns the number of rods that move otherwise than their oil; `verdict` of each witness has which.
     """
-    pressures, supply, tank = oil
-    for i in range(witnesses.records.shape[0]):
-        w, fluid = witnesses.records[i], witnesses.fluid[i]
-        c, x = cylinders[w['cylinder']], position[w['actuator']]
-        fluid[PRESSURE_A], fluid[PRESSURE_B] = pressures[w['cylinder'], 0], pressures[w['cylinder'], 1]
+    s, oil, wrong = bind_witnesses(buffer), measured_oil(pressures, supply, line), 0
+    for i in range(s.records.shape[0]):
+        w, fluid = s.records[i], s.fluid[i]
+        c, x = s.cylinders[w['cylinder']], s.motion[MEASURED, w['actuator']]
+        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
         if dt > 0.0:
-            c['command'] = commands[w['actuator']]
-            advance_valve(c, fluid, tank, dt)
-            v_a, v_b = rates_by_flow(c, x, fluid, supply, tank, (fluid[PRESSURE_A] - w['pressure_a']) / dt,
-                                     (fluid[PRESSURE_B] - w['pressure_b']) / dt)
-            v = (x - w['stroke']) / dt
-            share = 1.0 - math.exp(-dt / smoothing)
-            w['rate'] += share * (v - w['rate'])
-            w['rate_a'] += share * (v_a - w['rate_a'])
-            w['rate_b'] += share * (v_b - w['rate_b'])
-            step = dt * abs(w['rate'])
-            # nothing is learnt of a chamber, or of a position, that is wrong
-            if max(abs(w['rate_a'] - w['rate']), abs(w['rate_b'] - w['rate'])) < LEARNABLE * abs(w['rate']):
-                kept, forward = math.exp(-step / REMEMBERED_WAY_M), math.copysign(dt, w['rate'])
-                w['way'] = kept * w['way'] + step
-                w['way_a'] = kept * w['way_a'] + forward * w['rate_a']
-                w['way_b'] = kept * w['way_b'] + forward * w['rate_b']
-        c['command'], spool = commands[w['actuator']], fluid[SPOOL]
-        fluid[SPOOL] = spool_target(c)
-        v_a, v_b = rates_by_flow(c, x, fluid, supply, tank, 0.0, 0.0)
-        w['commanded'], fluid[SPOOL] = 0.5 * (v_a + v_b), spool
-        k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
-        w['stiffness'] = k_a * c['area_a'] + k_b * c['area_b']
+            c['command'] = given(commands, w['actuator'])
+            advance_valve(c, fluid, oil.tank, dt)
+            compare_rates(w, c, fluid, x, oil, dt)
         w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]
+        judge_rod(w, s.allowed)
+        wrong += w['verdict'] != MOVES_AS_OIL
+    return wrong
+
+
+@kernel
+def compare_rates(w, c, fluid, x, oil, dt):
+    """Smooth the rates of a rod by its position and by both flows, and sum up the ways of late."""
+    v_a, v_b = rates_by_flow(c, x, fluid, oil.line, oil.tank, (fluid[PRESSURE_A] - w['pressure_a']) / dt,
+                             (fluid[PRESSURE_B] - w['pressure_b']) / dt)
+    v = (x - w['stroke']) / dt
+    share = 1.0 - math.exp(-dt / SMOOTHING_S)
+    w['rate'] += share * (v - w['rate'])
+    w['rate_a'] += share * (v_a - w['rate_a'])
+    w['rate_b'] += share * (v_b - w['rate_b'])
+    step = dt * abs(w['rate'])
+    # nothing is learnt of a chamber, or of a position, that is wrong
+    if max(abs(w['rate_a'] - w['rate']), abs(w['rate_b'] - w['rate'])) < LEARNABLE * abs(w['rate']):
+        kept, forward = math.exp(-step / REMEMBERED_WAY_M), math.copysign(dt, w['rate'])
+        w['way'] = kept * w['way'] + step
+        w['way_a'] = kept * w['way_a'] + forward * w['rate_a']
+        w['way_b'] = kept * w['way_b'] + forward * w['rate_b']
+
+
+@kernel
+def judge_rod(w, allowed):
+    """Set the verdict on a rod, and what it is based on."""
+    way = w['way'] + PRIOR_M
+    w['oil_a'] = w['rate_a'] * way / max(w['way_a'] + PRIOR_M, PRIOR_M)
+    w['oil_b'] = w['rate_b'] * way / max(w['way_b'] + PRIOR_M, PRIOR_M)
+    share = allowed[1] * PRIOR_M / way + SCATTER
+    w['allowed'] = allowed[0] + share * max(abs(w['rate']), max(abs(w['oil_a']), abs(w['oil_b'])))
+    off_a, off_b = w['oil_a'] - w['rate'], w['oil_b'] - w['rate']
+    w['verdict'] = MOVES_AS_OIL
+    if min(off_a, off_b) > w['allowed'] or max(off_a, off_b) < -w['allowed']:
+        w['verdict'] = BOTH_OFF
+    elif max(abs(off_a), abs(off_b)) > w['allowed']:
+        w['verdict'] = ONE_OFF
+
+
+@entry
+def restrain_valves(buffer, supply, line, pressures, command, last, period):
+    """Take the commands of valves into the range that reference and errors explain; return (witness, how far beyond).
+
+    The worst one, and that distance as a share of its slack; (-1, 0) where the commands stay as they are, as they do
+    where one is not finite.
+
+    buffer   of `Witnesses`, with the motion of this cycle; the oil as of `compare_flows`
+    command  (actuators,)
+    last     (actuators,) the commands before, NaN: left out
+    period   s
+    """
+    if finite(command) != OK:
+        return -1, 0.0
+    s, oil, worst, most = bind_witnesses(buffer), measured_oil(pressures, supply, line), -1, 0.0
+    for i in range(s.records.shape[0]):
+        w, fluid = s.records[i], s.fluid[i]
+        c, axis = s.cylinders[w['cylinder']], w['actuator']
+        x = s.motion[MEASURED, axis]
+        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
+        explain_speed(w, c, fluid, s.motion, period)
+        w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
+        off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
+        if off > 0.0:
+            command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis))
+        if off > most:
+            worst, most = i, off
+    return worst, most
+
+
+@kernel
+def explain_speed(w, c, fluid, motion, period):
+    """Set the speeds for which the command of a valve may be."""
+    i = w['actuator']
+    x, rate, effort = motion[MEASURED, i], motion[RATE, i], motion[EFFORT, i]
+    k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
+    stiffness = k_a * c['area_a'] + k_b * c['area_b']
+    error = motion[REFERENCE, i] - x
+    # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
+    lacking, changing = -motion[RESIDUAL, i] / stiffness, abs(effort - w['effort']) / (period * stiffness)
+    w['effort'] = effort
+    room = w['slack'] + SLACK * abs(rate) + CHANGE * changing
+    w['low'] = rate - room + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
+    w['high'] = rate + room + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
+
+
+@inner
+def speed_for(c, fluid, x, oil, command):
+    """Return the speed [m/s] of a rod at constant pressures, once the spool is where the command sends it."""
+    c['command'], spool = command, fluid[SPOOL]
+    fluid[SPOOL] = spool_target(c)
+    v_a, v_b = rates_by_flow(c, x, fluid, oil.line, oil.tank, 0.0, 0.0)
+    fluid[SPOOL] = spool
+    return 0.5 * (v_a + v_b)
+
+
+@kernel
+def allowed_command(w, c, fluid, x, oil, command, begin):
+    """Return the command nearest to a wrong one that is explained, on the way from `begin`, or from a shut valve."""
+    before = speed_for(c, fluid, x, oil, begin)
+    if not w['low'] <= before <= w['high']:
+        begin = 0.0
+    least, most = 0.0, 1.0
+    for _ in range(HALVINGS):
+        half = 0.5 * (least + most)
+        speed = speed_for(c, fluid, x, oil, begin + half * (command - begin))
+        if w['low'] <= speed <= w['high']:
+            least = half
+        else:
+            most = half
+    return begin + least * (command - begin)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,9 +151,9 @@ def test_range_comes_before_rate():
 
 
 def test_the_limits_of_the_machine_hold_whatever_is_declared():
-    tighter = LIMITS._replace(effort=np.array([1e4, 0.5, 1e4, 1e4]), velocity=np.array([0.1, 0.1, 0.1, 0.2]))
+    tighter = replace(LIMITS, effort=np.array([1e4, 0.5, 1e4, 1e4]), velocity=np.array([0.1, 0.1, 0.1, 0.2]))
     assert passed(gate(tighter), 1e9 * np.ones(4)).tolist() == [1e4, 1.0, 1.5e7, 0.2]
-    wider = LIMITS._replace(effort=LIMITS.effort * 9, velocity=LIMITS.velocity * 9)
+    wider = replace(LIMITS, effort=LIMITS.effort * 9, velocity=LIMITS.velocity * 9)
     assert passed(gate(wider), 1e9 * np.ones(4)).tolist() == MOST.tolist()
 
 
@@ -165,6 +166,13 @@ def test_the_safe_output_of_each_kind():
     held = gate().safe(np.array([1.0, 0.5, 4e6, 0.3]))
     assert held[:3].tolist() == [3000.0, 0.0, 4e6]
     assert math.isnan(held[3])
+
+
+def test_valves_on_their_way_to_neutral_are_open_as_far_as_is_given():
+    g = gate()
+    out = g.safe(None, np.array([0.0, 0.25, 0.0, 0.0]))
+    assert out[:2].tolist() == g.last[:2].tolist() == [3000.0, 0.25]
+    assert np.isnan(out[2:]).all()
 
 
 @pytest.mark.parametrize('value, held', [(1.5e7, 1.5e7), (1e308, 1.5e7), (-1e308, -1.5e7), (-3.0, -3.0)])
