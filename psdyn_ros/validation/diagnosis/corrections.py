@@ -17,6 +17,7 @@ from ..signals.filters import through_gaps
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-5                 # m, rad of central differences
+ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
 # columns that each actuator has of its own, then those of the payload, of the tilt, of encoders and of pairs
 RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, PORTS = range(7)
 OWN = 7
@@ -70,7 +71,7 @@ class Corrections:
         e[prediction.regime[rows] == NEAR_STOP] = np.nan
         C = np.zeros((*e.shape, self.count))
         try:
-            C[..., PAYLOAD] = self._on_actuators(x, self._regressor(x, xd, xdd))
+            C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., TILT] = self._tilt(x)
             C[..., ENCODERS:self.first_pair] = self._encoders(block, x, xd, xdd, rows)
         except StateError:
@@ -167,6 +168,16 @@ class Corrections:
         return gains
 
 
+def _without_rounding(columns):
+    """Columns (n, actuators, k) with zeros in those that are rounding errors of zero.
+
+    On a machine that moves in a plane no effort depends on the centre of mass across it; a fit would blow it up.
+    """
+    size = np.abs(columns).max(axis=(0, 1), initial=0.0)
+    columns[..., size < ROUNDING * size.max()] = 0.0
+    return columns
+
+
 def point_mass(mass, moments):
     """(6, 4) d inertia / d (mass, moments (3,)) of a point: what 4 numbers add to the moments about the origin.
 
@@ -183,7 +194,8 @@ def point_mass(mass, moments):
 def outermost(manipulator):
     """Name of the moving link with the most joints between it and the base, of several the first.
 
-    One that nothing hangs on and that closes no loop comes before those of loops, whose linkage may be longer.
+    One that nothing hangs on and that closes no loop comes before those of loops, whose linkage may be longer; of these
+    barrels and rods of cylinders come last.
     """
     description = manipulator.machine.description
     parents = {joint.child: joint.parent for joint in description.joints.values()}
@@ -191,8 +203,10 @@ def outermost(manipulator):
 
     def depth(link):
         return 1 + depth(parents[link]) if link in parents else 0
+    triangles = [module.triangle for module in manipulator.machine.modules if module.triangle]
+    cylinders = {joint.child for one in triangles for joint in (one.barrel, one.rod)}
     moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
-    return max(moving, key=lambda link: (link not in inner, depth(link)))
+    return max(moving, key=lambda link: (link not in inner, link not in cylinders, depth(link)))
 
 
 def measured_by(manipulator, joints):
