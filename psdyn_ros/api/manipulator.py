@@ -21,6 +21,7 @@ from .analysis.derivatives import (
 )
 from .analysis.equilibrium import equilibrium
 from .analysis.linearization import linearize
+from .analysis.passive import passive_joints, resting_efforts, with_fixed_joints
 from .arguments import names as checked_names
 from .batch import inverse_efforts, map_at, run_batch
 from .compilation import compiled_for
@@ -272,7 +273,13 @@ class Manipulator:
         return self.generalized_forces(x, xd, np.zeros(self.dof))
 
     def gravity_forces(self, x):
-        """Return the actuator efforts (actuators,) that hold the machine at rest."""
+        """Return the actuator efforts (actuators,) that hold the machine at rest.
+
+        Where passive joints are free, x has to be a position of rest, as `equilibrium` finds it; StateError.
+        """
+        if self.underactuated:
+            x, = states(self, x=x)
+            return resting_efforts(self, x)
         return self.inverse_dynamics(x, np.zeros(self.dof), np.zeros(self.dof))
 
     def energy(self, x, xd):
@@ -367,6 +374,26 @@ class Manipulator:
         self._required(x, xd, xdd, around)
         return twist_of_link(around.handle, place), specific_force_of_link(around.handle, place)
 
+    passive_joints = cached_property(passive_joints)
+    with_fixed_joints = with_fixed_joints
+
+    @property
+    def underactuated(self):
+        """Whether actuators drive every coordinate but the `passive_joints`, of which there are some."""
+        count = len(self.passive_joints)
+        return not self.floating and 0 < count and 0 < self.dof - count <= len(self.actuators)
+
+    @cached_property
+    def driven_machine(self):
+        """The Manipulator of the driven coordinates: the passive joints fixed at the initial position.
+
+        This one where it is not `underactuated`.
+        """
+        if not self.underactuated:
+            return self
+        position = dict(zip(self.coordinates, self.initial_position))
+        return self.with_fixed_joints({name: position[name] for name in self.passive_joints})
+
     @property
     def serial_joints(self):
         """Names of the joints whose load no closed loop shares."""
@@ -403,11 +430,15 @@ class Manipulator:
         links[link] = replace(links[link], inertial=combine(links[link].inertial, payload))
         return self.rebuilt(replace(self._machine.description, links=links))
 
-    def rebuilt(self, description):
-        """Return the Manipulator of another `Description` with the options, coordinates and allocation of this one."""
-        machine = assemble(self._rebuild(description), self._gravity, self.coordinates)
+    def rebuilt(self, description, coordinates=None):
+        """Return the Manipulator of another `Description` with the options, coordinates and allocation of this one.
+
+        coordinates: names, where they are to be others.
+        """
+        machine = assemble(self._rebuild(description), self._gravity, coordinates or self.coordinates)
         rebuilt = Manipulator(machine, self._gravity, self._rebuild)
-        rebuilt._allocation = copy(self._allocation)       # weights, limits and preload were set by the user
+        if self._allocation is not None:        # weights, limits and preload were set by the user
+            rebuilt._allocation = copy(self._allocation)
         return rebuilt
 
     def integrator(self, step, substeps=1, *, stiffness=5e7, damping=1.0):

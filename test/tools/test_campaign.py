@@ -41,6 +41,11 @@ def on_valves():
     return make_machine('valve')
 
 
+@pytest.fixture(scope='module')
+def hanging():
+    return make_machine('hanging')
+
+
 def an_injection(name):
     (found,) = (one for one in injections.INJECTIONS if one.name == name)
     return found
@@ -65,6 +70,11 @@ def test_a_fault_at_force_level(machine, injection, state):
 @pytest.mark.parametrize('injection, state', list(cases('valve')))
 def test_a_fault_on_valves(on_valves, injection, state):
     check(fault_trials.run_injection(on_valves, injection, state, 1))
+
+
+@pytest.mark.parametrize('injection, state', list(cases('hanging')))
+def test_a_fault_with_passive_joints(hanging, injection, state):
+    check(fault_trials.run_injection(hanging, injection, state, 2))
 
 
 @pytest.mark.parametrize('attempt', rejected_inputs.ATTEMPTS, ids=lambda one: f'{one.condition}-{one.name}')

@@ -5,6 +5,7 @@ from .clock import ClockCheck
 from .emergency_stop import EmergencyStopCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .overruns import OverrunCheck
+from .passive_joints import PassiveJointCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck
@@ -13,4 +14,4 @@ from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck, EffortCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck)
+          EndStopCheck, TrackingCheck, EffortCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck, PassiveJointCheck)

@@ -150,6 +150,7 @@ class EffortCheck(Check):
             coupling = inertia[self._coupling]
             model = model + 0.5 * coupling @ (low + high)[others]
             spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
+        spread = spread + self._law.unknown_accelerations[rows]
         low, high = low[rows] - spread, high[rows] + spread
         asked = np.linalg.solve(own, given - model - self._trim)
         kept = np.clip(model + self._trim + own @ np.clip(asked, low, high), -self._limit, self._limit)
