@@ -12,6 +12,7 @@ from ..laws.base import check_actuation, checked_tiers
 from ..laws.passive_states import ESTIMATED
 from ..laws.registry import LAWS, make_law
 from ..monitors.overruns import SHARE
+from ..reference.swing_shaper import ZVD
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore
 
@@ -44,6 +45,8 @@ class ControllerConfig:
     """Whether stamps are of a simulated clock."""
     passive_states: str = ESTIMATED
     """Where the state of passive joints comes from: 'measured', 'estimated' or 'hanging', see `PassiveStates`."""
+    swing_shaper: str = ZVD
+    """Of trajectories, where passive joints swing: 'zv', 'zvd', 'ei' or 'none'."""
     checks: tuple = ()
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
@@ -88,7 +91,7 @@ def assemble(config, log=None):
     """
     options = dict(config.law_options)
     if config.machine.underactuated:
-        options['passive_states'] = config.passive_states
+        options |= {'passive_states': config.passive_states, 'swing_shaper': config.swing_shaper}
     law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period, **options)
     return ControlCore(replace(config, machine=config.machine.driven_machine), law, log)
 

@@ -13,6 +13,7 @@ from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from ...model.parameters.hydraulics import MODES as TIERS
 from ..reference.reference import ReferenceMotion
+from ..reference.swing_shaper import ZVD, SwingShaping
 from .gains import NoGains
 from .passive_states import ESTIMATED
 from .payload_model import LoadModel, drives_coordinates
@@ -37,6 +38,7 @@ class ControlLaw:
                  'joint': of the joints that the loops move, whose gains are then those of rad
     joints       of which errors are taken in space 'joint'; None: booms of closed-form loops, and serial joints
     passive_states  where position and rate of passive joints come from, as the source of `PassiveStates`
+    swing_shaper    of trajectories, where passive joints swing: 'zv', 'zvd', 'ei' or 'none'
 
     `manipulator` has the driven coordinates alone, and dof is their number: the passive joints are fixed in it. They
     move freely in `load`, in the state that `observe` was given.
@@ -57,13 +59,15 @@ class ControlLaw:
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
     def __init__(self, manipulator, hydraulics=None, period=None, *, tiers=None, space=ACTUATOR, joints=None,
-                 passive_states=ESTIMATED):
+                 passive_states=ESTIMATED, swing_shaper=ZVD):
         check_actuation(manipulator)
         whole, manipulator = manipulator, manipulator.driven_machine
         self.manipulator, self.hydraulics, self.period = manipulator, hydraulics, period
         self.tiers = checked_tiers(manipulator, hydraulics, tiers, self.allowed)
         self.reference = ReferenceMotion(manipulator)
         self.load = LoadModel(whole, hydraulics, passive_states)
+        if self.load.passive is not None:
+            self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper)
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.feedforward_scale = self.flow_scale = 1.0

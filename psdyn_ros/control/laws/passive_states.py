@@ -7,7 +7,7 @@ import numpy as np
 
 from ...api.errors_from_status import check
 from ...kernels.control import passive as kernels
-from ...kernels.rigid_body.entry import read_mass_matrix
+from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
 from ...kernels.runtime.buffer import views
 from ...kernels.runtime.status import OK, SINGULAR, decode
 from ...model.errors import ModelError, PsdynError, ShapeError, StateError, check_name
@@ -151,6 +151,31 @@ class PassiveStates:
         if self.source == RESTING:
             return forces, M[np.ix_(d, d)]
         return forces, M[np.ix_(d, d)] - M[np.ix_(d, p)] @ np.linalg.solve(M[np.ix_(p, p)], M[np.ix_(p, d)])
+
+    def modes(self, x):
+        """Return (frequencies [rad/s], damping ratios), each (passive,), of small swings about rest at x (driven,).
+
+        The driven joints are held.  Friction counts as at 1 rad/s.  Raises StateError where the load does not hang.
+        """
+        m, p, whole = self._machine, ~self._driven, self.resting(x)
+        rest, M, n = np.zeros(m.dof), np.empty((m.dof, m.dof)), len(self.joints)
+        slopes = np.empty((2, n, n))        # of the efforts of passive joints, by position and by rate
+        for column, step in enumerate(np.eye(m.dof)[p]):
+            for which, size in enumerate((PERTURBATION, 1.0)):
+                ends = [self._generalized(whole + way * size * step * (which == 0), rest + way * size * step * which)[p]
+                        for way in (1.0, -1.0)]
+                slopes[which, :, column] = (ends[0] - ends[1]) / (2.0 * size)
+        check(m, read_mass_matrix(self.hanging.tree, self.hanging.loops, whole, M), x=whole)
+        K, C = np.linalg.solve(M[np.ix_(p, p)], slopes)
+        values = np.linalg.eigvals(np.block([[np.zeros((n, n)), np.eye(n)], [-K, -C]]))
+        values = values[np.argsort(-values.imag)][:n]
+        return np.abs(values), -values.real / np.abs(values)
+
+    def _generalized(self, x, xd):
+        """Return the efforts on all coordinates at x, xd of the whole machine without acceleration."""
+        f, still = np.empty(x.size), np.zeros(x.size)
+        check(self._machine, inverse_checked(self.hanging.tree, self.hanging.loops, x, xd, still, f), x=x, xd=xd)
+        return f
 
     def observe(self, t, x, xd, measured=None, efforts=None):
         """Take a state x, xd (driven,) at t [s] and what is `measured` (2, passive) then, NaN or None: nothing.
