@@ -1,4 +1,4 @@
-"""Input shapers: what they leave of a swing, shaped curves beside delayed samples, and hanging loads that come to rest."""
+"""Input shapers: what they leave of a swing, shaped curves beside delayed samples, hanging loads that come to rest."""
 
 from dataclasses import replace
 from functools import cache
@@ -127,7 +127,7 @@ def test_refusal_of_a_shaped_motion_names_the_point_that_came():
 
 
 def residual(kind, length=1.0):
-    """Largest angle [rad] of the load from the vertical after a motion, with another length of the rope in the model."""
+    """Largest angle [rad] of the load from the vertical after a motion; length: of the rope in the model, as a share."""
     m, text = config().machine, Path(URDF).read_text()
     for old in ('0 -1.464286 0', '0 -1.65 0'):
         assert f'xyz="{old}"' in text
