@@ -142,7 +142,9 @@ class ForceLaw(ControlLaw):
         return self._law.command.copy()
 
     def applied_efforts(self, command, x, xd):
-        """As `ControlLaw.applied_efforts`."""
+        """As `ControlLaw.applied_efforts`; not known under dry friction, which is whatever holds an axis at rest."""
+        if self.axes['coulomb'].any():
+            return None
         A = self.manipulator.actuator_map(x)
         return A.T @ (command * self._area - self._friction(A @ xd))
 

@@ -11,11 +11,14 @@ from scipy.integrate import solve_ivp
 import psdyn_ros
 from psdyn_ros.api.load import load
 from psdyn_ros.control import ControllerConfig, Measurement, State, Waypoints, assemble, follow
+from psdyn_ros.control.core.diagnostics import status
 from psdyn_ros.control.laws.base import check_actuation
 from psdyn_ros.control.laws.passive_states import SILENT, PassiveStates
 from psdyn_ros.control.laws.payload_model import LoadModel
+from psdyn_ros.control.offline.feedforward import Feedforward
 from psdyn_ros.model.errors import ActuationError, ModelError, StateError, UnknownNameError
 from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
 
 URDF = find_machine('loader_crane')
@@ -26,7 +29,7 @@ SOURCES = 'measured', 'estimated', 'hanging'
 
 @cache
 def config(**options):
-    return replace(ControllerConfig.from_files(URDF, safety=SAFETY), **options)
+    return replace(ControllerConfig.from_files(URDF, safety=SAFETY), **{'swing_shaper': 'none', **options})
 
 
 @pytest.fixture(scope='module')
@@ -294,3 +297,41 @@ def test_machine_without_passive_joints_has_none():
     m = load(find_machine('five_bar'))
     assert not m.underactuated and m.driven_machine is m and LoadModel(m).passive is None
     assert psdyn_ros.load is load
+
+
+# valves
+
+
+@cache
+def on_valves(**options):
+    c = ControllerConfig.from_files(URDF, find_config('loader_crane_hydraulics.yaml'), safety=SAFETY)
+    return replace(c, swing_shaper='none', **options)
+
+
+@pytest.mark.parametrize('source, most', [('measured', 3e-4), ('estimated', 3e-4), ('hanging', 1.5e-3)])
+def test_hanging_load_on_valves_follows(source, most):
+    c = on_valves(passive_states=source)
+    plant = HydraulicPlant(c.machine, c.hydraulics, period=c.period)
+
+    def seen(time, measured):
+        free = unmeasured(time, measured)
+        return measured if source == 'measured' else measured._replace(x=free.x, xd=free.xd)
+
+    record = follow(assemble(c), plant, move(c.machine), 6.0, change=seen)
+    assert c.law == 'valve_computed_torque' and np.ptp(record.x[:, PASSIVE], axis=0).min() > 0.1
+    assert errors(record).max() < most
+    assert record.reasons == () and record.state[-1] == State.HOLD
+
+
+def test_diagnostics_have_the_passive_joints():
+    core, _ = closed_loop(change=unmeasured, seconds=0.5)
+    found = status(core)
+    assert (found['passive joints'], found['passive joints measured']) == ('estimated', 'none')
+    assert found['hook_pitch [rad, m]'] == pytest.approx(0.925, abs=1e-2) and 'rate of hook_roll [rad/s, m/s]' in found
+    core, _ = closed_loop(seconds=0.5, passive_states='measured')
+    assert status(core)['passive joints measured'] == 'hook_pitch, hook_roll'
+
+
+def test_feedforward_refuses_passive_joints(crane):
+    with pytest.raises(ActuationError, match="'loader_crane' has passive joints, hook_pitch, hook_roll; expected"):
+        Feedforward(crane)

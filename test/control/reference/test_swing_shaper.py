@@ -127,7 +127,7 @@ def test_refusal_of_a_shaped_motion_names_the_point_that_came():
 
 
 def residual(kind, length=1.0):
-    """Largest angle [rad] of the load from the vertical after a motion; length: of the rope in the model, as a share."""
+    """Largest angle [rad] of the load from the vertical after a motion; length: share of the rope in the model."""
     m, text = config().machine, Path(URDF).read_text()
     for old in ('0 -1.464286 0', '0 -1.65 0'):
         assert f'xyz="{old}"' in text
