@@ -7,8 +7,10 @@
 from .api.environment import BaseDrive, BaseMotion
 from .api.hybrid import HybridDynamics
 from .api.load import load
-from .api.manipulator import Limits, Manipulator
+from .api.manipulator import Manipulator
 from .api.motion.inverse_kinematics import OutOfReachError
+from .api.results.limits import Limits
+from .api.results.result import Result
 from .kernels.runtime.compiler import compiled
 from .model.errors import (
     ActuationError,
@@ -32,5 +34,5 @@ from .model.errors import (
 
 __all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'compiled', 'DuplicateNameError',
            'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError', 'Manipulator',
-           'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError', 'ShapeError',
+           'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError', 'Result', 'ShapeError',
            'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError', 'UnreachableStrokeError', 'XmlError']

@@ -43,13 +43,14 @@ def examples(count):
     return count if THOROUGH else max(10, count // 5)
 
 
-def thorough(values, quick):
+def thorough(values, quick, several=False):
     """Return parameters of a test: those in `quick`, or so many of the first ones, in every run, the others `long`.
 
-    values  parameters, each of which proves the same of another machine or state
+    values  parameters, each of which proves the same of another machine or state; tuples of them where `several`
     """
     chosen = values[:quick] if isinstance(quick, int) else quick
-    return [value if value in chosen else pytest.param(value, marks=pytest.mark.long) for value in values]
+    return [value if value in chosen else pytest.param(*(value if several else (value,)), marks=pytest.mark.long)
+            for value in values]
 
 
 # No deadline: the first example of a test may compile a kernel.

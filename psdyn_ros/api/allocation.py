@@ -1,7 +1,12 @@
 """Efforts of named, possibly redundant actuators: checked inputs in front of `kernels.allocation`."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernels.control import allocation as kernels
 from ..model.errors import (
@@ -13,15 +18,21 @@ from ..model.errors import (
     check_name,
 )
 from . import arguments
+from .arguments import Array
+from .results.result import Axis, Result
 
 
-class Allocated(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Allocated(Result):
     """Efforts (actuators,) [N, N m] within the limits, and what they leave of the forces wanted."""
 
-    efforts: np.ndarray
-    residual: np.ndarray    # (dof,) A' f - forces
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'efforts': ('f',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'residual': 'N, N m'}
+
+    efforts: Array
+    residual: Array         # (dof,) A' f - forces
     met: bool               # the residual is rounding
-    at_limit: tuple         # names of actuators at a limit
+    at_limit: tuple[str, ...]    # names of actuators at a limit
 
 
 class Allocation:
@@ -39,7 +50,8 @@ class Allocation:
     Raises UnknownNameError, DuplicateNameError, ActuationError, ShapeError, NonFiniteError.
     """
 
-    def __init__(self, actuators, limits=None, weights=None, preload=None):
+    def __init__(self, actuators: Iterable[str], limits: Mapping[str, Any] | None = None,
+                 weights: Mapping[str, float] | None = None, preload: Mapping[str, float] | None = None) -> None:
         self.actuators = arguments.names('actuators', actuators)
         for name in self.actuators:
             if self.actuators.count(name) > 1:
@@ -51,14 +63,14 @@ class Allocation:
         self.set_preload(preload)
         self._scratch = kernels.scratch(len(self.actuators), 0)
 
-    def set_limits(self, limits):
+    def set_limits(self, limits: Mapping[str, Any] | None) -> None:
         """Replace all limits; see the class.  Default weights stay those of the limits before."""
         self.lower, self.upper = np.full((2, len(self.actuators)), ((-np.inf,), (np.inf,)))
         for name, value in self._named('limits', limits):
             self.lower[self.actuators.index(name)], self.upper[self.actuators.index(name)] = _limit(name, value)
         self.limited = bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
-    def set_weights(self, weights):
+    def set_weights(self, weights: Mapping[str, float] | None) -> None:
         """Replace all weights; None: the default of the class."""
         if weights is None:
             largest = np.maximum(np.abs(self.lower), np.abs(self.upper))
@@ -75,11 +87,11 @@ class Allocation:
             raise ActuationError(f'weights={weights}: expected positive numbers')
         self.weights = numbers
 
-    def set_preload(self, preload):
+    def set_preload(self, preload: Mapping[str, float] | None) -> None:
         """Replace all of the preload; actuators that are not named get none."""
         self.preload = self._vector('preload', dict(self._named('preload', preload)))
 
-    def share(self, A, forces):
+    def share(self, A: npt.ArrayLike, forces: npt.ArrayLike) -> Allocated:
         """
         Return the `Allocated` efforts for A (actuators, dof), the actuator rates of unit coordinate rates.
 
@@ -92,14 +104,15 @@ class Allocation:
             raise StateError(f'forces = {forces.tolist()}: no allocation to {", ".join(self.actuators)} was found')
         at_limit = tuple(name for name, f, low, high in zip(self.actuators, efforts, self.lower, self.upper)
                          if f <= low or f >= high)
-        return Allocated(efforts, A.T @ efforts - forces, status == 0, at_limit)
+        return Allocated(efforts, A.T @ efforts - forces, status == 0, at_limit,
+                         axes={'f': Axis(self.actuators, ('',) * len(self.actuators))})
 
-    def efforts(self, A, forces):
+    def efforts(self, A: Array, forces: Array) -> Array | None:
         """Return the efforts of `share` for contiguous arrays, None where the forces are not met."""
         status, efforts = self._allocate(A, forces)
         return efforts if status == 0 else None
 
-    def share_rows(self, A, forces):
+    def share_rows(self, A: npt.ArrayLike, forces: npt.ArrayLike) -> Array:
         """Return efforts (N, actuators) for A (N, actuators, dof) and forces (N, dof); NaN where they are not met."""
         A, forces = (np.ascontiguousarray(rows, dtype=float) for rows in (A, forces))
         efforts = np.full(A.shape[:2], np.nan)
@@ -109,7 +122,7 @@ class Allocation:
                 efforts[k] = found
         return efforts
 
-    def _allocate(self, A, forces):
+    def _allocate(self, A: Array, forces: Array) -> tuple[int, Array]:
         """Return (status of `kernels.allocate`, efforts) for contiguous arrays."""
         if len(self._scratch.rest) != A.shape[1]:
             self._scratch = kernels.scratch(*A.shape)
@@ -117,24 +130,24 @@ class Allocation:
         return kernels.allocate(A, self.weights, self.preload, self.lower, self.upper, forces, self._scratch,
                                 efforts), efforts
 
-    def _map(self, A):
+    def _map(self, A: Any) -> Array:
         A = arguments.numbers('A', A)
         if A.ndim != 2 or A.shape[0] != len(self.actuators) or not A.size:
             raise ShapeError(f'A has shape {A.shape}; expected ({len(self.actuators)}, dof), a row for each of '
                              f'{", ".join(self.actuators)}')
         return np.ascontiguousarray(arguments.vector('A', A, A.shape))
 
-    def _named(self, what, values):
+    def _named(self, what: str, values: Any) -> Iterator[tuple[str, Any]]:
         for name, value in (values or {}).items():
             check_name(name, self.actuators, f"{what}: actuator '{name}': no such actuator")
             yield name, value
 
-    def _vector(self, what, values):
+    def _vector(self, what: str, values: Any) -> Array:
         return np.array([float(arguments.vector(f"{what} of '{name}'", values.get(name, 0.0), ()))
                          for name in self.actuators])
 
 
-def _limit(name, value):
+def _limit(name: str, value: Any) -> tuple[Any, Any]:
     value = arguments.numbers(f"limit of '{name}'", value)
     if value.shape not in ((), (2,)):
         raise ShapeError(f"limit of '{name}' has shape {value.shape}; expected a bound or (lower, upper)")

@@ -1,32 +1,42 @@
 """Rows of states over all cores: a thread pool over kernels that release the GIL, one scratch each."""
+from __future__ import annotations
+
 import os
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels.rigid_body.entry import actuator_rows, read_actuator_map
+from ..kernels.rigid_body.mechanism import Handle
 from ..kernels.runtime.compiler import compiled
 from ..kernels.runtime.status import OK
 from ..model.errors import ActuationError
+from .arguments import Array, Vector, by_name
 from .errors_from_status import status_error
 from .inputs import contiguous
 from .kinematics import placed
 
+if TYPE_CHECKING:
+    from .allocation import Allocation
+    from .manipulator import Manipulator
+
 MIN_CHUNK_ROWS = 256        # below this a thread costs more than it saves
 
 
-def cores():
+def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
 @cache
-def _pool(process):
+def _pool(process: int) -> ThreadPoolExecutor:
     # keyed by the process, since threads do not survive a fork
     return ThreadPoolExecutor(cores(), thread_name_prefix='psdyn_batch')
 
 
-def run_batch(m, kernel, handle, arrays):
+def run_batch(m: Manipulator, kernel: Any, handle: Handle, arrays: Mapping[str, Array]) -> Array:
     """Return (N, dof): what `kernel` writes for the rows of three arrays {name: (N, ...)}.
 
     handle: model and environment; every chunk of rows gets a copy.  Raises the error of the first row that fails.
@@ -37,7 +47,8 @@ def run_batch(m, kernel, handle, arrays):
     return out
 
 
-def run_chunks(m, handle, rows, arrays, run):
+def run_chunks(m: Manipulator, handle: Handle, rows: int, arrays: Mapping[str, Array],
+               run: Callable[[Handle, int, int], tuple[int, int]]) -> None:
     """Call `run(copy of the handle, first, last)` for chunks of rows on all cores; it returns (status, row).
 
     arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
@@ -55,7 +66,7 @@ def run_chunks(m, handle, rows, arrays, run):
             raise status_error(m, status, {name: array[row] for name, array in arrays.items()}, row)
 
 
-def actuator_states(m, x, xd):
+def actuator_states(m: Manipulator, x: Array, xd: Array) -> tuple[Array, Array, Array]:
     """Return positions and rates (N, actuators) of the actuators, and maps A (N, actuators, dof), rates = A xd.
 
     x (N, nx), xd (N, dof).  Rows at which a loop does not close are NaN.
@@ -68,7 +79,7 @@ def actuator_states(m, x, xd):
     return positions, rates, maps
 
 
-def map_at(m, x):
+def map_at(m: Manipulator, x: Array) -> Array:
     """Return A (actuators, dof) with the rates A xd of the actuators at a checked x."""
     A, rest = np.empty((len(m.actuators), m.dof)), np.zeros(m.dof)
     handle = placed(m, x, rest, rest)
@@ -76,7 +87,7 @@ def map_at(m, x):
     return A
 
 
-def inverse_efforts(m, allocation, motion, **around):
+def inverse_efforts(m: Manipulator, allocation: Allocation, motion: Sequence[Vector], **around: Any) -> Array:
     """Return the actuator efforts that `allocation` chooses for a motion (x, xd, xdd), one state or rows.
 
     around: arguments of `Manipulator.inverse_dynamics` by name.  Raises as that does.
@@ -84,17 +95,17 @@ def inverse_efforts(m, allocation, motion, **around):
     first = m.dof - len(m.coordinates)
     needed = m.generalized_forces(*motion, **around)[..., first:]
     if needed.ndim == 1:
-        A = np.ascontiguousarray(map_at(m, contiguous('x', motion[0]))[:, first:])
+        A = np.ascontiguousarray(map_at(m, contiguous('x', by_name(m, 'x', motion[0])))[:, first:])
         efforts = allocation.efforts(A, needed)
         return share_efforts(m, allocation, A, needed) if efforts is None else efforts
-    maps = actuator_states(m, *motion[:2])[2][:, :, first:]
+    maps = actuator_states(m, *(by_name(m, *labelled) for labelled in zip(('x', 'xd'), motion)))[2][:, :, first:]
     efforts = allocation.share_rows(maps, needed)
     for row in np.flatnonzero(np.isnan(efforts).any(axis=1)):      # says why
         efforts[row] = share_efforts(m, allocation, maps[row], needed[row])
     return efforts
 
 
-def share_efforts(m, allocation, A, needed):
+def share_efforts(m: Manipulator, allocation: Allocation, A: Array, needed: Array) -> Array:
     """Return the actuator efforts that act as `needed` on the coordinates; raise ActuationError where none do."""
     shared = allocation.share(A, needed)
     if not shared.met:

@@ -1,10 +1,13 @@
 """Compile kernels of single calls when a machine is loaded; those of batches, derivatives and redundant actuation at
 their first call."""
+from __future__ import annotations
+
 import fcntl
 import gc
 import sys
 import time
 from contextlib import suppress
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -25,7 +28,7 @@ _RECURSIONS = (
 _CLOSING = (closure.close_from, closure.linearise_at, entry.forward_hinted, entry.inverse_hinted)
 _HYDRAULIC = (hydraulics.step, hydraulics.rates_of, hydraulics.observe)
 _ENTRIES = {TREE: _RECURSIONS, LOOPS: (*_RECURSIONS, *_CLOSING), HYDRAULIC: _HYDRAULIC, HYDRAULIC_LOOPS: _HYDRAULIC}
-_ready = set()
+_ready: set[str] = set()
 
 
 class Compilation:
@@ -34,10 +37,11 @@ class Compilation:
     Of processes that need the same kernels one compiles them, and the others wait for its cache.
     """
 
-    def __init__(self, group):
-        self._group, self._lock = group, None
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._lock: TextIO | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Compilation:
         group = self._group
         if self._is_cold() and compiler.CACHE_FOLDER is not None:
             self._lock = open(compiler.CACHE_FOLDER / 'compiling.lock', 'w')
@@ -58,16 +62,16 @@ class Compilation:
                 kernel.disable_compile(False)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         if self._collects:
             gc.enable()
         if self._lock is not None:
             self._lock.close()
 
-    def _is_cold(self):
+    def _is_cold(self) -> bool:
         return compiler.compiled and self._group not in _ready and not compiler.cache_is_warm(self._group)
 
-    def finish(self, machine):
+    def finish(self, machine: Any) -> None:
         """Compile the rest of the group and freeze its signatures; machine: a manipulator, or a hydraulic integrator.
 
         A later call with another type or stride is a TypeError, which callers avoid by checking or converting.
@@ -85,7 +89,7 @@ class Compilation:
             print(f'psdyn_ros: compiled in {time.monotonic() - self._start:.0f} s', file=sys.stderr, flush=True)
 
 
-def compiled_for(kernel, *arguments):
+def compiled_for(kernel: Any, *arguments: Any) -> Any:
     """Return the code of a kernel for the types of these arguments, compiled before.
 
     It is called as the kernel, but compares no types, which takes Numba 0.2 us a call: callers must have checked them.
@@ -93,7 +97,7 @@ def compiled_for(kernel, *arguments):
     return kernel.get_overload(tuple(map(kernel.typeof_pyval, arguments)))
 
 
-def _call_recursions(m):
+def _call_recursions(m: Any) -> None:
     handle = m.handle()
     buffers, x, zero = (handle.tree, handle.loops), m.initial_position, np.zeros(m.dof)
     f, n = np.zeros(len(m.actuators)), len(handle.modules)
@@ -118,7 +122,7 @@ def _call_recursions(m):
         entry.inverse_hinted(*buffers, *hint, x, zero, zero, zero.copy())
 
 
-def _call_hydraulics(integrator):
+def _call_hydraulics(integrator: Any) -> None:
     n, m, c = integrator.manipulator.dof, len(integrator.axes), len(integrator.cylinders)
     state = (integrator.manipulator.initial_position, np.zeros(n), np.zeros((c, FLUID)), np.zeros(m), np.zeros(1))
     row = integrator.pack(*state)

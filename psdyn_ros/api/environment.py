@@ -1,12 +1,20 @@
 """External actions on a machine as kernel rows: prescribed base motion, gravity, external wrenches."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..assembly.machine import Machine
+from ..kernels.rigid_body.mechanism import Handle
 from ..model.errors import ShapeError, StateError, UnknownNameError, did_you_mean
-from .arguments import pair, vector
+from ..model.mechanism.machine import Place
+from .arguments import Array, Wrenches, pair, vector
 from .kinematics import displacement, placed
 from .orientation import rotation
+
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
 
 class BaseMotion(NamedTuple):
@@ -20,7 +28,7 @@ class BaseMotion(NamedTuple):
     """Classical: rate of the inertial velocity [m/s^2], angular acceleration [rad/s^2]; gravity not in it."""
 
 
-def base_rows(gravity, base):
+def base_rows(gravity: Array, base: BaseMotion | BaseDrive | None) -> Array:
     """Return (2, 6): twist of the base, and its spatial acceleration with gravity in it, in base axes."""
     rows = np.zeros((2, 6))
     if base is None:
@@ -48,7 +56,7 @@ class BaseDrive(NamedTuple):
     """Rate of the twist in base axes [m/s^2, rad/s^2]."""
 
 
-def wrench_rows(m, x, wrenches):
+def wrench_rows(m: Manipulator, x: Array, wrenches: Wrenches) -> tuple[Array, Array]:
     """Return ((3 n, 6) wrenches on link, barrel and rod of each module in their kernel frames, (6,) on the base)."""
     machine, work = m.machine, None
     rows, on_base = np.zeros((len(machine.modules), 3, 6)), np.zeros(6)
@@ -68,7 +76,7 @@ def wrench_rows(m, x, wrenches):
     return rows.reshape(-1, 6), on_base
 
 
-def find_link(machine, link):
+def find_link(machine: Machine, link: str) -> Place:
     """Return the `Place` of a link; UnknownNameError suggests the nearest name."""
     try:
         return machine.places[link]
@@ -77,7 +85,7 @@ def find_link(machine, link):
                                f'{did_you_mean(str(link), machine.places)}') from None
 
 
-def set_rows(handle, rows):
+def set_rows(handle: Handle, rows: Array) -> None:
     """Set base motion and wrenches of a handle: rows (2, 6), or (2 + 3 modules, 6), of `Manipulator.environment`."""
     handle.environment['twist'], handle.environment['acceleration'] = rows[:2]
     handle.environment['loaded'] = len(rows) > 2

@@ -1,10 +1,14 @@
 """Statuses of kernels to named errors: which loop, by how much, and what would be expected."""
+from __future__ import annotations
+
 import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..assembly.machine import smallest_singular_values
+from ..assembly.machine import Machine, smallest_singular_values
 from ..kernels.loops.closure import close_machine
 from ..kernels.runtime.status import (
     AMBIGUOUS,
@@ -22,22 +26,26 @@ from ..kernels.runtime.status import (
 from ..model.errors import (
     MeasurementError,
     NonFiniteError,
+    PsdynError,
     ShapeError,
     StateError,
     TogglePointError,
     UnreachableStrokeError,
 )
-from .arguments import BASE, coordinate_names
+from .arguments import Array, entry_names
+
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
 
-def check(manipulator, status, **arrays):
+def check(manipulator: Manipulator, status: int, **arrays: Array) -> None:
     """Raise the error of a status that is not OK; arrays: inputs of the kernel by name."""
     if status != OK:
         raise status_error(manipulator, status, arrays)
 
 
 @contextmanager
-def in_row(row):
+def in_row(row: Any) -> Iterator[None]:
     """Name the row of a batch in the errors that a state raises."""
     try:
         yield
@@ -45,7 +53,8 @@ def in_row(row):
         raise type(error)(f'row {row}: {error}') from None
 
 
-def status_error(manipulator, status, arrays, row=None):
+def status_error(manipulator: Manipulator, status: Any, arrays: Mapping[str, Array],
+                 row: int | None = None) -> PsdynError:
     """Return the error for a status of a kernel; arrays: {name: array} of its inputs, row: of a batch."""
     m, (code, k) = manipulator, decode(status)
     if code == SHAPE:
@@ -60,30 +69,28 @@ def status_error(manipulator, status, arrays, row=None):
     return _cluster_error(m, code, k, arrays['x'], where)
 
 
-def _shape_error(m, arrays):
+def _shape_error(m: Manipulator, arrays: Mapping[str, Array]) -> ShapeError:
     shapes = {name: np.shape(array) for name, array in arrays.items()}
     return ShapeError(
         f"'{m.name}' has {m.nx} numbers in x, {m.dof} in xd and xdd ({'base, ' if m.floating else ''}"
         f"{', '.join(m.coordinates)}) and {len(m.actuators)} in f ({', '.join(m.actuators)}); got shapes {shapes}")
 
 
-def _non_finite(m, arrays):
+def _non_finite(m: Manipulator, arrays: Mapping[str, Array]) -> PsdynError:
     """Return the error on the first number that is not finite."""
     if m.floating and 'x' in arrays and np.isfinite(arrays['x']).all() \
             and not np.linalg.norm(arrays['x'][..., 3:7], axis=-1).all():
         return StateError('the quaternion x[3:7] of the base is zero; expected x y z w of a rotation')
-    base = (*BASE[:3], 'base_qx', 'base_qy', 'base_qz', 'base_qw') if m.floating else ()
-    names = {'x': (*base, *m.coordinates), 'f': m.actuators}
     for name, array in arrays.items():
         for index in np.argwhere(~np.isfinite(array)):
-            joint = names.get(name, coordinate_names(m))[index[-1]]
+            joint = entry_names(m, name)[index[-1]]
             row = f' in row {index[0]}' if len(index) > 1 else ''
             return NonFiniteError(f"{name} of '{joint}'{row} is {array[tuple(index)]}; expected a finite number")
     # finite numbers whose sum overflows
     return NonFiniteError(f"{', '.join(arrays)} are too large to compute with")
 
 
-def _cluster_error(m, code, n, x, where):
+def _cluster_error(m: Manipulator, code: int, n: int, x: Array, where: str) -> PsdynError:
     """Return why cluster n has no answer at x."""
     cluster, record = m.machine.clusters[n], m.machine.loops.clusters[n]
     part = slice(record['first'], record['first'] + record['joints'])
@@ -102,7 +109,7 @@ def _cluster_error(m, code, n, x, where):
                             f'from these (smallest singular value {smallest:.2g})')
 
 
-def _branch_limits(loops, n, cluster):
+def _branch_limits(loops: Any, n: int, cluster: Any) -> str:
     """Return the end of a message: between which branch points a cluster is followed; '' where that is no interval."""
     record, texts = loops.clusters[n], []
     for _, _, _, row, low, high in loops.lattice[n, :record['freedom']]:
@@ -113,7 +120,7 @@ def _branch_limits(loops, n, cluster):
     return f'; it is followed for {", ".join(texts)}' if texts else ''
 
 
-def closure_error(machine, k, stroke, where=''):
+def closure_error(machine: Machine, k: int, stroke: float, where: str = '') -> PsdynError:
     """Return why the loop of module k does not close at its stroke, and by how much."""
     module, stroke = machine.modules[k], float(stroke)
     low, high = module.assembly.reach
@@ -128,7 +135,8 @@ def closure_error(machine, k, stroke, where=''):
         f'|sin q| = {abs(math.sin(q)):.2g}: the cylinder has no lever')
 
 
-def measurement_error(machine, status, names, rows, position):
+def measurement_error(machine: Machine, status: Any, names: tuple[str, ...], rows: Array,
+                      position: Array) -> PsdynError:
     """Return why measured joints do not fix a loop; rows (modules, 3): where in names the joints of a module stand."""
     reason, k = decode(status)
     module = machine.modules[k]

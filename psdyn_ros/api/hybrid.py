@@ -1,27 +1,43 @@
 """Hybrid dynamics: some coordinates driven, the others free (Featherstone, Rigid Body Dynamics Algorithms, 9.2)."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernels.rigid_body.entry import hybrid_checked, hybrid_rows
-from ..model.errors import ActuationError, NonFiniteError, ShapeError, UnknownNameError, did_you_mean
-from .arguments import BASE, coordinate_names, numbers
+from ..model.errors import ActuationError, NonFiniteError, ShapeError
+from .arguments import BASE, Array, Efforts, Vector, Wrenches, coordinate_names, numbers, unknown_entry
 from .batch import run_chunks
+from .environment import BaseDrive, BaseMotion
 from .errors_from_status import check, in_row
 from .inputs import environment_at, states
+from .results.result import Result
+
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
 
-class HybridDynamics(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class HybridDynamics(Result):
     """Accelerations and efforts of all coordinates, given and computed."""
 
-    accelerations: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'accelerations': ('xdd',), 'efforts': ('forces',)}
+
+    accelerations: Array
     """(dof,), or (N, dof) for rows of states."""
-    efforts: np.ndarray
+    efforts: Array
     """(dof,) on the coordinates, as `generalized_forces` has them; or (N, dof)."""
 
 
-def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,
-                    joint_efforts=None, positions=None):
+def hybrid_dynamics(manipulator: Manipulator, x: Vector, xd: Vector, *,
+                    accelerations: Mapping[str, npt.ArrayLike] | None = None,
+                    efforts: Mapping[str, npt.ArrayLike] | None = None, base: BaseMotion | None = None,
+                    wrenches: Wrenches | None = None, joint_efforts: Efforts | None = None,
+                    positions: Vector | None = None) -> HybridDynamics:
     """Return the `HybridDynamics` at x (nx,), xd (dof,), or at rows of states (N, ...).
 
     accelerations, efforts: {coordinate: value}; every coordinate is in one of them: driven at an acceleration
@@ -41,10 +57,11 @@ def hybrid_dynamics(manipulator, x, xd, *, accelerations=None, efforts=None, bas
     given, free = (xdd.copy(), f.copy()), driven == 0.0
     _solve(m, driven, (x, xd, xdd, f), base, wrenches, joint_efforts, positions)
     # given values are returned exactly: the recursion rounds them
-    return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f))
+    return HybridDynamics(np.where(free, xdd, given[0]), np.where(free, given[1], f), axes=m.axes)
 
 
-def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
+def _solve(m: Manipulator, driven: Array, arrays: tuple[Array, ...], base: BaseMotion | BaseDrive | None,
+           wrenches: Wrenches | None, joint_efforts: Efforts | None, positions: Any) -> None:
     """Complete xdd and f of arrays (x, xd, xdd, f), one state or rows."""
     x, xd, xdd, f = arrays
     if x.ndim == 1:
@@ -66,7 +83,8 @@ def _solve(m, driven, arrays, base, wrenches, joint_efforts, positions):
         copied.tree, copied.loops, driven, motion, f, xdd, first, last))
 
 
-def partition(m, rows, accelerations, efforts):
+def partition(m: Manipulator, rows: tuple[int, ...], accelerations: Mapping[str, Any],
+              efforts: Mapping[str, Any]) -> tuple[Array, Array, Array]:
     """Return (driven (dof,), xdd, f), the last two (*rows, dof) with what is given in them.
 
     rows: () of one state, (N,) of a batch.  Raises as `hybrid_dynamics`.
@@ -91,18 +109,15 @@ def partition(m, rows, accelerations, efforts):
     return driven, xdd, f
 
 
-def _columns(m, names, what, name):
+def _columns(m: Manipulator, names: tuple[str, ...], what: str, name: str) -> list[int]:
     if name == 'base' and m.floating:
         return list(range(6))
     if name in names:
         return [names.index(name)]
-    if name in m.joints:
-        raise UnknownNameError(f"{what} of '{name}': it is no coordinate of '{m.name}' but follows from them; expected "
-                               f'some of {", ".join(names)}')
-    raise UnknownNameError(f"{what} of '{name}': no such coordinate of '{m.name}'{did_you_mean(str(name), names)}")
+    raise unknown_entry(m, f"{what} of '{name}'", name, names)
 
 
-def _values(what, value, rows, count, base):
+def _values(what: str, value: Any, rows: tuple[int, ...], count: int, base: bool) -> Array:
     """Return the values of `count` coordinates that may stand at the end of (*rows, count)."""
     array = np.array(numbers(what, value), dtype=float)
     shapes = [(6,), (*rows, 6)] if base else [(), rows]

@@ -1,40 +1,47 @@
 """Inputs of the calls of `Manipulator`: arrays of one state or a batch, and what acts on the machine from outside."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
 
+from ..kernels.rigid_body.entry import hybrid_checked, inverse_checked
 from ..kernels.rigid_body.mechanism import Handle
 from ..kernels.rigid_body.records import APPLIED
 from ..kernels.runtime.status import NON_FINITE, SHAPE
 from ..model.errors import ShapeError, check_name
-from .arguments import numbers, vector
+from .arguments import Array, Efforts, Wrenches, by_name, entry_names, numbers, vector
 from .environment import BaseDrive, BaseMotion, base_rows, wrench_rows
-from .errors_from_status import status_error
+from .errors_from_status import check, in_row, status_error
 from .kinematics import module_positions, transmission
+
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
 FLOAT = np.dtype(float)
 MOST_HINTS = 100        # sets of names kept; a caller that shuffles them must not fill the memory
 
 
-def plain(a, b, c):
+def plain(a: Any, b: Any, c: Any) -> bool:
     """Return True for three vectors that kernels are compiled for: contiguous, writeable, of float64."""
     return (type(a) is type(b) is type(c) is ndarray and a.dtype is b.dtype is c.dtype is FLOAT
             and a.ndim == b.ndim == c.ndim == 1 and a.flags.carray and b.flags.carray and c.flags.carray)
 
 
-def contiguous(label, value):
+def contiguous(label: str, value: Any) -> Array:
     """Return a contiguous, writeable array of float64."""
     array = np.ascontiguousarray(numbers(label, value), dtype=float)
     return array if array.flags.writeable else array.copy()
 
 
-def states(m, *, batch=False, **values):
+def states(m: Manipulator, *, batch: bool = False, **values: Any) -> tuple[Array, ...]:
     """Return the finite arrays x (nx,), f (actuators,), others (dof,); or rows of them where `batch` allows that.
 
-    Raises ShapeError, NonFiniteError, StateError.
+    A value may be {name: number}.  Raises ShapeError, NonFiniteError, StateError, UnknownNameError.
     """
-    arrays = {label: contiguous(label, value) for label, value in values.items()}
+    arrays = {label: contiguous(label, by_name(m, label, value)) for label, value in values.items()}
     sizes = {'x': m.nx, 'f': len(m.actuators)}
     rows = {array.shape[:-1] for array in arrays.values()}
     if len(rows) != 1 or len(next(iter(rows))) > 1 or (not batch and rows != {()}) or any(
@@ -45,12 +52,32 @@ def states(m, *, batch=False, **values):
     return tuple(arrays.values())
 
 
-def one_state(m, **values):
+def one_state(m: Manipulator, **values: Any) -> tuple[Array, ...]:
     """Return the arrays of `states` of one state; raise ShapeError where there are rows."""
+    values = {label: by_name(m, label, value) for label, value in values.items()}
     for label, value in values.items():
         if np.ndim(value) != 1:
             raise ShapeError(f'{label} has shape {np.shape(value)}; derivatives are taken at one state')
     return states(m, **values)
+
+
+def over_rows(call: Callable[..., Any], shape: tuple[int, ...], *arrays: Any) -> Array:
+    """Return what `call` returns for the rows of arrays (N, ...), (N, *shape); an error names its row."""
+    out = np.empty((len(arrays[0]), *shape))
+    for k, row in enumerate(zip(*arrays)):
+        with in_row(k):
+            out[k] = call(*row)
+    return out
+
+
+def position_of(m: Manipulator, x: Any) -> Array:
+    """Return x (nx,) or (N, nx) of `states`; the quick way for an array of float64, whose numbers kernels check."""
+    return x if plain(x, x, x) and len(x) == m.nx else states(m, batch=True, x=x)[0]
+
+
+def one_vector(m: Manipulator, label: str, value: Any) -> Array:
+    """Return one finite vector x (nx,), f (actuators,) or rates (dof,), of an array or {name: number}."""
+    return vector(label, by_name(m, label, value), len(entry_names(m, label)))
 
 
 class Environment(NamedTuple):
@@ -62,7 +89,9 @@ class Environment(NamedTuple):
     on_base: np.ndarray             # (6,) external wrench on a base that does not float
 
 
-def environment_at(m, x, base=None, wrenches=None, joint_efforts=None, positions=None):
+def environment_at(m: Manipulator, x: Any, base: BaseMotion | BaseDrive | None = None,
+                   wrenches: Wrenches | None = None, joint_efforts: Efforts | None = None,
+                   positions: Any = None) -> Environment:
     """Return the `Environment` at x (nx,), with arguments as in `Manipulator.forward_dynamics`.
 
     Raises ShapeError, StateError, UnknownNameError, NonFiniteError.
@@ -87,7 +116,21 @@ def environment_at(m, x, base=None, wrenches=None, joint_efforts=None, positions
     return Environment(handle, driven, acceleration, on_base)
 
 
-def base_drive(m, base):
+def required_forces(m: Manipulator, x: Array, xd: Array, xdd: Array, around: Environment) -> Array:
+    """Return `generalized_forces` of one checked state in an `Environment`."""
+    f, buffers = np.zeros(m.dof), (around.handle.tree, around.handle.loops)
+    if around.driven is None:
+        status = inverse_checked(*buffers, x, xd, xdd, f)
+    else:
+        around.handle.let_efforts_act_on_coordinates()
+        around.driven[6:], xdd = 1.0, xdd.copy()
+        status = hybrid_checked(*buffers, around.driven, x, xd, f, xdd)
+        f[:6][around.driven[:6] == 0.0] = 0.0
+    check(m, status, x=x, xd=xd, xdd=xdd)
+    return f
+
+
+def base_drive(m: Manipulator, base: Any) -> tuple[Array, Array]:
     """Return (flags, accelerations), each (6,), of a `BaseDrive`."""
     if isinstance(base, BaseMotion):
         raise ShapeError(f"base={base!r:.80}: the base of '{m.name}' floats, its motion is in x, xd; expected a "
@@ -100,12 +143,12 @@ def base_drive(m, base):
             vector('base.acceleration', base.acceleration, 6))
 
 
-def named_efforts(m, efforts):
+def named_efforts(m: Manipulator, efforts: Any) -> Iterator[tuple[str, float]]:
     """Yield (joint, effort) of {joint: effort}; raise ShapeError, NonFiniteError, UnknownNameError."""
     return _named_numbers(m, efforts, 'joint_efforts', 'effort on')
 
 
-def _named_numbers(m, values, argument, label):
+def _named_numbers(m: Manipulator, values: Any, argument: str, label: str) -> Iterator[tuple[str, float]]:
     if not isinstance(values, dict):
         raise ShapeError(f'{argument}={values!r:.80}: expected {{joint: {label.split()[0]}}}')
     for joint, value in values.items():
@@ -113,7 +156,7 @@ def _named_numbers(m, values, argument, label):
         yield joint, float(vector(f"{label} '{joint}'", [value], 1)[0])
 
 
-def hint_of(m, positions):
+def hint_of(m: Manipulator, positions: Any) -> tuple[Array, Array]:
     """Return (rows, values) for `set_hint` of `positions`, those of all joints in their order, or {joint: position}.
 
     A dict has all joints of a cluster or none.  Positions of all joints, or of names that were given before, are not
@@ -138,13 +181,13 @@ def hint_of(m, positions):
     return rows, np.array([*given.values()])
 
 
-def _finite_positions(m, positions):
+def _finite_positions(m: Manipulator, positions: Any) -> dict[str, float]:
     if not isinstance(positions, dict):
         positions = dict(zip(m.joints, vector('positions', positions, len(m.joints))))
     return dict(_named_numbers(m, positions, 'positions', 'position of'))
 
 
-def rows_of_cluster_joints(m, names):
+def rows_of_cluster_joints(m: Manipulator, names: tuple[str, ...]) -> Array:
     """Return the row in `names` of each cluster joint, -1 where its cluster is not named."""
     row_of, rows = {name: row for row, name in enumerate(names)}, []
     for cluster in m.machine.clusters:
@@ -156,7 +199,7 @@ def rows_of_cluster_joints(m, names):
     return np.array(rows, dtype=np.int64)
 
 
-def close_from(m, handle, positions):
+def close_from(m: Manipulator, handle: Handle, positions: Any) -> None:
     """Let the clusters of a handle be closed from `positions`; arguments and errors as `hint_of`."""
     rows, values = hint_of(m, positions)
     if not np.isfinite(values).all():
@@ -164,7 +207,7 @@ def close_from(m, handle, positions):
     handle.start_from(np.append(values, np.nan)[rows])
 
 
-def apply_efforts(m, handle, x, efforts):
+def apply_efforts(m: Manipulator, handle: Handle, x: Array, efforts: Any) -> None:
     """Let {joint: effort} act on the modules of a handle; through the ratio of its triangle on boom and barrel."""
     positions = None
     for joint, effort in named_efforts(m, efforts):

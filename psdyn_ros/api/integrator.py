@@ -1,17 +1,25 @@
 """The mechanism in time, at constant effort between two calls."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+import numpy.typing as npt
 
 from ..kernels.rigid_body.entry import runge_kutta_checked
 from ..kernels.rigid_body.records import STOPS
 from ..kernels.runtime.status import NON_FINITE, decode
-from ..model.errors import NonFiniteError, ShapeError, StateError
-from .arguments import vector
+from ..model.errors import NonFiniteError, PsdynError, ShapeError, StateError
+from .arguments import Array, vector
 from .environment import set_rows
 from .errors_from_status import status_error
 from .inputs import plain
 
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
-def checked_settings(step, substeps, stiffness, damping):
+
+def checked_settings(step: float, substeps: int, stiffness: float, damping: float) -> tuple[float, int, float, float]:
     """Return (step, substeps, stiffness, damping) as numbers; raise StateError where one makes no sense."""
     step_size, hard, damping_factor = (float(vector(what, [value], 1)[0]) for what, value in (
         ('step', step), ('stiffness', stiffness), ('damping', damping)))
@@ -23,7 +31,7 @@ def checked_settings(step, substeps, stiffness, damping):
     return step_size, int(substeps), hard, damping_factor
 
 
-def checked_environment(env, modules):
+def checked_environment(env: npt.ArrayLike, modules: int) -> Array:
     """Return a copy of the rows of base motion and wrenches; raise ShapeError where they are not of this machine."""
     env = np.array(env, dtype=float, order='C')
     if env.shape not in ((2, 6), (2 + 3 * modules, 6)):
@@ -34,7 +42,7 @@ def checked_environment(env, modules):
 class Integrator:
     """Advances a state by one step; owns its scratch memory, allocates nothing a step."""
 
-    def __init__(self, manipulator, step, substeps, stiffness, damping):
+    def __init__(self, manipulator: Manipulator, step: float, substeps: int, stiffness: float, damping: float) -> None:
         self._manipulator, self._handle = manipulator, manipulator.handle()
         self.step_size, self._substeps, stiffness, damping = checked_settings(step, substeps, stiffness, damping)
         self._handle.start_from_last()
@@ -47,7 +55,7 @@ class Integrator:
         # compiles where nobody waits for a step
         self.step(manipulator.initial_position, *map(np.zeros, self._shapes[1:]))
 
-    def set_environment(self, env):
+    def set_environment(self, env: npt.ArrayLike) -> None:
         """Set the base motion and external wrenches of all further steps, constant over each.
 
         env (2, 6): twist and spatial acceleration of the base with gravity in it, in base axes; or (2 + 3 modules, 6)
@@ -56,7 +64,7 @@ class Integrator:
         """
         set_rows(self._handle, checked_environment(env, len(self._handle.modules)))
 
-    def step(self, x, xd, f):
+    def step(self, x: Array, xd: Array, f: Array) -> int:
         """Advance x (nx,), xd (dof,) in place under efforts f (actuators,); return a status, see `error`.
 
         Contiguous arrays of float64.  Runge-Kutta of order 4; Hunt-Crossley stops at the joint limits.
@@ -66,7 +74,7 @@ class Integrator:
         return runge_kutta_checked(self._handle.tree, self._handle.loops, x, xd, f, self.step_size, self._substeps,
                                    self._scratch)
 
-    def error(self, status, x):
+    def error(self, status: int, x: Array) -> PsdynError:
         """Return the named error of a status that is not 0."""
         if decode(status).code == NON_FINITE:
             return NonFiniteError(f"'{self._manipulator.name}': efforts or rates are not finite, or too large")

@@ -1,25 +1,34 @@
 """From any sufficient set of measured or commanded joints to the coordinates of the machine."""
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..assembly.clusters import ClusterBuilder
-from ..assembly.machine import complete_records
+from ..assembly.machine import Machine, complete_records
 from ..assembly.pose_table import pose_table_in_steps
 from ..kernels.rigid_body.measurement import coordinates_of_modules
-from ..kernels.rigid_body.mechanism import make_handle
+from ..kernels.rigid_body.mechanism import Handle, make_handle
 from ..kernels.runtime.status import BRANCH, OK, OPEN, SINGULAR, decode, failure
 from ..model.errors import (
     LoopError,
     MeasurementError,
     NonFiniteError,
+    PsdynError,
     ShapeError,
     TogglePointError,
     check_name,
 )
-from .arguments import numbers
+from .arguments import Array, numbers
 from .errors_from_status import measurement_error
 from .kinematics import place
+
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
 
 class JointMap:
@@ -33,7 +42,7 @@ class JointMap:
     Raises MeasurementError at once where the joints do not fix every loop.
     """
 
-    def __init__(self, manipulator, names, tabulate=True):
+    def __init__(self, manipulator: Manipulator, names: Iterable[str], tabulate: bool = True) -> None:
         self.names = tuple(names)
         self._manipulator, self._machine = manipulator, manipulator.machine
         records = self._machine.records
@@ -42,13 +51,14 @@ class JointMap:
         self._records = np.ascontiguousarray(records[self._outside_clusters])
         coordinates = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
         self._coordinates = coordinates, records['position'][coordinates], records['coordinate'][coordinates]
-        self._handle, self._redundant = None, []
+        self._handle: Handle | None = None
+        self._redundant: list[tuple[int, int]] = []
         self.building = self._close_by_measured_joints() if self._machine.clusters else iter(())
         if tabulate:
             for _ in self.building:
                 pass
 
-    def _preferred(self):
+    def _preferred(self) -> list[str]:
         """Return the names of the measured joints, those first from which the others follow best."""
         machine, loops = self._machine, self._machine.loops
         # no state is ambiguous in the coordinates themselves
@@ -64,7 +74,7 @@ class JointMap:
                 chosen.append(best)
         return [*chosen, *(name for name in self.names if name not in chosen)]
 
-    def _close_by_measured_joints(self):
+    def _close_by_measured_joints(self) -> Iterator[None]:
         """Choose independent joints among the measured ones; return the generator that tabulates the clusters."""
         machine, loops = self._machine, self._machine.loops
         builder = ClusterBuilder(machine, loops)
@@ -83,7 +93,7 @@ class JointMap:
                                        f'{free} too, or others of {cluster.joints}')
         return self._tabulate(builder, chosen, starts)
 
-    def _tabulate(self, builder, chosen, starts):
+    def _tabulate(self, builder: ClusterBuilder, chosen: list[str], starts: list[Array]) -> Iterator[None]:
         machine, tables = self._machine, []
         for n, start in enumerate(starts):
             tables.append((yield from pose_table_in_steps(builder, n, start)))
@@ -97,7 +107,8 @@ class JointMap:
         self._redundant = [(row, rows[name]) for row, name in enumerate(self.names)
                            if name in rows and records['cluster'][rows[name]] >= 0 and name not in chosen]
 
-    def state(self, position, velocity=None, base=None):
+    def state(self, position: npt.ArrayLike, velocity: npt.ArrayLike | None = None,
+              base: tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> tuple[Array, Array, float]:
         """Return (x, xd, residual) for positions and velocities (m,) in the order of `names`.
 
         residual [m, rad]: largest disagreement of redundant joints, at a rod eye of cylinder triangles; xd is zero
@@ -106,11 +117,13 @@ class JointMap:
         x, xd, _, gaps = self._run(position, velocity, None, base)
         return x, xd, max(gaps.values(), default=0.0)
 
-    def motion(self, position, velocity, acceleration, base=None):
+    def motion(self, position: npt.ArrayLike, velocity: npt.ArrayLike | None, acceleration: npt.ArrayLike | None,
+               base: tuple[npt.ArrayLike, npt.ArrayLike] | None = None) -> tuple[Array, Array, Array]:
         """Return (x, xd, xdd) for positions, velocities and accelerations (m,) in the order of `names`."""
         return self._run(position, velocity, acceleration, base)[:3]
 
-    def states(self, position, velocity=None):
+    def states(self, position: npt.ArrayLike, velocity: npt.ArrayLike | None = None) -> tuple[Array, Array | None,
+               Array]:
         """Return (x (N, nx), xd (N, dof), residual (N,)) of N rows of positions and velocities (N, m), as `state` does.
 
         Rows that are not finite, or at which a loop does not close, are NaN; xd is NaN where velocities are not finite,
@@ -132,15 +145,16 @@ class JointMap:
                 residual[row] = max(gaps.max(initial=0.0), *(self._disagreements(measured, z) or (0.0,)))
         return x, None if velocity is None else xd, residual
 
-    def residuals(self, position):
+    def residuals(self, position: npt.ArrayLike) -> dict[str, float]:
         """Return {loop name: disagreement of its measured joints [m, rad]}."""
         return self._run(position, None, None, None)[3]
 
-    def bind(self):
+    def bind(self) -> BoundMap:
         """Return a `BoundMap` of these joints, for one thread."""
         return BoundMap(self)
 
-    def _run(self, position, velocity, acceleration, base):
+    def _run(self, position: npt.ArrayLike, velocity: npt.ArrayLike | None, acceleration: npt.ArrayLike | None,
+             base: tuple[npt.ArrayLike, npt.ArrayLike] | None) -> tuple[Array, Array, Array, dict[str, float]]:
         measured, machine = checked_rows(self.names, position, velocity, acceleration), self._machine
         # scratch of its own: threads share this map
         status, z, gaps = self._solve(measured, self._handle and self._handle.copy())
@@ -156,7 +170,7 @@ class JointMap:
             x[:7], xd[:6] = base
         return x, xd, xdd, named
 
-    def _solve(self, measured, handle):
+    def _solve(self, measured: Array, handle: Handle | None) -> tuple[int, Array, Array]:
         """Return (status, positions, rates and accelerations (3, modules) of all modules, gaps of triangles)."""
         z, found = np.zeros((3, len(self._machine.modules))), np.empty((4, len(self._outside_clusters)))
         status = coordinates_of_modules(self._records, self._rows, measured, found)
@@ -170,25 +184,25 @@ class JointMap:
             z = np.array([handle.work[what] for what in ('q', 'qd', 'qdd')])
         return status, z, found[3]
 
-    def _as_state(self, z, records):
+    def _as_state(self, z: Array, records: Array) -> tuple[Array, Array, Array]:
         """Return (x, xd, xdd) of modules at z, in the coordinates of `records`; a floating base rests at the origin."""
         rows = np.flatnonzero((records['coordinate'] >= 0) & (records['joint'][:, 0] >= 0))
         return self._state_of(z, rows, records['position'][rows], records['coordinate'][rows])
 
-    def _read(self, z):
+    def _read(self, z: Array) -> tuple[Array, Array, Array]:
         return self._state_of(z, *self._coordinates)
 
-    def _state_of(self, z, rows, positions, coordinates):
+    def _state_of(self, z: Array, rows: Array, positions: Array, coordinates: Array) -> tuple[Array, Array, Array]:
         x, xd, xdd = np.zeros(self._manipulator.nx), *np.zeros((2, self._manipulator.dof))
         if self._manipulator.floating:
             x[6] = 1.0
         x[positions], xd[coordinates], xdd[coordinates] = z[:, rows]
         return x, xd, xdd
 
-    def _disagreements(self, measured, z):
+    def _disagreements(self, measured: Array, z: Array) -> list[float]:
         return [abs(float(measured[0, row] - z[0, k])) for row, k in self._redundant]
 
-    def _error(self, status, measured):
+    def _error(self, status: Any, measured: Array) -> PsdynError:
         code, k = decode(status)
         if code not in (BRANCH, OPEN, SINGULAR):
             rows = np.full((len(self._machine.modules), 3), -1)
@@ -213,7 +227,7 @@ class BoundMap:
     measured  (3, m) positions, velocities and accelerations in the order of `names`, to be written before `state`
     """
 
-    def __init__(self, joint_map):
+    def __init__(self, joint_map: JointMap) -> None:
         self.names, self._map = joint_map.names, joint_map
         self.measured = np.zeros((3, len(joint_map.names)))
         self._handle = joint_map._handle and joint_map._handle.copy()
@@ -224,7 +238,7 @@ class BoundMap:
         self._rows = rows if self._handle is not None else np.searchsorted(joint_map._outside_clusters, rows)
         self._first = positions.min(initial=len(self._x)), coordinates.min(initial=len(self._xd))
 
-    def state(self):
+    def state(self) -> tuple[Array, Array, float]:
         """Return (x, xd, residual) of `measured` as `JointMap.state` does, with its errors; x and xd are new arrays."""
         joint_map, measured = self._map, self.measured
         if not math.isfinite(sum(measured[:2].ravel().tolist())):      # of so few numbers quicker than NumPy
@@ -243,11 +257,11 @@ class BoundMap:
             residual = max(residual, *joint_map._disagreements(measured, z))
         return x, xd, residual
 
-    def _checked_state(self):
+    def _checked_state(self) -> tuple[Array, Array, float]:
         return self._map.state(self.measured[0], self.measured[1])
 
 
-def measured_rows(machine, names, modules):
+def measured_rows(machine: Machine, names: tuple[str, ...], modules: Iterable[int]) -> Array:
     """Return (modules, 3) where in `names` the joints of modules stand that fix them alone, -1: not measured.
 
     Raises MeasurementError where one is not fixed, or a joint listed twice; UnknownNameError.
@@ -268,7 +282,7 @@ def measured_rows(machine, names, modules):
     return rows
 
 
-def _refuse(machine, names, k):
+def _refuse(machine: Machine, names: tuple[str, ...], k: int) -> None:
     module, others = machine.modules[k], ''
     triangle = module.triangle
     if triangle is not None:
@@ -276,7 +290,8 @@ def _refuse(machine, names, k):
     raise MeasurementError(f"the joints {list(names)} do not fix '{module.name}'{others}; measure it too")
 
 
-def checked_rows(names, position, velocity, acceleration):
+def checked_rows(names: tuple[str, ...], position: npt.ArrayLike, velocity: npt.ArrayLike | None,
+                 acceleration: npt.ArrayLike | None) -> Array:
     """Return (3, m) finite positions, velocities and accelerations of named joints; zeros for None."""
     rates = np.zeros((3, len(names)))
     for row, values in enumerate((position, velocity, acceleration)):
@@ -294,7 +309,8 @@ def checked_rows(names, position, velocity, acceleration):
     return rates
 
 
-def checked_batch(names, position, velocity):
+def checked_batch(names: tuple[str, ...], position: npt.ArrayLike, velocity: npt.ArrayLike | None) -> tuple[Array,
+                  Array]:
     """Return positions and velocities (N, m) of named joints, which need not be finite; zeros for no velocities."""
     q = numbers('position', position)
     qd = np.zeros_like(q) if velocity is None else numbers('velocity', velocity)

@@ -1,34 +1,45 @@
 """Where links are and how fast they move, from the scratch of a handle that was placed."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ..kernels.loops.closure import close_machine
 from ..kernels.rigid_body.entry import place_checked
+from ..kernels.rigid_body.mechanism import Handle
 from ..kernels.rigid_body.records import BARREL, LINK, ROD
 from ..kernels.rigid_body.triangle import triangle
 from ..model.mechanism.frames import about_x, about_z
+from ..model.mechanism.machine import Place
+from .arguments import Array
 from .errors_from_status import check, closure_error
+from .orientation import rotation
+
+if TYPE_CHECKING:
+    from .manipulator import Manipulator
 
 
-def place(handle, x, xd, xdd):
+def place(handle: Handle, x: Array, xd: Array, xdd: Array) -> int:
     """Give all modules of a handle the positions, rates and accelerations of a state; return a status."""
     return (close_machine(handle.tree, handle.loops, x, xd)
             or place_checked(handle.tree, handle.loops, x, xd, xdd))
 
 
-def placed(m, x, xd, xdd):
+def placed(m: Manipulator, x: Array, xd: Array, xdd: Array) -> Handle:
     """Return a handle of its own, after `place`; raise the error of a status."""
     handle = m.handle()
     check(m, place(handle, x, xd, xdd), x=x, xd=xd, xdd=xdd)
     return handle
 
 
-def module_positions(m, x):
+def module_positions(m: Manipulator, x: Array) -> Array:
     """Return the positions (modules,) of the joints of all modules."""
     zero = np.zeros(m.dof)
     return placed(m, x, zero, zero).work['q']
 
 
-def transmission(m, k, joint, position):
+def transmission(m: Manipulator, k: int, joint: str, position: float) -> tuple[float, float]:
     """Return (dq/dz, d2q/dz2) of a joint q of module k at the position z of the module.
 
     Raises UnreachableStrokeError, TogglePointError.
@@ -44,14 +55,14 @@ def transmission(m, k, joint, position):
     return (k1, k4) if joint == module.triangle.boom.name else (sign * k2, sign * k5)
 
 
-def displacement(work, place):
+def displacement(work: Any, place: Place) -> Array:
     """Return by how much a link's body is displaced (3,) in its kernel frame: a slide along z, a stroke along x."""
     if place.module < 0:
         return np.zeros(3)
     return _slide(work[place.module], place.body)
 
 
-def pose_in_base(handle, place):
+def pose_in_base(handle: Handle, place: Place) -> tuple[Array, Array]:
     """Return (rotation, position) of a link in the base frame."""
     modules, work = handle.modules, handle.work
     rotation, position = place.pose.rotation, place.pose.position + displacement(work, place)
@@ -73,13 +84,21 @@ def pose_in_base(handle, place):
     return rotation, position
 
 
-def _slide(u, body):
+def _slide(u: Any, body: int) -> Array:
     if body == LINK:
         return np.array([0.0, 0.0, u['slide']])
     return np.array([0.0 if body == BARREL else u['q'], 0.0, 0.0])
 
 
-def twist_of_link(handle, place):
+def base_pose(m: Manipulator, x: Array) -> tuple[Array, Array]:
+    """Return (rotation, position) of the base in the world; identity where it does not float."""
+    frame = m.machine.floating
+    if frame is None:
+        return np.eye(3), np.zeros(3)
+    return frame.rotation @ rotation(x[3:7]), frame.apply(x[:3])
+
+
+def twist_of_link(handle: Handle, place: Place) -> Array:
     """Return the twist (v, w) (6,) of a link's origin in link axes."""
     if place.module < 0:
         v, w = handle.environment['twist'][:3], handle.environment['twist'][3:]
@@ -93,7 +112,7 @@ def twist_of_link(handle, place):
     return np.concatenate((place.pose.rotation.T @ (v + np.cross(w, origin)), place.pose.rotation.T @ w))
 
 
-def specific_force_of_link(handle, place):
+def specific_force_of_link(handle: Handle, place: Place) -> Array:
     """Return the acceleration less gravity (3,) of a link's origin in link axes, after inverse dynamics."""
     if place.module < 0:
         a, velocity = handle.environment['acceleration'], handle.environment['twist']
@@ -111,7 +130,7 @@ def specific_force_of_link(handle, place):
     return place.pose.rotation.T @ (a[:3] + np.cross(a[3:], origin) + np.cross(w, v))
 
 
-def wrench_on_link(handle, place):
+def wrench_on_link(handle: Handle, place: Place) -> Array:
     """Return the wrench (f, m) (6,) that a serial joint transmits to its link, at its origin in link axes, after
     inverse dynamics."""
     wrench = handle.work[place.module]['wrench'][LINK]

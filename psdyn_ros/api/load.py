@@ -1,17 +1,26 @@
 """`load`: a URDF in, a `Manipulator` out."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+
 import numpy as np
+import numpy.typing as npt
 
 from ..assembly.machine import assemble
 from ..model.errors import InertiaError, ModelError
-from ..model.mechanism.machine import build_machine
+from ..model.mechanism.description import Description
+from ..model.mechanism.machine import Draft, build_machine
 from ..model.mechanism.urdf import read
 from .arguments import names, vector
 from .compilation import LOOPS, TREE, Compilation
 from .manipulator import Manipulator
 
 
-def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None, coordinates=None, loops_file=None,
-         allow_unphysical=False):
+def load(path_or_xml: str | PathLike[str], *, gravity: npt.ArrayLike = (0.0, 0.0, -9.81),
+         initial: Mapping[str, float] | None = None, actuated: Iterable[str] | None = None,
+         coordinates: Iterable[str] | None = None, loops_file: str | PathLike[str] | None = None,
+         allow_unphysical: bool = False) -> Manipulator:
     """Return the `Manipulator` of a URDF.
 
     path_or_xml: a file (.urdf, or .xacro where xacro is installed), or XML text, which starts with '<'.
@@ -31,7 +40,7 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
     initial = dict(initial or {})       # ours, since `with_payload` builds again
     description = read(path_or_xml, loops_file)
 
-    def build(described):
+    def build(described: Description) -> Draft:
         fixed = {name for name, joint in described.joints.items() if joint.type == 'fixed'} if (
             described is not description) else ()
         return build_machine(
@@ -47,7 +56,7 @@ def load(path_or_xml, *, gravity=(0.0, 0.0, -9.81), initial=None, actuated=None,
     return manipulator
 
 
-def _check_mass(m):
+def _check_mass(m: Manipulator) -> None:
     """Refuse a machine of which some coordinate has no inertia at all, and so no acceleration."""
     M = m.mass_matrix(m.initial_position)
     values, directions = np.linalg.eigh(M / np.outer(*2 * [np.sqrt(abs(np.diag(M)) + 1e-300)]))

@@ -1,6 +1,10 @@
 """Bodies fixed to a link."""
-import numpy as np
+from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
+from ..assembly.machine import Machine
 from ..model.errors import InertiaError
 from ..model.mechanism.description import IDENTITY, Inertial
 from ..model.mechanism.tree import inertia_problem, rigid_parameters
@@ -8,7 +12,7 @@ from .arguments import vector
 from .environment import find_link
 
 
-def checked_payload(machine, link, mass, com, inertia):
+def checked_payload(machine: Machine, link: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> Inertial:
     """Return the `Inertial` of a payload on a link, arguments as `Manipulator.with_payload`.
 
     Raises UnknownNameError, InertiaError.
@@ -26,7 +30,7 @@ def checked_payload(machine, link, mass, com, inertia):
     return payload
 
 
-def combine(first, second):
+def combine(first: Inertial | None, second: Inertial) -> Inertial | None:
     """Return the `Inertial` of two bodies that are fixed to each other, in the same axes."""
     if first is None or second.mass == 0.0:
         return first if second.mass == 0.0 else second

@@ -11,12 +11,13 @@ A plant has
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ..api.results.result import Axis, Result
 from ..model.units import SECOND
 from .core.core import Output
 from .core.inputs import MeasuredState
@@ -67,8 +68,14 @@ class PointStream:
                 yield sent, sent + self.ahead
 
 
-class Recording(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Recording(Result):
     """N cycles; command, spool and desired are NaN where there are none."""
+
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'xd': ('xd',), 'command': ('actuators',),
+                                                     'desired': ('order', 'xd')}
+    UNITS: ClassVar[Mapping[str, str]] = {'time': 's'}
+    INDEX: ClassVar[str] = 'time'
 
     time: np.ndarray
     """(N,) s since the loop began."""
@@ -208,8 +215,11 @@ class ClosedLoop:
 
     def recording(self):
         """Return the `Recording` of all cycles so far."""
+        m = self.core.manipulator
+        axes = {**m.axes, 'actuators': Axis(m.actuators, ('',) * len(m.actuators)),
+                'order': Axis(('x', 'xd', 'xdd'), ('',) * 3)}
         return Recording(*(np.array(column) for column in zip(*self._rows)), tuple(self._reasons),
-                         tuple(self._rejected))
+                         tuple(self._rejected), axes=axes)
 
 
 def follow(core, plant, reference, duration, *, ttl=None, change=None):

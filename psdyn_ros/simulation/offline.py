@@ -6,12 +6,16 @@ The motion of a machine by an adaptive method of high order, for studies and as 
 Independent coordinates are integrated and the closure gives all others, so that loops stay closed however long the run
 is.  Joint limits are no stops here: the machine passes them, as far as its loops close.
 """
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.integrate
 
 from ..api.arguments import vector
+from ..api.inputs import one_vector
+from ..api.results.result import Axis, Result
 from ..assembly.machine import smallest_singular_values
 from ..kernels.rigid_body.floating_base import position_rate
 from ..model.errors import PsdynError, ShapeError, StateError, UnknownNameError, did_you_mean
@@ -22,8 +26,14 @@ METHODS = ('DOP853', 'RK45', 'RK23', 'Radau')       # they shorten a step whose 
 OUTSIDE = ('wrenches', 'joint_efforts')
 
 
-class Motion(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Motion(Result):
     """N states of a machine in time."""
+
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'xd': ('xd',), 'efforts': ('f',),
+                                                     'closure': ('loops',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'times': 's', 'kinetic': 'J', 'potential': 'J'}
+    INDEX: ClassVar[str] = 'times'
 
     times: np.ndarray
     """(N,) [s]"""
@@ -86,7 +96,7 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
     if method not in METHODS:
         raise StateError(f"method='{method}'{did_you_mean(method, METHODS)}")
     equations = _Equations(manipulator, effort, external, base)
-    start = np.concatenate((vector('x', x, manipulator.nx), vector('xd', xd, manipulator.dof)))
+    start = np.concatenate((one_vector(manipulator, 'x', x), one_vector(manipulator, 'xd', xd)))
     equations.rates(times[0], start)        # errors of the first state are its own
     states, failure = [start], None
     if len(times) > 1:
@@ -160,8 +170,8 @@ class _Equations:
     def __init__(self, manipulator, effort, external, base):
         self._manipulator, self._external, self._base = manipulator, external, base
         count = len(manipulator.actuators)
-        self._effort = effort if callable(effort) else np.zeros(count) if effort is None else vector(
-            'effort', effort, count)
+        self._effort = effort if callable(effort) else np.zeros(count) if effort is None else one_vector(
+            manipulator, 'f', effort)
         self.failure = None         # of the last evaluation that failed
 
     def split(self, y):
@@ -219,7 +229,7 @@ class _Equations:
             np.array(times), *(np.array(column) for column in zip(*rows)),
             np.array([self.effort(t, *row) for t, row in zip(times, rows)]), *energy.T,
             np.array([[gap(m, x, closure) for closure in closures] for x, _ in rows]),
-            tuple(closure.name for closure in closures))
+            m.loops, axes={**m.axes, 'loops': Axis(m.loops, ('',) * len(m.loops))})
 
 
 def gap(manipulator, x, closure):

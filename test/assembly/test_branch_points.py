@@ -143,6 +143,7 @@ def test_nearly_neutral_linkage_is_followed_around_its_corner():
         assert m.gravity_forces([x])[0] == pytest.approx((potential[0] - potential[1]) / 2e-6, abs=0.5)
 
 
+@pytest.mark.long
 def test_simulation_ends_at_a_branch_point():
     m = machine(*BRANCHING['neutral'])
     with pytest.raises(SimulationError, match=r"ends at t = \S+ s: .*loop 'pin\+eye'.* rod = 1\.2369") as caught:

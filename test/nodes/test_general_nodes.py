@@ -197,6 +197,7 @@ def test_the_controller_refuses_with_two_what_it_cannot_control(tmp_path, case):
         assert says in g.said('controller') and 'Traceback' not in g.said('controller')
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
@@ -222,6 +223,7 @@ def test_two_processes_move_the_other_assembly_of_the_five_bar(tmp_path):
         assert g.processes.stop() == {'simulator': 0, 'controller': 0}
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_a_machine_that_cannot_be_controlled_shows_its_free_response(tmp_path):

@@ -347,6 +347,7 @@ def test_two_processes_move_the_crane_and_a_killed_controller_leaves_it_held(cra
         assert g.processes.stop() == {'simulator': 0, 'controller': -signal.SIGKILL}
 
 
+@pytest.mark.long
 def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tmp_path):
     folders = [tmp_path / name for name in ('left', 'right')]
     for folder in folders:
@@ -354,8 +355,7 @@ def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tm
     with graph(folders[0], '/left') as left, graph(folders[1], '/right') as right:
         states = {}
         for g in (left, right):
-            # four processes on a computer that is busy with other tests
-            g.start('simulator', *MACHINE, *SLOW_CLOCK[:-1], 'real_time_factor:=0.2', '-p', 'ttl:=0.2',
+            g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', 'ttl:=0.2',
                     '-r', '~/joint_commands:=controller/joint_commands')
             g.start_controller()
             states[g] = g.listen(JointState, 'joint_states')

@@ -5,6 +5,8 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ LAYERS = {
               {'numpy', 'yaml', 'defusedxml', 'xacro'}),
     'assembly': ({'kernels', 'model'}, {'numpy'}),
     'view': ({'model'}, {'numpy', 'trimesh'}),
-    'api': ({'assembly', 'model', 'kernels', 'view'}, {'numpy', 'tf_transformations', 'transforms3d'}),
+    'api': ({'assembly', 'model', 'kernels', 'view'}, {'numpy', 'pandas', 'tf_transformations', 'transforms3d'}),
     'simulation': ({'api', 'assembly', 'kernels', 'model'}, None),
     'control': ({'api', 'assembly', 'kernels', 'model'}, None),
     'validation': ({'api', 'assembly', 'kernels', 'simulation', 'model', 'view'}, None),
@@ -46,7 +48,8 @@ ROOMS = {
         'control': {'hydraulics', 'rigid_body', 'loops', 'algebra', 'runtime'},
     },
     'model': {'': set(), 'mechanism': {''}, 'parameters': {'mechanism', ''}},
-    'api': {'': set(), 'analysis': {''}, 'hydraulics': {'analysis', ''}, 'motion': {''}},
+    'api': {'results': set(), '': {'results'}, 'analysis': {'results', ''}, 'hydraulics': {'analysis', 'results', ''},
+            'motion': {'results', ''}},
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {
@@ -108,6 +111,22 @@ TEXTS = [path for folder in ('psdyn_ros', 'test', 'bench', 'scripts', 'launch') 
          sorted((ROOT / folder).rglob('*.py')) if '.build' not in path.parts]
 
 
+@cache
+def parsed(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text())
+
+
+def found_in(paths, find):
+    """Return what `find` finds, by file, where it finds anything."""
+    found = {str(path.relative_to(ROOT)): find(path) for path in paths}
+    return {name: what for name, what in found.items() if what}
+
+
+def package_of(path):
+    return ['psdyn_ros', *path.relative_to(PACKAGE).parts[:-1]]
+
+
 def layer_of(path):
     first = path.relative_to(PACKAGE).parts[0]
     return first.removesuffix('.py')
@@ -150,11 +169,9 @@ def broken_arrows(layer, tree, package):
     return wrong
 
 
-@pytest.mark.parametrize('path', SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_no_arrow_points_backwards(path):
-    package = ['psdyn_ros', *path.relative_to(PACKAGE).parts[:-1]]
-    assert layer_of(path) in LAYERS.keys() | EVERYTHING, 'a folder that the table of layers does not know'
-    assert broken_arrows(layer_of(path), ast.parse(path.read_text()), package) == []
+def test_no_arrow_points_backwards():
+    assert {layer_of(path) for path in SOURCES} <= LAYERS.keys() | EVERYTHING
+    assert found_in(SOURCES, lambda path: broken_arrows(layer_of(path), parsed(path), package_of(path))) == {}
 
 
 @pytest.mark.parametrize('layer, text', [
@@ -186,11 +203,18 @@ def test_the_test_allows_what_the_design_allows(layer, text):
     assert broken_arrows(layer, ast.parse(text), package) == []
 
 
+def without_types(tree):
+    """Return a tree without what is imported for annotations only."""
+    class Remover(ast.NodeTransformer):
+        def visit_If(self, node):
+            return None if ast.unparse(node.test) == 'TYPE_CHECKING' else self.generic_visit(node)
+    return Remover().visit(tree)
+
+
 def files_imported(path):
-    """Return the files of the package that a file imports, also in its functions."""
-    package = ['psdyn_ros', *path.relative_to(PACKAGE).parts[:-1]]
+    """Return the files of the package that a file imports when it runs, also in its functions."""
     found = set()
-    for _, name in imports(ast.parse(path.read_text()), package):
+    for _, name in imports(without_types(ast.parse(path.read_text())), package_of(path)):
         parts = name.split('.')[1:]
         for end in (len(parts), len(parts) - 1):
             file = PACKAGE.joinpath(*parts[:end]).with_suffix('.py')
@@ -233,13 +257,10 @@ def wrong_rooms(layer, room, tree, package):
 IN_ROOMS = [path for path in SOURCES if layer_of(path) in ROOMS and path.parent != PACKAGE]
 
 
-@pytest.mark.parametrize('path', IN_ROOMS, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_import_only_those_below(path):
-    layer, room = room_of(path)
-    assert room in ROOMS[layer], 'a room that the table of rooms does not know'
-    if path.relative_to(PACKAGE).as_posix() not in FACADES:
-        package = ['psdyn_ros', *path.relative_to(PACKAGE).parts[:-1]]
-        assert wrong_rooms(layer, room, ast.parse(path.read_text()), package) == []
+def test_rooms_import_only_those_below():
+    assert {room_of(path) for path in IN_ROOMS} <= {(layer, room) for layer in ROOMS for room in ROOMS[layer]}
+    paths = [path for path in IN_ROOMS if path.relative_to(PACKAGE).as_posix() not in FACADES]
+    assert found_in(paths, lambda path: wrong_rooms(*room_of(path), parsed(path), package_of(path))) == {}
 
 
 @pytest.mark.parametrize('layer, room, text', [
@@ -283,10 +304,9 @@ def test_the_table_of_rooms_is_that_of_the_folders_and_has_no_circle(layer):
     assert left == {}
 
 
-@pytest.mark.parametrize('folder', sorted({path.parent for path in [*SOURCES, *(ROOT / 'test').rglob('*.py')]}),
-                         ids=lambda folder: str(folder.relative_to(ROOT)))
-def test_no_folder_is_crowded(folder):
-    assert len(list(folder.glob('*.py'))) <= MOST_FILES
+def test_no_folder_is_crowded():
+    counts = Counter(path.parent.relative_to(ROOT) for path in [*SOURCES, *(ROOT / 'test').rglob('*.py')])
+    assert {str(folder): count for folder, count in counts.items() if count > MOST_FILES} == {}
 
 
 def argument_count(function):
@@ -298,24 +318,24 @@ def is_kernel(function):
     return any(isinstance(each, ast.Name) and each.id in KERNELS for each in function.decorator_list)
 
 
-@pytest.mark.parametrize('path', KERNEL_FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_kernels_have_at_most_eight_arguments(path):
-    functions = [node for node in ast.walk(ast.parse(path.read_text()))
-                 if isinstance(node, ast.FunctionDef) and is_kernel(node)]
-    assert {each.name: argument_count(each) for each in functions if argument_count(each) > 8} == {}
+def kernels_of(path):
+    return [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef) and is_kernel(node)]
+
+
+def test_kernels_have_at_most_eight_arguments():
+    assert found_in(KERNEL_FILES, lambda path: [each.name for each in kernels_of(path) if argument_count(each) > 8]) \
+        == {}
 
 
 def test_all_kernels_are_found():
-    functions = [node for path in KERNEL_FILES for node in ast.walk(ast.parse(path.read_text()))
-                 if isinstance(node, ast.FunctionDef)]
-    assert sum(map(is_kernel, functions)) > 300
+    assert sum(len(kernels_of(path)) for path in KERNEL_FILES) > 300
     assert argument_count(ast.parse('def f(a, /, b, *c, d, **e): pass').body[0]) == 5
 
 
-def knows_kinds(text, name):
+def knows_kinds(tree, name):
     """Return where a file outside the core asks for the kind of a machine or module; name: of it in the package."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr == 'general' and ast.unparse(node.value).endswith('machine'):
             found.append(f'line {node.lineno}: {ast.unparse(node)}')
         elif name.startswith(KNOW_KINDS):
@@ -328,9 +348,8 @@ def knows_kinds(text, name):
     return found
 
 
-@pytest.mark.parametrize('path', SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_the_core_knows_kinds_of_machines_and_modules(path):
-    assert knows_kinds(path.read_text(), path.relative_to(PACKAGE).as_posix()) == []
+def test_only_the_core_knows_kinds_of_machines_and_modules():
+    assert found_in(SOURCES, lambda path: knows_kinds(parsed(path), path.relative_to(PACKAGE).as_posix())) == {}
 
 
 @pytest.mark.parametrize('name, text, count', [
@@ -341,11 +360,11 @@ def test_only_the_core_knows_kinds_of_machines_and_modules(path):
     ('kernels/loops/dyads.py', "d['kind']", 0), ('api/a.py', 'general = machine.generality', 0),
 ])
 def test_the_test_finds_callers_that_ask_for_kinds(name, text, count):
-    assert len(knows_kinds(text, name)) == count
+    assert len(knows_kinds(ast.parse(text), name)) == count
 
 
 def test_orientation_mathematics_has_one_door():
-    doors = [path.relative_to(PACKAGE) for path in SOURCES for _, name in imports(ast.parse(path.read_text()), [])
+    doors = [path.relative_to(PACKAGE) for path in SOURCES for _, name in imports(parsed(path), [])
              if name.split('.')[0] in ('tf_transformations', 'transforms3d')]
     assert set(doors) == {Path('api/orientation.py')}
 
@@ -378,10 +397,9 @@ def test_everything_else_imports_without_ros():
     assert int(run.stdout) == expected
 
 
-@pytest.mark.parametrize('path', TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_are_short_and_named_for_what_they_hold(path):
-    assert len(path.read_text().splitlines()) <= 500
-    assert path.name not in ('utils.py', 'common.py', 'helpers.py', 'misc.py')
+def test_files_are_short_and_named_for_what_they_hold():
+    assert found_in(TEXTS, lambda path: len(path.read_text().splitlines()) > 500) == {}
+    assert found_in(TEXTS, lambda path: path.name in ('utils.py', 'common.py', 'helpers.py', 'misc.py')) == {}
 
 
 def test_ruff_is_content():

@@ -77,6 +77,7 @@ def test_the_sealed_parameters_are_those_of_the_policies():
     assert sealed == {'parameter_services': False, 'start_type_description_service': False}
 
 
+@pytest.mark.long
 @pytest.mark.dds
 @pytest.mark.lockstep
 def test_each_node_has_what_its_policy_allows_and_nothing_else(tmp_path):

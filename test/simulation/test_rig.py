@@ -4,6 +4,7 @@ from collections import deque
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 from psdyn_ros.api.hydraulics.statics import oil_stiffness
@@ -148,9 +149,10 @@ def test_what_a_rig_cannot_do_is_refused(crane, hydraulics, make, error, words):
 # --- in the place of the machine's own cylinder
 
 
-@pytest.mark.parametrize('there, back, bound', [(1, 1, 1e-4), (1, 2, 2e-4), (4, 4, 5e-4)])
-@pytest.mark.parametrize('name, measured', [('lift_cylinder', 'force'), ('tilt_cylinder', 'force'),
-                                            ('lift_cylinder', 'pressures'), ('telescope', 'pressures')])
+@pytest.mark.parametrize('there, back, bound', thorough([(1, 1, 1e-4), (1, 2, 2e-4), (4, 4, 5e-4)], 2, several=True))
+@pytest.mark.parametrize('name, measured', thorough([
+    ('lift_cylinder', 'force'), ('telescope', 'pressures'), ('tilt_cylinder', 'force'),
+    ('lift_cylinder', 'pressures')], 2, several=True))
 def test_the_split_machine_follows_the_whole_one(crane, hydraulics, whole, name, measured, there, back, bound):
     """Load motion goes out `there` periods late, what was measured comes back `back` periods late."""
     plant, rig = HydraulicPlant(crane, hydraulics, period=H), CylinderRig(crane, hydraulics, name, period=H)

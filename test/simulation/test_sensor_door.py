@@ -57,6 +57,7 @@ print(json.dumps({'x': plant.x.tolist(), 'xd': plant.xd.tolist(), 'frame': messa
 '''
 
 
+@pytest.mark.long
 def test_a_sensor_of_ones_own_is_in_files_faults_readings_and_bags(tmp_path):
     urdf = URDF / 'hiab_xs031.urdf'
     out = run(edited_copy(tmp_path / 'copy', EDITS), SCRIPT, urdf, tmp_path / 'bag')

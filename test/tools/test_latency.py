@@ -247,6 +247,7 @@ def test_a_short_soak_cannot_tell_a_slope():
     assert np.isnan(soak.growth(memory(1.0)[:2], 7200.0)[0])
 
 
+@pytest.mark.long
 def test_a_short_soak_over_dds(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(soak.tempfile, 'tempdir', str(tmp_path))        # logs of a run that failed stay
     file = tmp_path / 'soak.json'

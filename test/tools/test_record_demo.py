@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from conftest import thorough
+from conftest import THOROUGH, thorough
 from support.nodes import children
 from support.paths import ROOT
 
@@ -25,7 +25,7 @@ from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
-SECONDS = 10.0
+SECONDS = 10.0 if THOROUGH else 6.0
 CASES = tuple(record_cases.CASES)
 WRONG = CASES[1:]
 QUICK = ('healthy', 'payload')        # recorded where no long test asks for the others
@@ -182,6 +182,7 @@ def test_the_first_cause_says_how_much_is_wrong(found):
 # ends and refusals
 
 
+@pytest.mark.long
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path):
     process = start(tmp_path, '--cases', 'healthy')
     children.wait_for_line(process, 'starting the controller')

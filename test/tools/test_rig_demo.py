@@ -91,6 +91,7 @@ def test_a_cylinder_that_froze_fails_the_run_in_terminal_and_report(tmp_path):
     assert frozen in split.write_report(tmp_path, result).read_text()
 
 
+@pytest.mark.long
 def test_the_split_machine_follows_the_whole_one_in_lock_step(tmp_path, capfd):
     code = cli.main(['demo', '--rig', 'lift_cylinder', '--duration', '3', '--output', str(tmp_path)])
     said = capfd.readouterr()

@@ -204,6 +204,7 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.long
 def test_control_c_ends_all_processes(bags, monkeypatch, interruptible):
     pids, ask = [], process_pool._Process.ask
 
@@ -229,6 +230,7 @@ def test_processes_end_with_whoever_started_them():
 # a cluster
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_cluster_says_the_same(bags, local, cluster, tmp_path):
     some = [bags / 'tuesday' / 'lift.mcap', bags / 'rubbish.mcap', bags / 'nowhere']

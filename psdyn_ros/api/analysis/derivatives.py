@@ -4,57 +4,86 @@ A position of a floating base changes by a displacement (6,) in its own axes: (v
 rows and columns come first.  Held while the state changes: `base`, wrenches in the axes of their links, and efforts on
 joints up to the slopes that are given for them.
 """
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ...kernels.derivatives.entry import arrays_of, forward_derivatives, inverse_derivatives, make_scratch
+from ...kernels.rigid_body.mechanism import Handle
 from ...kernels.runtime.status import OK
 from ...model.errors import UnknownNameError
-from ..arguments import coordinate_names, vector
+from ..arguments import Array, Efforts, Vector, Wrenches, coordinate_names, vector
+from ..environment import BaseDrive, BaseMotion
 from ..errors_from_status import check
 from ..hybrid import partition
 from ..inputs import environment_at, named_efforts, one_state, plain
 from ..kinematics import module_positions, transmission
+from ..results.result import Result
+
+if TYPE_CHECKING:
+    from ..inputs import Environment
+    from ..manipulator import Manipulator
+
+Slopes: TypeAlias = Mapping[str, tuple[float, float]]
 
 
-class ForwardDerivatives(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class ForwardDerivatives(Result):
     """Derivatives of `forward_dynamics`; f (actuators,)."""
 
-    dxdd_dx: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'dxdd_dx': ('xdd', 'xd'), 'dxdd_dxd': ('xdd', 'xd'),
+                                                     'dxdd_df': ('xdd', 'f')}
+
+    dxdd_dx: Array
     """(dof, dof)"""
-    dxdd_dxd: np.ndarray
+    dxdd_dxd: Array
     """(dof, dof)"""
-    dxdd_df: np.ndarray
+    dxdd_df: Array
     """(dof, actuators); M^-1 where the coordinates are the actuators."""
 
 
-class InverseDerivatives(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class InverseDerivatives(Result):
     """Derivatives of `inverse_dynamics` (actuators, dof), or of `generalized_forces` (dof, dof)."""
 
-    df_dx: np.ndarray
-    df_dxd: np.ndarray
-    df_dxdd: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'df_dx': ('f', 'xd'), 'df_dxd': ('f', 'xd'),
+                                                     'df_dxdd': ('f', 'xdd')}
+
+    df_dx: Array
+    df_dxd: Array
+    df_dxdd: Array
 
 
-class HybridDerivatives(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class HybridDerivatives(Result):
     """Derivatives of `hybrid_dynamics`, each (dof, dof): rows of what follows, zero in the rows of what is given.
 
     given: the effort of a free coordinate, the acceleration of a driven one.
     """
 
-    dxdd_dx: np.ndarray
-    dxdd_dxd: np.ndarray
-    dxdd_dgiven: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(('dxdd_dx', 'dxdd_dxd', 'dxdd_dgiven'), ('xdd', 'xd')),
+        **dict.fromkeys(('df_dx', 'df_dxd', 'df_dgiven'), ('forces', 'xd'))}
+
+    dxdd_dx: Array
+    dxdd_dxd: Array
+    dxdd_dgiven: Array
     """A driven coordinate follows its own given acceleration: one on the diagonal."""
-    df_dx: np.ndarray
-    df_dxd: np.ndarray
-    df_dgiven: np.ndarray
+    df_dx: Array
+    df_dxd: Array
+    df_dgiven: Array
     """A free coordinate has its own given effort: one on the diagonal."""
 
 
-def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=None,
-                                 joint_slopes=None):
+def forward_dynamics_derivatives(manipulator: Manipulator, x: Vector, xd: Vector, f: Vector, *,
+                                 base: BaseMotion | BaseDrive | None = None, wrenches: Wrenches | None = None,
+                                 joint_efforts: Efforts | None = None, joint_slopes: Slopes | None = None
+                                 ) -> ForwardDerivatives:
     """Return the `ForwardDerivatives` at one state; arguments and errors as `forward_dynamics`.
 
     joint_slopes: {joint: (by position, by rate)}, the derivatives of the efforts that `joint_efforts` names.
@@ -63,24 +92,26 @@ def forward_dynamics_derivatives(manipulator, x, xd, f, *, base=None, wrenches=N
     D, by_f = np.empty((3, m.dof, m.dof)), np.empty((m.dof, len(m.actuators)))
     undisturbed = base is None and not (wrenches or joint_efforts or joint_slopes)
     if undisturbed and plain(x, xd, f) and forward_derivatives(*m.derivative_buffers, x, xd, f, D, by_f) == OK:
-        return ForwardDerivatives(D[0], D[1], by_f)
+        return ForwardDerivatives(D[0], D[1], by_f, axes=m.axes)
     x, xd, f = one_state(m, x=x, xd=xd, f=f)
     around, scratch = _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
     buffers = around.handle.tree, around.handle.loops, scratch
     if around.driven is None:
         check(m, forward_derivatives(*buffers, x, xd, f, D, by_f), x=x, xd=xd, f=f)
-        return ForwardDerivatives(D[0], D[1], by_f)
+        return ForwardDerivatives(D[0], D[1], by_f, axes=m.axes)
     xdd = m.forward_dynamics(x, xd, f, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     check(m, inverse_derivatives(*buffers, x, xd, xdd, np.empty(m.dof), D), x=x, xd=xd, f=f)
     D[0, m.dof - len(m.coordinates):] -= np.einsum(
         'ijx,i->jx', _curvature(m, around.handle, arrays_of(scratch, around.handle.loops)), f)
     by_x, by_xd, by_effort, *_ = _hybrid(D, around.driven)
     free = around.driven == 0.0
-    return ForwardDerivatives(by_x, by_xd, by_effort[:, free] @ m.actuator_map(x).T[free])
+    return ForwardDerivatives(by_x, by_xd, by_effort[:, free] @ m.actuator_map(x).T[free], axes=m.axes)
 
 
-def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
-                                 joint_slopes=None):
+def inverse_dynamics_derivatives(manipulator: Manipulator, x: Vector, xd: Vector, xdd: Vector, *,
+                                 base: BaseMotion | BaseDrive | None = None, wrenches: Wrenches | None = None,
+                                 joint_efforts: Efforts | None = None, joint_slopes: Slopes | None = None
+                                 ) -> InverseDerivatives:
     """Return the `InverseDerivatives` (actuators, dof) of the actuator efforts; see `forward_dynamics_derivatives`.
 
     With other actuators than coordinates they are those of the efforts that `allocation` chooses, where one at
@@ -89,31 +120,38 @@ def inverse_dynamics_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches
     m, first = manipulator, manipulator.dof - len(manipulator.coordinates)
     allocation = m.allocation
     if m.actuators == m.coordinates and not allocation.limited:
-        D = generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts,
-                                           joint_slopes=joint_slopes)
-        return D if first == 0 else InverseDerivatives(*(each[first:] for each in D))
+        whole = generalized_forces_derivatives(m, x, xd, xdd, base=base, wrenches=wrenches,
+                                               joint_efforts=joint_efforts, joint_slopes=joint_slopes)
+        return whole if first == 0 else InverseDerivatives(*(each[first:] for each in whole), axes=m.axes)
     f = m.inverse_dynamics(x, xd, xdd, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     D, handle, slopes = slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)
     free = (allocation.lower < f) & (f < allocation.upper)
     return InverseDerivatives(*effort_derivatives(
         m.actuator_map(x)[:, first:], _curvature(m, handle, slopes), f, D[:, first:], allocation.weights,
-        allocation.preload, free))
+        allocation.preload, free), axes=m.axes)
 
 
-def generalized_forces_derivatives(manipulator, x, xd, xdd, *, base=None, wrenches=None, joint_efforts=None,
-                                   joint_slopes=None):
+def generalized_forces_derivatives(manipulator: Manipulator, x: Vector, xd: Vector, xdd: Vector, *,
+                                   base: BaseMotion | BaseDrive | None = None, wrenches: Wrenches | None = None,
+                                   joint_efforts: Efforts | None = None, joint_slopes: Slopes | None = None
+                                   ) -> InverseDerivatives:
     """Return the `InverseDerivatives` (dof, dof) of M xdd + bias; see `forward_dynamics_derivatives`."""
     m = manipulator
     undisturbed = base is None and not (wrenches or joint_efforts or joint_slopes)
     if undisturbed and plain(x, xd, xdd):
         f, D = np.empty(m.dof), np.empty((3, m.dof, m.dof))
         if inverse_derivatives(*m.derivative_buffers, x, xd, xdd, f, D) == OK:
-            return InverseDerivatives(*D)
-    return InverseDerivatives(*slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0])
+            return InverseDerivatives(*D, axes={**m.axes, 'f': m.axes['forces']})
+    slopes = slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes)[0]
+    return InverseDerivatives(*slopes, axes={**m.axes, 'f': m.axes['forces']})
 
 
-def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, efforts=None, base=None, wrenches=None,
-                                joint_efforts=None, joint_slopes=None):
+def hybrid_dynamics_derivatives(manipulator: Manipulator, x: Vector, xd: Vector, *,
+                                accelerations: Mapping[str, npt.ArrayLike] | None = None,
+                                efforts: Mapping[str, npt.ArrayLike] | None = None,
+                                base: BaseMotion | None = None, wrenches: Wrenches | None = None,
+                                joint_efforts: Efforts | None = None, joint_slopes: Slopes | None = None
+                                ) -> HybridDerivatives:
     """Return the `HybridDerivatives` at one state; arguments and errors as `hybrid_dynamics`."""
     m = manipulator
     x, xd = one_state(m, x=x, xd=xd)
@@ -124,10 +162,10 @@ def hybrid_dynamics_derivatives(manipulator, x, xd, *, accelerations=None, effor
     D = np.empty((3, m.dof, m.dof))
     check(m, inverse_derivatives(around.handle.tree, around.handle.loops, scratch, x, xd, xdd, np.empty(m.dof), D),
           x=x, xd=xd, xdd=xdd)
-    return HybridDerivatives(*_hybrid(D, driven))
+    return HybridDerivatives(*_hybrid(D, driven), axes=m.axes)
 
 
-def _hybrid(D, driven):
+def _hybrid(D: Array, driven: Array) -> Array:
     """Return (6, dof, dof): `HybridDerivatives` from D (3, dof, dof), those of f = ID(x, xd, xdd).
 
     With D what is driven and U what is free, and M = df/dxdd:
@@ -145,7 +183,9 @@ def _hybrid(D, driven):
     return by
 
 
-def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes):
+def slopes_of_efforts(m: Manipulator, x: Any, xd: Any, xdd: Any, base: BaseMotion | BaseDrive | None,
+                      wrenches: Wrenches | None, joint_efforts: Efforts | None, joint_slopes: Any
+                      ) -> tuple[Array, Handle, Any]:
     """Return (derivatives (3, dof, dof) of the efforts on the coordinates, handle, `Scratch`) at one state."""
     x, xd, xdd = one_state(m, x=x, xd=xd, xdd=xdd)
     around, scratch = _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes)
@@ -165,7 +205,9 @@ def slopes_of_efforts(m, x, xd, xdd, base, wrenches, joint_efforts, joint_slopes
     return D, handle, arrays_of(scratch, handle.loops)
 
 
-def _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slopes):
+def _environment_with_scratch(m: Manipulator, x: Array, xd: Array, base: BaseMotion | BaseDrive | None,
+                              wrenches: Wrenches | None, joint_efforts: Efforts | None,
+                              joint_slopes: Any) -> tuple[Environment, Any]:
     """Return (`Environment`, scratch buffer) with the efforts on joints and their slopes."""
     around = environment_at(m, x, base, wrenches, joint_efforts)
     scratch = make_scratch(around.handle)
@@ -189,7 +231,8 @@ def _environment_with_scratch(m, x, xd, base, wrenches, joint_efforts, joint_slo
     return around, scratch
 
 
-def effort_derivatives(A, curvature, f, needed, weights, preload, free):
+def effort_derivatives(A: Array, curvature: Array, f: Array, needed: Array, weights: Array, preload: Array,
+                       free: Array) -> Array:
     """Return the derivatives (3, actuators, dof) of efforts f with A' f = `needed`, of least weighted norm.
 
     A: (actuators, n), rates of the actuators for those of the joint coordinates.  curvature: dA/dx (actuators, n, dof).
@@ -211,7 +254,7 @@ def effort_derivatives(A, curvature, f, needed, weights, preload, free):
     return out
 
 
-def _curvature(m, handle, scratch):
+def _curvature(m: Manipulator, handle: Handle, scratch: Any) -> Array:
     """Return dA/dx (actuators, joint coordinates, dof)."""
     first, loops = m.dof - len(m.coordinates), handle.arrays.loops
     out = np.zeros((len(m.actuators), len(m.coordinates), m.dof))

@@ -1,50 +1,69 @@
 """Linear systems about a state of a machine, by exact derivatives: of the motion and of measured outputs."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from ...model.errors import UnknownNameError, check_name
-from ..arguments import BASE, coordinate_names, pair, vector
-from ..inputs import base_drive
+from ..arguments import BASE, Array, Efforts, Vector, Wrenches, coordinate_names, pair, vector
+from ..environment import BaseDrive, BaseMotion
+from ..inputs import base_drive, one_vector
 from ..kinematics import transmission
-from .derivatives import forward_dynamics_derivatives, slopes_of_efforts
+from ..results.result import Axis, Result
+from .derivatives import Slopes, forward_dynamics_derivatives, slopes_of_efforts
+
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
+
+WrenchSlopes: TypeAlias = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 
 QUANTITIES = ('position', 'velocity', 'acceleration')
 
 
-class Linearization(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Linearization(Result):
     """d/dt s = A s + B u, y = C s + D u for small deviations s, u, y from an operating point; n states.
 
     s is (dx, dxd): the displacement (6,) of a floating base in its own axes, then the coordinates, then their rates.
     Where the point is no equilibrium, s is the deviation from the motion through it, and A holds at that instant.
     """
 
-    A: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'A': ('states', 'states'), 'B': ('states', 'inputs'),
+                                                     'C': ('outputs', 'states'), 'D': ('outputs', 'inputs'),
+                                                     'xdd': ('xdd',)}
+
+    A: Array
     """(n, n)"""
-    B: np.ndarray
+    B: Array
     """(n, actuators)"""
-    C: np.ndarray
+    C: Array
     """(outputs, n)"""
-    D: np.ndarray
+    D: Array
     """(outputs, actuators)"""
-    states: tuple
+    states: tuple[str, ...]
     """Names, `<coordinate>/position` and `<coordinate>/velocity`; those of a floating base are base_x to base_rz."""
-    inputs: tuple
+    inputs: tuple[str, ...]
     """Names, `<actuator>/effort`."""
-    outputs: tuple
+    outputs: tuple[str, ...]
     """Names, `<joint>/position`, `/velocity` or `/acceleration`."""
-    xdd: np.ndarray
+    xdd: Array
     """(dof,) accelerations at the point; zero where it is an equilibrium."""
 
     @property
-    def eigenvalues(self):
+    def eigenvalues(self) -> Array:
         """Eigenvalues (n,) of A [1/s], the one of largest real part first."""
         values = np.linalg.eigvals(self.A)
         return values[np.lexsort((values.imag, -values.real))]
 
 
-def linearize(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=None, joint_slopes=None,
-              wrench_slopes=None, outputs=None):
+def linearize(manipulator: Manipulator, x: Vector, xd: Vector, f: Vector, *,
+              base: BaseMotion | BaseDrive | None = None, wrenches: Wrenches | None = None,
+              joint_efforts: Efforts | None = None, joint_slopes: Slopes | None = None,
+              wrench_slopes: WrenchSlopes | None = None, outputs: Iterable[str] | None = None) -> Linearization:
     """Return the `Linearization` about x (nx,), xd (dof,), f (actuators,); arguments as `forward_dynamics`.
 
     joint_slopes: {joint: (by position, by rate)} of the efforts that `joint_efforts` names.  wrench_slopes: {link: (by
@@ -57,7 +76,7 @@ def linearize(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=
     m = manipulator
     by_x, by_xd, by_f = forward_dynamics_derivatives(m, x, xd, f, base=base, wrenches=wrenches,
                                                      joint_efforts=joint_efforts, joint_slopes=joint_slopes)
-    x, xd = np.asarray(x, dtype=float), np.asarray(xd, dtype=float)
+    x, xd = one_vector(m, 'x', x), one_vector(m, 'xd', xd)
     xdd = m.forward_dynamics(x, xd, f, base=base, wrenches=wrenches, joint_efforts=joint_efforts)
     if wrench_slopes:
         change = np.array(wrench_forces(m, x, wrench_slopes, wrenches))
@@ -73,10 +92,13 @@ def linearize(manipulator, x, xd, f, *, base=None, wrenches=None, joint_efforts=
     else:
         outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         C, D = _output_rows(m, x, xd, xdd, A[n:], by_f, outputs)
-    return Linearization(A, B, C, D, states, tuple(f'{name}/effort' for name in m.actuators), outputs, xdd)
+    inputs = tuple(f'{name}/effort' for name in m.actuators)
+    axes = {key: Axis(each, ('',) * len(each)) for key, each in (('states', states), ('inputs', inputs),
+                                                                 ('outputs', outputs))}
+    return Linearization(A, B, C, D, states, inputs, outputs, xdd, axes={**axes, 'xdd': m.axes['xdd']})
 
 
-def wrench_forces(manipulator, x, wrench_slopes, wrenches):
+def wrench_forces(manipulator: Manipulator, x: Array, wrench_slopes: WrenchSlopes, wrenches: Wrenches | None) -> Array:
     """Return the changes (2, dof, dof), by position and rate, of the efforts on the coordinates that wrenches make."""
     m = manipulator
     out = np.zeros((2, m.dof, m.dof))
@@ -89,12 +111,12 @@ def wrench_forces(manipulator, x, wrench_slopes, wrenches):
     return out
 
 
-def link_jacobian(manipulator, x, link):
+def link_jacobian(manipulator: Manipulator, x: Array, link: str) -> Array:
     """Return J (6, dof) with the twist J xd of a link's origin, in link axes; a base that does not float rests."""
     return np.array([manipulator.link_twist(x, unit, link) for unit in np.eye(manipulator.dof)]).T
 
 
-def _mobility(m, x, base):
+def _mobility(m: Manipulator, x: Array, base: BaseMotion | BaseDrive | None) -> Array:
     """Return the accelerations (dof, dof) for unit efforts on the coordinates, none of which a `BaseDrive` holds."""
     free = np.ones(m.dof, dtype=bool)
     if m.floating and base is not None:
@@ -104,13 +126,14 @@ def _mobility(m, x, base):
     return out
 
 
-def _bracket(V):
+def _bracket(V: Array) -> Array:
     """Return the matrix (6, 6) of V x for twists (v, w)."""
     v, w = (np.array(((0, -c, b), (c, 0, -a), (-b, a, 0))) for a, b, c in (V[:3], V[3:]))
     return np.block([[w, v], [np.zeros((3, 3)), w]])
 
 
-def _output_rows(m, x, xd, xdd, by_state, by_input, outputs):
+def _output_rows(m: Manipulator, x: Array, xd: Array, xdd: Array, by_state: Array, by_input: Array,
+                 outputs: tuple[str, ...]) -> tuple[Array, Array]:
     """Return the rows of C (outputs, 2 dof) and D (outputs, actuators) of outputs by name; UnknownNameError.
 
     by_state (dof, 2 dof), by_input (dof, actuators): derivatives of the accelerations.

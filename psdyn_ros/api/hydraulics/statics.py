@@ -4,8 +4,9 @@ Functions of a state take (manipulator, hydraulics, axes, cylinders, supply, x),
 `hydraulic_records` makes, as they are at that moment, and x (nx,) as everywhere.
 """
 import math
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from ...model.errors import StateError
 from ...model.parameters.hydraulics import EFFORT, LUGRE
 from ..analysis.derivatives import generalized_forces_derivatives
 from ..arguments import vector
+from ..results.result import Axis, Result
 from .checks import check_hydraulics, friction_of
 
 CHAMBER_B_PRESSURE_SHARE = 0.25     # of the supply's pressure in chamber B at rest, where the load allows it
@@ -218,8 +220,12 @@ def _stops(axes, position):
     return axes['stop_stiffness'] * depth
 
 
-class NaturalModes(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class NaturalModes(Result):
     """Small motions of the machine on its oil."""
+
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'stiffness': ('f',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'frequencies': 'Hz'}
 
     frequencies: np.ndarray
     """(n,) [Hz], the lowest first; negative where the machine falls away instead."""
@@ -260,7 +266,12 @@ def natural_modes(manipulator, hydraulics, axes, cylinders, supply, x, *, fluid=
     squares, modes = np.linalg.eigh(np.linalg.solve(root, half.T))
     stiffness[locked] = math.inf
     return NaturalModes(np.copysign(np.sqrt(np.abs(squares)), squares) / (2.0 * math.pi),
-                        free @ np.linalg.solve(root.T, modes), stiffness)
+                        free @ np.linalg.solve(root.T, modes), stiffness, axes=_axes_of_modes(manipulator))
+
+
+def _axes_of_modes(manipulator):
+    return {'f': Axis(manipulator.actuators, tuple('N/m' if unit == 'N' else 'N m/rad'
+                                                   for unit in manipulator.axes['f'].units))}
 
 
 def _null_space(A):

@@ -1,14 +1,24 @@
 """Inverse kinematics: the coordinates at which a point of a link is where it is wanted, or why there are none."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+import numpy.typing as npt
 
 from ...kernels.motion import reach as kernels
 from ...model.errors import ShapeError, StateError, UnknownNameError, check_name
+from ..arguments import Array, Vector, by_name, numbers, vector
 from ..arguments import names as checked_names
-from ..arguments import numbers, vector
-from ..orientation import quaternion, rotation
+from ..kinematics import base_pose
+from ..orientation import quaternion
 from .jacobian import jacobian
 from .link_point import point_record
 from .samples import ranges, sampled_poses
+
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
 
 MAX_STARTS = 32             # searches from sampled positions, after the one from the start
 SAMPLES = 4096
@@ -23,13 +33,14 @@ class OutOfReachError(StateError):
     names of joints whose limits keep it from being nearer.
     """
 
-    def __init__(self, message, x, distance, angle, at_limit):
+    def __init__(self, message: str, x: Array, distance: float, angle: float, at_limit: tuple[str, ...]) -> None:
         super().__init__(message)
         self.x, self.distance, self.angle, self.at_limit = x, distance, angle, at_limit
 
 
-def inverse_kinematics(manipulator, link, target, *, start=None, free=None, point=(0.0, 0.0, 0.0), length=1.0,
-                       tolerance=1e-8):
+def inverse_kinematics(manipulator: Manipulator, link: str, target: npt.ArrayLike, *, start: Vector | None = None,
+                       free: Iterable[str] | None = None, point: npt.ArrayLike = (0.0, 0.0, 0.0),
+                       length: float = 1.0, tolerance: float = 1e-8) -> Array:
     """Return x (nx,) within all limits at which a point of a link is at a target.
 
     target: position (3,) or pose (4, 4) in the frame of `link_pose`: base axes, or the world where the base floats.
@@ -43,12 +54,12 @@ def inverse_kinematics(manipulator, link, target, *, start=None, free=None, poin
     UnknownNameError, ShapeError, NonFiniteError, StateError.
     """
     m = manipulator
-    start = m.initial_position if start is None else vector('start', start, m.nx)
+    start = m.initial_position if start is None else vector('start', by_name(m, 'x', start), m.nx)
     search = Search(m, link, point, start, _held(m, free), _checked(length, tolerance))
     return search.run(*_target(m, target, start))
 
 
-def _checked(length, tolerance):
+def _checked(length: float, tolerance: float) -> tuple[float, float]:
     length, tolerance = (float(vector(what, [value], 1)[0]) for what, value in (
         ('length', length), ('tolerance', tolerance)))
     if length <= 0.0 or tolerance <= 0.0:
@@ -56,7 +67,7 @@ def _checked(length, tolerance):
     return length, tolerance
 
 
-def _held(m, free):
+def _held(m: Manipulator, free: Iterable[str] | None) -> Array:
     """Return (n,) bool: joint coordinates that do not move."""
     if free is None:
         return np.zeros(len(m.coordinates), dtype=bool)
@@ -66,7 +77,7 @@ def _held(m, free):
     return np.array([name not in free for name in m.coordinates], dtype=bool)
 
 
-def _target(m, target, start):
+def _target(m: Manipulator, target: Any, start: Array) -> tuple[Array, Array | None]:
     """Return (position (3,), rotation (3, 3) or None) of a target in the base frame."""
     array = numbers('target', target)
     if array.shape not in ((3,), (4, 4)):
@@ -81,8 +92,8 @@ def _target(m, target, start):
             raise StateError(f'target = {array.tolist()} is no pose; expected a rotation, a position and a last row '
                              '0 0 0 1')
     if m.floating:
-        base = m.machine.floating.rotation @ rotation(start[3:7])
-        position = base.T @ (position - m.machine.floating.apply(start[:3]))
+        base, origin = base_pose(m, start)
+        position = base.T @ (position - origin)
         turn = None if turn is None else base.T @ turn
     return position, turn
 
@@ -94,7 +105,8 @@ class Search:
     Targets are in the base frame.
     """
 
-    def __init__(self, m, link, point, start, held, settings=(1.0, 1e-8)):
+    def __init__(self, m: Manipulator, link: str, point: npt.ArrayLike, start: Array, held: Array,
+                 settings: tuple[float, float] = (1.0, 1e-8)) -> None:
         self._m, self._link, self._point, self._start, self._held = m, link, point, start, held
         self._record, (self._length, self._tolerance) = point_record(m, link, point), settings
         self._ranges, self._first = ranges(m), m.nx - len(m.coordinates)
@@ -103,7 +115,7 @@ class Search:
         self._lower, self._upper = np.where(held, stays, limits.lower), np.where(held, stays, limits.upper)
         self._handle = m.handle()
 
-    def run(self, position, turn):
+    def run(self, position: Array, turn: Array | None) -> Array:
         """Return x, or raise OutOfReachError."""
         target, scratch = self._record_of(position, turn), self._scratch(6 if turn is not None else 3, self._start)
         inside = self._start.copy()
@@ -120,26 +132,26 @@ class Search:
                 best = self._miss(errors, turn), x, errors
         raise self._error(position, turn, *best[1:])
 
-    def nearest(self, position, x):
+    def nearest(self, position: Array, x: Array) -> Array:
         """Return the position (nx,) next to x at which the point is nearest to a position (3,)."""
         return self._from(x, self._record_of(position, None), self._scratch(3, x))[1]
 
-    def _record_of(self, position, turn):
+    def _record_of(self, position: Array, turn: Array | None) -> Array:
         target = np.zeros(1, kernels.TARGET)
         target[0] = (np.eye(3) if turn is None else turn.T, position, 0.0 if turn is None else self._length,
                      self._tolerance)
         return target
 
-    def _from(self, x, target, scratch):
+    def _from(self, x: Array, target: Any, scratch: Any) -> tuple[int, Array, Array]:
         """Return (outcome, x, errors (3,)) of a search from x."""
         x, errors = x.copy(), np.zeros(3)
         outcome = kernels.reach(self._handle.tree, self._handle.loops, self._record, target, scratch, True, x, errors)
         return outcome, x, errors
 
-    def _miss(self, errors, turn):
+    def _miss(self, errors: Array, turn: Array | None) -> float:
         return errors[0] + (0.0 if turn is None else self._length * errors[1])
 
-    def _scratch(self, rows, start):
+    def _scratch(self, rows: int, start: Array) -> Any:
         m, n = self._m, len(self._m.coordinates)
         stops = np.zeros((2, 0))
         if set(m.actuators) - set(m.coordinates):
@@ -152,7 +164,7 @@ class Search:
             np.zeros((6, m.dof)), np.zeros((rows, n)), np.zeros((size, size)), np.zeros((4, size)), np.zeros(n),
             np.zeros((len(m.actuators), m.dof)), np.zeros((2, len(m.actuators))), np.zeros(m.dof), np.zeros((2, m.nx)))
 
-    def _other_starts(self, position, turn):
+    def _other_starts(self, position: Array, turn: Array | None) -> Array:
         """Return sampled positions (k, nx) whose poses are nearest to the target, those next to the start first."""
         x, pose = sampled_poses(self._m, self._record, self._start, self._held, SAMPLES)
         miss = np.linalg.norm(pose[:, :, 3] - position, axis=1)
@@ -167,7 +179,7 @@ class Search:
         away = (x[:, self._first:] - start) / self._ranges.width
         return x[np.argsort((away ** 2).sum(axis=1))]
 
-    def _error(self, position, turn, x, errors):
+    def _error(self, position: Array, turn: Array | None, x: Array, errors: Array) -> OutOfReachError:
         m = self._m
         angle = 0.0 if turn is None else float(errors[1])
         at_limit = self._limits_in_the_way(position, turn, x)
@@ -180,7 +192,7 @@ class Search:
         return OutOfReachError(f"link '{self._link}' of '{m.name}' does not reach {goal}{stays}: the nearest position "
                                f'found, {where}, misses it by {by}, {why}', x, float(errors[0]), angle, at_limit)
 
-    def _limits_in_the_way(self, position, turn, x):
+    def _limits_in_the_way(self, position: Array, turn: Array | None, x: Array) -> tuple[str, ...]:
         """Return the names of joints at a limit beyond which the target would be nearer."""
         m, box = self._m, self._ranges
         try:
@@ -188,8 +200,8 @@ class Search:
         except StateError:
             return ()
         if m.floating:
-            base = m.machine.floating.rotation @ rotation(x[3:7])
-            position = base @ position + m.machine.floating.apply(x[:3])
+            base, origin = base_pose(m, x)
+            position = base @ position + origin
             turn = None if turn is None else base @ turn
         J = jacobian(m, x, self._link, point=self._point)[:, m.dof - len(m.coordinates):]
         gap = pose[:3, :3] @ np.asarray(self._point, dtype=float) + pose[:3, 3] - position
@@ -202,7 +214,7 @@ class Search:
         found = [name for name, flag in zip(m.coordinates, blocked) if flag]
         return tuple(found + self._stops_at(x))
 
-    def _stops_at(self, x):
+    def _stops_at(self, x: Array) -> list[str]:
         """Return the names of actuators that are no coordinates and are at or beyond a limit."""
         m = self._m
         position = dict(zip(*m.joint_state(x)[:2]))
@@ -210,7 +222,7 @@ class Search:
                 if name not in m.coordinates and not low + 1e-6 < position[name] < high - 1e-6]
 
 
-def _rotation_vector(turn):
+def _rotation_vector(turn: Array) -> Array:
     """Return the rotation vector (3,) of a rotation (3, 3)."""
     # the real part of a quaternion may have either sign
     q = quaternion(turn)

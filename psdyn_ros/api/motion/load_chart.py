@@ -1,18 +1,30 @@
 """Load chart: how much a machine holds at a point of a link, over reach and height."""
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ...model.errors import ActuationError, StateError
-from ..arguments import vector
+from ...model.parameters.hydraulics import Hydraulics
+from ..arguments import Array, vector
 from ..batch import actuator_states
 from ..inputs import states
+from ..results.result import Result, import_pandas
 from .inverse_kinematics import Search
 from .jacobian import jacobian
 from .link_point import point_record, poses
 from .samples import sampled_poses
 from .workspace import reach_and_height, upright
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ..manipulator import Manipulator
 
 SAMPLES = 4096
 POSTURES = 4            # best samples of a cell that are moved onto its node
@@ -21,35 +33,47 @@ ON_NODE = 1e-6          # a posture may miss its node by so much [m]
 NO_LEVER = 1e-12        # efforts per kg below this count as none [N/kg]
 
 
-class LoadChart(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class LoadChart(Result):
     """Largest mass that is held at rest, at nodes of reach and height in a vertical plane through the base's origin."""
 
-    reach: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'lower': ('f',), 'upper': ('f',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'reach': 'm', 'height': 'm', 'mass': 'kg'}
+
+    reach: Array
     """(n,) distance from the vertical through the base's origin [m]."""
-    height: np.ndarray
+    height: Array
     """(k,) above the base's origin [m]."""
-    mass: np.ndarray
+    mass: Array
     """(k, n) [kg]; NaN where the point does not come or the machine does not hold its own weight."""
-    x: np.ndarray
+    x: Array
     """(k, n, nx) posture that holds it, the best one of those that were tried; NaN likewise."""
-    limiting: np.ndarray
+    limiting: Array
     """(k, n) row of the actuator that is at its limit, -1 likewise."""
-    actuators: tuple
+    actuators: tuple[str, ...]
     """Their names."""
-    lower: np.ndarray
+    lower: Array
     """(actuators,) least effort of each [N, N m]."""
-    upper: np.ndarray
+    upper: Array
     """(actuators,) largest effort."""
 
-    def capacity(self):
+    def capacity(self) -> Array:
         """Return (n,) the largest mass over all heights [kg], NaN where the reach is none."""
         known = ~np.isnan(self.mass).all(axis=0)
         out = np.full(len(self.reach), np.nan)
         out[known] = np.nanmax(self.mass[:, known], axis=0)
         return out
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the masses [kg] as a pandas.DataFrame: a row per height, a column per reach [m]."""
+        pandas = import_pandas()
+        return pandas.DataFrame(self.mass, index=pandas.Index(self.height, name='height'),
+                                columns=pandas.Index(self.reach, name='reach'))
 
-def load_chart(manipulator, link, *, point=(0.0, 0.0, 0.0), hydraulics=None, pressure=None, nodes=(24, 24)):
+
+def load_chart(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.0, 0.0, 0.0),
+               hydraulics: Hydraulics | None = None, pressure: float | None = None,
+               nodes: tuple[int, int] = (24, 24)) -> LoadChart:
     """Return the `LoadChart` of a point mass that hangs at a point of a link while the machine is at rest.
 
     Actuators keep within the effort limits of the URDF and, where `hydraulics` (of `read_hydraulics`) are given, their
@@ -73,7 +97,7 @@ def load_chart(manipulator, link, *, point=(0.0, 0.0, 0.0), hydraulics=None, pre
     reach, height = np.linspace(r.min(), r.max(), columns), np.linspace(z.min(), z.max(), rows)
     steps = reach[1] - reach[0], height[1] - height[0]
     chart = LoadChart(reach, height, np.full((rows, columns), np.nan), np.full((rows, columns, m.nx), np.nan),
-                      np.full((rows, columns), -1), m.actuators, lower, upper)
+                      np.full((rows, columns), -1), m.actuators, lower, upper, axes=m.axes)
     # an idle coordinate turns the point into the plane
     search = Search(m, link, point, start, np.zeros_like(held))
     for i, j in np.ndindex(rows, columns):
@@ -85,7 +109,8 @@ def load_chart(manipulator, link, *, point=(0.0, 0.0, 0.0), hydraulics=None, pre
     return chart
 
 
-def _enter_best(m, chart, node, x, record, up, where):
+def _enter_best(m: Manipulator, chart: LoadChart, node: tuple[int, int], x: Array, record: Any, up: Array,
+                where: tuple[str, Any]) -> None:
     """Enter the posture of x (k, nx) that holds most at a node, of those that are there."""
     if not len(x):
         return
@@ -100,7 +125,7 @@ def _enter_best(m, chart, node, x, record, up, where):
         chart.mass[node], chart.x[node], chart.limiting[node] = mass[best], x[best], limiting[best]
 
 
-def _on_node(position, up, reach, height):
+def _on_node(position: Array, up: Array, reach: Any, height: Any) -> Array:
     """Return the position (3,) of a node in the vertical plane of a position."""
     flat = position - up * (up @ position)
     size = np.linalg.norm(flat)
@@ -110,7 +135,7 @@ def _on_node(position, up, reach, height):
     return reach * flat / size + height * up
 
 
-def _idle(m, link, point, record, up):
+def _idle(m: Manipulator, link: str, point: npt.ArrayLike, record: Any, up: Array) -> Array:
     """Return (n,) bool: coordinates that change neither reach nor height."""
     free = np.zeros(len(m.coordinates), dtype=bool)
     x, pose = sampled_poses(m, record, m.initial_position, free, 256)
@@ -123,7 +148,8 @@ def _idle(m, link, point, record, up):
     return rates < IDLE * max(rates.max(initial=0.0), 1e-300)
 
 
-def capacities(m, x, link, point, lower, upper):
+def capacities(m: Manipulator, x: Array, link: str, point: npt.ArrayLike, lower: Array, upper: Array) -> tuple[Array,
+               Array]:
     """Return (largest masses (N,), rows of the actuators at their limit) at postures x (N, nx).
 
     Efforts are linear in the mass: those without it, and the weight of one kilogram by the Jacobian.  Redundant
@@ -149,13 +175,13 @@ def capacities(m, x, link, point, lower, upper):
     return mass, limiting
 
 
-def _shares(m, A):
+def _shares(m: Manipulator, A: Array) -> Array:
     """Return (N, actuators, coordinates): efforts of least weighted norm for unit efforts on the coordinates."""
     weighted = A / m.allocation.weights[:, None]
     return weighted @ np.linalg.inv(A.transpose(0, 2, 1) @ weighted)
 
 
-def _effort_limits(m, hydraulics, pressure):
+def _effort_limits(m: Manipulator, hydraulics: Hydraulics | None, pressure: float | None) -> tuple[Array, Array]:
     """Return the least and the largest effort (actuators,) of each actuator."""
     if len(m.actuators) < len(m.coordinates):
         raise ActuationError(f"'{m.name}' has {len(m.actuators)} actuators for {len(m.coordinates)} joint coordinates; "

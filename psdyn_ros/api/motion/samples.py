@@ -1,15 +1,24 @@
 """Positions that cover the ranges of the coordinates, and the poses of a point there."""
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...model.errors import StateError
+from ..arguments import Array
 from ..batch import actuator_states
 from .link_point import poses
+
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
 
 BEYOND_SHARE = 0.12         # of a range: samples so far beyond a limit are moved onto it, which covers the limits
 UNLIMITED_RANGE = 2.0       # of a slide without limits, about its initial position [m]
 MOST_SETS = 20              # kept per machine
+ROWS_AT_ONCE = 64           # random positions that are drawn at once, or as many as are wanted
+MOST_DRAWS = 1000           # times as many random positions as are wanted
 
 
 class Ranges(NamedTuple):
@@ -21,7 +30,7 @@ class Ranges(NamedTuple):
     turns: np.ndarray       # bool: a joint that turns without limits
 
 
-def ranges(m):
+def ranges(m: Manipulator) -> Ranges:
     """Return the `Ranges` of a machine."""
     limits, types = m.coordinate_limits, {module.name: module.joint.type for module in m.machine.modules}
     turning = np.array([types[name] != 'prismatic' for name in m.coordinates], dtype=bool)
@@ -33,7 +42,7 @@ def ranges(m):
     return Ranges(lower, upper, np.where(upper > lower, upper - lower, 1.0), turning & ~bounded)
 
 
-def cover(lower, upper, count):
+def cover(lower: Array, upper: Array, count: int) -> Array:
     """Return positions (count, n) that cover a box evenly, its faces included: a sequence of low discrepancy."""
     n = len(lower)
     # the root of g^(n + 1) = g + 1 generalises the golden ratio to n dimensions
@@ -45,7 +54,24 @@ def cover(lower, upper, count):
     return lower + share * (upper - lower)
 
 
-def sampled_poses(m, record, base, held, count):
+def random_positions(m: Manipulator, n: int, rng: np.random.Generator | int | None = None) -> Array:
+    """Return positions (n, nx), see `Manipulator.random_positions`."""
+    if not (isinstance(n, (int, np.integer)) and n >= 0):
+        raise StateError(f'n = {n!r:.80}: expected how many positions, a whole number from 0 on')
+    generator, box, first = np.random.default_rng(rng), ranges(m), m.nx - len(m.coordinates)
+    found, drawn = np.empty((0, m.nx)), 0
+    while (got := len(found)) < n:
+        if drawn >= MOST_DRAWS * max(n, ROWS_AT_ONCE):
+            raise StateError(f"{got} of {drawn} random positions of '{m.name}' are within its limits with all loops "
+                             f'closed; expected {n}')
+        x = np.tile(m.initial_position, (max(n - got, ROWS_AT_ONCE), 1))
+        x[:, first:] = generator.uniform(box.lower, box.upper, (len(x), len(m.coordinates)))
+        x = x[np.isfinite(actuator_states(m, x, np.zeros((len(x), m.dof)))[0]).all(axis=1)]
+        drawn, found = drawn + max(n - got, ROWS_AT_ONCE), np.concatenate((found, x[within_stops(m, x)]))
+    return found[:n]
+
+
+def sampled_poses(m: Manipulator, record: Any, base: Array, held: Array, count: int) -> tuple[Array, Array]:
     """Return (x (N, nx), poses (N, 3, 4)) at which all loops close and actuators are within their limits.
 
     base (nx,): where coordinates `held` (n,) stay.  The sets used last are kept.
@@ -66,12 +92,12 @@ def sampled_poses(m, record, base, held, count):
     return m.samples[key]
 
 
-def held_columns(m, held):
+def held_columns(m: Manipulator, held: Array) -> Array:
     """Return which entries (nx,) of x stay where they are: coordinates `held` and a floating base."""
     return np.concatenate((np.ones(m.nx - len(m.coordinates), dtype=bool), held))
 
 
-def within_stops(m, x):
+def within_stops(m: Manipulator, x: Array) -> Array:
     """Return whether actuators that are no coordinates are within their limits at rows of positions that close."""
 
     limits = m.limits
@@ -79,4 +105,4 @@ def within_stops(m, x):
     if not others:
         return np.ones(len(x), dtype=bool)
     position = actuator_states(m, x, np.zeros((len(x), m.dof)))[0][:, others]
-    return ((position >= limits.lower[others]) & (position <= limits.upper[others])).all(axis=1)
+    return np.all((position >= limits.lower[others]) & (position <= limits.upper[others]), axis=1)

@@ -1,50 +1,67 @@
 """Where a point of a link can be within all limits."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
+from ..arguments import Array
+from ..results.result import Axis, Result
 from .inverse_kinematics import Search
 from .link_point import point_record, poses
 from .samples import sampled_poses
 
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
+
 PULLS = 30              # steps of the search for an extreme position
 SMALL_PULL = 1e-7       # advance [m] at which that search ends
+XYZ = Axis(('x', 'y', 'z'), ('m', 'm', 'm'))
 
 
-class Workspace(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Workspace(Result):
     """Positions of a point within all limits, in base axes; N of them cover it.
 
     The distance from the vertical through the base's origin is the reach, the component against gravity the height.
     """
 
-    positions: np.ndarray
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'positions': ('xyz',), 'x': ('x',), 'lower': ('xyz',),
+                                                     'upper': ('xyz',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'reach': 'm', 'height': 'm'}
+
+    positions: Array
     """(N, 3) [m]"""
-    x: np.ndarray
+    x: Array
     """(N, nx) where they are taken."""
-    lower: np.ndarray
+    lower: Array
     """(3,) least coordinates of the point, found by a search from the samples [m]."""
-    upper: np.ndarray
+    upper: Array
     """(3,) largest ones."""
-    reach: tuple
+    reach: tuple[float, float]
     """Least of the samples, largest one by a search [m]."""
-    height: tuple
+    height: tuple[float, float]
     """Least and largest one by a search [m]."""
 
 
-def upright(m):
+def upright(m: Manipulator) -> Array:
     """Return the direction against gravity (3,) in the axes of the base at its initial position."""
     size = np.linalg.norm(m.gravity)
     up = -m.gravity / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
     return m.link_pose(m.initial_position, m.machine.base_link)[:3, :3].T @ up if m.floating else up
 
 
-def reach_and_height(positions, up):
+def reach_and_height(positions: Array, up: Array) -> tuple[Array, Array]:
     """Return (distances from the vertical through the origin, heights) of positions (N, 3)."""
     height = positions @ up
     return np.linalg.norm(positions - np.multiply.outer(height, up), axis=-1), height
 
 
-def workspace(manipulator, link, *, point=(0.0, 0.0, 0.0), samples=4096):
+def workspace(manipulator: Manipulator, link: str, *, point: npt.ArrayLike = (0.0, 0.0, 0.0),
+              samples: int = 4096) -> Workspace:
     """Return the `Workspace` of a point of a link, over positions of all coordinates within the limits.
 
     point (3,) in link axes [m].  samples: how many positions are tried; those at which a loop does not close or an
@@ -57,12 +74,12 @@ def workspace(manipulator, link, *, point=(0.0, 0.0, 0.0), samples=4096):
     positions = pose[:, :, 3].copy()
     search = Search(m, link, point, m.initial_position, held)
 
-    def extreme(direction):
+    def extreme(direction: Any) -> Array:
         """Return the position farthest along what `direction` (3,) of a position returns."""
         best = int(np.argmax(np.einsum('ni,ni->n', positions, np.array([direction(p) for p in positions]))))
         return pulled(m, record, search, x[best], direction)
 
-    def outward(position):
+    def outward(position: Array) -> Array:
         flat = position - up * (up @ position)
         return flat / max(np.linalg.norm(flat), 1e-9)
 
@@ -73,17 +90,17 @@ def workspace(manipulator, link, *, point=(0.0, 0.0, 0.0), samples=4096):
     farthest = reach_and_height(extreme(outward), up)[0]
     low, high = (extreme(lambda _, sign=sign: sign * up) @ up for sign in (-1.0, 1.0))
     return Workspace(positions, x.copy(), lower, upper, (float(reach.min()), float(farthest)),
-                     (float(low), float(high)))
+                     (float(low), float(high)), axes={**m.axes, 'xyz': XYZ})
 
 
-def pulled(m, record, search, x, direction):
+def pulled(m: Manipulator, record: Any, search: Search, x: Array, direction: Any) -> Array:
     """Return the position (3,) at which pulling the point along a direction ends.
 
     Each step goes to the position nearest to a point ahead of the last one: the proximal-point method, whose fixed
     points are those farthest along the direction.
     """
     position = poses(m, record, x[None])[0, :, 3]
-    ahead = 0.5 * max(np.linalg.norm(position), 0.1)
+    ahead = 0.5 * max(float(np.linalg.norm(position)), 0.1)
     for _ in range(PULLS):
         along = direction(position)
         x = search.nearest(position + ahead * along, x)

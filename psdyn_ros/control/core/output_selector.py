@@ -1,17 +1,17 @@
 """Where commands come from: the law, a ramp to rest that looks at nothing measured, or the declared safe output."""
 
+import math
 from collections import deque
 from contextlib import suppress
 
 import numpy as np
 
+from ...kernels.control.speed_governor import AT_REST, govern
 from ...model.parameters.safety import GRAVITY
 from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
-from ..monitors.check import When
-from ..monitors.oil_flow import FlowCheck
+from ..monitors.check import Check, When
 from ..monitors.singularity import SingularityCheck
-from ..monitors.tracking import EffortCheck, TrackingCheck
-from ..reference.speed_governor import SpeedGovernor
+from ..monitors.tracking import TrackingCheck
 from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
 
@@ -39,8 +39,9 @@ class OutputSelector:
         self.speed = 1.0                # share of its speed that the reference was given
         self._inputs, self._runner = inputs, runner
         self._end_stops, self._singularity = checks[EndStopCheck], checks[SingularityCheck]
-        self._tracking, self._governor, self._governed = checks[TrackingCheck], SpeedGovernor(), None
-        self._efforts, self._flows = checks[EffortCheck], checks[FlowCheck]
+        self._tracking, self._governor, self._governed = checks[TrackingCheck], np.array(AT_REST), None
+        self._restraints = [check for check in checks.values()
+                            if check.required and type(check).restrain is not Check.restrain]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._deceleration = np.array(declaration.deceleration)
@@ -70,7 +71,7 @@ class OutputSelector:
         self._runner.restart()
         self._recent.clear()
         self.speed = 1.0
-        self._governor.restart()
+        self._governor[:] = AT_REST
         law.reference.set_speed(1.0, inputs.time)
 
     def brake(self, fault):
@@ -109,12 +110,9 @@ class OutputSelector:
         t, tracking = self._inputs.time, self._tracking
         dt = 0.0 if self._governed is None else t - self._governed
         self._governed = t
-        return self._governor.update(tracking.share, tracking.clipped, self._supply_share(), dt)
-
-    def _supply_share(self):
-        """Pressure of the supply as a share of its setting; None where it is not known."""
         supply, setting = self._inputs.supply, self.law.supply_setting
-        return None if supply is None or setting is None else supply / setting
+        supply = math.nan if supply is None or setting is None else supply / setting
+        return govern(self._governor, tracking.share, tracking.clipped, supply, dt)
 
     def stopped(self, clock):
         """Whether a stop has come to its end."""
@@ -150,8 +148,10 @@ class OutputSelector:
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
         command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
-        self._flows.restrain(command, inputs, self.gate.last)
-        self._efforts.restrain(command, inputs)
+        if self.gate.is_array(command):         # else it does not pass
+            command, last = command.copy(), self.gate.last
+            for check in self._restraints:
+                check.restrain(command, inputs, last)
         self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
         self._runner.run(When.COMMAND)
         return command

@@ -4,9 +4,11 @@ import numpy as np
 
 from ...api.hydraulics.statics import hydraulic_records
 from ...kernels.control.actuation import make_actuation
+from ...kernels.control.effort_range import EffortModel
 from ...kernels.control.joint_space import make_joint_space
 from ...kernels.control.path import no_path
 from ...kernels.hydraulics.records import AXIS
+from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
 from ...kernels.runtime.status import OK
 from ...model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
 from ...model.mechanism.description import SLIP_VELOCITY
@@ -47,6 +49,8 @@ class ControlLaw:
     `kernel` is the compiled function that computes its commands; to be timed.
     `feedforward_scale`, 0 to 1, of velocity and acceleration of the reference is fed forward; the weight always is.
     `flow_scale`, 0 to 1, of the reference's full speed the pump can feed; 1 where it gives what is asked.
+    `force_residuals` (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest; zero
+    where pressures are not measured.
     """
 
     kernel = None
@@ -55,6 +59,7 @@ class ControlLaw:
     needs = ()                  # among 'hydraulics', 'period'
     needs_pressures = False     # whether `update` must have them
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
+    effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -70,10 +75,12 @@ class ControlLaw:
             self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper)
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
+        self.force_residuals = np.zeros(len(manipulator.actuators))
         self.feedforward_scale = self.flow_scale = 1.0
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)
+        self._efforts, self._rest, self._inertia = *np.zeros((2, manipulator.dof)), np.zeros((manipulator.dof,) * 2)
         self._fill_axes()
         m, model = manipulator, self.load.mechanism
         self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
@@ -194,25 +201,19 @@ class ControlLaw:
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
         raise NotImplementedError
 
-    @property
-    def force_residuals(self):
-        """Forces (actuators,) [N] of the pistons beyond those of the model and what both differed by at rest.
-
-        Zero where pressures are not measured.
-        """
-        return np.zeros(len(self.manipulator.actuators))
-
-    @property
-    def effort_gains(self):
-        """(2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]."""
-        raise NotImplementedError
-
     def effort_model(self, x, xd):
-        """Return the commands (actuators,) of efforts and pressures at x, xd (dof,) without acceleration, and their
-        increase (actuators, dof) with it; friction is that of the reference."""
-        friction = self._friction(self.desired[1])
-        forces, inertia = self.load.effort_terms(x, xd)
-        return (forces + friction) / self._area, inertia / self._area[:, None]
+        """Return the `EffortModel` at x, xd (dof,), valid until the next."""
+        handle = self.load.handle
+        model = EffortModel(self._efforts, self._inertia, self.axes, self._area)
+        if self.load.passive is not None:
+            model.efforts[:], model.inertia[:] = self.load.passive.effort_terms(x, xd)
+            return model
+        status = inverse_checked(handle.tree, handle.loops, x, xd, self._rest, model.efforts)
+        if status == OK:
+            status = read_mass_matrix(handle.tree, handle.loops, x, model.inertia)      # clusters are closed at x
+        if status != OK:
+            self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
+        return model
 
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.

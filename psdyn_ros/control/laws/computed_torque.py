@@ -185,7 +185,7 @@ class ComputedTorque(ForceLaw):
     @property
     def effort_gains(self):
         """As `ControlLaw.effort_gains`."""
-        return self._law.gains[:2].copy()
+        return self._law.gains[:2]
 
 
 class PdGravity(ForceLaw):

@@ -12,7 +12,7 @@ from ...api.errors_from_status import check
 from ...api.hydraulics.statics import frictionless
 from ...api.inputs import states
 from ...api.payload import checked_payload
-from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
+from ...kernels.rigid_body.entry import inverse_checked
 from ...model.mechanism.tree import rigid_parameters
 from .passive_states import ESTIMATED, PassiveStates
 
@@ -74,19 +74,6 @@ class LoadModel:
             return self.inverse_dynamics(x, still, still)
         needed = self.passive.resting_efforts(*states(m, x=x))
         return needed if drives_coordinates(m) else share_efforts(m, m.allocation, m.actuator_map(x), needed)
-
-    def effort_terms(self, x, xd):
-        """Return (forces (dof,) without acceleration, their increase (dof, dof) with it) on the coordinates at x, xd.
-
-        Raises as `generalized_forces`.
-        """
-        if self.passive is not None:
-            return self.passive.effort_terms(*states(self.mechanism, x=x, xd=xd))
-        n = self.mechanism.dof
-        forces, inertia = self.generalized_forces(x, xd, np.zeros(n)), np.empty((n, n))
-        # clusters are closed at x
-        check(self.mechanism, read_mass_matrix(self.handle.tree, self.handle.loops, x, inertia), x=x)
-        return forces, inertia
 
     def set_payload(self, link, mass, com, inertia):
         """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.

@@ -6,10 +6,7 @@ machine stiff, if it is let: feedback acts on the flow as well as on the force (
 
 from dataclasses import fields
 
-import numpy as np
-
 from ...kernels.control.valve_control import BIAS_SAMPLES, PRESSURE
-from ...kernels.control.valve_control import VALVE as VALVE_TIER
 from .base import VALVE
 from .gains import check_gains
 from .valve_gains import ValveGains, beyond, default_bandwidth, torque_gains
@@ -51,9 +48,3 @@ class ValveControl(ValveLaw):
                 or beyond(self.manipulator.actuators, by_flow, 'flow_stiffness', gains.flow_stiffness, most.flow)
                 or beyond(self.manipulator.actuators, by_flow, 'flow_integral', gains.flow_integral,
                           gains.flow_stiffness**2))
-
-    @property
-    def force_residuals(self):
-        """As `ControlLaw.force_residuals`."""
-        law = self._law
-        return np.where(law['tier'] == VALVE_TIER, law['force'] - law['predicted'] - law['bias'], 0.0)

@@ -52,6 +52,7 @@ class ValveLaw(ControlLaw):
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer(pressure_lag)
+        self.effort_gains = np.zeros((2, len(self.tiers)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
@@ -71,12 +72,12 @@ class ValveLaw(ControlLaw):
             coordinate=self._coordinates_of_feedback(), motion=np.zeros((4, 3, n)), needed=np.zeros(n),
             position=np.zeros((2, count)), velocity=np.zeros((3, count)), force=np.zeros((3, count)),
             pressures=np.full((len(self.cylinders), 2), 0.5 * float(self.supply['pressure'][0])),
-            saturations=self.saturations, command=np.zeros(count)))
+            saturations=self.saturations, command=np.zeros(count), residual=np.zeros(count)))
         arrays = kernels.ValveLaw(*views(self._buffer, kernels.TYPES))
         self.axes, self.cylinders, self.supply = arrays.axes, arrays.cylinders, arrays.supply
         self.saturations, self._law, self._options = arrays.saturations, arrays.law, arrays.options
         self._motion, self._measured = arrays.motion, arrays.motion[MEASURED]
-        self._pressures, self._command = arrays.pressures, arrays.command
+        self._pressures, self._command, self.force_residuals = arrays.pressures, arrays.command, arrays.residual
 
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its tier."""
@@ -111,6 +112,7 @@ class ValveLaw(ControlLaw):
             self._law[name] = begin + share * (end - begin) if share < 1.0 else end
         if share == 1.0:
             self._ramp = {}
+        self.effort_gains[:] = self._law['stiffness'], self._law['damping']
 
     def _forget(self):
         self._advance_gains(GAIN_RAMP)
@@ -136,11 +138,6 @@ class ValveLaw(ControlLaw):
     def model_feedback(self):
         """As `ControlLaw.model_feedback`: where the gains are those of coordinates, and these of actuators."""
         return not self._joints and self._actuation is None
-
-    @property
-    def effort_gains(self):
-        """As `ControlLaw.effort_gains`; with `model_feedback` the coordinates are the actuators."""
-        return np.array([self._law['stiffness'], self._law['damping']])
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         """The gains of this machine."""

@@ -1,8 +1,11 @@
 """Measured motion beside the oil: what valves and pressures say of the speed of a rod, and of the force on it."""
 
+import math
+
 import numpy as np
 
 from ...kernels.control import pressure_plausibility as kernels
+from ...kernels.control.plausibility import largest_share
 from ...kernels.hydraulics.records import FLUID
 from ...model.parameters.hydraulics import VALVE
 from .actuator_motion import ActuatorMotion
@@ -12,13 +15,6 @@ IN_A_ROW = 5                # cycles with too large a force
 WRONG_COMMANDS = 0.018      # s with commands for a speed that is off by as much again as is allowed
 GROSS = 4.0                 # times that, which count as so many times that
 OFF = 1.5                   # times the speed of standstill, by which a command may be off beyond all that explains it
-HALVINGS = 8                # of the interval in which the command that is allowed is searched
-PRIOR = 0.1                 # m of motion that count as going as the model of the valve says
-SCATTER = 0.05              # share of the speed by which flows differ from their mean
-SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
-LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
-CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
-SMOOTHING = 0.25            # s over which rates are compared
 SETTLING = 0.5              # s from the beginning in which nothing is judged
 LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins again
 
@@ -50,13 +46,13 @@ class FlowCheck(Check):
             return
         declared = config.declaration.plausibility
         self._law, self._names = law, config.machine.actuators
-        self._residual, self._share = declared.flow_residual, declared.flow_share
+        self._allowed = declared.flow_residual, declared.flow_share
         self._cylinders = law.cylinders.copy()
         records = np.zeros(len(rows), kernels.FLOW_WITNESS)
         records['cylinder'], records['actuator'] = rows, self._cylinders['axis'][rows]
         self._witnesses = kernels.Witnesses(records, np.zeros((len(rows), FLUID)))
         self._motion = ActuatorMotion(config.machine)
-        self._off = OFF * np.array(config.declaration.standstill_speed)[records['actuator']]
+        records['slack'] = OFF * np.array(config.declaration.standstill_speed)[records['actuator']]
         self._period = config.period
         self.restart()
 
@@ -66,10 +62,9 @@ class FlowCheck(Check):
             return
         self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
-        self._wrong, self._worst = 0.0, ''      # s in a row with a command for another speed, and which
+        self._wrong, self._worst = 0.0, -1      # s in a row with a command for another speed, and which witness
         self._time = None           # s of the last state: one that is repeated is no further evidence
-        self._efforts = 0.0         # [N] of the model, in the cycle before
-        for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b'):
+        for name in ('rate', 'rate_a', 'rate_b', 'way', 'way_a', 'way_b', 'effort'):
             self._witnesses.records[name] = 0.0
         self._witnesses.fluid[:] = 0.0
 
@@ -80,87 +75,41 @@ class FlowCheck(Check):
             self.restart()
             dt = 0.0
         self._last, self._since = inputs.clock, self._since + dt
-        supply, position = self._law.supply[0], self._motion.positions(inputs.x)
-        oil = kernels.Oil(inputs.pressures, float(supply['pressure'] if inputs.supply is None else inputs.supply),
-                          float(supply['return_pressure']))
-        kernels.compare_flows(self._witnesses, self._cylinders, oil, position, np.nan_to_num(inputs.command), dt,
-                              SMOOTHING)
-        findings = [] if self._wrong < WRONG_COMMANDS else [Finding('command_suspect', self._worst)]
-        if self._since >= SETTLING:
-            findings += [finding for w in self._witnesses.records if (finding := self._judge(w)) is not None]
+        off = kernels.compare_flows(self._witnesses, self._cylinders, self._oil(inputs),
+                                    self._motion.positions(inputs.x), inputs.command, dt, self._allowed)
+        findings = [] if self._wrong < WRONG_COMMANDS else [self._wrong_command()]
+        if off and self._since >= SETTLING:
+            findings += [self._rod(w) for w in self._witnesses.records if w['verdict'] != kernels.MOVES_AS_OIL]
         return findings
 
+    def _oil(self, inputs):
+        return kernels.Oil(inputs.pressures, math.nan if inputs.supply is None else float(inputs.supply),
+                           self._law.supply)
+
     def restrain(self, command, inputs, last):
-        """Change commands (actuators,) of valves for a speed that the last of the `Inputs` do not explain.
-
-        last  (actuators,) the commands before
-        """
-        if (not self.required or type(command) is not np.ndarray or command.shape != (len(self._law.tiers),)
-                or command.dtype != float or not np.isfinite(command).all()):
-            return      # it does not pass the gate
-        position = self._motion.positions(inputs.checks.x)
-        further, self._time = inputs.time != self._time, inputs.time
-        speed, stiffness = self._commanded(command, inputs, position)
-        desired, explained_low, explained_high = self._explained(position, stiffness)
-        low, high = desired - explained_low - self._off, desired + explained_high + self._off
-        off = np.maximum(speed - high, low - speed) / self._off
-        i = int(off.argmax())
-        if off[i] <= 0.0:
+        """As `Check.restrain`: commands of valves to those for a speed that reference and errors explain."""
+        law, motion, (x, xd, _) = self._law, self._motion, self._law.desired
+        rods = kernels.RodMotion(motion.positions(inputs.checks.x), motion.positions(x), motion.rates(x, xd),
+                                 law.force_residuals, law.predicted_efforts)
+        worst, off = kernels.restrain_valves(self._witnesses, self._cylinders, self._oil(inputs), rods, command, last,
+                                             self._period)
+        if worst < 0:
             self._wrong = 0.0
-            return
-        self._wrong += further * self._period * min(off[i], GROSS)
-        rows = self._witnesses.records['actuator']
-        self._worst = (f'the valve of {self._names[rows[i]]} is opened for {1e3 * speed[i]:.3g} mm/s; expected '
-                       f'{1e3 * low[i]:.3g} to {1e3 * high[i]:.3g} by reference and errors')
-        given, wrong, begin = command[rows], off > 0.0, np.nan_to_num(last[rows])
-        before, _ = self._commanded(np.nan_to_num(last), inputs, position)
-        begin = np.where((before >= low) & (before <= high), begin, 0.0)
-        least, most = np.zeros(len(rows)), np.ones(len(rows))       # shares of the way to the given command
-        for _ in range(HALVINGS):
-            half = 0.5 * (least + most)
-            command[rows] = np.where(wrong, begin + half * (given - begin), given)
-            speed, _ = self._commanded(command, inputs, position)
-            within = (speed >= low) & (speed <= high)
-            least, most = np.where(within, half, least), np.where(within, most, half)
-        command[rows] = np.where(wrong, begin + least * (given - begin), given)
+        elif inputs.time != self._time:
+            self._wrong += self._period * min(off, GROSS)
+        self._worst, self._time = worst, inputs.time
 
-    def _commanded(self, command, inputs, position):
-        """Return (speeds [m/s], stiffnesses [N/m]) (rows,) for the commands of valves."""
-        supply, records = self._law.supply[0], self._witnesses.records.copy()
-        oil = kernels.Oil(inputs.pressures, float(supply['pressure'] if inputs.supply is None else inputs.supply),
-                          float(supply['return_pressure']))
-        kernels.compare_flows(kernels.Witnesses(records, self._witnesses.fluid.copy()), self._cylinders, oil, position,
-                              command, 0.0, SMOOTHING)
-        return records['commanded'], records['stiffness']
+    def _wrong_command(self):
+        w = self._witnesses.records[self._worst]
+        return Finding('command_suspect', f'the valve of {self._names[w["actuator"]]} is opened for '
+                       f'{1e3 * w["commanded"]:.3g} mm/s; expected {1e3 * w["low"]:.3g} to {1e3 * w["high"]:.3g} by '
+                       'reference and errors')
 
-    def _explained(self, position, stiffness):
-        """Return speeds (rows,) of the reference, and by how much less and more than that commands may be for."""
-        rows, (x, xd, _) = self._witnesses.records['actuator'], self._law.desired
-        desired = self._motion.rates(x, xd)[rows]
-        error = self._motion.positions(x)[rows] - position[rows]
-        # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
-        lacking = -self._law.force_residuals[rows] / stiffness
-        efforts = self._law.predicted_efforts[rows]
-        changing = np.abs(efforts - self._efforts) / (self._period * stiffness)
-        self._efforts = efforts
-        slack = SLACK * np.abs(desired) + CHANGE * changing
-        return (desired, slack - LOOP_GAIN * (np.minimum(error, 0.0) + np.minimum(lacking, 0.0)),
-                slack + LOOP_GAIN * (np.maximum(error, 0.0) + np.maximum(lacking, 0.0)))
-
-    def _judge(self, w):
-        """Return the `Finding` of a cylinder, None where it moves as its oil does."""
-        way = w['way'] + PRIOR
-        rate, rate_a, rate_b = (w['rate'], w['rate_a'] * way / max(w['way_a'] + PRIOR, PRIOR),
-                                w['rate_b'] * way / max(w['way_b'] + PRIOR, PRIOR))
-        share = self._share * PRIOR / way + SCATTER
-        allowed = self._residual + share * max(abs(rate), abs(rate_a), abs(rate_b))
-        off_a, off_b = rate_a - rate, rate_b - rate
-        if max(abs(off_a), abs(off_b)) <= allowed:
-            return None
-        both = min(off_a, off_b) > allowed or max(off_a, off_b) < -allowed
-        return Finding('flow_residual' if both else 'flow_suspect',
-                       f'{self._names[w["actuator"]]} moves at {1e3 * rate:.3g} mm/s, by the oil of chamber A at '
-                       f'{1e3 * rate_a:.3g}, of chamber B at {1e3 * rate_b:.3g}; expected within {1e3 * allowed:.3g}')
+    def _rod(self, w):
+        return Finding('flow_residual' if w['verdict'] == kernels.BOTH_OFF else 'flow_suspect',
+                       f'{self._names[w["actuator"]]} moves at {1e3 * w["rate"]:.3g} mm/s, by the oil of chamber A at '
+                       f'{1e3 * w["oil_a"]:.3g}, of chamber B at {1e3 * w["oil_b"]:.3g}; expected within '
+                       f'{1e3 * w["allowed"]:.3g}')
 
 
 class ForceCheck(Check):
@@ -189,11 +138,10 @@ class ForceCheck(Check):
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         residuals = self._law.force_residuals
-        share = np.abs(residuals) / self._allowed
-        i = int(share.argmax())
-        self._off = self._off + 1 if share[i] > 1.0 else 0
+        i, share = largest_share(residuals, self._allowed)
+        self._off = self._off + 1 if share > 1.0 else 0
         if self._off < IN_A_ROW:
             return ()
-        return (Finding('force_residual' if share[i] > 2.0 else 'force_suspect',
+        return (Finding('force_residual' if share > 2.0 else 'force_suspect',
                         f'the piston of {self._names[i]} pushes {residuals[i] / 1e3:.3g} kN more than the model '
                         f'expects; at most {self._allowed[i] / 1e3:.3g}'),)

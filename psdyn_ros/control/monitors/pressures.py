@@ -40,10 +40,8 @@ class PressureCheck(Check):
                                    config.period)
         self.impossible = 0             # messages in a row
         self._freeze = declaration.plausibility.freeze_ns
-        self._names = []
         if self.required:
             self._sensors, self._names = _sensors(config, law)
-            self._values = np.zeros(len(self._sensors))
             self._setting = float(law.supply['pressure'][0])
 
     def take(self, stamp, ros_now, clock, values, supply, trusting=False):
@@ -61,26 +59,27 @@ class PressureCheck(Check):
             if kind is not ORDER:
                 return Finding('state_stale', text)
             return Finding('stamp_order', text, demand=None if self.input.in_disorder >= IN_A_ROW else COUNTED)
-        if not math.isfinite(sum(values.ravel().tolist()) + (0.0 if supply is None else supply)):
-            return Finding('pressures_not_finite', 'a pressure is not finite')
-        if self.required:
-            finding = self._judge(stamp, values, supply, trusting)
-            if finding is not None:
-                return finding
-        self.input.accept(stamp, ros_now, clock)
-        return None
+        finding = self._judge(stamp, values, supply, trusting)
+        if finding is None:
+            self.input.accept(stamp, ros_now, clock)
+        return finding
 
     def _judge(self, stamp, values, supply, trusting):
         """Return the `Finding` of values that cannot be, None where they can; those are kept."""
-        self._values[:-1] = values.ravel()
-        self._values[-1] = self._setting if supply is None else supply
-        before = 0 if trusting and self.impossible >= IN_A_ROW else self.input.stamp
-        verdict, i = kernels.judge_pressures(self._sensors, self._values, stamp, before)
+        verdict = kernels.POSSIBLE
+        if self.required:
+            before = 0 if trusting and self.impossible >= IN_A_ROW else self.input.stamp
+            supply = self._setting if supply is None else float(supply)
+            verdict, i = kernels.judge_pressures(self._sensors, values, supply, stamp, before)
+        elif not math.isfinite(values.sum() + (0.0 if supply is None else supply)):
+            verdict = kernels.NOT_FINITE
+        if verdict == kernels.NOT_FINITE:
+            return Finding('pressures_not_finite', 'a pressure is not finite')
         if verdict == kernels.POSSIBLE:
             self.impossible = 0
             return None
         self.impossible += 1
-        sensor, value = self._sensors[i], self._values[i]
+        sensor, value = self._sensors[i], (*values.ravel(), supply)[i]
         text = (f'{self._names[i]} is {value / 1e5:.4g} bar: expected {sensor["low"] / 1e5:.4g} to '
                 f'{sensor["high"] / 1e5:.4g} bar' if verdict == kernels.OUT_OF_RANGE else
                 f'{self._names[i]} went from {sensor["value"] / 1e5:.4g} to {value / 1e5:.4g} bar at once')
@@ -92,8 +91,8 @@ class PressureCheck(Check):
             return (Finding('pressures_silent', self.input.silence(inputs.clock), Result.STALE),)
         i = kernels.frozen_pressure(self._sensors, len(self._sensors) - 1, self.input.stamp, self._freeze)
         if i >= 0 and inputs.under_law:
-            still = (self.input.stamp - self._sensors['changed'][i]) / 1e6
-            return (Finding('pressure_frozen', f'{self._names[i]} stays at {self._values[i] / 1e5:.6g} bar for '
+            value, still = self._sensors['value'][i], (self.input.stamp - self._sensors['changed'][i]) / 1e6
+            return (Finding('pressure_frozen', f'{self._names[i]} stays at {value / 1e5:.6g} bar for '
                             f'{still:.0f} ms while the other one of its cylinder changes'),)
         return ()
 

@@ -7,6 +7,7 @@ over the largest that this takes among the closed positions tabulated when the m
 numbers 17 and 30 are about 0.06 and 0.03 on this scale; 0.15 to slow down and 0.05 to stop leave room for the braking.
 """
 
+from operator import itemgetter
 from weakref import WeakKeyDictionary, proxy
 
 import numpy as np
@@ -62,8 +63,10 @@ class ToggleGauge:
 
     def __call__(self, x):
         """As `toggle_measure`."""
-        measures, names = self.rows(np.array([x], dtype=float))
-        return float(measures[0]), names[0]
+        x = np.ascontiguousarray(x, dtype=float)
+        measure, k = kernels.least_transmission(self._triangles, x)
+        found = measure, self._names[k]
+        return found if self._clusters is None else min(found, self._clusters(x), key=itemgetter(0))
 
     def rows(self, x):
         """((N,) measures, N names) of positions x (N, nx)."""

@@ -2,11 +2,9 @@
 streamed points keep coming?
 """
 
-from collections import deque
-
 import numpy as np
 
-from ...kernels.control import plausibility as kernels
+from ...kernels.control import effort_range, plausibility
 from ...model.parameters.safety import EFFORT, PRESSURE
 from .actuator_motion import ActuatorMotion
 from .check import (
@@ -30,20 +28,18 @@ CLIPPED = 200_000_000   # ns at a limit, while the error grows, until it is a fa
 GROWTH = 0.05           # of the tracking tolerance, by which the error has to grow meanwhile
 
 AWAY = 0.25             # of the declared acceleration, that an effort may give away from the reference
-STRONGER = 2.0          # times the feedback by the gains, that it may give towards the reference
 LEAD = 0.03             # s that laws look ahead
 WINDOW = 0.025          # s of errors and accelerations, within which noise and filters may shift them
 TRIM_TIME = 0.1         # s in which what the model does not know counts as known
 WRONG_EFFORTS = 0.018   # s beyond that range by as much as `AWAY` more
 GROSS = 4.0             # times `AWAY`, which count as so many times that
-ROUNDING = 1e-6         # of the limit
 
 
 class TrackingCheck(Check):
     """Compares the measured position with the reference of the same cycle, and counts clipped commands.
 
     `share` is the part of the tracking tolerance that the worst actuator is off, 1 at the limit; `clipped` whether a
-    command was clipped in the last cycle. Commands at their limits slow the reference down (`SpeedGovernor`); they are
+    command was clipped in the last cycle. Commands at their limits slow the reference down (`govern`); they are
     a fault only where the error goes on growing.
     """
 
@@ -73,7 +69,7 @@ class TrackingCheck(Check):
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         position, desired = self._motion.positions(inputs.x), self._motion.positions(self._law.desired[0])
-        self.share, i, saturations = kernels.worst_share(self._tolerance, self._law.saturations, position, desired)
+        self.share, i, saturations = plausibility.worst_share(self._tolerance, self._law.saturations, position, desired)
         counted = saturations + inputs.clamped
         self.clipped = clipped = self._counted is not None and counted != self._counted
         self._counted = counted
@@ -117,74 +113,46 @@ class EffortCheck(Check):
         self.required = law.model_feedback and bool(forces.any())
         if not self.required:
             return
-        self._rows, self._others = np.flatnonzero(forces), np.flatnonzero(~forces)
-        self._own, self._coupling = np.ix_(self._rows, self._rows), np.ix_(self._rows, self._others)
         self._law, self._names, self._period = law, config.machine.actuators, config.period
+        n, k, room = len(forces), int(forces.sum()), max(round(WINDOW / config.period), 2) + 1
         self._away = AWAY * np.array(config.declaration.acceleration)
-        self._limit = np.array(config.declaration.command_limit)[self._rows]
-        self._room = max(round(WINDOW / config.period), 2) + 1
+        limits = np.array([self._away, config.declaration.command_limit])
+        self._range = effort_range.EffortRange(
+            rows=np.argsort(~forces, kind='stable'), limits=limits, recent=np.zeros((room, 4, n)),
+            count=np.zeros(1, np.int64), trim=np.zeros(k), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
+            system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1)))
+        self._learning, self._ahead = min(config.period / TRIM_TIME, 1.0), np.zeros(n)
         self.restart()
 
     def restart(self):
         """As `Check.restart`."""
         if not self.required:
             return
-        self._recent = deque(maxlen=self._room)     # (4, dof) accelerations: two of the reference, of both errors
-        self._trim = np.zeros(len(self._rows))      # N, N m, Pa that the model lacks
-        self._wrong, self._worst = 0.0, ''          # s out of range in a row, and how
+        self._range.count[0], self._range.trim[:] = 0, 0.0
+        self._wrong, self._worst = 0.0, -1          # s out of range in a row, and which axis at force level
         self._time = None                           # s of the last state: one that is repeated is no further evidence
 
-    def restrain(self, command, inputs):
-        """Take the efforts of a command (actuators,) into the range that the last of the `Inputs` explain."""
-        if (not self.required or type(command) is not np.ndarray or command.shape != self._away.shape
-                or command.dtype != float or not np.isfinite(command).all()):
-            return      # it does not pass the gate
-        rows, others = self._rows, self._others
-        x, xd, t = inputs.checks.x, inputs.checks.xd, inputs.time
-        further, self._time = t != self._time, t
-        model, inertia = self._law.effort_model(x, xd)
-        low, high = self._accelerations(x, xd, t)
-        own, given, model = inertia[self._own], command[rows], model[rows]
-        spread = 0.0
-        if others.size:     # of which only the middle of their range is known
-            coupling = inertia[self._coupling]
-            model = model + 0.5 * coupling @ (low + high)[others]
-            spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
-        spread = spread + self._law.unknown_accelerations[rows]
-        low, high = low[rows] - spread, high[rows] + spread
-        asked = np.linalg.solve(own, given - model - self._trim)
-        kept = np.clip(model + self._trim + own @ np.clip(asked, low, high), -self._limit, self._limit)
-        if (np.abs(given - kept) <= ROUNDING * self._limit).all():
+    def restrain(self, command, inputs, last):
+        """As `Check.restrain`: efforts to the range that reference and errors explain."""
+        law, x, xd, t = self._law, inputs.checks.x, inputs.checks.xd, inputs.time
+        self._range.limits[0] = self._away + law.unknown_accelerations
+        self._ahead[:] = law.reference.ahead(t + LEAD)[2]
+        feedback = effort_range.Feedback(law.effort_gains, self._ahead, law.feedforward_scale)
+        worst, off = effort_range.restrain_efforts(self._range, law.effort_model(x, xd), feedback, x, xd, law.desired,
+                                                   command, self._learning)
+        if worst < 0:
             self._wrong = 0.0
-        else:
-            command[rows] = kept
-            off = np.maximum(asked - high, low - asked) / self._away[rows]
-            i = int(off.argmax())
-            self._wrong += further * self._period * min(off[i], GROSS)
-            self._worst = (f'{self._names[rows[i]]} is given {given[i]:.4g}, which accelerates it by {asked[i]:.3g}; '
-                           f'expected {low[i]:.3g} to {high[i]:.3g} by reference and errors')
-        lacking = kept - model
-        lacking -= own @ np.clip(np.linalg.solve(own, lacking), low, high)
-        self._trim += min(self._period / TRIM_TIME, 1.0) * (lacking - self._trim)
-
-    def _accelerations(self, x, xd, t):
-        """Return the least and the largest acceleration (dof,) that the law may ask for."""
-        law, desired = self._law, self._law.desired
-        stiffness, damping = STRONGER * law.effort_gains
-        fed = np.array([law.reference.ahead(t + LEAD)[2], desired[2]])
-        fed = np.concatenate((fed, law.feedforward_scale * fed))
-        self._recent.append((fed.min(axis=0), fed.max(axis=0), stiffness * (desired[0] - x),
-                             damping * (desired[1] - xd)))
-        parts = np.array(self._recent)
-        low, high = parts.min(axis=0), parts.max(axis=0)
-        return (low[0] + np.minimum(low[2], 0.0) + np.minimum(low[3], 0.0) - self._away,
-                high[1] + np.maximum(high[2], 0.0) + np.maximum(high[3], 0.0) + self._away)
+        elif t != self._time:
+            self._wrong += self._period * min(off, GROSS)
+        self._worst, self._time = worst, t
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         if self._wrong < WRONG_EFFORTS:
             return ()
-        return (Finding('effort_suspect', self._worst),)
+        given, asked, low, high = self._range.found[:, self._worst]
+        return (Finding('effort_suspect', f'{self._names[self._range.rows[self._worst]]} is given {given:.4g}, which '
+                        f'accelerates it by {asked:.3g}; expected {low:.3g} to {high:.3g} by reference and errors'),)
 
 
 class StreamCheck(Check):

@@ -8,7 +8,9 @@ One backward pass finds the interval of w at each node from which the end can be
 the largest u that stays within these intervals: reachability analysis (H. Pham and Q.-C. Pham, IEEE Trans. Robotics,
 2018).  Each step is a linear program in (u, w), solved by eliminating u.
 """
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -16,13 +18,19 @@ from scipy.interpolate import CubicSpline
 from ...api.arguments import vector
 from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless
+from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
 
 SMALL = 1e-12           # coefficients of u below this share of the largest of their row count as zero
 
 
-class PathLimits(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class PathLimits(Result):
     """Limits along a path; infinite where there is none."""
+
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'velocity': ('xd',), 'acceleration': ('xdd',), 'lower': ('f',),
+                                                     'upper': ('f',), 'area_out': ('areas',), 'area_in': ('areas',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'flow': 'm^3/s'}
 
     velocity: np.ndarray
     """(dof,) of the coordinates [m/s, rad/s]."""
@@ -40,8 +48,13 @@ class PathLimits(NamedTuple):
     """Largest flow of the pump into all actuators together [m^3/s]."""
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Plan(Result):
     """A timed path, N nodes."""
+
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'xd': ('xd',), 'xdd': ('xdd',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'time': 's', 'speed': '1/s'}
+    INDEX: ClassVar[str] = 'time'
 
     time: np.ndarray
     """(N,) [s]"""
@@ -85,7 +98,8 @@ def limits_of(manipulator, hydraulics=None, *, acceleration=None, pressure=None)
                 a, b = areas[:, row] = cylinder.area_a, cylinder.area_b
                 upper[row] = min(upper[row], pressure * a - supply.return_pressure * b)
                 lower[row] = max(lower[row], supply.return_pressure * a - pressure * b)
-    return PathLimits(m.coordinate_limits.velocity.copy(), acceleration, lower, upper, *areas, flow)
+    return PathLimits(m.coordinate_limits.velocity.copy(), acceleration, lower, upper, *areas, flow,
+                      axes={**m.axes, 'areas': Axis(m.actuators, ('m^2',) * len(m.actuators))})
 
 
 def plan(manipulator, path, limits, *, nodes=200):
@@ -107,7 +121,7 @@ def plan(manipulator, path, limits, *, nodes=200):
     speed = np.sqrt(w)
     time = np.concatenate(([0.0], np.cumsum(2.0 / (nodes - 1) / (speed[:-1] + speed[1:]))))
     xdd = slope * u[:, None] + bend * w[:, None]
-    return Plan(time, np.linspace(0.0, 1.0, nodes), speed, x, slope * speed[:, None], xdd)
+    return Plan(time, np.linspace(0.0, 1.0, nodes), speed, x, slope * speed[:, None], xdd, axes=m.axes)
 
 
 def spline(m, path, nodes):

@@ -67,7 +67,7 @@ class OutputGate:
         """
         if stamp != now:
             raise GateError(f'the command is of the cycle at {stamp!r:.40} ns; expected this one, {now!r:.40} ns')
-        if type(command) is not np.ndarray or command.shape != self._shape or command.dtype != DOUBLE:
+        if not self.is_array(command):
             raise GateError(f'the command is {shorten(repr(command))}; expected a float64 array of {self._shape[0]}')
         if not math.isfinite(dt):
             raise GateError(f'the command comes {dt} s after the one before; expected a finite time')
@@ -81,6 +81,10 @@ class OutputGate:
         self.clamped += found
         return out
 
+    def is_array(self, command):
+        """Return whether a command is an array (actuators,) of float64; no other passes."""
+        return type(command) is np.ndarray and command.shape == self._shape and command.dtype == DOUBLE
+
     def safe(self, holding=None):
         """Return the declared safe output (actuators,), NaN where an actuator is left out.
 
@@ -88,7 +92,7 @@ class OutputGate:
         which gravity is the safe output are left out.  Never raises.
         """
         out = list(self._safe)
-        known = type(holding) is np.ndarray and holding.shape == self._shape and holding.dtype == np.float64
+        known = self.is_array(holding)
         for i, gravity in enumerate(self._gravity):
             if gravity and known and math.isfinite(holding[i]):
                 out[i] = min(max(float(holding[i]), -float(self._limit[i])), float(self._limit[i]))

@@ -263,6 +263,23 @@ def worst_share(tolerance, counts, x, x_ref):
     return worst, where, total
 
 
+@kernel
+def largest(values, limits):
+    """Return (row of the largest |value| / limit, that share) of values (n,)."""
+    row, most = 0, -1.0
+    for i in range(values.shape[0]):
+        share = abs(values[i]) / limits[i]
+        if share > most:
+            row, most = i, share
+    return row, most
+
+
+@entry
+def largest_share(values, limits):
+    """Return (row of the largest |value| / limit, that share) of values (n,)."""
+    return largest(values, limits)
+
+
 @entry
 def clamp_outward(command, x, lower, upper, margin, rest, most, inside):
     """Clamp the commands that push towards a near end stop; return the number of clamped actuators.
@@ -300,16 +317,26 @@ def lever_arm(b, stroke):
     return L * L1 * math.sqrt(sin2) / abs(rho) if rho != 0.0 else MAX_LEVER_ARM_M
 
 
+@kernel
+def transmission(triangles, x):
+    """Return (least lever arm of all triangles over the longest that it has, which it is); (1, -1): none is less."""
+    measure, where = 1.0, -1
+    for k in range(triangles.shape[0]):
+        b = triangles[k]
+        share = lever_arm(b, x[b['row']]) * b['scale']
+        if share < measure:
+            measure, where = share, k
+    return measure, where
+
+
+@entry
+def least_transmission(triangles, x):
+    """Do `transmission` of one position x (nx,)."""
+    return transmission(triangles, x)
+
+
 @entry
 def worst_transmission(triangles, x, measures, where):
-    """Write the least lever arm of all triangles over the longest that it has, and which it is; 1 and -1: none is less.
-
-    x (N, nx), measures (N,), where (N,).
-    """
+    """Write `transmission` of positions x (N, nx) into measures (N,) and where (N,)."""
     for row in range(x.shape[0]):
-        measures[row], where[row] = 1.0, -1
-        for k in range(triangles.shape[0]):
-            b = triangles[k]
-            measure = lever_arm(b, x[row, b['row']]) * b['scale']
-            if measure < measures[row]:
-                measures[row], where[row] = measure, k
+        measures[row], where[row] = transmission(triangles, x[row])

@@ -24,7 +24,9 @@ from ..hydraulics.equations import (
     volumes,
 )
 from ..hydraulics.records import HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
-from ..runtime.compiler import entry, kernel
+from ..rigid_body.entry import finite
+from ..runtime.compiler import entry, inner, kernel
+from ..runtime.status import OK
 from .valve_inversion import force_gains
 
 POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
@@ -32,6 +34,16 @@ SUBSTEPS = 4                # of the spool within a cycle
 REMEMBERED_WAY_M = 0.5      # over which flows and measured motion are compared in sum
 LEARNABLE = 0.25            # of the measured rate, by which those of the flows are off at most
 SPOOL_STEP = 0.5            # of omega times a substep, at most
+SMOOTHING_S = 0.25          # over which rates are compared
+PRIOR_M = 0.1               # of motion that count as going as the model of the valve says
+SCATTER = 0.05              # share of the speed by which flows differ from their mean
+MOVES_AS_OIL, ONE_OFF, BOTH_OFF = range(3)      # verdicts on a rod
+
+# of commands for another speed than that of the reference
+SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
+LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
+CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
+HALVINGS = 8                # of the interval in which the command that is allowed is searched
 
 # One for each sensor: of ports A and B of every cylinder, and of the supply.
 PRESSURE_SENSOR = np.dtype([
@@ -51,8 +63,13 @@ FLOW_WITNESS = np.dtype([
     ('pressure_a', 'f8'), ('pressure_b', 'f8'),     # Pa, of the cycle before
     ('rate', 'f8'), ('rate_a', 'f8'), ('rate_b', 'f8'),     # m/s: measured, v_a, v_b, smoothed
     ('way', 'f8'), ('way_a', 'f8'), ('way_b', 'f8'),        # m, gone of late: by the three rates, forward in sum
+    ('verdict', 'i8'),
+    ('oil_a', 'f8'), ('oil_b', 'f8'),   # m/s by either chamber, corrected by what was learnt on the way
+    ('allowed', 'f8'),                  # m/s, by which these may be off
+    ('slack', 'f8'),                    # m/s, by which a command may be off beyond all that explains it
+    ('effort', 'f8'),                   # N of the model, in the cycle before
     ('commanded', 'f8'),                # m/s, of the rod at constant pressures, once the spool is where it is sent
-    ('stiffness', 'f8'),                # N/m, of the oil in both chambers
+    ('low', 'f8'), ('high', 'f8'),      # m/s for which a command may be
 ], align=True)
 
 
@@ -67,32 +84,50 @@ class Oil(NamedTuple):
     """What is measured of it."""
 
     pressures: np.ndarray   # (m, 2) Pa gauge, of chambers A and B
-    supply: float           # Pa gauge
-    tank: float             # Pa gauge
+    measured: float         # Pa gauge of the supply; NaN: its setting
+    supply: np.ndarray      # (1,) SUPPLY
+
+
+class RodMotion(NamedTuple):
+    """Motion and forces of the actuators, each (actuators,)."""
+
+    position: np.ndarray    # m, measured
+    reference: np.ndarray   # m
+    rate: np.ndarray        # m/s, of the reference
+    residual: np.ndarray    # N, of the piston beyond the model
+    effort: np.ndarray      # N, of the model
 
 
 @entry
-def judge_pressures(sensors, values, stamp, before):
-    """Return (POSSIBLE, 0) and keep the values (n,) [Pa], or (why not, which sensor) and keep nothing.
+def judge_pressures(sensors, pressures, supply, stamp, before):
+    """Return (POSSIBLE, 0) and keep the values, or (why not, which sensor) and keep nothing.
 
-    sensors        (n,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
-    stamp, before  ns, of these values and of those accepted before; 0: none were, any within its range will do
+    sensors            (2 m + 1,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
+    pressures, supply  (m, 2) and one [Pa]
+    stamp, before      ns, of these values and of those accepted before; 0: none were, any within its range will do
     """
-    for i in range(values.shape[0]):
-        s, value = sensors[i], values[i]
-        if not math.isfinite(value):
+    for i in range(sensors.shape[0]):
+        if not math.isfinite(measured_by(sensors, pressures, supply, i)):
             return NOT_FINITE, i
+    for i in range(sensors.shape[0]):
+        s, value = sensors[i], measured_by(sensors, pressures, supply, i)
         if value < s['low'] or value > s['high']:
             return OUT_OF_RANGE, i
         if before != 0 and abs(value - s['value']) > s['step'] + s['rate'] * 1e-9 * float(stamp - before):
             return TOO_FAST, i
-    for i in range(values.shape[0]):
-        s = sensors[i]
-        if before == 0 or s['changed'] == 0 or values[i] != s['value']:
+    for i in range(sensors.shape[0]):
+        s, value = sensors[i], measured_by(sensors, pressures, supply, i)
+        if before == 0 or s['changed'] == 0 or value != s['value']:
             s['changed'] = stamp
-            s['beside'] = values[i ^ 1] if i ^ 1 < values.shape[0] else 0.0
-        s['value'] = values[i]
+            s['beside'] = measured_by(sensors, pressures, supply, i ^ 1) if i + 1 < sensors.shape[0] else 0.0
+        s['value'] = value
     return POSSIBLE, 0
+
+
+@kernel
+def measured_by(sensors, pressures, supply, i):
+    """Return what sensor i measured [Pa]."""
+    return pressures[i // 2, i % 2] if i + 1 < sensors.shape[0] else supply
 
 
 @entry
@@ -136,43 +171,149 @@ def rates_by_flow(c, x, fluid, line, tank, slope_a, slope_b):
     return ((q_a - across - soft_a * slope_a) / c['area_a'], -(q_b + across - soft_b * slope_b) / c['area_b'])
 
 
+@kernel
+def line_pressure(oil):
+    """Return the pressure of the supply [Pa]."""
+    return oil.supply[0]['pressure'] if math.isnan(oil.measured) else oil.measured
+
+
+@kernel
+def given(commands, i):
+    """Return the command of an actuator, 0 where it is left out."""
+    return 0.0 if math.isnan(commands[i]) else commands[i]
+
+
 @entry
-def compare_flows(witnesses, cylinders, oil, position, commands, dt, smoothing):
+def compare_flows(witnesses, cylinders, oil, position, commands, dt, allowed):
     """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
-    witnesses  `Witnesses`; their `rate`, `rate_a`, `rate_b`, `commanded`, `stiffness` are the result
+    witnesses  `Witnesses`
     cylinders  (m,) CYLINDER as the law believes in them; `command` is overwritten
     oil        `Oil` of the cylinders
     position   (actuators,) measured [m]
-    commands   (actuators,) of the spools since the cycle before
-    smoothing  s, time constant
+    commands   (actuators,) of the spools since the cycle before; NaN: left out
+    allowed    m/s, and share of the speed before anything was learnt, by which flows may be off
+
+    Returns the number of rods that move otherwise than their oil; `verdict` of each witness has which.
     """
-    pressures, supply, tank = oil
+    line, tank, wrong = line_pressure(oil), oil.supply[0]['return_pressure'], 0
     for i in range(witnesses.records.shape[0]):
         w, fluid = witnesses.records[i], witnesses.fluid[i]
         c, x = cylinders[w['cylinder']], position[w['actuator']]
-        fluid[PRESSURE_A], fluid[PRESSURE_B] = pressures[w['cylinder'], 0], pressures[w['cylinder'], 1]
+        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
         if dt > 0.0:
-            c['command'] = commands[w['actuator']]
+            c['command'] = given(commands, w['actuator'])
             advance_valve(c, fluid, tank, dt)
-            v_a, v_b = rates_by_flow(c, x, fluid, supply, tank, (fluid[PRESSURE_A] - w['pressure_a']) / dt,
-                                     (fluid[PRESSURE_B] - w['pressure_b']) / dt)
-            v = (x - w['stroke']) / dt
-            share = 1.0 - math.exp(-dt / smoothing)
-            w['rate'] += share * (v - w['rate'])
-            w['rate_a'] += share * (v_a - w['rate_a'])
-            w['rate_b'] += share * (v_b - w['rate_b'])
-            step = dt * abs(w['rate'])
-            # nothing is learnt of a chamber, or of a position, that is wrong
-            if max(abs(w['rate_a'] - w['rate']), abs(w['rate_b'] - w['rate'])) < LEARNABLE * abs(w['rate']):
-                kept, forward = math.exp(-step / REMEMBERED_WAY_M), math.copysign(dt, w['rate'])
-                w['way'] = kept * w['way'] + step
-                w['way_a'] = kept * w['way_a'] + forward * w['rate_a']
-                w['way_b'] = kept * w['way_b'] + forward * w['rate_b']
-        c['command'], spool = commands[w['actuator']], fluid[SPOOL]
-        fluid[SPOOL] = spool_target(c)
-        v_a, v_b = rates_by_flow(c, x, fluid, supply, tank, 0.0, 0.0)
-        w['commanded'], fluid[SPOOL] = 0.5 * (v_a + v_b), spool
-        k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
-        w['stiffness'] = k_a * c['area_a'] + k_b * c['area_b']
+            compare_rates(w, c, fluid, x, line, tank, dt)
         w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]
+        judge_rod(w, allowed)
+        wrong += w['verdict'] != MOVES_AS_OIL
+    return wrong
+
+
+@kernel
+def compare_rates(w, c, fluid, x, line, tank, dt):
+    """Smooth the rates of a rod by its position and by both flows, and sum up the ways of late."""
+    v_a, v_b = rates_by_flow(c, x, fluid, line, tank, (fluid[PRESSURE_A] - w['pressure_a']) / dt,
+                             (fluid[PRESSURE_B] - w['pressure_b']) / dt)
+    v = (x - w['stroke']) / dt
+    share = 1.0 - math.exp(-dt / SMOOTHING_S)
+    w['rate'] += share * (v - w['rate'])
+    w['rate_a'] += share * (v_a - w['rate_a'])
+    w['rate_b'] += share * (v_b - w['rate_b'])
+    step = dt * abs(w['rate'])
+    # nothing is learnt of a chamber, or of a position, that is wrong
+    if max(abs(w['rate_a'] - w['rate']), abs(w['rate_b'] - w['rate'])) < LEARNABLE * abs(w['rate']):
+        kept, forward = math.exp(-step / REMEMBERED_WAY_M), math.copysign(dt, w['rate'])
+        w['way'] = kept * w['way'] + step
+        w['way_a'] = kept * w['way_a'] + forward * w['rate_a']
+        w['way_b'] = kept * w['way_b'] + forward * w['rate_b']
+
+
+@kernel
+def judge_rod(w, allowed):
+    """Set the verdict on a rod, and what it is based on."""
+    way = w['way'] + PRIOR_M
+    w['oil_a'] = w['rate_a'] * way / max(w['way_a'] + PRIOR_M, PRIOR_M)
+    w['oil_b'] = w['rate_b'] * way / max(w['way_b'] + PRIOR_M, PRIOR_M)
+    share = allowed[1] * PRIOR_M / way + SCATTER
+    w['allowed'] = allowed[0] + share * max(abs(w['rate']), max(abs(w['oil_a']), abs(w['oil_b'])))
+    off_a, off_b = w['oil_a'] - w['rate'], w['oil_b'] - w['rate']
+    w['verdict'] = MOVES_AS_OIL
+    if min(off_a, off_b) > w['allowed'] or max(off_a, off_b) < -w['allowed']:
+        w['verdict'] = BOTH_OFF
+    elif max(abs(off_a), abs(off_b)) > w['allowed']:
+        w['verdict'] = ONE_OFF
+
+
+@entry
+def restrain_valves(witnesses, cylinders, oil, motion, command, last, period):
+    """Take the commands of valves into the range that reference and errors explain; return (witness, how far beyond).
+
+    The worst one, and that distance as a share of its slack; (-1, 0) where the commands stay as they are, as they do
+    where one is not finite.
+
+    motion   `RodMotion`
+    command  (actuators,)
+    last     (actuators,) the commands before, NaN: left out
+    period   s
+    """
+    if finite(command) != OK:
+        return -1, 0.0
+    worst, most = -1, 0.0
+    for i in range(witnesses.records.shape[0]):
+        w, fluid = witnesses.records[i], witnesses.fluid[i]
+        c, axis = cylinders[w['cylinder']], w['actuator']
+        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
+        explain_speed(w, c, fluid, motion, period)
+        speed = speed_for(c, fluid, motion.position[axis], oil, command[axis])
+        off = max(speed - w['high'], w['low'] - speed) / w['slack']
+        if off > 0.0:
+            command[axis] = allowed_command(w, c, fluid, motion.position[axis], oil, command[axis], given(last, axis))
+        w['commanded'] = speed
+        if off > most:
+            worst, most = i, off
+    return worst, most
+
+
+@kernel
+def explain_speed(w, c, fluid, motion, period):
+    """Set the speeds for which the command of a valve may be."""
+    i = w['actuator']
+    k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], motion.position[i])
+    stiffness = k_a * c['area_a'] + k_b * c['area_b']
+    error = motion.reference[i] - motion.position[i]
+    # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
+    lacking = -motion.residual[i] / stiffness
+    changing = abs(motion.effort[i] - w['effort']) / (period * stiffness)
+    w['effort'] = motion.effort[i]
+    room = w['slack'] + SLACK * abs(motion.rate[i]) + CHANGE * changing
+    w['low'] = motion.rate[i] - room + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
+    w['high'] = motion.rate[i] + room + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
+
+
+@inner
+def speed_for(c, fluid, x, oil, command):
+    """Return the speed [m/s] of a rod at constant pressures, once the spool is where the command sends it."""
+    c['command'], spool = command, fluid[SPOOL]
+    fluid[SPOOL] = spool_target(c)
+    v_a, v_b = rates_by_flow(c, x, fluid, line_pressure(oil), oil.supply[0]['return_pressure'], 0.0, 0.0)
+    fluid[SPOOL] = spool
+    return 0.5 * (v_a + v_b)
+
+
+@kernel
+def allowed_command(w, c, fluid, x, oil, command, begin):
+    """Return the command nearest to a wrong one that is explained, on the way from `begin`, or from a shut valve."""
+    before = speed_for(c, fluid, x, oil, begin)
+    if not w['low'] <= before <= w['high']:
+        begin = 0.0
+    least, most = 0.0, 1.0
+    for _ in range(HALVINGS):
+        half = 0.5 * (least + most)
+        speed = speed_for(c, fluid, x, oil, begin + half * (command - begin))
+        if w['low'] <= speed <= w['high']:
+            least = half
+        else:
+            most = half
+    return begin + least * (command - begin)

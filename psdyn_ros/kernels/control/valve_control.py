@@ -98,10 +98,11 @@ class ValveLaw(NamedTuple):
     pressures: np.ndarray       # (cylinders, 2) measured [Pa gauge]
     saturations: np.ndarray     # (actuators,) count of commands that were clipped
     command: np.ndarray         # (actuators,) each in the unit of its tier
+    residual: np.ndarray        # (actuators,) N of the pistons of valves beyond model and bias
 
 
 # types of the fields of `ValveLaw`
-TYPES = AXIS, CYLINDER, SUPPLY, AXIS_LAW, INT, INT, *(FLOAT,) * 6, INT, FLOAT
+TYPES = AXIS, CYLINDER, SUPPLY, AXIS_LAW, INT, INT, *(FLOAT,) * 6, INT, FLOAT, FLOAT
 
 
 class Step(NamedTuple):
@@ -122,7 +123,8 @@ def bind_law(buffer):
         records(buffer, 0, AXIS)[0], records(buffer, 1, CYLINDER)[0], records(buffer, 2, SUPPLY)[0],
         records(buffer, 3, AXIS_LAW)[0], records(buffer, 4, INT)[0], records(buffer, 5, INT)[0], stack(buffer, 6)[0],
         records(buffer, 7, FLOAT)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0], matrix(buffer, 10)[0],
-        matrix(buffer, 11)[0], records(buffer, 12, INT)[0], records(buffer, 13, FLOAT)[0])
+        matrix(buffer, 11)[0], records(buffer, 12, INT)[0], records(buffer, 13, FLOAT)[0],
+        records(buffer, 14, FLOAT)[0])
 
 
 @kernel
@@ -337,6 +339,8 @@ def observe_force(s, step, i):
     elif a['samples'] < s.options[BIAS_SAMPLES]:
         a['samples'] += 1
         a['bias'] += (a['force'] - a['predicted'] - a['bias']) / a['samples']
+    if a['tier'] == VALVE:
+        s.residual[i] = a['force'] - a['predicted'] - a['bias']
 
 
 @kernel

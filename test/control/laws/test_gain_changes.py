@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import thorough
 
 from psdyn_ros.control import State
 from psdyn_ros.control.laws.valve_law import GAIN_RAMP
@@ -42,7 +43,7 @@ def test_gains_beyond_what_the_machine_bears_are_refused_with_the_limit(law):
     assert 'at most' in control.gains_rejection(replace(control.gains, **{INTEGRAL[law]: integral}))
 
 
-@pytest.mark.parametrize('law', CASES)
+@pytest.mark.parametrize('law', thorough(list(CASES), 1))
 def test_the_largest_accepted_gains_follow_a_move(law):
     loop = judgement.closed_loop(law)
     control, most = loop.core.law, loop.core.law._stable

@@ -93,6 +93,8 @@ def test_fixed_joints_leave_the_inertia_of_the_others(crane):
 def test_only_joints_outside_loops_can_be_fixed(crane, joint):
     with pytest.raises(UnknownNameError, match=f"fixed joint '{joint}': no joint of 'loader_crane' outside all loops"):
         crane.with_fixed_joints({joint: 0.0})
+    with pytest.raises(ActuationError, match="fixed joint 'slew': it is an actuator of 'loader_crane'"):
+        crane.with_fixed_joints({'slew': 0.0})
 
 
 def test_gravity_forces_hold_the_machine_where_the_load_hangs(crane):
@@ -140,7 +142,7 @@ def test_efforts_are_those_of_hybrid_dynamics(crane):
                                          efforts=dict.fromkeys(names[PASSIVE], 0.0)).efforts
         np.testing.assert_allclose(model.inverse_dynamics(x[DRIVEN], xd[DRIVEN], xdd), expected[DRIVEN], rtol=1e-9,
                                    atol=1e-7)
-        forces, inertia = model.effort_terms(x[DRIVEN], xd[DRIVEN])
+        forces, inertia = model.passive.effort_terms(x[DRIVEN], xd[DRIVEN])
         np.testing.assert_allclose(forces + inertia @ xdd, expected[DRIVEN], rtol=1e-9, atol=1e-6)
         assert np.linalg.eigvalsh(inertia)[0] > 0.0
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 
 from psdyn_ros.api.load import load
 from psdyn_ros.control import SafetyError, State
@@ -95,7 +96,7 @@ def test_a_stuck_pressure_is_noticed_where_the_other_one_of_its_cylinder_changes
     assert 'pressure_frozen' in names and time <= 2.5 and speed <= 1.1 * moving()[1:].max()
 
 
-@pytest.mark.parametrize('rate', [0.04, -0.04])
+@pytest.mark.parametrize('rate', thorough([0.04, -0.04], 1))
 @pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
 def test_an_encoder_that_drifts_by_40_mm_per_s_is_noticed_within_a_second_by_the_flow(motion, rate):
     time, names, speed, _ = after(run(drifting_state(rate, FAULT_S), motion=motion))
@@ -112,11 +113,12 @@ def test_a_law_that_fails_is_stopped_within_60_ms_and_its_spool_is_never_full_fo
     assert full < 0.02
 
 
-@pytest.mark.parametrize('law', [VALVES, FORCES])
-@pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
-@pytest.mark.parametrize(('name', 'spoil'), [
+@pytest.mark.parametrize('law', thorough([VALVES, FORCES], 1))
+@pytest.mark.parametrize('motion', [True, pytest.param(False, marks=pytest.mark.long)], ids=['moving', 'holding'])
+@pytest.mark.parametrize(('name', 'spoil'), thorough([
     ('full', lambda u: np.r_[3e4, u[1:]]), ('backwards', lambda u: np.r_[-3e4, u[1:]]),
-    ('negated', lambda u: np.r_[-u[0], u[1:]])], ids=lambda value: value if isinstance(value, str) else '')
+    ('negated', lambda u: np.r_[-u[0], u[1:]])], 1, several=True),
+    ids=lambda value: value if isinstance(value, str) else '')
 def test_a_failing_effort_hardly_moves_the_slew(law, motion, name, spoil):
     loop = run(None, law, seconds=0.0, motion=motion)
     before = max(loop.recording().speed[-1, 0], 0.02)
@@ -152,7 +154,7 @@ def test_the_restrained_effort_is_that_of_the_model_and_of_a_quarter_of_the_acce
     law.update(loop.core.inputs.time, START, np.zeros(4))
     command = np.where(np.arange(4) == 0, 3e4, law.holding(START))
     loop.core.inputs.checks.x, loop.core.inputs.checks.xd = START, np.zeros(4)
-    check.restrain(command, loop.core.inputs)
+    check.restrain(command, loop.core.inputs, law.holding(START))
     away = 0.25 * np.asarray(loop.core.declaration.acceleration)
     assert m.forward_dynamics(START, np.zeros(4), command)[0] == pytest.approx(away[0], rel=1e-6)
 
@@ -197,7 +199,7 @@ def test_a_ramp_begins_with_the_least_command_of_late_and_is_not_cut_off_where_s
     assert record.speed[record.time > begin + 1.0, 1:].max() < 0.02
 
 
-@pytest.mark.parametrize('law', [VALVES, PID])
+@pytest.mark.parametrize('law', thorough([VALVES, PID], 1))
 def test_a_healthy_machine_passes_every_check(law):
     loop = closed_loop(law)
     loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))

@@ -25,6 +25,7 @@ def changes(mutation):
     return {name: {mutant.change: mutant for mutant in mutation.mutants(name)} for name in mutation.TESTS}
 
 
+@pytest.mark.long
 def test_a_sample_of_changes_is_noticed(request):
     seed = request.config.getoption('hypothesis_seed')
     count = '15' if THOROUGH else '5'

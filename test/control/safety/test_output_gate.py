@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,9 +151,9 @@ def test_range_comes_before_rate():
 
 
 def test_the_limits_of_the_machine_hold_whatever_is_declared():
-    tighter = LIMITS._replace(effort=np.array([1e4, 0.5, 1e4, 1e4]), velocity=np.array([0.1, 0.1, 0.1, 0.2]))
+    tighter = replace(LIMITS, effort=np.array([1e4, 0.5, 1e4, 1e4]), velocity=np.array([0.1, 0.1, 0.1, 0.2]))
     assert passed(gate(tighter), 1e9 * np.ones(4)).tolist() == [1e4, 1.0, 1.5e7, 0.2]
-    wider = LIMITS._replace(effort=LIMITS.effort * 9, velocity=LIMITS.velocity * 9)
+    wider = replace(LIMITS, effort=LIMITS.effort * 9, velocity=LIMITS.velocity * 9)
     assert passed(gate(wider), 1e9 * np.ones(4)).tolist() == MOST.tolist()
 
 

@@ -41,7 +41,8 @@ def nodes(tmp_path_factory):
     declared['probation'] = 0.1
     safety = folder / 'safety.yaml'
     safety.write_text(yaml.safe_dump(declared))
-    common = '-p', f'robot_description:={CRANE}', '-p', f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}'
+    common = '-p', f'robot_description:={CRANE}', '-p', 'rate:=200.0', '-p', \
+        f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}'
     with NodeProcesses(folder) as processes:
         processes.start('simulator', EXECUTABLES['simulator'], *PLAIN, *common, '-p', 'step_on_command:=true', '-p',
                         'publish_clock:=true', '-p', 'ttl:=0.1', '-r',

@@ -182,6 +182,7 @@ def test_a_machine_that_hardly_moves_tells_no_delay(recorded, tmp_path):
     assert delay.taken == 0.0 and 'stretches' in delay.reason and not delay.certain
 
 
+@pytest.mark.long
 def test_delays_are_taken_off_reported_and_judged(bags):
     found = validate(bags['late'], crane(), hydraulics=oil())
     checks = {check.about: check for check in found.verdict.checks if check.figure == 'delay'}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.bags.bag_cases import state_messages, write
 from support.bags.identification_cases import record_crane, sines
 from support.machines import URDF
@@ -82,8 +83,8 @@ def test_without_noise_payload_and_friction_are_found(recording):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('errors, mass, friction', [
-    ({}, 0.01, 0.03), ({'offset': 5e4}, 0.05, 0.08), ({'gain': 5e-3}, 0.05, 0.08)],
+@pytest.mark.parametrize('errors, mass, friction', thorough([
+    ({}, 0.01, 0.03), ({'offset': 5e4}, 0.05, 0.08), ({'gain': 5e-3}, 0.05, 0.08)], 1, several=True),
     ids=['plain', 'offsets of 0.5 bar', 'gains off by 0.5 %'])
 def test_with_plain_sensors_they_are_found_and_standard_errors_cover_the_truth(recording, errors, mass, friction):
     results = [found_in(measured(recording, seed, Sensors(**errors))) for seed in range(5)]
@@ -94,6 +95,7 @@ def test_with_plain_sensors_they_are_found_and_standard_errors_cover_the_truth(r
     assert all(one.bodies[0].errors[0] <= 0.02 * MASS for one in results)       # they are not just large
 
 
+@pytest.mark.long
 def test_all_links_at_once_leave_no_inertia_that_cannot_be(recording):
     found = identify(crane_blocks(measured(recording, 3, Sensors())), crane(), oil())
     by_name = {body.name: body for body in found.bodies}

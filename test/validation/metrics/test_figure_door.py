@@ -74,6 +74,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_a_figure_of_ones_own_is_in_settings_verdict_tables_report_and_comparison(folder):
     before, after = (write_demonstration(folder / name, plain=True, payload=payload)
                      for name, payload in (('before', 0.0), ('after', 30.0)))

@@ -10,8 +10,9 @@ time runs slower, and the motion stays on its path. Three signs are looked at, w
 
 The speed falls as fast as the path lets it and rises slowly, so that it settles at what the machine can do.
 """
-
 import math
+
+from ..runtime.compiler import entry, kernel
 
 ERROR_FROM, ERROR_TO = 0.45, 0.9        # share of the tolerance at which the speed begins to fall, and is the least
 LEAD = 0.1                  # s that a growing error is looked at ahead
@@ -21,42 +22,37 @@ CLIPPED_FALL = 1.0          # 1/s then
 SUPPLY_FROM, SUPPLY_TO = 0.85, 0.6      # share of the setting at which the speed begins to fall, and is the least
 LEAST = 0.05                # speed left in any case: a machine that does not move at all runs into its tolerance
 RISE = 0.25                 # 1/s
+SPEED, ERROR, GROWTH, CLIPPED = range(4)        # of the memory
+AT_REST = 1.0, math.nan, 0.0, 0.0               # memory of a machine that holds still: no error was seen yet
 
 
-class SpeedGovernor:
-    """`speed`, LEAST to 1, is the share of its speed that a reference may have."""
+@entry
+def govern(memory, error, clipped, supply, dt):
+    """Return the share, LEAST to 1, of its speed that a reference may have, dt [s] after the last call.
 
-    def __init__(self):
-        self.restart()
-
-    def restart(self):
-        """Forget what was seen: the machine holds still."""
-        self.speed = 1.0
-        self._error, self._growth, self._clipped = None, 0.0, 0.0
-
-    def update(self, error, clipped, supply, dt):
-        """Return the speed, dt [s] after the last call.
-
-        error    share of its tracking tolerance that the worst actuator is off
-        clipped  whether a command was clipped since the last call
-        supply   pressure as a share of its setting; None where it is not measured
-        """
-        if dt <= 0.0 or not math.isfinite(error):
-            return self.speed
-        new = 1.0 - math.exp(-dt / MEMORY)
-        if self._error is not None:
-            self._growth += new * ((error - self._error) / dt - self._growth)
-        self._clipped += new * (float(clipped) - self._clipped)
-        self._error = error
-        allowed = falling(error + LEAD * max(self._growth, 0.0), ERROR_FROM, ERROR_TO)
-        if supply is not None:
-            allowed = min(allowed, falling(-supply, -SUPPLY_FROM, -SUPPLY_TO))
-        if self._clipped > OFTEN:
-            allowed = min(allowed, self.speed - CLIPPED_FALL * dt)
-        self.speed = max(LEAST, min(allowed, self.speed + RISE * dt, 1.0))
-        return self.speed
+    memory   (4,) changed here; `AT_REST` at the beginning
+    error    share of its tracking tolerance that the worst actuator is off
+    clipped  whether a command was clipped since the last call
+    supply   pressure as a share of its setting; NaN where it is not measured
+    """
+    speed = memory[SPEED]
+    if dt <= 0.0 or not math.isfinite(error):
+        return speed
+    new = 1.0 - math.exp(-dt / MEMORY)
+    if not math.isnan(memory[ERROR]):
+        memory[GROWTH] += new * ((error - memory[ERROR]) / dt - memory[GROWTH])
+    memory[CLIPPED] += new * ((1.0 if clipped else 0.0) - memory[CLIPPED])
+    memory[ERROR] = error
+    allowed = falling(error + LEAD * max(memory[GROWTH], 0.0), ERROR_FROM, ERROR_TO)
+    if not math.isnan(supply):
+        allowed = min(allowed, falling(-supply, -SUPPLY_FROM, -SUPPLY_TO))
+    if memory[CLIPPED] > OFTEN:
+        allowed = min(allowed, speed - CLIPPED_FALL * dt)
+    memory[SPEED] = max(LEAST, min(allowed, min(speed + RISE * dt, 1.0)))
+    return memory[SPEED]
 
 
+@kernel
 def falling(value, start, end):
     """Return 1 below `start`, 0 beyond `end`, and a straight line between them."""
     return min(max((end - value) / (end - start), 0.0), 1.0)

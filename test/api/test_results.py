@@ -1,0 +1,117 @@
+"""Results print in ten lines with units, and turn into dictionaries and tables with the names of joints."""
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from support.cases import made
+
+from psdyn_ros.model.units import number_text
+from psdyn_ros.simulation.offline import simulate
+
+CRANE = made('crane').m
+X = CRANE.initial_position
+REST = np.zeros(4)
+ROWS = np.tile(X, (5, 1))
+
+
+def results():
+    """Return {name: a result of the crane}."""
+    m, hold = CRANE, CRANE.gravity_forces(X)
+    return {
+        'limits': m.limits, 'coordinate limits': m.coordinate_limits,
+        'hybrid': m.hybrid_dynamics(X, REST, efforts=dict.fromkeys(m.coordinates, 0.0)),
+        'hybrid rows': m.hybrid_dynamics(ROWS, 0.0 * ROWS, efforts=dict.fromkeys(m.coordinates, 0.0)),
+        'forward derivatives': m.forward_dynamics_derivatives(X, REST, hold),
+        'inverse derivatives': m.inverse_dynamics_derivatives(X, REST, REST),
+        'hybrid derivatives': m.hybrid_dynamics_derivatives(X, REST, efforts=dict.fromkeys(m.coordinates, 0.0)),
+        'linearization': m.linearize(X, REST, hold), 'equilibrium': m.equilibrium(X),
+        'free equilibrium': m.equilibrium(X, hold), 'workspace': m.workspace('tcp', samples=200),
+        'load chart': m.load_chart('tcp', nodes=(4, 4)), 'allocated': m.allocation.share(np.eye(4), hold),
+        'motion': simulate(m, X, REST, np.linspace(0.0, 0.1, 50), effort=hold),
+        'floating': made('floating crane').m.equilibrium(made('floating crane').m.initial_position, fixed='base'),
+    }
+
+
+RESULTS = results()
+
+
+@pytest.mark.parametrize('name', RESULTS)
+def test_a_result_prints_in_at_most_eleven_short_lines(name):
+    text = repr(RESULTS[name])
+    lines = text.splitlines()
+    assert lines[0] == type(RESULTS[name]).__name__ and len(lines) <= 11 and max(map(len, lines)) < 220
+    assert 'array(' not in text and '\n\n' not in text
+
+
+def test_printed_numbers_carry_names_and_units():
+    text = repr(CRANE.limits)
+    assert 'lower: slew -3 rad, lift_cylinder 0 m' in text and 'effort: slew 30000 N m, lift_cylinder 92100 N' in text
+    assert 'velocity: slew 0.6 rad/s' in text
+    text = repr(RESULTS['motion'])
+    assert 'x: (50, 4), 0 to 0.3 of slew [rad], lift_cylinder [m]' in text and 'loops: lift_eye, tilt_eye' in text
+    assert 'x: base_x ' in repr(RESULTS['floating'])
+
+
+@pytest.mark.parametrize('name', RESULTS)
+def test_a_result_unpacks_indexes_and_pickles_as_a_tuple(name):
+    result = RESULTS[name]
+    values = tuple(result)
+    assert len(result) == len(values) and result[0] is values[0] and result[-1] is values[-1]
+    assert [*result[:2]] == [*values[:2]] or result[:2][0] is values[0]
+    assert repr(pickle.loads(pickle.dumps(result))) == repr(result)
+    with pytest.raises(AttributeError):
+        result.x = 1.0
+
+
+def test_to_dict_has_vectors_by_name():
+    rest = RESULTS['equilibrium'].to_dict()
+    assert rest['x'] == dict(zip(CRANE.coordinates, X.tolist())) and rest['stability'] == 'stable'
+    assert CRANE.gravity_forces(rest['x']).tolist() == list(rest['f'].values())
+    rows = RESULTS['hybrid rows'].to_dict()['accelerations']
+    assert list(rows) == list(CRANE.coordinates) and rows['slew'].shape == (5,)
+    slope = RESULTS['forward derivatives'].to_dict()['dxdd_df']
+    assert slope['slew']['telescope'] == RESULTS['forward derivatives'].dxdd_df[0, 3]
+    assert CRANE.limits.of('telescope') == {'lower': 0.0, 'upper': 1.1, 'velocity': 0.3, 'effort': 36000.0}
+    with pytest.raises(ValueError, match="^limits of 'telescop': no such joint; did you mean 'telescope'"):
+        CRANE.limits.of('telescop')
+
+
+def test_limits_of_actuators_and_of_coordinates_are_by_their_names():
+    m = made('own_coordinates').m
+    assert m.actuators != m.coordinates
+    assert list(m.limits.to_dict()['upper']) == list(m.actuators)
+    assert list(m.coordinate_limits.to_dict()['upper']) == list(m.coordinates)
+
+
+@pytest.mark.parametrize('name', RESULTS)
+def test_every_result_makes_a_table(name):
+    pytest.importorskip('pandas')
+    assert RESULTS[name].to_frame().size > 0
+
+
+def test_tables_have_times_or_joints_as_rows():
+    pytest.importorskip('pandas')
+    motion = RESULTS['motion'].to_frame()
+    assert motion.index.name == 'times' and motion.index[-1] == 0.1 and len(motion) == 50
+    assert motion['x/lift_cylinder'].iloc[0] == X[1] and 'kinetic' in motion and 'closure/lift_eye' in motion
+    rest = RESULTS['equilibrium'].to_frame()
+    assert list(rest.index) == list(CRANE.coordinates) and rest['x']['telescope'] == X[3]
+    slopes = RESULTS['linearization'].to_frame()
+    assert slopes['A/slew/velocity']['slew/position'] == 1.0
+    chart = RESULTS['load chart'].to_frame()
+    assert chart.index.name == 'height' and chart.columns.name == 'reach' and chart.shape == (4, 4)
+
+
+def test_a_table_without_pandas_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'pandas', None)
+    with pytest.raises(ImportError, match='^to_frame needs pandas: pip install pandas$'):
+        CRANE.limits.to_frame()
+
+
+@pytest.mark.parametrize('value, scale, text', [
+    (-3.904e-34, 1.0, '0'), (-0.0, 1.0, '0'), (1e-9, 1e4, '0'), (1e-6, 1.0, '1e-06'), (48930.62, 1.0, '48930'),
+    (1234567.0, 1.0, '1235000'), (-0.12346, 1.0, '-0.1235'), (2.1e8, 1.0, '2.1e+08')])
+def test_rounding_prints_as_zero(value, scale, text):
+    assert number_text(value, scale) == text
