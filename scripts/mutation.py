@@ -55,7 +55,7 @@ ARGUED = {
     (STATES, '__init__: self._rest = False', 'False -> True'): STOP,
     (STATES, '__init__: self._moving = False', 'self._moving = False -> pass'): MOVING,
     (STATES, '__init__: self._moving = False', 'False -> True'): MOVING,
-    (GATE, 'safe: def safe(self, holding=None):', 'None -> 0'): 'neither is an array, which counts',
+    (GATE, 'safe: def safe(self, holding=None, closing=None):', 'None -> 0'): 'no array to hold with; nothing to add',
     (RAMP, '__init__: self._started = 0', '0 -> 1'): 'no time lies within a duration of zero',
 }
 

@@ -468,12 +468,8 @@ class Manipulator:
         return self.rebuilt(replace(self._machine.description, links=links))
 
     def rebuilt(self, description: Description, coordinates: Iterable[str] | None = None) -> Manipulator:
-        """Return the Manipulator of another `Description` with the options, coordinates and allocation of this one.
-
-        coordinates: names, where they are to be others.
-        """
-        names = self.coordinates if coordinates is None else tuple(coordinates)
-        machine = assemble(self._rebuild(description), self._gravity, names)
+        """Return the Manipulator of another `Description` with options, allocation and coordinates, or those given."""
+        machine = assemble(self._rebuild(description), self._gravity, tuple(coordinates or self.coordinates))
         rebuilt = Manipulator(machine, self._gravity, self._rebuild)
         if self._allocation is not None:        # weights, limits and preload were set by the user
             rebuilt._allocation = copy(self._allocation)

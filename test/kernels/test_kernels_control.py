@@ -10,8 +10,7 @@ from psdyn_ros.control.laws.computed_torque import ComputedTorque, PdGravity
 from psdyn_ros.control.laws.registry import make_law
 from psdyn_ros.control.laws.valve_computed_torque import ValveControl
 from psdyn_ros.control.laws.valve_pid import ValvePid
-from psdyn_ros.control.reference.segments import SAME, Follow, Path, sample_each
-from psdyn_ros.control.reference.time_scaling import PathTime
+from psdyn_ros.control.reference.segments import SAME, Follow, Path, PathTime, sample_each
 from psdyn_ros.control.reference.trajectory import Waypoints, quintic_curve
 from psdyn_ros.kernels.control.actuation import clamp, make_actuation
 from psdyn_ros.kernels.control.path import polynomials

@@ -11,7 +11,7 @@ from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_tiers
 from ..laws.passive_states import ESTIMATED
 from ..laws.registry import LAWS, make_law
-from ..monitors.overruns import SHARE
+from ..monitors.clock import SHARE
 from ..reference.swing_shaper import ZVD
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore

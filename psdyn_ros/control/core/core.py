@@ -18,17 +18,16 @@ import numpy as np
 from ...model.errors import ModelError, PsdynError
 from ..monitors.check import When
 from ..monitors.checks import CHECKS
-from ..monitors.clock import JUMP
-from ..monitors.overruns import OverrunCheck
+from ..monitors.clock import JUMP, OverrunCheck
+from ..monitors.oil_flow import ForceCheck
 from ..reference.reference_limits import ReferenceLimits
 from ..reference.trajectory import TrajectoryError
 from ..safety.fault_table import ROWS, Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
-from .check_inputs import CheckInputs, CheckRunner
-from .inputs import Inputs
+from .inputs import CheckInputs, CheckRunner, Inputs
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
-from .preconditions import activation_blockers, motion_blockers
+from .preconditions import activation_blockers, force_blockers, motion_blockers
 
 PASS, FAIL, STALE, ERROR = Result
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -216,7 +215,7 @@ class ControlCore:
         if self.states.enabled:
             return
         clock = self.inputs.at(now)
-        self._refuse('enabling', self._moving())
+        self._refuse('enabling', [*self._moving(), *force_blockers(self.checks[ForceCheck], self.inputs)])
         self.states.enable(clock)
         self._void()
         self.selector.begin(clock)
@@ -305,7 +304,8 @@ class ControlCore:
         selector = self.selector
         if state in (STANDBY, SAFE):
             self._void()
-            selector.rest()
+            # a receiver that gave up the last command has shut its valves: no ramp opens them again
+            selector.rest(clock if state is SAFE and not self._overruns.late else None)
         elif selector.mode is not UNDER_LAW:
             return
         elif state is STOPPING:
@@ -333,11 +333,12 @@ class ControlCore:
 
     def _safe(self, ros_now):
         """The safe output; those after a deactivation are counted."""
-        if self._deactivating:
+        output = self.selector.safe(self._state is STANDBY, self.inputs.clock)
+        if self._deactivating and not self.selector.closing:
             self._safe_outputs += 1
             if self._safe_outputs >= SAFE_OUTPUTS:
                 self.finished, self._situation.publishing, self._deactivating = True, False, False
-        return Output(self.selector.safe(self._state is STANDBY), self._stamp(ros_now), self._state, False, None)
+        return Output(output, self._stamp(ros_now), self._state, False, None)
 
     def _stamp(self, ros_now):
         """Return the stamp of the state which is answered, or of this moment where that was answered before."""

@@ -1,6 +1,6 @@
 """What a control core reports of itself, for diagnostics."""
 
-from ..monitors.overruns import OverrunCheck
+from ..monitors.clock import OverrunCheck
 from ..monitors.singularity import SingularityCheck
 from ..monitors.tracking import TrackingCheck
 

@@ -7,13 +7,15 @@ from contextlib import suppress
 import numpy as np
 
 from ...kernels.control.speed_governor import AT_REST, govern
-from ...model.parameters.safety import GRAVITY
+from ...model.parameters.safety import GRAVITY, HOLDS, NEUTRAL
 from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import Check, When
+from ..monitors.momentum import MomentumCheck
 from ..monitors.singularity import SingularityCheck
 from ..monitors.tracking import TrackingCheck
 from ..safety.open_loop_stop import OpenLoopStop
 from ..safety.output_gate import OutputGate
+from ..safety.output_ramp import OutputRamp
 
 UNDER_LAW, RAMPED, AT_SAFE = 'law', 'ramp', 'safe'
 RECENT = 0.1            # s
@@ -42,13 +44,18 @@ class OutputSelector:
         self._tracking, self._governor, self._governed = checks[TrackingCheck], np.array(AT_REST), None
         self._restraints = [check for check in checks.values()
                             if check.required and type(check).restrain is not Check.restrain]
+        self._momentum = checks[MomentumCheck]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
+        self._closing = OutputRamp(declaration)
+        self._valves = np.array([tier in HOLDS and kind == NEUTRAL
+                                 for tier, kind in zip(declaration.tiers, declaration.safe_kind)])
+        self.closing = False            # whether valves are on their way to the safe output
         self._deceleration = np.array(declaration.deceleration)
         self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0
         self._has_gravity = GRAVITY in declaration.safe_kind
         self._holding = None            # (actuators,) commands that held the load at the last valid position
-        self._still = np.zeros(manipulator.dof)
+        self._still, self._neutral = np.zeros(manipulator.dof), np.zeros(len(manipulator.actuators))
         self._recent = deque(maxlen=max(round(RECENT / config.period), 1))      # outputs of the law
 
     @property
@@ -67,7 +74,7 @@ class OutputSelector:
         law, inputs = self.law, self._inputs
         law.hold(inputs.checks.x)
         law.feedforward_scale = 0.0 if self._feedforward_ramp else 1.0
-        self._began, self.mode = clock, UNDER_LAW
+        self._began, self.mode, self.closing = clock, UNDER_LAW, False
         self._runner.restart()
         self._recent.clear()
         self.speed = 1.0
@@ -90,10 +97,19 @@ class OutputSelector:
         self._open_loop.start(self._least_command(), self._motion.rates(x, self.rate), target, clock, self._inputs.time)
         self.mode = RAMPED
 
-    def rest(self):
-        """Give the safe output from here on; never raises."""
+    def rest(self, clock=None):
+        """Give the safe output from here on; never raises.
+
+        clock  ns, at which valves of a moving machine begin to shut on a ramp: those that shut at once let it swing on
+               its oil, faster than it was; None: they shut at once
+        """
         if self.mode is UNDER_LAW:
-            self._holding = self._held(self._inputs.checks.x)
+            x = self._inputs.checks.x
+            self._holding = self._held(x)
+            if clock is not None and self._valves.any() and self.rate.any():
+                with suppress(Exception):       # whatever failed: they shut at once
+                    self._closing.start(self._least_command(), self._motion.rates(x, self.rate), self._neutral, clock)
+                    self.closing = True
         self.mode = AT_SAFE
         with suppress(Exception):       # of a check after an exception
             self._runner.restart()
@@ -136,11 +152,17 @@ class OutputSelector:
         least = np.take_along_axis(recent, np.abs(recent).argmin(axis=0)[None], axis=0)[0]
         return np.where((recent > 0.0).all(axis=0) | (recent < 0.0).all(axis=0), least, 0.0)
 
-    def safe(self, standby):
-        """The safe output (actuators,), NaN: left out; in standby the load is where it is measured. Never raises."""
+    def safe(self, standby, clock):
+        """The safe output (actuators,) at `clock` [ns], NaN: left out. Never raises.
+
+        In standby the load is where it is measured; valves that were under a law may be on their way to it.
+        """
         if standby and self._has_gravity:
             self._holding = self._held(self._inputs.checks.x)
-        return self.gate.safe(self._holding)
+        self.closing = self.closing and not self._closing.done(clock)
+        if not self.closing:
+            return self.gate.safe(self._holding)
+        return self.gate.safe(self._holding, np.where(self._valves, self._closing.at(clock), 0.0))
 
     def _of_law(self, clock):
         """The command (actuators,) of the law for the last accepted state."""
@@ -154,6 +176,7 @@ class OutputSelector:
                 check.restrain(command, inputs, last)
         self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
         self._runner.run(When.COMMAND)
+        self._momentum.hold_load(command, checks.x)
         return command
 
     def _held(self, x):

@@ -39,3 +39,9 @@ def motion_blockers(manipulator, declaration, inputs):
     return [f"'{name}' moves at {rate:.3g} per second, at most {most:.3g} ('standstill_speed')"
             for name, rate, most in zip(manipulator.actuators, rates.tolist(), declaration.standstill_speed.tolist())
             if not abs(rate) <= most]
+
+
+def force_blockers(check, inputs):
+    """[why] the pressures that are measured do not hold the load; check: `ForceCheck`. Empty where they do."""
+    x, pressures = inputs.checks.x, inputs.pressures
+    return [] if not check.required or x is None or pressures is None else check.at_rest(x, pressures)

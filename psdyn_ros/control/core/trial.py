@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ...api.hydraulics.statics import equilibrium_state, hydraulic_records
+from ...kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from ...model.units import SECOND
 from ..reference.trajectory import Waypoints
 from ..safety.fault_table import State
@@ -29,7 +31,9 @@ class Trial:
         self._core.inputs.checks.measure(m.joints)
         self._pressures = None
         if self._core.law.needs_pressures:
-            self._pressures = np.full((len(config.hydraulics.cylinders), 2), 0.5 * config.hydraulics.supply.pressure)
+            axes, cylinders, supply = hydraulic_records(m, config.hydraulics)
+            fluid = equilibrium_state(m, config.hydraulics, axes, cylinders, supply, self._x)[0]
+            self._pressures = fluid[:, [PRESSURE_A, PRESSURE_B]]
         self._cycles()
         self._core.activate(self._now, self._now)
         self()

@@ -4,7 +4,6 @@ import numpy as np
 
 from ...api.hydraulics.statics import hydraulic_records
 from ...kernels.control.actuation import make_actuation
-from ...kernels.control.effort_range import EffortModel
 from ...kernels.control.joint_space import make_joint_space
 from ...kernels.control.path import no_path
 from ...kernels.hydraulics.records import AXIS
@@ -60,6 +59,7 @@ class ControlLaw:
     needs_pressures = False     # whether `update` must have them
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
     effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
+    opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -80,7 +80,7 @@ class ControlLaw:
         self._effort_limit = np.array(manipulator.limits.effort, dtype=float)
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)
-        self._efforts, self._rest, self._inertia = *np.zeros((2, manipulator.dof)), np.zeros((manipulator.dof,) * 2)
+        self._rest = np.zeros(manipulator.dof)
         self._fill_axes()
         m, model = manipulator, self.load.mechanism
         self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
@@ -93,7 +93,7 @@ class ControlLaw:
     def _fill_axes(self):
         """Friction of the actuators, and the area of the piston where pressure is commanded."""
         m = self.manipulator
-        self._area = np.ones(len(m.actuators))
+        self.area = np.ones(len(m.actuators))
         if self.hydraulics is None:
             self.axes = np.zeros(len(m.actuators), AXIS)
             joints = m.machine.description.joints
@@ -104,7 +104,7 @@ class ControlLaw:
         self.axes, self.cylinders, self.supply = hydraulic_records(m, self.hydraulics)
         for row, tier in enumerate(self.tiers):
             if tier == PRESSURE:
-                self._area[row] = self.cylinders['area_a'][self.axes['cylinder'][row]]
+                self.area[row] = self.cylinders['area_a'][self.axes['cylinder'][row]]
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
         """Commands (actuators,), each in the unit of its tier.
@@ -187,7 +187,7 @@ class ControlLaw:
         return self._of_forces(self.load.inverse_dynamics(x, xd, xdd))
 
     def _of_forces(self, efforts):
-        command = efforts / self._area
+        command = efforts / self.area
         command[[tier in (VALVE, VELOCITY) for tier in self.tiers]] = 0.0
         return command
 
@@ -201,19 +201,37 @@ class ControlLaw:
         """Efforts (actuators,) [N, N m] that the model expects of the reference at the last update, with friction."""
         raise NotImplementedError
 
-    def effort_model(self, x, xd):
-        """Return the `EffortModel` at x, xd (dof,), valid until the next."""
+    def force_residuals_at(self, x, pressures):
+        """`force_residuals` where the machine stands at x (dof,), beyond the forces that hold its load.
+
+        pressures: as of `update`.  What both differed by before does not count.
+        """
+        return np.zeros(len(self.manipulator.actuators))
+
+    @property
+    def flow_gains(self):
+        """(2, actuators) speeds of rods for an error [1/s] and its rate [1]."""
+        raise NotImplementedError
+
+    def rod_speeds(self, command):
+        """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other tiers."""
+        raise NotImplementedError
+
+    def openings(self, speeds):
+        """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of other tiers."""
+        raise NotImplementedError
+
+    def effort_model(self, x, xd, efforts, inertia):
+        """Write efforts (dof,) [N, N m] at x, xd (dof,) without acceleration or friction, and inertia (dof, dof)."""
         handle = self.load.handle
-        model = EffortModel(self._efforts, self._inertia, self.axes, self._area)
         if self.load.passive is not None:
-            model.efforts[:], model.inertia[:] = self.load.passive.effort_terms(x, xd)
-            return model
-        status = inverse_checked(handle.tree, handle.loops, x, xd, self._rest, model.efforts)
+            efforts[:], inertia[:] = self.load.passive.effort_terms(x, xd)
+            return
+        status = inverse_checked(handle.tree, handle.loops, x, xd, self._rest, efforts)
         if status == OK:
-            status = read_mass_matrix(handle.tree, handle.loops, x, model.inertia)      # clusters are closed at x
+            status = read_mass_matrix(handle.tree, handle.loops, x, inertia)    # clusters are closed at x
         if status != OK:
             self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
-        return model
 
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.

@@ -17,6 +17,7 @@ force of an actuator is clipped, unless it then shrinks, and not while it is fro
 Friction follows the rate of the reference: that of a late and noisy measurement around rest is a limit cycle.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,11 +84,11 @@ class ForceLaw(ControlLaw):
 
     def _make_buffer(self):
         count, n = len(self.manipulator.actuators), self.manipulator.dof
-        limit = np.minimum(self._effort_limit, self._area * self._highest_pressure())
+        limit = np.minimum(self._effort_limit, self.area * self._highest_pressure())
         self._buffer = pack(kernels.ForceLaw(
             axes=self.axes, constant=np.zeros(1, np.int64), gains=np.zeros((3, n)), start=np.zeros((3, n)),
             mass=np.zeros(n), state=np.zeros((2, n)), frozen=np.zeros(n, np.int64), motion=np.zeros((3, 3, n)),
-            measured=np.zeros((3, n)), error=np.zeros(n), needed=np.zeros(n), area=self._area, limit=limit,
+            measured=np.zeros((3, n)), error=np.zeros(n), needed=np.zeros(n), area=self.area, limit=limit,
             saturations=self.saturations, predicted=np.zeros(count), command=np.zeros(count), effort=np.zeros(count),
             position=np.zeros(count), rate=np.zeros(count)))
         self._law = kernels.ForceLaw(*views(self._buffer, kernels.TYPES))
@@ -134,7 +135,8 @@ class ForceLaw(ControlLaw):
         if not self.reference.started:
             self.hold(measured[0])
         dt = 0.0 if self._last is None else min(max(t - self._last, 0.0), LONGEST_STEP * (self.period or np.inf))
-        self.load.advance(dt)
+        if self.load.changing:
+            self.load.advance(dt)
         then = t + age + self._lead
         times = float(t), float(then), float(then)
         self._cycle(self._buffer, motion, times, kernels.Step(times, float(dt), float(self.feedforward_scale)))
@@ -151,14 +153,13 @@ class ForceLaw(ControlLaw):
     def _take(self, x, xd):
         """Keep what was measured; `states` says why it cannot be."""
         measured = self._law.measured[:2]
-        if np.shape(x) != measured[0].shape or np.shape(xd) != measured[0].shape:
-            states(self.manipulator, x=x, xd=xd)        # NumPy would repeat a single number
         try:
             measured[0], measured[1] = x, xd
+            usable = len(x) == len(xd) == measured.shape[1]     # NumPy would repeat a single number
         except (ValueError, TypeError):
             states(self.manipulator, x=x, xd=xd)
             raise
-        if not np.isfinite(measured).all():
+        if not (usable and math.isfinite(sum(measured.ravel().tolist()))):
             states(self.manipulator, x=x, xd=xd)
 
     def _raise(self, status):

@@ -29,8 +29,9 @@ class LoadModel:
     passive_states  where the state of passive joints comes from, as the source of `PassiveStates`
 
     `set_payload` and `set_base` return at once; `advance` takes it in gradually, so that commands never step: forces
-    are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels; where `passive` is
-    not None, a `PassiveStates`, it is of the driven coordinates alone, and `passive.hanging` has what was taken in.
+    are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels; `changing`: there is
+    more.  Where `passive` is not None, a `PassiveStates`, `handle` is of the driven coordinates alone, and
+    `passive.hanging` has what was taken in.
     """
 
     def __init__(self, manipulator, hydraulics=None, passive_states=ESTIMATED):
@@ -49,7 +50,8 @@ class LoadModel:
         self._from = self._to = np.zeros_like(self._empty)
         self._share = 1.0           # of the way between them
         self._base = base_rows(self.mechanism.gravity, None)        # rows in use
-        self._base_target = None    # rows that were set
+        self._base_target = self._base      # rows that were set
+        self.changing = False
 
     def inverse_dynamics(self, x, xd, xdd):
         """Efforts (actuators,) for the motion x, xd, xdd, each (dof,); raises what `Manipulator` does."""
@@ -87,7 +89,7 @@ class LoadModel:
             return
         self._payloads[link] = place.body, place.module, rigid_parameters(place.pose, payload)
         self._from = self._from + self._share * (self._to - self._from)
-        self._to, self._share = np.zeros_like(self._empty), 0.0
+        self._to, self._share, self.changing = np.zeros_like(self._empty), 0.0, True
         for body, module, parameters in self._payloads.values():
             self._to[body, module] += parameters
 
@@ -98,7 +100,7 @@ class LoadModel:
 
     def set_base(self, base):
         """Believe in a `BaseMotion`; None: at rest and upright."""
-        self._base_target = base_rows(self.mechanism.gravity, base)
+        self._base_target, self.changing = base_rows(self.mechanism.gravity, base), True
 
     def advance(self, dt):
         """Approach the load that was set, as far as dt [s] allows."""
@@ -107,10 +109,10 @@ class LoadModel:
             carried = self._empty + self._from + self._share * (self._to - self._from)
             for body, parameters in zip(BODIES, carried):
                 self._loaded.modules[body] = parameters
-        if self._base_target is not None:
-            most = BASE_RATE * dt
-            self._base += np.clip(self._base_target - self._base, -most, most)
-            self._loaded.environment['twist'], self._loaded.environment['acceleration'] = self._base
+        most = BASE_RATE * dt
+        self._base = self._base + np.clip(self._base_target - self._base, -most, most)
+        self._loaded.environment['twist'], self._loaded.environment['acceleration'] = self._base
+        self.changing = self.loading or not np.array_equal(self._base, self._base_target)
 
 
 def drives_coordinates(manipulator):

@@ -6,7 +6,10 @@ machine stiff, if it is let: feedback acts on the flow as well as on the force (
 
 from dataclasses import fields
 
+import numpy as np
+
 from ...kernels.control.valve_control import BIAS_SAMPLES, PRESSURE
+from ...kernels.control.valve_control import VALVE as VALVE_TIER
 from .base import VALVE
 from .gains import check_gains
 from .valve_gains import ValveGains, beyond, default_bandwidth, torque_gains
@@ -48,3 +51,10 @@ class ValveControl(ValveLaw):
                 or beyond(self.manipulator.actuators, by_flow, 'flow_stiffness', gains.flow_stiffness, most.flow)
                 or beyond(self.manipulator.actuators, by_flow, 'flow_integral', gains.flow_integral,
                           gains.flow_stiffness**2))
+
+    def force_residuals_at(self, x, pressures):
+        """As `ControlLaw.force_residuals_at`."""
+        c, residuals = self.cylinders, np.zeros(len(self._law))
+        forces = c['area_a'] * pressures[:, 0] - c['area_b'] * pressures[:, 1]
+        residuals[c['axis']] = forces - self.load.holding_efforts(x)[c['axis']]
+        return np.where(self._law['tier'] == VALVE_TIER, residuals, 0.0)

@@ -65,7 +65,7 @@ class ValveLaw(ControlLaw):
         count, n = len(self.tiers), self.manipulator.dof
         law = np.zeros(count, kernels.AXIS_LAW)
         law['tier'] = [CODES[tier] for tier in self.tiers]
-        law['area'], law['limit'] = self._area, self._limits()
+        law['area'], law['limit'] = self.area, self._limits()
         law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
         self._buffer = pack(kernels.ValveLaw(
             axes=self.axes, cylinders=self.cylinders, supply=self.supply, law=law, options=np.zeros(3, np.int64),
@@ -82,7 +82,7 @@ class ValveLaw(ControlLaw):
     def _limits(self):
         """(actuators,) largest command of each, in the unit of its tier."""
         velocity = np.where(self.manipulator.limits.velocity > 0.0, self.manipulator.limits.velocity, np.inf)
-        pressure = np.minimum(self._effort_limit / self._area, self.supply['pressure'][0])
+        pressure = np.minimum(self._effort_limit / self.area, self.supply['pressure'][0])
         most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.tiers)), VELOCITY: velocity}
         return np.array([most[tier][row] for row, tier in enumerate(self.tiers)])
 
@@ -151,9 +151,10 @@ class ValveLaw(ControlLaw):
         dt = -1.0
         if self._last is not None:
             dt = min(max(t - self._last, 0.0), LONGEST_STEP * self.period)
-            if self.load.loading:       # a load that is set now may hang there since before the bias was taken
-                np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
-            self.load.advance(dt)
+            if self.load.changing:
+                if self.load.loading:       # a load that is set now may hang there since before the bias was taken
+                    np.minimum(self._law['samples'], FRESH_SAMPLES, out=self._law['samples'])
+                self.load.advance(dt)
             if self._ramp:
                 self._advance_gains(dt)
         aim, half = t + age + self._act + self.lag, 0.5 * self.period

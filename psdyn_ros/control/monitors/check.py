@@ -1,6 +1,6 @@
 """What a check is: its rows of the fault table, and an evaluation of what the controller measures and commands.
 
-README.md of this folder has an example; `CheckInputs` of `core/check_inputs.py` is what a check may look at.
+README.md of this folder has an example; `CheckInputs` of `core/inputs.py` is what a check may look at.
 """
 
 from enum import IntEnum

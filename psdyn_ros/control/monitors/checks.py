@@ -1,17 +1,20 @@
 """The checks of the controller: to add one, write its class and put it into this tuple."""
 
 from .actuator_motion import EndStopCheck
-from .clock import ClockCheck
+from .clock import ClockCheck, OverrunCheck
 from .emergency_stop import EmergencyStopCheck
+from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
-from .overruns import OverrunCheck
+from .openings import OpeningCheck
 from .passive_joints import PassiveJointCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck
 from .state import StateChecks
+from .swing import SwingCheck
 from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
-          EndStopCheck, TrackingCheck, EffortCheck, SpeedCheck, StopCheck, FlowCheck, ForceCheck, PassiveJointCheck)
+          EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, SwingCheck, StopCheck,
+          FlowCheck, OpeningCheck, ForceCheck, PassiveJointCheck)

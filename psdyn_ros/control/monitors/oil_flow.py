@@ -7,6 +7,7 @@ import numpy as np
 from ...kernels.control import pressure_plausibility as kernels
 from ...kernels.control.plausibility import largest_share
 from ...kernels.hydraulics.records import FLUID
+from ...kernels.runtime.buffer import pack, views
 from ...model.parameters.hydraulics import VALVE
 from .actuator_motion import ActuatorMotion
 from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
@@ -45,14 +46,14 @@ class FlowCheck(Check):
         if not self.required:
             return
         declared = config.declaration.plausibility
-        self._law, self._names = law, config.machine.actuators
-        self._allowed = declared.flow_residual, declared.flow_share
-        self._cylinders = law.cylinders.copy()
+        self._law, self._names, self._motion = law, config.machine.actuators, ActuatorMotion(config.machine)
         records = np.zeros(len(rows), kernels.FLOW_WITNESS)
-        records['cylinder'], records['actuator'] = rows, self._cylinders['axis'][rows]
-        self._witnesses = kernels.Witnesses(records, np.zeros((len(rows), FLUID)))
-        self._motion = ActuatorMotion(config.machine)
+        records['cylinder'], records['actuator'] = rows, law.cylinders['axis'][rows]
         records['slack'] = OFF * np.array(config.declaration.standstill_speed)[records['actuator']]
+        self._buffer = pack(kernels.Witnesses(
+            records, np.zeros((len(rows), FLUID)), law.cylinders,
+            np.array([declared.flow_residual, declared.flow_share]), np.zeros((5, len(self._names)))))
+        self._witnesses = kernels.Witnesses(*views(self._buffer, kernels.TYPES))
         self._period = config.period
         self.restart()
 
@@ -75,23 +76,20 @@ class FlowCheck(Check):
             self.restart()
             dt = 0.0
         self._last, self._since = inputs.clock, self._since + dt
-        off = kernels.compare_flows(self._witnesses, self._cylinders, self._oil(inputs),
-                                    self._motion.positions(inputs.x), inputs.command, dt, self._allowed)
+        self._witnesses.motion[kernels.MEASURED] = self._motion.positions(inputs.x)
+        off = kernels.compare_flows(self._buffer, self._law.supply, _line(inputs), inputs.pressures, inputs.command, dt)
         findings = [] if self._wrong < WRONG_COMMANDS else [self._wrong_command()]
         if off and self._since >= SETTLING:
             findings += [self._rod(w) for w in self._witnesses.records if w['verdict'] != kernels.MOVES_AS_OIL]
         return findings
 
-    def _oil(self, inputs):
-        return kernels.Oil(inputs.pressures, math.nan if inputs.supply is None else float(inputs.supply),
-                           self._law.supply)
-
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: commands of valves to those for a speed that reference and errors explain."""
-        law, motion, (x, xd, _) = self._law, self._motion, self._law.desired
-        rods = kernels.RodMotion(motion.positions(inputs.checks.x), motion.positions(x), motion.rates(x, xd),
-                                 law.force_residuals, law.predicted_efforts)
-        worst, off = kernels.restrain_valves(self._witnesses, self._cylinders, self._oil(inputs), rods, command, last,
+        law, motion, (x, xd, _), rows = self._law, self._motion, self._law.desired, self._witnesses.motion
+        rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.checks.x), motion.positions(x)
+        rows[kernels.RATE] = motion.rates(x, xd)
+        rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
+        worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command, last,
                                              self._period)
         if worst < 0:
             self._wrong = 0.0
@@ -110,6 +108,11 @@ class FlowCheck(Check):
                        f'{self._names[w["actuator"]]} moves at {1e3 * w["rate"]:.3g} mm/s, by the oil of chamber A at '
                        f'{1e3 * w["oil_a"]:.3g}, of chamber B at {1e3 * w["oil_b"]:.3g}; expected within '
                        f'{1e3 * w["allowed"]:.3g}')
+
+
+def _line(inputs):
+    """Return the pressure of the supply [Pa gauge]; NaN where it is not measured."""
+    return math.nan if inputs.supply is None else float(inputs.supply)
 
 
 class ForceCheck(Check):
@@ -134,6 +137,17 @@ class ForceCheck(Check):
     def restart(self):
         """As `Check.restart`."""
         self._off = 0
+
+    def at_rest(self, x, pressures):
+        """[why] a law must not begin at x (dof,): pistons, by their pressures, that do not hold the load; empty else.
+
+        pressures (cylinders, 2) [Pa gauge]
+        """
+        residuals = self._law.force_residuals_at(x, pressures)
+        expected = self._law.load.holding_efforts(x)
+        return [f"F40: the piston of '{self._names[i]}' pushes with {(expected[i] + residuals[i]) / 1e3:.3g} kN by its "
+                f'pressures; expected {expected[i] / 1e3:.3g} kN, which holds the load, to within '
+                f'{self._allowed[i] / 1e3:.3g} kN' for i in np.flatnonzero(~(np.abs(residuals) <= self._allowed))]
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""

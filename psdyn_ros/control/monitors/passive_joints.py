@@ -7,11 +7,11 @@ class PassiveJointCheck(Check):
     """Watches the `PassiveStates` of the law; a stop under the law goes on with what is estimated."""
 
     rows = (
-        Row('F43', 'passive_silent', DEGRADE, 'passive joints that are to be measured are not, for 0.1 s', REDUCED, 2,
+        Row('F44', 'passive_silent', DEGRADE, 'passive joints that are to be measured are not, for 0.1 s', REDUCED, 2,
             0.1),
-        warning('F43', 'passive_jump', 'a passive joint farther from where it was than its rate explains',
+        warning('F44', 'passive_jump', 'a passive joint farther from where it was than its rate explains',
                 'it counts as not measured'),
-        Row('F43', 'passive_unknown', DEGRADE, 'the motion of passive joints cannot be computed', REDUCED, 2),
+        Row('F44', 'passive_unknown', DEGRADE, 'the motion of passive joints cannot be computed', REDUCED, 2),
     )
     def __init__(self, config, law):
         self._passive = law.load.passive

@@ -8,19 +8,24 @@ from ...kernels.control import pressure_plausibility as kernels
 from ...kernels.control.plausibility import MAX_SPEED_RATIO
 from ...kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
 from ...kernels.hydraulics.equations import ATMOSPHERIC_PRESSURE_PA
+from ...model.parameters.hydraulics import VALVE
+from .actuator_motion import ActuatorMotion
 from .check import COUNTED, RAMPED, REJECTED, STOP_OPEN_LOOP, Check, Finding, Result, Row, warning
 from .clock import ORDER, MeasuredInput
 from .state import IN_A_ROW
 
 HIGHEST = 1.25              # of relief and supply pressure
-SUPPLY_CHANGE = 0.02        # s in which a pump of unlimited flow may lose its pressure
+SUPPLY_CHANGE = 0.05        # s in which a pump of unlimited flow may lose its pressure
+OPENING_MARGIN = 0.1        # opening of a valve beyond its command
+SPOOL_TIME = 0.01           # s in which a spool follows a command to a smaller opening
+SPEED_MARGIN = 0.2          # of its rated speed, by which a rod may be faster than measured
 
 
 class PressureCheck(Check):
     """Whether pressures may be used, and whether they are recent; judged only where the law needs them.
 
     Possible is a pressure from vacuum to a quarter above relief and supply, which changes no faster than its chamber is
-    filled by a fully open valve and a rod at twice its rated speed.
+    filled by its valve, as open as it was commanded to be, and by its rod, as fast as it was measured to be.
     """
 
     rows = (
@@ -39,10 +44,36 @@ class PressureCheck(Check):
         self.input = MeasuredInput('pressures', declaration.timeouts, declaration.plausibility.clock_skew_ns,
                                    config.period)
         self.impossible = 0             # messages in a row
-        self._freeze = declaration.plausibility.freeze_ns
+        self._freeze, self._frozen = declaration.plausibility.freeze_ns, -1     # ns; port that shows one value
+        self._motion = ActuatorMotion(config.machine)
         if self.required:
             self._sensors, self._names = _sensors(config, law)
-            self._setting = float(law.supply['pressure'][0])
+            self._supply, self._setting = law.supply[0], float(law.supply['pressure'][0])
+            self._cylinders = law.cylinders.copy()
+            axis = self._cylinders['axis']
+            self._by_valve = np.array([law.tiers[i] == VALVE for i in axis])
+            self._speed_margin = SPEED_MARGIN * np.array(config.machine.limits.velocity, dtype=float)[axis]
+            self._fastest = self._sensors['rate'][:-1].reshape(-1, 2).copy()
+            self._opening = np.ones(axis.size)
+            self._decay = max(1.0 - config.period / SPOOL_TIME, 0.0)
+
+    def follow(self, inputs):
+        """Let pressures change as fast as the last commands and the measured motion of these `CheckInputs` let them."""
+        if not self.required or inputs.x is None:
+            return
+        c = self._cylinders
+        axis, high = c['axis'], self._sensors['high'][:-1].reshape(-1, 2).max(axis=1)
+        position = self._motion.positions(inputs.x)[axis]
+        speed = np.abs(self._motion.rates(inputs.x, inputs.xd)[axis]) + self._speed_margin
+        command = np.where(self._by_valve, np.abs(np.nan_to_num(inputs.command[axis])), 1.0)
+        self._opening = np.maximum(command, self._decay * self._opening)
+        flow = c['gain'].max(axis=1) * np.sqrt(high) * np.minimum(self._opening + OPENING_MARGIN, 1.0)
+        volumes = np.array([c['dead_a'] + c['area_a'] * position, c['dead_b'] + c['area_b'] * (c['stroke'] - position)])
+        flows = flow + np.array([c['area_a'], c['area_b']]) * speed
+        rates = c['bulk'] / np.maximum(volumes, MIN_CHAMBER_VOLUME_M3) * flows
+        self._sensors['rate'][:-1] = np.minimum(rates.T, self._fastest).ravel()
+        if self._supply['limited']:
+            self._sensors['rate'][-1] = (flow.sum() + self._supply['flow']) / self._supply['capacity']
 
     def take(self, stamp, ros_now, clock, values, supply, trusting=False):
         """Accept pressures and return None, or return the `Finding` for which they are rejected.
@@ -66,17 +97,17 @@ class PressureCheck(Check):
 
     def _judge(self, stamp, values, supply, trusting):
         """Return the `Finding` of values that cannot be, None where they can; those are kept."""
-        verdict = kernels.POSSIBLE
+        verdict, i = kernels.POSSIBLE, -1
         if self.required:
             before = 0 if trusting and self.impossible >= IN_A_ROW else self.input.stamp
             supply = self._setting if supply is None else float(supply)
-            verdict, i = kernels.judge_pressures(self._sensors, values, supply, stamp, before)
+            verdict, i = kernels.judge_pressures(self._sensors, values, supply, stamp, before, self._freeze)
         elif not math.isfinite(values.sum() + (0.0 if supply is None else supply)):
             verdict = kernels.NOT_FINITE
         if verdict == kernels.NOT_FINITE:
             return Finding('pressures_not_finite', 'a pressure is not finite')
         if verdict == kernels.POSSIBLE:
-            self.impossible = 0
+            self.impossible, self._frozen = 0, i
             return None
         self.impossible += 1
         sensor, value = self._sensors[i], (*values.ravel(), supply)[i]
@@ -89,7 +120,7 @@ class PressureCheck(Check):
         """As `Check.evaluate`."""
         if self.input.silent(inputs.clock):
             return (Finding('pressures_silent', self.input.silence(inputs.clock), Result.STALE),)
-        i = kernels.frozen_pressure(self._sensors, len(self._sensors) - 1, self.input.stamp, self._freeze)
+        i = self._frozen
         if i >= 0 and inputs.under_law:
             value, still = self._sensors['value'][i], (self.input.stamp - self._sensors['changed'][i]) / 1e6
             return (Finding('pressure_frozen', f'{self._names[i]} stays at {value / 1e5:.6g} bar for '

@@ -31,32 +31,32 @@ class SpeedCheck(Check):
         self._motion, self._names = ActuatorMotion(m), m.actuators
         rated = np.array(m.limits.velocity, dtype=float)
         rated[rated <= 0.0] = np.inf
-        limits = np.array([declared.overspeed * rated, declared.speed_share * rated,
-                           AT_REST * np.array(config.declaration.standstill_speed)])
-        self._speeds = kernels.Speeds(limits, np.zeros(len(rated)), np.zeros(2, np.int64), np.zeros(1))
+        self._limits = np.array([declared.overspeed * rated, declared.speed_share * rated,
+                                 AT_REST * np.array(config.declaration.standstill_speed)])
+        self._smooth, self._memory = np.zeros(len(rated)), np.zeros(3)
 
     def restart(self):
         """As `Check.restart`."""
-        for memory in self._speeds[1:]:
-            memory[:] = 0
+        self._smooth[:], self._memory[:] = 0.0, 0.0
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
         if not inputs.under_law:
             return ()
         rates, desired = self._motion.rates(inputs.x, inputs.xd), self._motion.rates(inputs.x, inputs.reference_rate)
-        verdict, i = kernels.judge_speeds(self._speeds, rates, desired, inputs.period, inputs.state is State.STOPPING)
+        verdict, i = kernels.judge_speeds(self._limits, self._smooth, self._memory, rates, desired, inputs.period,
+                                          inputs.state is State.STOPPING)
         return () if verdict == kernels.SOUND else (self._finding(verdict, i, rates, desired),)
 
     def _finding(self, verdict, i, rates, desired):
         """Return the `Finding` of a verdict on actuator i."""
-        limits, name = self._speeds.limits[:, i], self._names[i]
+        limits, name = self._limits[:, i], self._names[i]
         if verdict == kernels.TOO_FAST:
             return Finding('overspeed', f'{name} moves at {rates[i]:.3g} per second, at most {limits[0]:.3g}')
         if verdict == kernels.APART:
             return Finding('speed_error', f'{name} moves at {rates[i]:.3g} per second, its reference at '
                            f'{desired[i]:.3g}; at most {limits[1]:.3g} apart')
-        return Finding('not_standing', f'{name} moves at {self._speeds.smooth[i]:.3g} per second while its reference '
+        return Finding('not_standing', f'{name} moves at {self._smooth[i]:.3g} per second while its reference '
                        f'rests; at most {limits[2]:.3g}')
 
 

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from ...kernels.control import plausibility as kernels
+from ...kernels.runtime.buffer import pack, views
 from ...model.errors import PsdynError
 from ...model.units import SECOND
 from .check import (
@@ -80,13 +81,12 @@ class StateChecks(Check):
         self.residual = 0.0             # m, of the loops at the last state
         self.findings = []
         self.commands_received = True   # whether somebody does: the text on a machine that stands still depends on it
-        self._channels, self._memory = _records(manipulator, declaration)
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
-        self._ring_stamps = np.zeros(room, dtype=np.int64)
-        self._ring = np.zeros((room, 2, manipulator.dof))
+        history = pack(kernels.History(*_records(manipulator, declaration), np.zeros(room, np.int64),
+                                       np.zeros((room, 2, manipulator.dof))))
+        self._channels, self._memory, self._stamps, _ = views(history, kernels.TYPES)
         # (verdict, bits, coordinate) of x, xd, stamp, desired_rate
-        self._judge = partial(kernels.judge_state, kernels.History(self._channels, self._memory, self._ring_stamps,
-                                                                   self._ring))
+        self._judge = partial(kernels.judge_state, history)
         self._sensors = None
 
     def measure(self, joints):
@@ -104,7 +104,7 @@ class StateChecks(Check):
     def rebase(self, jump):
         """The clock of the stamps jumped by so many ns."""
         self.input.rebase(jump)
-        self._ring_stamps += jump
+        self._stamps += jump
         if self._memory['stamp'][0]:
             self._memory['stamp'] += jump
         for field in ('changed', 'driven'):

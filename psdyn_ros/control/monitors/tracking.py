@@ -5,6 +5,7 @@ streamed points keep coming?
 import numpy as np
 
 from ...kernels.control import effort_range, plausibility
+from ...kernels.runtime.buffer import views
 from ...model.parameters.safety import EFFORT, PRESSURE
 from .actuator_motion import ActuatorMotion
 from .check import (
@@ -114,14 +115,12 @@ class EffortCheck(Check):
         if not self.required:
             return
         self._law, self._names, self._period = law, config.machine.actuators, config.period
-        n, k, room = len(forces), int(forces.sum()), max(round(WINDOW / config.period), 2) + 1
+        rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
+        self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
+        self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
         self._away = AWAY * np.array(config.declaration.acceleration)
-        limits = np.array([self._away, config.declaration.command_limit])
-        self._range = effort_range.EffortRange(
-            rows=np.argsort(~forces, kind='stable'), limits=limits, recent=np.zeros((room, 4, n)),
-            count=np.zeros(1, np.int64), trim=np.zeros(k), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
-            system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1)))
-        self._learning, self._ahead = min(config.period / TRIM_TIME, 1.0), np.zeros(n)
+        self._range.limits[:] = self._away, config.declaration.command_limit
+        self._range.area[:], self._range.learning[0] = law.area, min(config.period / TRIM_TIME, 1.0)
         self.restart()
 
     def restart(self):
@@ -134,12 +133,12 @@ class EffortCheck(Check):
 
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, x, xd, t = self._law, inputs.checks.x, inputs.checks.xd, inputs.time
-        self._range.limits[0] = self._away + law.unknown_accelerations
-        self._ahead[:] = law.reference.ahead(t + LEAD)[2]
-        feedback = effort_range.Feedback(law.effort_gains, self._ahead, law.feedforward_scale)
-        worst, off = effort_range.restrain_efforts(self._range, law.effort_model(x, xd), feedback, x, xd, law.desired,
-                                                   command, self._learning)
+        law, x, xd, t, memory = self._law, inputs.checks.x, inputs.checks.xd, inputs.time, self._range
+        memory.limits[0] = self._away + law.unknown_accelerations
+        memory.ahead[:] = law.reference.ahead(t + LEAD)[2]
+        law.effort_model(x, xd, memory.efforts, memory.inertia)
+        worst, off = effort_range.restrain_efforts(self._buffer, law.axes, law.effort_gains, law.feedforward_scale,
+                                                   x, xd, law.desired, command)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:

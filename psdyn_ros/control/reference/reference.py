@@ -6,10 +6,9 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .reference_limits import EASE, ReferenceChecks, ReferenceLimits
-from .segments import SAME, Follow, Free, Halt, Hold, Path, bridge, bridge_rows, in_path_time
+from .segments import SAME, Follow, Free, Halt, Hold, Path, PathTime, bridge, bridge_rows, in_path_time
 from .stop_motion import coming_to_rest, stop_of_path, within_limits
 from .stream import Stream, streamed_point
-from .time_scaling import PathTime
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
 from .validated_trajectory import Candidate
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .reference_limits import DECELERATION, EASE
-from .segments import Free, Halt, Hold
-from .time_scaling import Phase, ramp
+from .segments import Free, Halt, Hold, Phase, ramp
 from .trajectory import Curve
 
 HALT_RATE = 20.0            # 1/s that the speed of a path that stops changes by at most

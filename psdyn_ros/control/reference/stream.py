@@ -14,11 +14,10 @@ import numpy as np
 from ...kernels.control.path import Spline
 from ...model.errors import PsdynError
 from .reference_limits import EASE
-from .segments import Hold, bridge_coefficients, sample_each
+from .segments import Hold, PathTime, Phase, bridge_coefficients, ramp, sample_each
 from .speed_limited_stream import too_far_behind, velocity_after_points, way_to_points
 from .stop_motion import axes_curve, rest_positions, stopping_phases, way
 from .stream_filter import FADE_TIME, UNKNOWN, StreamEstimate
-from .time_scaling import PathTime, Phase, ramp
 from .trajectory import LARGEST, Curve, TrajectoryError
 
 STANDSTILL = 1e-9           # m/s or rad/s

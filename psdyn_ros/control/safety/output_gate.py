@@ -85,11 +85,12 @@ class OutputGate:
         """Return whether a command is an array (actuators,) of float64; no other passes."""
         return type(command) is np.ndarray and command.shape == self._shape and command.dtype == DOUBLE
 
-    def safe(self, holding=None):
+    def safe(self, holding=None, closing=None):
         """Return the declared safe output (actuators,), NaN where an actuator is left out.
 
         holding (actuators,): commands that held the load at the last trusted position; without them actuators of
-        which gravity is the safe output are left out.  Never raises.
+        which gravity is the safe output are left out.  closing (actuators,): openings of valves that are on their way
+        to neutral.  Never raises.
         """
         out = list(self._safe)
         known = self.is_array(holding)
@@ -97,4 +98,6 @@ class OutputGate:
             if gravity and known and math.isfinite(holding[i]):
                 out[i] = min(max(float(holding[i]), -float(self._limit[i])), float(self._limit[i]))
         self._last[:] = out
+        if closing is not None:
+            self._last += closing
         return self._last.copy()

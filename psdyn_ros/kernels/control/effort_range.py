@@ -10,39 +10,29 @@ import numpy as np
 from ..algebra.linear import factorise_symmetric, solve_negative
 from ..hydraulics.friction import sliding_friction
 from ..rigid_body.entry import finite
+from ..runtime.buffer import FLOAT, matrix, pack, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
+from .actuation import INT
 
 STRONGER = 2.0          # times the feedback by the gains, that an effort may give towards the reference
 ROUNDING = 1e-6         # of the limit
 GIVEN, ASKED, LOW, HIGH = range(4)      # rows of `found`
 
 
-class EffortModel(NamedTuple):
-    """Efforts of a machine whose actuators are its n coordinates, without acceleration; its inertia; its friction."""
-
-    efforts: np.ndarray     # (n,) N, N m without friction
-    inertia: np.ndarray     # (n, n)
-    axes: np.ndarray        # (n,) AXIS
-    area: np.ndarray        # (n,) m^2 of the piston where pressure is commanded, else 1
-
-
-class Feedback(NamedTuple):
-    """What a law feeds forward and back."""
-
-    gains: np.ndarray       # (2, n) accelerations for an error and for its rate
-    ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead
-    scale: float            # of the accelerations that are fed forward
-
-
 class EffortRange(NamedTuple):
-    """Limits and memory of the k axes at force level among n, and scratch."""
+    """Limits and memory of the k axes at force level among n actuators that are the coordinates; model and scratch."""
 
     rows: np.ndarray        # (n,) axes at force level, then the others
     limits: np.ndarray      # (2, n) accelerations given away from the reference; largest commands
+    area: np.ndarray        # (n,) m^2 of the piston where pressure is commanded, else 1
+    learning: np.ndarray    # (1,) share of what the model lacks that is learnt in a cycle
     recent: np.ndarray      # (N, 4, n) accelerations: least and largest of the reference, of the error, of its rate
     count: np.ndarray       # (1,) cycles until now; the last N of them are in `recent`
     trim: np.ndarray        # (k,) efforts that the model lacks
+    efforts: np.ndarray     # (n,) N, N m of the model without acceleration and friction
+    inertia: np.ndarray     # (n, n)
+    ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead
     bounds: np.ndarray      # (2, n) scratch: least and largest acceleration
     found: np.ndarray       # (4, k) command given, acceleration that it causes, and the range of that
     system: np.ndarray      # (k, k) scratch: factors of the inertia
@@ -50,32 +40,59 @@ class EffortRange(NamedTuple):
     right: np.ndarray       # (k, 1) scratch: right-hand side
 
 
+# types of the fields of `EffortRange`
+TYPES = INT, *(FLOAT,) * 4, INT, *(FLOAT,) * 9
+
+
+def make_effort_range(rows, count, room):
+    """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level."""
+    n, k = len(rows), count
+    return pack(EffortRange(
+        rows=np.array(rows, INT), limits=np.zeros((2, n)), area=np.ones(n), learning=np.zeros(1),
+        recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(k), efforts=np.zeros(n),
+        inertia=np.zeros((n, n)), ahead=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
+        system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1))))
+
+
+@kernel
+def bind_effort_range(buffer):
+    """Return the `EffortRange` of a buffer."""
+    return EffortRange(
+        records(buffer, 0, INT)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0], records(buffer, 3, FLOAT)[0],
+        stack(buffer, 4)[0], records(buffer, 5, INT)[0], records(buffer, 6, FLOAT)[0], records(buffer, 7, FLOAT)[0],
+        matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
+        matrix(buffer, 12)[0], matrix(buffer, 13)[0], matrix(buffer, 14)[0])
+
+
 @entry
-def restrain_efforts(check, model, feedback, x, xd, desired, command, learning):
+def restrain_efforts(buffer, axes, gains, scale, x, xd, desired, command):
     """Take the efforts of a command (n,) into their range; return (axis at force level, how far it was beyond).
 
     The worst axis, and that distance as a share of the acceleration that may be given away; (-1, 0) where the command
     stays as it is, as one does that is not finite.
 
-    check, model, feedback  `EffortRange`, `EffortModel`, `Feedback`
-    x, xd     (n,) measured
-    desired   (3, n) reference
-    learning  share of what the model lacks that is learnt in this cycle
+    buffer   of `EffortRange`, with model and reference of this cycle
+    axes     (n,) AXIS with the friction that the law compensates
+    gains    (2, n) accelerations of the law for an error and for its rate
+    scale    of the accelerations that the law feeds forward
+    x, xd    (n,) measured
+    desired  (3, n) reference
     """
     if finite(command) != OK:
         return -1, 0.0
-    set_bounds(check, feedback, x, xd, desired)
+    check = bind_effort_range(buffer)
+    set_bounds(check, gains, scale, x, xd, desired)
     for i in range(command.shape[0]):
-        model.efforts[i] += sliding_friction(model.axes[i], desired[1, i])
-    couple(check, model)
-    worst, off = find_accelerations(check, model, command)
-    restrained = keep(check, model, command)
-    learn(check, model, learning)
+        check.efforts[i] += sliding_friction(axes[i], desired[1, i])
+    couple(check)
+    worst, off = find_accelerations(check, command)
+    restrained = clamp_efforts(check, command)
+    learn(check)
     return (worst, off) if restrained else (-1, 0.0)
 
 
 @kernel
-def set_bounds(check, feedback, x, xd, desired):
+def set_bounds(check, gains, scale, x, xd, desired):
     """Set the least and the largest acceleration that a sound law asks for, by the last cycles.
 
     That of the reference, fed forward or not, some feedback towards the reference, and a little more.
@@ -85,11 +102,11 @@ def set_bounds(check, feedback, x, xd, desired):
     check.count[0] += 1
     for i in range(x.shape[0]):
         low, high = np.inf, -np.inf
-        for a in (feedback.ahead[i], desired[2, i]):
-            low, high = min(low, min(a, feedback.scale * a)), max(high, max(a, feedback.scale * a))
+        for a in (check.ahead[i], desired[2, i]):
+            low, high = min(low, min(a, scale * a)), max(high, max(a, scale * a))
         now[0, i], now[1, i] = low, high
-        now[2, i] = STRONGER * feedback.gains[0, i] * (desired[0, i] - x[i])
-        now[3, i] = STRONGER * feedback.gains[1, i] * (desired[1, i] - xd[i])
+        now[2, i] = STRONGER * gains[0, i] * (desired[0, i] - x[i])
+        now[3, i] = STRONGER * gains[1, i] * (desired[1, i] - xd[i])
     for i in range(x.shape[0]):
         low, high = now[0, i], now[1, i]
         back, forth = min(now[2, i], 0.0), max(now[2, i], 0.0)
@@ -104,42 +121,42 @@ def set_bounds(check, feedback, x, xd, desired):
 
 
 @kernel
-def couple(check, model):
+def couple(check):
     """Factorise the inertia of the axes at force level; add to their efforts and ranges what the others do to them."""
     count, n = check.trim.shape[0], check.rows.shape[0]
     for i in range(count):
         for j in range(count):
-            check.system[i, j] = model.inertia[check.rows[i], check.rows[j]]
+            check.system[i, j] = check.inertia[check.rows[i], check.rows[j]]
         for j in range(count, n):
             other = check.rows[j]
-            coupling = model.inertia[check.rows[i], other]
+            coupling = check.inertia[check.rows[i], other]
             check.coupling[i, j - count] = coupling
-            model.efforts[check.rows[i]] += 0.5 * coupling * (check.bounds[0, other] + check.bounds[1, other])
+            check.efforts[check.rows[i]] += 0.5 * coupling * (check.bounds[0, other] + check.bounds[1, other])
     factorise_symmetric(check.system)
     solve_negative(check.system, check.coupling)
     for i in range(count):
-        spread = 0.0
+        widening = 0.0
         for j in range(count, n):
             other = check.rows[j]
-            spread += 0.5 * abs(check.coupling[i, j - count]) * (check.bounds[1, other] - check.bounds[0, other])
-        check.found[LOW, i] = check.bounds[0, check.rows[i]] - spread
-        check.found[HIGH, i] = check.bounds[1, check.rows[i]] + spread
+            widening += 0.5 * abs(check.coupling[i, j - count]) * (check.bounds[1, other] - check.bounds[0, other])
+        check.found[LOW, i] = check.bounds[0, check.rows[i]] - widening
+        check.found[HIGH, i] = check.bounds[1, check.rows[i]] + widening
 
 
 @kernel
-def within(check, i, acceleration):
+def explained(check, i, acceleration):
     """Return an acceleration of axis i at force level within its range."""
     return max(check.found[LOW, i], min(check.found[HIGH, i], acceleration))
 
 
 @kernel
-def find_accelerations(check, model, command):
+def find_accelerations(check, command):
     """Set the accelerations that the command causes; return the axis that is furthest beyond its range, and how far."""
     count = check.trim.shape[0]
     for i in range(count):
         row = check.rows[i]
         check.found[GIVEN, i] = command[row]
-        check.right[i, 0] = model.efforts[row] + check.trim[i] - command[row] * model.area[row]
+        check.right[i, 0] = check.efforts[row] + check.trim[i] - command[row] * check.area[row]
     solve_negative(check.system, check.right)
     worst, most = 0, -np.inf
     for i in range(count):
@@ -152,7 +169,7 @@ def find_accelerations(check, model, command):
 
 
 @kernel
-def keep(check, model, command):
+def clamp_efforts(check, command):
     """Restrain the command to accelerations within their range; set `right` to what the model gives beyond it.
 
     Returns whether the command was changed by more than rounding, else it stays as it is.
@@ -160,27 +177,27 @@ def keep(check, model, command):
     count, changed = check.trim.shape[0], False
     for i in range(count):
         row = check.rows[i]
-        effort, limit = model.efforts[row] + check.trim[i], check.limits[1, row]
+        effort, limit = check.efforts[row] + check.trim[i], check.limits[1, row]
         for j in range(count):
-            effort += model.inertia[row, check.rows[j]] * within(check, j, check.found[ASKED, j])
-        check.right[i, 0] = max(-limit, min(limit, effort / model.area[row]))
+            effort += check.inertia[row, check.rows[j]] * explained(check, j, check.found[ASKED, j])
+        check.right[i, 0] = max(-limit, min(limit, effort / check.area[row]))
         changed = changed or not abs(command[row] - check.right[i, 0]) <= ROUNDING * limit
     for i in range(count):
         row = check.rows[i]
         if changed:
             command[row] = check.right[i, 0]
-        check.right[i, 0] = model.efforts[row] - check.right[i, 0] * model.area[row]
+        check.right[i, 0] = check.efforts[row] - check.right[i, 0] * check.area[row]
     return changed
 
 
 @kernel
-def learn(check, model, share):
+def learn(check):
     """Take a share of what the model lacks, -`right`, into `trim`, as far as no acceleration explains it."""
-    count = check.trim.shape[0]
+    count, share = check.trim.shape[0], check.learning[0]
     for i in range(count):
         check.trim[i] -= share * (check.right[i, 0] + check.trim[i])
     solve_negative(check.system, check.right)
     for i in range(count):
         for j in range(count):
-            check.trim[i] -= (share * model.inertia[check.rows[i], check.rows[j]]
-                              * within(check, j, check.right[j, 0]))
+            check.trim[i] -= (share * check.inertia[check.rows[i], check.rows[j]]
+                              * explained(check, j, check.right[j, 0]))

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rigid_body.entry import close_and_place, read_joint_states
+from ..runtime.buffer import FLOAT, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
+from .actuation import INT
 
 CHANNEL = np.dtype([
     ('lower', 'f8'),            # m, rad
@@ -72,6 +74,10 @@ class History(NamedTuple):
     ring: np.ndarray        # (N, 2, dof) x and travel of them
 
 
+# types of the fields of `History`
+TYPES = CHANNEL, MEMORY, INT, FLOAT
+
+
 class Sensors(NamedTuple):
     """m joints that are measured, the same joints by the state, and scratch."""
 
@@ -81,6 +87,13 @@ class Sensors(NamedTuple):
     columns: np.ndarray     # (m,) of these joints among all
     joints: np.ndarray      # (3, joints)
     still: np.ndarray       # (dof,) zeros
+
+
+@kernel
+def bind_history(buffer):
+    """Return the `History` of a buffer."""
+    return History(records(buffer, 0, CHANNEL)[0], records(buffer, 1, MEMORY)[0], records(buffer, 2, INT)[0],
+                   stack(buffer, 3)[0])
 
 
 @kernel
@@ -155,12 +168,12 @@ def findings_of_channel(c, m, stamp):
 def judge_state(history, x, xd, stamp, desired_rate):
     """Return (ACCEPTED, bits, channel) and keep the state, or return (JUMPED or NON_FINITE, 0, channel).
 
-    history              `History`
+    history              buffer of `History`
     x, xd, desired_rate  (dof,); the last one is the velocity of the reference
     stamp                later than the one before; after memory['stamp'] = 0 anything finite is accepted
     channel: the first with one of the bits, or the one that jumped.
     """
-    channels, memory, stamps, ring = history
+    channels, memory, stamps, ring = bind_history(history)
     m = memory[0]
     n = channels.shape[0]
     known = m['stamp'] != 0

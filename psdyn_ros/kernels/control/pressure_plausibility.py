@@ -23,8 +23,9 @@ from ..hydraulics.equations import (
     spool_target,
     volumes,
 )
-from ..hydraulics.records import HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
+from ..hydraulics.records import CYLINDER, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 from ..rigid_body.entry import finite
+from ..runtime.buffer import FLOAT, matrix, records
 from ..runtime.compiler import entry, inner, kernel
 from ..runtime.status import OK
 from .valve_inversion import force_gains
@@ -73,38 +74,53 @@ FLOW_WITNESS = np.dtype([
 ], align=True)
 
 
+MEASURED, REFERENCE, RATE, RESIDUAL, EFFORT = range(5)     # rows of the motion
+
+
 class Witnesses(NamedTuple):
-    """What is known of the oil of all commanded cylinders."""
+    """What is known of the oil of all n commanded cylinders, and the motion of all actuators."""
 
     records: np.ndarray     # (n,) FLOW_WITNESS
     fluid: np.ndarray       # (n, 6) measured pressures, spool and load-holding valves by the model
+    cylinders: np.ndarray   # (m,) CYLINDER as the law believes in them
+    allowed: np.ndarray     # (2,) m/s, and share of the speed before anything was learnt, by which flows may be off
+    motion: np.ndarray      # (5, actuators) position measured, and of the reference [m], rate of that [m/s]; force of
+                            # the piston beyond the model, effort of the model [N]
+
+
+# types of the fields of `Witnesses`
+TYPES = FLOW_WITNESS, FLOAT, CYLINDER, FLOAT, FLOAT
+
+
+@kernel
+def bind_witnesses(buffer):
+    """Return the `Witnesses` of a buffer."""
+    return Witnesses(records(buffer, 0, FLOW_WITNESS)[0], matrix(buffer, 1)[0], records(buffer, 2, CYLINDER)[0],
+                     records(buffer, 3, FLOAT)[0], matrix(buffer, 4)[0])
 
 
 class Oil(NamedTuple):
     """What is measured of it."""
 
     pressures: np.ndarray   # (m, 2) Pa gauge, of chambers A and B
-    measured: float         # Pa gauge of the supply; NaN: its setting
-    supply: np.ndarray      # (1,) SUPPLY
+    line: float             # Pa gauge, of the supply
+    tank: float             # Pa gauge
 
 
-class RodMotion(NamedTuple):
-    """Motion and forces of the actuators, each (actuators,)."""
-
-    position: np.ndarray    # m, measured
-    reference: np.ndarray   # m
-    rate: np.ndarray        # m/s, of the reference
-    residual: np.ndarray    # N, of the piston beyond the model
-    effort: np.ndarray      # N, of the model
+@kernel
+def measured_oil(pressures, supply, line):
+    """Return the `Oil` of measured pressures (m, 2) and of the supply, NaN: its setting."""
+    return Oil(pressures, supply[0]['pressure'] if math.isnan(line) else line, supply[0]['return_pressure'])
 
 
 @entry
-def judge_pressures(sensors, pressures, supply, stamp, before):
-    """Return (POSSIBLE, 0) and keep the values, or (why not, which sensor) and keep nothing.
+def judge_pressures(sensors, pressures, supply, stamp, before, freeze_time):
+    """Return (POSSIBLE, frozen port) and keep the values, or (why not, which sensor) and keep nothing.
 
     sensors            (2 m + 1,) PRESSURE_SENSOR: ports A and B of one cylinder after the other, then the supply
     pressures, supply  (m, 2) and one [Pa]
     stamp, before      ns, of these values and of those accepted before; 0: none were, any within its range will do
+    freeze_time        ns, see `frozen_port`
     """
     for i in range(sensors.shape[0]):
         if not math.isfinite(measured_by(sensors, pressures, supply, i)):
@@ -121,7 +137,7 @@ def judge_pressures(sensors, pressures, supply, stamp, before):
             s['changed'] = stamp
             s['beside'] = measured_by(sensors, pressures, supply, i ^ 1) if i + 1 < sensors.shape[0] else 0.0
         s['value'] = value
-    return POSSIBLE, 0
+    return POSSIBLE, frozen_port(sensors, stamp, freeze_time)
 
 
 @kernel
@@ -130,13 +146,13 @@ def measured_by(sensors, pressures, supply, i):
     return pressures[i // 2, i % 2] if i + 1 < sensors.shape[0] else supply
 
 
-@entry
-def frozen_pressure(sensors, ports, stamp, freeze_time):
+@kernel
+def frozen_port(sensors, stamp, freeze_time):
     """Return the port that shows one value for `freeze_time` [ns] while the other of its cylinder moved; -1: none.
 
-    The first `ports` of the sensors are ports; the other one moved by more than may happen at once.
+    The other one moved by more than may happen at once.
     """
-    for i in range(ports):
+    for i in range(sensors.shape[0] - 1):
         s = sensors[i]
         if stamp - s['changed'] >= freeze_time and abs(sensors[i ^ 1]['value'] - s['beside']) > s['step']:
             return i
@@ -172,49 +188,41 @@ def rates_by_flow(c, x, fluid, line, tank, slope_a, slope_b):
 
 
 @kernel
-def line_pressure(oil):
-    """Return the pressure of the supply [Pa]."""
-    return oil.supply[0]['pressure'] if math.isnan(oil.measured) else oil.measured
-
-
-@kernel
 def given(commands, i):
     """Return the command of an actuator, 0 where it is left out."""
     return 0.0 if math.isnan(commands[i]) else commands[i]
 
 
 @entry
-def compare_flows(witnesses, cylinders, oil, position, commands, dt, allowed):
+def compare_flows(buffer, supply, line, pressures, commands, dt):
     """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
-    witnesses  `Witnesses`
-    cylinders  (m,) CYLINDER as the law believes in them; `command` is overwritten
-    oil        `Oil` of the cylinders
-    position   (actuators,) measured [m]
-    commands   (actuators,) of the spools since the cycle before; NaN: left out
-    allowed    m/s, and share of the speed before anything was learnt, by which flows may be off
+    buffer           of `Witnesses`, with the positions of this cycle
+    supply           (1,) SUPPLY
+    line, pressures  measured pressure of the supply, NaN: its setting, and those of the chambers (m, 2) [Pa gauge]
+    commands         (actuators,) of the spools since the cycle before; NaN: left out
 
     Returns the number of rods that move otherwise than their oil; `verdict` of each witness has which.
     """
-    line, tank, wrong = line_pressure(oil), oil.supply[0]['return_pressure'], 0
-    for i in range(witnesses.records.shape[0]):
-        w, fluid = witnesses.records[i], witnesses.fluid[i]
-        c, x = cylinders[w['cylinder']], position[w['actuator']]
+    s, oil, wrong = bind_witnesses(buffer), measured_oil(pressures, supply, line), 0
+    for i in range(s.records.shape[0]):
+        w, fluid = s.records[i], s.fluid[i]
+        c, x = s.cylinders[w['cylinder']], s.motion[MEASURED, w['actuator']]
         fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
         if dt > 0.0:
             c['command'] = given(commands, w['actuator'])
-            advance_valve(c, fluid, tank, dt)
-            compare_rates(w, c, fluid, x, line, tank, dt)
+            advance_valve(c, fluid, oil.tank, dt)
+            compare_rates(w, c, fluid, x, oil, dt)
         w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]
-        judge_rod(w, allowed)
+        judge_rod(w, s.allowed)
         wrong += w['verdict'] != MOVES_AS_OIL
     return wrong
 
 
 @kernel
-def compare_rates(w, c, fluid, x, line, tank, dt):
+def compare_rates(w, c, fluid, x, oil, dt):
     """Smooth the rates of a rod by its position and by both flows, and sum up the ways of late."""
-    v_a, v_b = rates_by_flow(c, x, fluid, line, tank, (fluid[PRESSURE_A] - w['pressure_a']) / dt,
+    v_a, v_b = rates_by_flow(c, x, fluid, oil.line, oil.tank, (fluid[PRESSURE_A] - w['pressure_a']) / dt,
                              (fluid[PRESSURE_B] - w['pressure_b']) / dt)
     v = (x - w['stroke']) / dt
     share = 1.0 - math.exp(-dt / SMOOTHING_S)
@@ -247,30 +255,30 @@ def judge_rod(w, allowed):
 
 
 @entry
-def restrain_valves(witnesses, cylinders, oil, motion, command, last, period):
+def restrain_valves(buffer, supply, line, pressures, command, last, period):
     """Take the commands of valves into the range that reference and errors explain; return (witness, how far beyond).
 
     The worst one, and that distance as a share of its slack; (-1, 0) where the commands stay as they are, as they do
     where one is not finite.
 
-    motion   `RodMotion`
+    buffer   of `Witnesses`, with the motion of this cycle; the oil as of `compare_flows`
     command  (actuators,)
     last     (actuators,) the commands before, NaN: left out
     period   s
     """
     if finite(command) != OK:
         return -1, 0.0
-    worst, most = -1, 0.0
-    for i in range(witnesses.records.shape[0]):
-        w, fluid = witnesses.records[i], witnesses.fluid[i]
-        c, axis = cylinders[w['cylinder']], w['actuator']
+    s, oil, worst, most = bind_witnesses(buffer), measured_oil(pressures, supply, line), -1, 0.0
+    for i in range(s.records.shape[0]):
+        w, fluid = s.records[i], s.fluid[i]
+        c, axis = s.cylinders[w['cylinder']], w['actuator']
+        x = s.motion[MEASURED, axis]
         fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
-        explain_speed(w, c, fluid, motion, period)
-        speed = speed_for(c, fluid, motion.position[axis], oil, command[axis])
-        off = max(speed - w['high'], w['low'] - speed) / w['slack']
+        explain_speed(w, c, fluid, s.motion, period)
+        w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
+        off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
         if off > 0.0:
-            command[axis] = allowed_command(w, c, fluid, motion.position[axis], oil, command[axis], given(last, axis))
-        w['commanded'] = speed
+            command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis))
         if off > most:
             worst, most = i, off
     return worst, most
@@ -280,16 +288,16 @@ def restrain_valves(witnesses, cylinders, oil, motion, command, last, period):
 def explain_speed(w, c, fluid, motion, period):
     """Set the speeds for which the command of a valve may be."""
     i = w['actuator']
-    k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], motion.position[i])
+    x, rate, effort = motion[MEASURED, i], motion[RATE, i], motion[EFFORT, i]
+    k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
     stiffness = k_a * c['area_a'] + k_b * c['area_b']
-    error = motion.reference[i] - motion.position[i]
+    error = motion[REFERENCE, i] - x
     # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
-    lacking = -motion.residual[i] / stiffness
-    changing = abs(motion.effort[i] - w['effort']) / (period * stiffness)
-    w['effort'] = motion.effort[i]
-    room = w['slack'] + SLACK * abs(motion.rate[i]) + CHANGE * changing
-    w['low'] = motion.rate[i] - room + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
-    w['high'] = motion.rate[i] + room + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
+    lacking, changing = -motion[RESIDUAL, i] / stiffness, abs(effort - w['effort']) / (period * stiffness)
+    w['effort'] = effort
+    room = w['slack'] + SLACK * abs(rate) + CHANGE * changing
+    w['low'] = rate - room + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
+    w['high'] = rate + room + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
 
 
 @inner
@@ -297,7 +305,7 @@ def speed_for(c, fluid, x, oil, command):
     """Return the speed [m/s] of a rod at constant pressures, once the spool is where the command sends it."""
     c['command'], spool = command, fluid[SPOOL]
     fluid[SPOOL] = spool_target(c)
-    v_a, v_b = rates_by_flow(c, x, fluid, line_pressure(oil), oil.supply[0]['return_pressure'], 0.0, 0.0)
+    v_a, v_b = rates_by_flow(c, x, fluid, oil.line, oil.tank, 0.0, 0.0)
     fluid[SPOOL] = spool
     return 0.5 * (v_a + v_b)
 

@@ -1,12 +1,9 @@
 """Plausibility of measured speeds of actuators: beside the rated one, that of the reference, and that of a stop."""
-from typing import NamedTuple
-
-import numpy as np
-
-from ..runtime.compiler import entry, kernel
+from ..runtime.compiler import entry
 from .plausibility import largest
 
 SOUND, TOO_FAST, APART, NOT_STANDING = range(4)
+FAST_STATES, APART_STATES, RESTED_S = range(3)      # of the memory
 IN_A_ROW = 3                # states
 APART_S = 0.05              # s off the speed of the reference: static friction lets go in less
 RESTING_S = 0.5             # s of rest of machine and reference, from which on both have to rest
@@ -15,51 +12,38 @@ FASTER = 1.1                # times the speed at its beginning that a stop may h
 REST = 0.5                  # of the speed that is allowed at rest, at which the machine rests
 
 
-class Speeds(NamedTuple):
-    """Limits and memory of n actuators."""
-
-    limits: np.ndarray      # (3, n) m/s, rad/s: fastest, off the reference, at rest
-    smooth: np.ndarray      # (n,) rates in the meantime
-    counts: np.ndarray      # (2,) states in a row too fast, and apart
-    rested: np.ndarray      # (1,) s at rest in a row; what swings after a motion does not count
-
-
 @entry
-def judge_speeds(speeds, rates, desired, period, stopping):
+def judge_speeds(limits, smooth, memory, rates, desired, period, stopping):
     """Return (SOUND or what is wrong, actuator) of rates (n,) beside those of the reference (n,).
 
-    speeds    `Speeds`
+    limits    (3, n) m/s, rad/s: fastest, off the reference, at rest
+    smooth    (n,) rates in the meantime
+    memory    (3,) states in a row too fast, and apart; s at rest in a row, since what swings after a motion is no fault
     period    s since the state before
     stopping  whether the machine is brought to rest: it may then be slower than its reference
     """
-    row, most = 0, -1.0
+    apart, most = 0, -1.0
     for i in range(rates.shape[0]):
-        off = abs(rates[i] - desired[i]) / speeds.limits[1, i]
+        off = abs(rates[i] - desired[i]) / limits[1, i]
         if off > most:
-            row, most = i, off
-    fast, share = largest(rates, speeds.limits[0])
-    speeds.counts[0] = speeds.counts[0] + 1 if share > 1.0 else 0
-    speeds.counts[1] = speeds.counts[1] + 1 if most > 1.0 else 0
-    if speeds.counts[0] >= IN_A_ROW:
+            apart, most = i, off
+    fast, share = largest(rates, limits[0])
+    memory[FAST_STATES] = memory[FAST_STATES] + 1.0 if share > 1.0 else 0.0
+    memory[APART_STATES] = memory[APART_STATES] + 1.0 if most > 1.0 else 0.0
+    if memory[FAST_STATES] >= IN_A_ROW:
         return TOO_FAST, fast
-    if speeds.counts[1] * period >= APART_S and not stopping:
-        return APART, row
-    return judge_rest(speeds, rates, desired, period)
-
-
-@kernel
-def judge_rest(speeds, rates, desired, period):
-    """Return (NOT_STANDING, actuator) of one that moves while its reference rests, (SOUND, -1) where none does."""
-    moving = False
+    if memory[APART_STATES] * period >= APART_S and not stopping:
+        return APART, apart
+    moves = False
     for i in range(rates.shape[0]):
-        speeds.smooth[i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - speeds.smooth[i])
-        moving = moving or desired[i] != 0.0
-    row, share = largest(speeds.smooth, speeds.limits[2])
-    if moving:
-        speeds.rested[0] = 0.0
-    elif speeds.rested[0] < RESTING_S:
-        speeds.rested[0] = speeds.rested[0] + period if share < REST else 0.0
-    if speeds.rested[0] < RESTING_S or share <= 1.0:
+        smooth[i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - smooth[i])
+        moves = moves or desired[i] != 0.0
+    row, share = largest(smooth, limits[2])
+    if moves:
+        memory[RESTED_S] = 0.0
+    elif memory[RESTED_S] < RESTING_S:
+        memory[RESTED_S] = memory[RESTED_S] + period if share < REST else 0.0
+    if memory[RESTED_S] < RESTING_S or share <= 1.0:
         return SOUND, -1
     return NOT_STANDING, row
 

@@ -106,6 +106,8 @@ class Plausibility:
     force_share: float = number('1, force of a piston beyond that of the model, as a share of supply pressure times '
                                 'area, from which the machine runs at reduced speed; it is stopped at twice that',
                                 0.25, low=0.01, high=10.0)
+    momentum_residual: float = number('m/s or rad/s by which the force on an axis may change its speed in 0.1 s, '
+                                      'beyond what is measured', 0.05, low=1e-6, high=10.0)
     overspeed: float = number('1, speed of an actuator as a share of its rated one from which it is stopped', 1.2,
                               low=1.01, high=2.0)
     speed_share: float = number('1, share of its rated speed by which an actuator, or the command of its valve, may be '

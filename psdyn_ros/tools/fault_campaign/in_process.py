@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ...control.safety.fault_table import CONDITIONS
-from .bench import HANGING, LEVELS, make_machine
+from .bench import HANGING, LEVELS, PID, make_machine
 from .fault_trials import run_injection
 from .injections import INJECTIONS
 from .process_trials import PROCESS_TRIALS
@@ -61,7 +61,7 @@ def cases(level):
                     machine, place, seed)
 
 
-def run(seeds, *, levels=LEVELS, first=0, progress=lambda text: None):
+def run(seeds, *, levels=(*LEVELS, PID), first=0, progress=lambda text: None):
     """Yield every `Trial`.
 
     seeds     how many of each, from `first` on

@@ -167,7 +167,7 @@ class Judge:
         for i, (name, kind) in enumerate(zip(d.actuators, d.safe_kind)):
             value = float(cycle.command[i])
             if kind == 'neutral':
-                right = value == 0.0
+                right = value == 0.0 or self._closes(cycle, i, value)
             elif kind == 'number':
                 right = value == d.safe_value[i]
             elif kind == 'brake':
@@ -176,6 +176,13 @@ class Judge:
                 right = math.isnan(value) or abs(value - cycle.holding[i]) <= HOLDING * d.command_limit[i]
             if not right:
                 self._find('wrong safe output', cycle, f'{name} is {value:.6g}, declared {kind}')
+
+    def _closes(self, cycle, i, value):
+        """Whether a command goes back to neutral from that before, within the time of a stop."""
+        before = self._before
+        return (cycle.state == State.SAFE and before is not None and before.command is not None
+                and before.command[i] * value > 0.0 and abs(value) <= abs(before.command[i])
+                and (cycle.now - self._since) * 1e-9 <= self._declared.stop_time)
 
     def _judge_motion(self, cycle):
         """The machine itself comes to rest in time, and gets no faster; but where it is lied to, it believes that."""

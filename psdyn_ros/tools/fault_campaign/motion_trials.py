@@ -85,9 +85,9 @@ def cases(level, only='', short=False):
 
     short  whether of one state each, which turns from fault to fault
     """
-    level = 'valve' if level == PID else level
+    levels = {level, 'valve'} if level == PID else {level}
     for turn, one in enumerate((*LIES, *INJECTIONS)):
-        if level in one.levels and only in f'{one.group}: {one.name}':
+        if levels & set(one.levels) and only in f'{one.group}: {one.name}':
             states = tuple(one.states)
             for state in (states[turn % len(states)],) if short else states:
                 yield one, state
@@ -100,7 +100,7 @@ class _Over(Exception):
 def run_motion(machine, plant, injection, state, seed, healthy):
     """Return the `MotionTrial` of an injection in a `State`; healthy: what `healthy_speeds` returns for it."""
     bench, failures = Bench(machine, seed, injection.amend, **injection.options), []
-    begin = 0
+    begin, bench.motion_watched = 0, True
     try:
         prepare(bench, state)
         begin = len(bench.path) - 1

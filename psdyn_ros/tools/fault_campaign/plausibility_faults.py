@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from .bench import PID
 from .injection import DRIVEN, HOLD, RUN, STOPPING, After, during, injection
 
 IMPOSSIBLE = 6e7            # Pa
@@ -71,6 +72,11 @@ def _the_law_opens_a_valve(bench):
     yield from during(bench.law_spoilt(lambda command: np.where(full, sign * bench.declaration.command_limit, command)))
 
 
+@injection('opening_suspect', states=(RUN, HOLD), after=After.ONCE, levels=(PID,), lies=True)
+def _a_law_without_pressures_opens_a_valve(bench):
+    yield from _the_law_opens_a_valve(bench)
+
+
 @injection('effort_suspect', states=(RUN, HOLD), after=After.ONCE, lies=True)
 def _the_law_gives_a_full_effort(bench):
     slew = np.eye(bench.declaration.command_limit.size)[bench.config.machine.actuators.index('slew')]
@@ -133,19 +139,39 @@ def _faster_than_standing(bench):
 
 @contextmanager
 def _goes_on(bench):
-    """What is measured goes on as fast as it was, whatever the machine does."""
+    """What is measured of the cylinders goes on as fast as it was, whatever the machine does."""
     began, x, xd = bench.now, bench.plant.x.copy(), bench.plant.xd.copy()
     # at a fifth of the rated speed at least: less may be left at the end of a stop
     xd += np.where(np.abs(xd) < 0.2 * bench.machine.rated, 0.2 * bench.machine.rated * np.sign(xd), 0.0)
-    with bench.spoilt(spoil_state=lambda msg: replace(msg, x=x + 1e-9 * (bench.now - began) * xd, xd=xd.copy())):
+    goes_on = np.isin(np.arange(xd.size), bench.law.cylinders['axis'])
+    with bench.spoilt(spoil_state=lambda msg: replace(
+            msg, x=np.where(goes_on, x + 1e-9 * (bench.now - began) * xd, msg.x), xd=np.where(goes_on, xd, msg.xd))):
         yield
 
 
-@injection('stop_failing', states=(STOPPING,), after=After.ONCE, lies=True, conforms=_told('stop_failing'))
+# at force level the momentum says so before
+@injection('stop_failing', states=(STOPPING,), after=After.ONCE, conforms=_told('stop_failing'), **ON_VALVES)
 def _a_stop_does_not_slow_down(bench):
     yield from during(_goes_on(bench))
 
 
-@injection('ramp_failing', states=(STOPPING,), after=After.ONCE, lies=True, onset=_told('stop_failing'))
+@injection('ramp_failing', states=(STOPPING,), after=After.ONCE, onset=_told('stop_failing'), **ON_VALVES)
 def _nor_does_its_ramp(bench):
     yield from during(_goes_on(bench))
+
+
+@injection('momentum_residual', states=(RUN, HOLD), after=After.ONCE, lies=True)
+def _a_force_that_is_not_given(bench):
+    """The slew seems to accelerate by 1 rad/s^2 that no effort explains."""
+    began, slew = bench.now, np.eye(bench.plant.xd.size)[bench.config.machine.actuators.index('slew')]
+
+    def spoil(msg):
+        t = 1e-9 * (bench.now - began)
+        return replace(msg, x=msg.x + 0.5 * t * t * slew, xd=msg.xd + t * slew)
+    yield from during(bench.spoilt(spoil_state=spoil))
+
+
+@injection('swing_growing', states=(HOLD,), after=After.ONCE, lies=True, onset=_told('swing_growing'))
+def _swings_more_than_it_did(bench):
+    bench.turns(0.6)        # in which what it has is the swing of the motion before
+    yield from during(_velocity(bench, 0.15))

@@ -9,7 +9,7 @@ import psdyn_ros
 from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
 from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.monitors.actuator_motion import EndStopCheck
-from psdyn_ros.control.monitors.overruns import OverrunCheck
+from psdyn_ros.control.monitors.clock import OverrunCheck
 from psdyn_ros.control.monitors.singularity import SingularityCheck, toggle_measure
 from psdyn_ros.control.monitors.tracking import TrackingCheck
 from psdyn_ros.control.safety.fault_table import Result, State

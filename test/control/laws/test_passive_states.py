@@ -289,7 +289,7 @@ def test_silence_of_passive_joints_degrades_and_lets_a_stop_end():
 
     _, record = closed_loop((0.1, 0.1), change=silent, passive_states='measured', seconds=4.0)
     assert record.state[(record.time > 1.12) & (record.time < 2.0)].tolist().count(State.DEGRADED) > 400
-    assert any('F43: hook_pitch, hook_roll not measured: estimated' in reasons.get('passive_silent', '')
+    assert any('F44: hook_pitch, hook_roll not measured: estimated' in reasons.get('passive_silent', '')
                for _, reasons in record.reasons)
     assert errors(record)[0] < 3e-4
     assert record.state[-1] in (State.SAFE, State.STANDBY)      # no states at all: ramped to rest as ever

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from support.control.control_rig import BAD_STATES, RATE, SILENT, WALL, Rig, T, jumped, nothing
 
-from psdyn_ros.control.monitors.clock import FUTURE, OLD, ORDER, UNSTAMPED, ClockWatch, MeasuredInput
-from psdyn_ros.control.monitors.overruns import CycleWatch
+from psdyn_ros.control.monitors.clock import FUTURE, OLD, ORDER, UNSTAMPED, ClockWatch, CycleWatch, MeasuredInput
 from psdyn_ros.control.safety.fault_table import CONDITIONS, State
 from psdyn_ros.model.parameters.safety import Timeouts
 

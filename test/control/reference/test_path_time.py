@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psdyn_ros.control.reference.time_scaling import PathTime, ramp
+from psdyn_ros.control.reference.segments import PathTime, ramp
 
 SHARE = st.floats(0.0, 1.0)
 

@@ -168,6 +168,13 @@ def test_the_safe_output_of_each_kind():
     assert math.isnan(held[3])
 
 
+def test_valves_on_their_way_to_neutral_are_open_as_far_as_is_given():
+    g = gate()
+    out = g.safe(None, np.array([0.0, 0.25, 0.0, 0.0]))
+    assert out[:2].tolist() == g.last[:2].tolist() == [3000.0, 0.25]
+    assert np.isnan(out[2:]).all()
+
+
 @pytest.mark.parametrize('value, held', [(1.5e7, 1.5e7), (1e308, 1.5e7), (-1e308, -1.5e7), (-3.0, -3.0)])
 def test_what_holds_the_load_stays_in_its_limits(value, held):
     assert gate().safe(np.array([0.0, 0.0, value, 0.0]))[2] == held

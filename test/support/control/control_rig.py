@@ -147,8 +147,11 @@ class Rig:
             if self.output.valid and before.valid:
                 assert (np.abs(command - before.command) <= 2.001 * rate / RATE).all()
         if not self.output.valid:
-            safe = self.core.gate.safe()
-            assert np.array_equal(command, safe, equal_nan=True)
+            safe, closing = self.core.gate.safe(), np.zeros(command.size)
+            if self.state is State.SAFE and self.core.selector.closing:
+                closing = np.where(safe == 0.0, command, 0.0)
+                assert (np.abs(closing) <= np.abs(np.nan_to_num(before.command))).all()
+            assert np.array_equal(command, safe + closing, equal_nan=True)
 
     # what an operator does
 

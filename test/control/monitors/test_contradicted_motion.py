@@ -1,0 +1,244 @@
+"""Forces, openings and speeds that contradict each other, on a plant that is not the package's."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from psdyn_ros.api.hydraulics.statics import equilibrium_state
+from psdyn_ros.control import SafetyError, State
+from psdyn_ros.control.monitors.momentum import MomentumCheck
+from psdyn_ros.control.monitors.openings import OpeningCheck
+from psdyn_ros.kernels.control.valve_inversion import command_for
+from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
+from psdyn_ros.tools.studies.judgement import (
+    FAULT_S,
+    FORCES,
+    NAMES,
+    PID,
+    START,
+    VALVES,
+    closed_loop,
+    ever,
+    point_to_point,
+)
+
+SLEW, LIFT, TILT = 0, 1, 2
+WAY = 0.3, 0.2, -0.15, 0.5
+RATES = 100.0, 500.0
+
+
+def standing(law, change=None, **options):
+    """A loop in STANDBY, of which a measurement is spoilt from the beginning on."""
+    loop = closed_loop(law, **options)
+    loop.core.disable(loop.now)
+    loop.run(1.0)
+    assert loop.core.states.state is State.STANDBY
+    loop.change = change
+    return loop.run(1.5)
+
+
+def stuck(row):
+    """A position that stays where it first was, with no velocity."""
+    first = []
+
+    def change(time, measured):
+        first.append(measured.x[row])
+        x, xd = measured.x.copy(), measured.xd.copy()
+        x[row], xd[row] = first[0], 0.0
+        return measured._replace(x=x, xd=xd)
+    return change
+
+
+def moving(law, rate=500.0):
+    loop = closed_loop(law, rate=rate)
+    loop.send(point_to_point(5.0, WAY))
+    return loop.run(FAULT_S - loop.time)
+
+
+def late(loop, seconds):
+    """Let the law of a loop be late [s]."""
+    update, queue = loop.core.law.update, []
+
+    def delayed(*given, **named):
+        queue.append(update(*given, **named))
+        return queue[max(len(queue) - 1 - round(seconds / loop.period), 0)].copy()
+    loop.core.law.update = delayed
+    return loop
+
+
+def conditions(record):
+    return set().union(*(names for _, names in record.reasons))
+
+
+# pressures before enabling
+
+
+@pytest.mark.parametrize(('spoil', 'actuator'), [
+    (lambda p, *_: p[:, ::-1].copy(), 'lift_cylinder'), (lambda p, *_: p[::-1].copy(), 'telescope'),
+    (lambda p, *_: 1e-5 * p, 'lift_cylinder')], ids=['chambers swapped', 'cylinders swapped', 'in bar'])
+def test_enabling_is_refused_where_pressures_do_not_hold_the_load(spoil, actuator):
+    loop = standing(VALVES, ever('pressures', 0.0, spoil))
+    with pytest.raises(SafetyError, match=f"F40: the piston of '{actuator}' pushes with .* kN by its pressures; "
+                                          'expected .* kN, which holds the load, to within .* kN'):
+        loop.core.enable(loop.now)
+    assert loop.core.states.state is State.STANDBY
+
+
+@pytest.mark.parametrize('law', [VALVES, PID, FORCES])
+def test_a_sound_machine_is_enabled_again_after_a_motion(law):
+    loop = moving(law)
+    loop.core.disable(loop.now)
+    loop.run(1.5)
+    loop.core.enable(loop.now)
+    assert loop.run(0.1).core.states.state is State.HOLD
+
+
+def test_the_pressures_of_an_equilibrium_leave_no_force():
+    core = closed_loop(VALVES).core
+    law, m = core.law, core.manipulator
+    fluid = equilibrium_state(m, law.hydraulics, law.axes.copy(), law.cylinders, law.supply, START)[0]
+    pressures = fluid[:, [PRESSURE_A, PRESSURE_B]]
+    assert law.force_residuals_at(START, pressures) == pytest.approx(0.0, abs=1.0)
+    pressures[0, 0] += 1e5
+    assert law.force_residuals_at(START, pressures)[LIFT] == pytest.approx(1e5 * law.cylinders['area_a'][0], abs=1.0)
+
+
+# shut valves
+
+
+@pytest.mark.parametrize('rate', RATES)
+def test_an_emergency_stop_in_motion_shuts_the_valves_without_a_swing(rate):
+    loop = moving(VALVES, rate)
+    before = loop.recording().speed[-1, 1:].max()
+    loop.core.take_emergency_stop(True, loop.now)
+    loop.core.take_emergency_stop = lambda *given: None
+    record = loop.run(1.5).recording()
+    shut = np.abs(record.command[record.time > FAULT_S + 1e-9, 1:])
+    assert record.state[record.time > FAULT_S + 1e-9][0] == State.SAFE
+    assert (np.diff(shut, axis=0) <= 0.0).all() and 0.0 < shut[5].max() and not shut[-1].any()
+    assert np.isnan(record.command[-1, SLEW])
+    assert record.speed[record.time >= FAULT_S, 1:].max() <= 1.15 * before
+    assert record.speed[record.time >= FAULT_S + 1.0, 1:].max() < 0.01
+
+
+def test_a_machine_that_stands_shuts_its_valves_at_once():
+    loop = closed_loop(VALVES).run(0.5)
+    loop.core.fail(loop.now, 'injected')
+    assert loop.cycle().state is State.SAFE and not loop.output.command[1:].any()
+
+
+# forces beside the motion
+
+
+@pytest.mark.parametrize('rate', RATES)
+def test_an_encoder_stuck_before_enabling_does_not_throw_the_machine(rate):
+    loop = standing(FORCES, stuck(TILT), rate=rate)
+    loop.core.enable(loop.now)
+    begin = loop.run(0.2).time
+    loop.send(point_to_point(3.5, WAY))
+    record = loop.run(2.0).recording()
+    assert record.state[-1] == State.SAFE and 'momentum_residual' in conditions(record)
+    assert record.speed[record.time >= begin].max() < 0.15       # it was 2.5 m/s
+
+
+@pytest.mark.parametrize('law', [FORCES, VALVES])
+def test_a_frozen_slew_is_stopped_near_the_speed_that_it_had(law):
+    loop = moving(law)
+    before = loop.recording().speed[-1, SLEW]
+    loop.change = stuck(SLEW)
+    record = loop.run(1.0).recording()
+    assert record.state[-1] == State.SAFE and conditions(record) & {'momentum_residual', 'state_jump'}
+    assert record.speed[record.time >= FAULT_S, SLEW].max() <= 1.5 * before + 0.02
+
+
+@pytest.mark.parametrize('rate', RATES)
+def test_the_momentum_of_a_sound_machine_is_explained(rate):
+    loop = closed_loop(FORCES, rate=rate)
+    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
+    record = loop.run(4.0).recording()
+    assert record.state[-1] == State.HOLD and 'momentum_residual' not in conditions(record)
+
+
+def test_a_contradicted_force_becomes_that_which_holds_the_load():
+    core = moving(FORCES).core
+    check, x = core.checks[MomentumCheck], core.inputs.checks.x
+    command = np.full(4, 1e3)
+    check.restrain(command, x)
+    assert (command == 1e3).all()
+    check._failing = True
+    check.restrain(command, x)
+    assert command == pytest.approx(core.manipulator.inverse_dynamics(x, np.zeros(4), np.zeros(4)))
+    check.restart()
+    assert not check._failing
+
+
+# swings
+
+
+@pytest.mark.parametrize('rate', RATES)
+def test_a_late_law_does_not_swing_the_slew_up(rate):
+    loop = late(closed_loop(VALVES, rate=rate), 0.09)
+    record = loop.run(4.0).recording()
+    assert record.state[-1] == State.SAFE and conditions(record) & {'swing_growing', 'not_standing'}
+    assert record.speed[:, SLEW].max() < 0.1
+
+
+# openings without pressures
+
+
+@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize(('spoil', 'most'), [
+    (lambda u: np.r_[u[:LIFT], 1.0, u[LIFT + 1:]], 1.3), (lambda u: np.r_[u[0], -u[1:]], 1.3),
+    (lambda u: np.r_[u[0], 2.0 * u[1:]], 1.7)], ids=['full', 'negated', 'double'])
+def test_openings_of_a_failing_pid_are_restrained_and_stop_it(spoil, most, rate):
+    loop = moving(PID, rate)
+    before = loop.recording().speed[-1, 1:].max()
+    update = loop.core.law.update
+    loop.core.law.update = lambda *given, **named: spoil(update(*given, **named))
+    record = loop.run(1.5).recording()
+    after = record.time >= FAULT_S
+    assert record.state[-1] == State.SAFE and 'opening_suspect' in conditions(record)
+    assert record.speed[after, 1:].max() <= most * before and np.abs(record.spool[after]).max() < 0.95
+
+
+@pytest.mark.parametrize('rate', RATES)
+def test_openings_of_a_sound_pid_are_not_restrained(rate):
+    loop = closed_loop(PID, rate=rate, stiction=dict.fromkeys(NAMES[1:], 2e3))
+    check, off = loop.core.checks[OpeningCheck], []
+    restrain = check.restrain
+
+    def watch(command, *given):
+        sound = command.copy()
+        restrain(command, *given)
+        off.append(np.abs(command - sound).max())
+    check.restrain = watch
+    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
+    loop.run(4.0)
+    assert len(off) > 3.5 * rate and not np.any(off)
+
+
+def test_openings_of_a_pid_are_those_of_its_kernel():
+    law = closed_loop(PID).core.law
+    for speed in (-0.2, -0.01, -1e-4, 0.0, 2e-4, 0.03, 0.25):
+        command = law.openings(np.full(4, speed))
+        for c in law.cylinders:
+            i = c['axis']
+            full = law._law['speed_out' if speed > 0.0 else 'speed_in'][i]
+            assert command[i] == pytest.approx(np.clip(command_for(c, speed / full, law._law['blend'][i]), -1.0, 1.0))
+        within = np.abs(command) < 1.0
+        within[SLEW] = False
+        assert law.rod_speeds(command)[within] == pytest.approx(speed)
+    assert law.openings(np.ones(4))[SLEW] == law.rod_speeds(np.ones(4))[SLEW] == 0.0
+
+
+def test_openings_are_not_judged_for_a_law_that_opens_by_forces():
+    config = closed_loop(VALVES).core
+    assert not config.checks[OpeningCheck].required and closed_loop(PID).core.checks[OpeningCheck].required
+
+
+def test_the_bound_of_the_momentum_is_that_of_the_declaration():
+    core = closed_loop(FORCES).core
+    declared = core.declaration.plausibility
+    assert core.checks[MomentumCheck]._residual == declared.momentum_residual == 0.05
+    assert replace(declared, momentum_residual=0.2).momentum_residual == 0.2
