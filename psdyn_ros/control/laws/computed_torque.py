@@ -148,7 +148,7 @@ class ForceLaw(ControlLaw):
         if self.axes['coulomb'].any():
             return None
         A = self.manipulator.actuator_map(x)
-        return A.T @ (command * self._area - self._friction(A @ xd))
+        return A.T @ (command * self.area - self._friction(A @ xd))
 
     def _take(self, x, xd):
         """Keep what was measured; `states` says why it cannot be."""
