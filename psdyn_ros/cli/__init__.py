@@ -14,6 +14,7 @@ import argcomplete
 
 from .. import __version__
 from ..model.errors import PsdynError
+from ..model.troubleshooting import error_advice
 from ._options import YAML_FILES
 
 
@@ -27,7 +28,7 @@ def main(arguments=None):
     try:
         return options.run(options)
     except PsdynError as error:
-        print(f'psdyn: {type(error).__name__}: {error}', file=sys.stderr)
+        print(f'psdyn: {type(error).__name__}: {error}\nwhat to do: {error_advice(error)}', file=sys.stderr)
         return 2
     except BrokenPipeError:
         # the reader of our output went away, as `psdyn check FILE | head` does

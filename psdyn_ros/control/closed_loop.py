@@ -50,9 +50,9 @@ class Measurement(NamedTuple):
     """What a plant measured of itself."""
 
     x: np.ndarray
-    """(dof,) m, rad."""
+    """(dof,) m, rad; NaN of passive joints that are not measured."""
     xd: np.ndarray
-    """(dof,) m/s, rad/s."""
+    """(dof,) m/s, rad/s; NaN likewise."""
     pressures: np.ndarray | None = None
     """(cylinders, 2) Pa gauge, chambers A and B."""
     supply: float | None = None
@@ -107,7 +107,7 @@ class Recording(Result):
     state: np.ndarray
     """(N,) values of `State`."""
     desired: np.ndarray
-    """(N, 3, dof) reference x, xd, xdd that the command follows."""
+    """(N, 3, dof) reference x, xd, xdd that the command follows, of the driven coordinates."""
     spool: np.ndarray
     """(N, cylinders) true openings."""
     reasons: tuple
@@ -198,7 +198,8 @@ class ClosedLoop:
             stamp = ros_now - round(measured.age * SECOND)
             if measured.pressures is not None:
                 core.take_pressures(stamp, ros_now, now, measured.pressures, measured.supply)
-            state = MeasuredState(stamp, measured.x, measured.xd)
+            x, xd, passive = core.split(measured.x, measured.xd)
+            state = MeasuredState(stamp, x, xd, passive=passive)
         self.output = core.step(now, ros_now, state)
         self._record()
         return self.output

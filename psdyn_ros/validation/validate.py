@@ -24,7 +24,7 @@ from .metrics.metrics import MetricsAccumulator, capacities
 from .metrics.prediction import Predictor
 from .metrics.simulation_error import SimulationError
 from .metrics.tolerances import Settings, read_settings
-from .metrics.verdict import Verdict, judge
+from .metrics.verdict import UNDECIDED, Verdict, judge
 from .report.plot_samples import Traces
 from .signals.blocks import OVERLAP, ROWS, blocks
 from .signals.quality import Quality
@@ -130,14 +130,24 @@ def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, 
                     diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
-        found = Validation(verdict, metrics, simulation.errors(), traces, quality, channels, settings, predictor,
-                           Path(source.path), (source.end_ns - source.start_ns) * 1e-9,
-                           late, diagnosis.causes(quality, taken), diagnosis.text)
+        causes, text = _causes(verdict, quality, diagnosis, taken)
+        found = Validation(
+            verdict.with_cause(causes), metrics, simulation.errors(), traces, quality, channels, settings, predictor,
+            Path(source.path), (source.end_ns - source.start_ns) * 1e-9, late, causes, text)
     if output is not None:
         # figures take a second to import
         from .report.validation_report import write_outputs
         write_outputs(output, found)
     return found
+
+
+def _causes(verdict, quality, diagnosis, taken):
+    """(causes, what they come to in words); none where they would explain units, or rest on next to no motion."""
+    if verdict.verdict == UNDECIDED:
+        return (), verdict.reasons[-1]
+    if any(quality.units.findings()):
+        return (), 'units look wrong, see the quality of the data; causes are looked for once they are right'
+    return diagnosis.causes(quality, taken), diagnosis.text
 
 
 @contextmanager

@@ -13,8 +13,10 @@ from ...model.errors import check_name
 from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
 from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_tiers
+from ..laws.passive_states import ESTIMATED
 from ..laws.registry import LAWS, make_law
 from ..monitors.clock import SHARE
+from ..reference.swing_shaper import ZVD
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore
 
@@ -24,7 +26,7 @@ class ControllerConfig:
     """All that decides what a controller does."""
 
     machine: Manipulator
-    """Its base stands or is moved."""
+    """Its base stands or is moved; its passive joints hang freely."""
     declaration: SafetyDeclaration
     """For the actuators of the machine, in the command interfaces of `command_tiers`."""
     law: str
@@ -45,6 +47,10 @@ class ControllerConfig:
     """s by which streamed points are followed later than stamped; a period of theirs where they are stamped now."""
     simulated_time: bool = False
     """Whether stamps are of a simulated clock."""
+    passive_states: str = ESTIMATED
+    """Where the state of passive joints comes from: 'measured', 'estimated' or 'hanging', see `PassiveStates`."""
+    swing_shaper: str = ZVD
+    """Of trajectories, where passive joints swing: 'zv', 'zvd', 'ei' or 'none'."""
     checks: tuple = ()
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
@@ -89,9 +95,11 @@ def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = 
 
     Raises as `make_law` does.
     """
-    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period,
-                   **config.law_options)
-    return ControlCore(config, law, log)
+    options = dict(config.law_options)
+    if config.machine.underactuated:
+        options |= {'passive_states': config.passive_states, 'swing_shaper': config.swing_shaper}
+    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period, **options)
+    return ControlCore(replace(config, machine=config.machine.driven_machine), law, log)
 
 
 def command_tiers(law: str, machine: Manipulator, hydraulics: Hydraulics | None = None,

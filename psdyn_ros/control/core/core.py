@@ -62,7 +62,7 @@ class Output(NamedTuple):
 class ControlCore:
     """One law, with everything between it and a machine; made by `assembly.assemble`.
 
-    config  `ControllerConfig`
+    config  `ControllerConfig`, its machine without passive joints: that of the law
     law     `ControlLaw`; its reference gets the declared limits
     log     called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
     """
@@ -101,6 +101,14 @@ class ControlCore:
 
     def _take_state(self, measured: MeasuredState | None, ros_now: int) -> None:
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
+        if not self.refused:
+            command = self.gate.last if self.selector.mode is UNDER_LAW else None
+            self.law.observe(self.inputs.time, measured.x, measured.xd, measured.passive, command)
+
+    def split(self, x, xd):
+        """Return (x, xd, passive) for a `MeasuredState`, of x, xd of all coordinates of the machine."""
+        passive = self.law.load.passive
+        return (x, xd, None) if passive is None else passive.split(x, xd)
 
     def reject_state(self, now: int, row: str, reason: Any) -> None:
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""

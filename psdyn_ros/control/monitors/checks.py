@@ -6,6 +6,7 @@ from .emergency_stop import EmergencyStopCheck
 from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .openings import OpeningCheck
+from .passive_joints import PassiveJointCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
 from .speed import SpeedCheck, StopCheck, SwingCheck
@@ -15,4 +16,4 @@ from .tracking import EffortCheck, StreamCheck, TrackingCheck
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
           EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, SwingCheck, StopCheck,
-          FlowCheck, OpeningCheck, ForceCheck)
+          FlowCheck, OpeningCheck, ForceCheck, PassiveJointCheck)

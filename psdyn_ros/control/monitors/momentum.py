@@ -97,7 +97,7 @@ class MomentumCheck(Check):
         self._lack += min(dt / (LEARNING if stands else FORGETTING), 1.0) * (off - self._lack)
         own = inertia[self._own]
         unexplained = HORIZON * np.linalg.solve(own, off - self._lack)
-        allowed = self._residual + HORIZON * self._friction / np.diag(own)
+        allowed = self._residual + HORIZON * (self._friction / np.diag(own) + law.unknown_accelerations[self._rows])
         i = int((np.abs(unexplained) / allowed).argmax())
         self._failing = not abs(unexplained[i]) <= allowed[i]
         if not self._failing:

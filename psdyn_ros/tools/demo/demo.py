@@ -243,7 +243,7 @@ def _track(setup, manipulator, output, lock_step, computer):
         raise DemoError(f'{judged.law}: {judged.stopped}; logs are in {output / "log"}')
     summary = page.Summary(manipulator.name, judged, baseline, duration=_motion_time(waypoints),
                            travel=np.ptp(waypoints.positions, axis=0), facts=facts)
-    return summary, page.write_report(output, summary, manipulator, setup.urdf)
+    return summary, page.write_report(output, summary, manipulator.driven_machine, setup.urdf)
 
 
 def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
@@ -262,7 +262,7 @@ def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
         return page.Run(name, None, None, str(error))
     recording = read_bag(bag, JUDGED_TOPICS)
     try:
-        return page.Run(name, recording, track(recording, units(manipulator)), stopped)
+        return page.Run(name, recording, track(recording, units(manipulator.driven_machine)), stopped)
     except BagError:
         if not stopped:
             raise
