@@ -141,7 +141,7 @@ def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, 
     return found
 
 
-def _causes(verdict, quality, diagnosis, taken):
+def _causes(verdict: Any, quality: Any, diagnosis: Any, taken: Any) -> tuple[tuple[Any, ...], str]:
     """(causes, what they come to in words); none where they would explain units, or rest on next to no motion."""
     if verdict.verdict == UNDECIDED:
         return (), verdict.reasons[-1]

@@ -93,19 +93,19 @@ class ControlCore:
 
     # what was measured
 
-    def take_state(self, measured: MeasuredState | None, now: int, ros_now: int) -> str:
+    def take_state(self, measured: MeasuredState, now: int, ros_now: int) -> str:
         """Take a `MeasuredState` between two steps; return '' or why it is not used."""
         self.inputs.read_clocks(now, ros_now)
         self._take_state(measured, ros_now)
         return self.refused
 
-    def _take_state(self, measured: MeasuredState | None, ros_now: int) -> None:
+    def _take_state(self, measured: MeasuredState, ros_now: int) -> None:
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
         if not self.refused:
             command = self.gate.last if self.selector.mode is UNDER_LAW else None
             self.law.observe(self.inputs.time, measured.x, measured.xd, measured.passive, command)
 
-    def split(self, x, xd):
+    def split(self, x: Any, xd: Any) -> tuple[Any, Any, Any]:
         """Return (x, xd, passive) for a `MeasuredState`, of x, xd of all coordinates of the machine."""
         passive = self.law.load.passive
         return (x, xd, None) if passive is None else passive.split(x, xd)
