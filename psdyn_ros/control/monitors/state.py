@@ -137,7 +137,7 @@ class StateChecks(Check):
             return self._reject(CLOSURE, True, str(error))
 
     def _take(self, measured, ros_now, clock, desired_rate, trusting):
-        stamp, x, xd, residual, positions = measured
+        stamp, x, xd, residual, positions = measured[:5]
         if x.shape != (self._dof,) or xd.shape != (self._dof,):
             return self._reject(MALFORMED, True,
                                 f'x {x.shape}, xd {xd.shape}: expected {(self._dof,)} of both')

@@ -116,7 +116,7 @@ class Controller:
             trial.stop()
             core = self._core = assemble(setup.config, self._lines)
             self._gains = Gains(node, core.law)
-            self._outputs = ControllerOutputs(node, machine, declaration)
+            self._outputs = ControllerOutputs(node, machine.driven_machine, declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
                 node, setup, core, now=self._now, rejections=self._rejections, on_state=self._on_state,

@@ -9,6 +9,7 @@ from .bench import PID
 from .injection import DRIVEN, HOLD, RUN, STOPPING, After, during, injection
 
 IMPOSSIBLE = 6e7            # Pa
+CREEP = 0.1                 # s in which a pressure goes off: a step would be faster than oil
 VALVE = 'valve',
 ON_VALVES = {'levels': VALVE, 'lies': True}
 
@@ -35,6 +36,11 @@ def _a_pressure_stays(bench):
     yield from during(_pressure(bench, lambda value, first: first))
 
 
+def _crept(bench, began):
+    """Share, 0 to 1, to which a pressure has gone off."""
+    return min(1e-9 * (bench.now - began) / CREEP, 1.0)
+
+
 def _told(condition):
     """Whether this condition was found."""
     return lambda bench: bench.core.states.counts[condition] > 0
@@ -43,9 +49,11 @@ def _told(condition):
 @injection('flow_suspect', states=(RUN,), after=After.ONCE, **ON_VALVES)
 def _one_chamber_is_off(bench):
     """The lowest pressure says a third: the force hardly changes, the flow through that edge does."""
+    began = bench.now
+
     def spoil(pressures):
         values = np.array(pressures[0])
-        values.flat[values.argmin()] *= 0.3
+        values.flat[values.argmin()] *= 1.0 - 0.7 * _crept(bench, began)
         return values, pressures[1]
     yield from during(bench.spoilt(spoil_pressures=spoil))
 
@@ -89,11 +97,11 @@ def _force(share):
         # what is allowed refers to supply pressure and area A, so that the share of a pressure in A does the same
         supply = float(bench.law.supply['pressure'][0])
         off = share * bench.declaration.plausibility.force_share * supply
-        k = int(bench.fault_rng.integers(len(bench.law.cylinders)))
+        k, began = int(bench.fault_rng.integers(len(bench.law.cylinders))), bench.now
 
         def spoil(pressures):
             values = np.array(pressures[0])
-            values[k, 0] += off
+            values[k, 0] += off * _crept(bench, began)
             return values, pressures[1]
         yield from during(bench.spoilt(spoil_pressures=spoil))
     return bring
@@ -107,8 +115,9 @@ def _a_force_far_off(bench):
     yield from _force(2.5)(bench)
 
 
-injection('force_suspect', states=(RUN,), after=After.ONCE, **ON_VALVES)(_a_force_off)
-injection('force_residual', states=(RUN, HOLD), after=After.ONCE, **ON_VALVES)(_a_force_far_off)
+injection('force_suspect', states=(RUN,), after=After.ONCE, onset=_told('force_suspect'), **ON_VALVES)(_a_force_off)
+injection('force_residual', states=(RUN, HOLD), after=After.ONCE, onset=_told('force_suspect'), **ON_VALVES)(
+    _a_force_far_off)
 
 
 @contextmanager

@@ -4,6 +4,8 @@ To first order everything that may be a little wrong is linear: the residual e =
 column of C for each number that may be off.  Payload and gravity are linear as such.
 """
 
+from itertools import combinations
+
 import numpy as np
 
 from ...api.environment import BaseMotion
@@ -16,9 +18,9 @@ from ..signals.filters import through_gaps
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-5                 # m, rad of central differences
 ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
-# columns that each actuator has of its own, then those of the payload, of the tilt and of encoders
-RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B = range(6)
-OWN = 6
+# columns that each actuator has of its own, then those of the payload, of the tilt, of encoders and of pairs
+RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, PORTS = range(7)
+OWN = 7
 PAYLOAD = slice(OWN, OWN + COUNT)
 TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
 ENCODERS = TILT.stop
@@ -32,6 +34,7 @@ class Corrections:
     link       that carries the payload: the outermost one that moves
     encoders   {coordinate, by number: name of the measured joint that it follows from}, known with the first block
     gravity    (2, 3) change of gravity per rad that the base is tilted about its x and its y [m/s^2]
+    pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns follow those of encoders
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
@@ -47,12 +50,14 @@ class Corrections:
         self.believed, self._slip = (seals[:, :2] > 0.0).any(axis=1), seals[:, 2]
         self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
         self.encoders, self._map = None, None
+        self.pairs = list(combinations(range(len(self.actuators)), 2))
+        self.first_pair = ENCODERS + manipulator.dof
         self.skipped = 0
 
     @property
     def count(self):
         """Columns."""
-        return ENCODERS + self.predictor.manipulator.dof
+        return self.first_pair + len(self.pairs)
 
     def __call__(self, block, prediction):
         """(rows (n,), e (n, actuators), C (n, actuators, count)) of a `Block` and its `Prediction`.
@@ -68,7 +73,7 @@ class Corrections:
         try:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., TILT] = self._tilt(x)
-            C[..., ENCODERS:] = self._encoders(block, x, xd, xdd, rows)
+            C[..., ENCODERS:self.first_pair] = self._encoders(block, x, xd, xdd, rows)
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
@@ -77,7 +82,12 @@ class Corrections:
         C[..., OFFSET] = 1.0
         C[..., TIME] = prediction.t[rows, None]
         C[..., FRICTION] = self._friction(prediction)[rows]
-        C[..., GAIN_A:GAIN_B + 1] = self._gains(block, prediction)[rows]
+        gains = self._gains(block, prediction)[rows]
+        C[..., GAIN_A:GAIN_B + 1] = gains
+        C[..., PORTS] = self._exchanged(gains)
+        for k, (one, other) in enumerate(self.pairs):
+            for axis, of in ((one, other), (other, one)):
+                C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
 
     def _on_actuators(self, x, columns):
@@ -121,6 +131,25 @@ class Corrections:
             return friction
         unit = self.predictor.filter(np.tanh(prediction.v / self._slip))
         return np.where(self.believed, friction, unit)
+
+    def _exchanged(self, gains):
+        """(n, actuators) what ports A and B exchanged add to the residual: (p_A - p_B) (A_A + A_B) as recorded."""
+        out = np.zeros(gains.shape[:-1])
+        for axis in np.flatnonzero(self.by_pressure).tolist():
+            one = self.predictor.hydraulics.cylinders[self.actuators[axis]]
+            out[:, axis] = gains[:, axis] @ ((one.area_a + one.area_b) / np.array([one.area_a, one.area_b]))
+        return out
+
+    def _taken_for(self, axis, other, gains, effort):
+        """(n,) what an actuator that has the measurements of another adds to its residual; zero where they differ in
+        kind."""
+        if self.by_pressure[axis] != self.by_pressure[other]:
+            return np.zeros(len(effort))
+        if not self.by_pressure[axis]:
+            return effort[:, axis] - effort[:, other]
+        mine, theirs = (self.predictor.hydraulics.cylinders[self.actuators[k]] for k in (axis, other))
+        ratio = np.array([mine.area_a / theirs.area_a, mine.area_b / theirs.area_b])
+        return gains[:, axis].sum(axis=1) - gains[:, other] @ ratio
 
     def _gains(self, block, prediction):
         """(N, actuators, 2): filtered effort of port A and of port B, else the whole effort, predicted, and nothing."""

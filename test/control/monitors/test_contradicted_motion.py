@@ -1,9 +1,11 @@
 """Forces, openings and speeds that contradict each other, on a plant that is not the package's."""
 
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from psdyn_ros.control.monitors.swing import SwingCheck
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state
 from psdyn_ros.control import SafetyError, State
@@ -11,6 +13,8 @@ from psdyn_ros.control.monitors.momentum import MomentumCheck
 from psdyn_ros.control.monitors.openings import OpeningCheck
 from psdyn_ros.kernels.control.valve_inversion import command_for
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
+from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
+from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.studies.judgement import (
     FAULT_S,
     FORCES,
@@ -19,6 +23,7 @@ from psdyn_ros.tools.studies.judgement import (
     START,
     VALVES,
     closed_loop,
+    configuration,
     ever,
     point_to_point,
 )
@@ -56,15 +61,14 @@ def moving(law, rate=500.0):
     return loop.run(FAULT_S - loop.time)
 
 
-def late(loop, seconds):
-    """Let the law of a loop be late [s]."""
-    update, queue = loop.core.law.update, []
+def _delayed(seconds, period):
+    """A law that is late: commands of so many seconds before."""
+    queue = deque(maxlen=round(seconds / period) + 1)
 
-    def delayed(*given, **named):
-        queue.append(update(*given, **named))
-        return queue[max(len(queue) - 1 - round(seconds / loop.period), 0)].copy()
-    loop.core.law.update = delayed
-    return loop
+    def late(command):
+        queue.append(command)
+        return queue[0].copy()
+    return late
 
 
 def conditions(record):
@@ -102,6 +106,36 @@ def test_the_pressures_of_an_equilibrium_leave_no_force():
     assert law.force_residuals_at(START, pressures) == pytest.approx(0.0, abs=1.0)
     pressures[0, 0] += 1e5
     assert law.force_residuals_at(START, pressures)[LIFT] == pytest.approx(1e5 * law.cylinders['area_a'][0], abs=1.0)
+
+
+# pressures that change
+
+
+@pytest.mark.parametrize(('chamber', 'rate'), [(0, 500.0), (1, 500.0), (1, 100.0)])
+@pytest.mark.parametrize('step', [6e6, -6e6])
+def test_a_step_of_60_bar_that_no_oil_makes_is_not_followed(step, chamber, rate):
+    loop = moving(VALVES, rate)
+    before = loop.recording().speed[-1, 1:].max()
+
+    def off(p, *_):
+        p[TILT - 1, chamber] += step
+        return p
+    loop.change = ever('pressures', FAULT_S, off)
+    record = loop.run(1.0).recording()
+    assert record.state[-1] == State.SAFE and 'pressure_impossible' in conditions(record)
+    assert record.speed[record.time >= FAULT_S, 1:].max() <= 1.15 * before
+
+
+@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize('options', [{}, {'stiction': dict.fromkeys(NAMES[1:], 3e3)}, {'pump_flow': 8e-4}],
+                         ids=['sound', 'stiction', 'small pump'])
+def test_pressures_of_a_fast_motion_and_of_a_sudden_stop_are_possible(options, rate):
+    loop = closed_loop(VALVES, rate=rate, **options)
+    loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
+    loop.run(1.6)
+    loop.core.fail(loop.now, 'injected')
+    record = loop.run(1.0).recording()
+    assert 'pressure_impossible' not in conditions(record) and 'exception' in conditions(record)
 
 
 # shut valves
@@ -176,12 +210,37 @@ def test_a_contradicted_force_becomes_that_which_holds_the_load():
 # swings
 
 
-@pytest.mark.parametrize('rate', RATES)
-def test_a_late_law_does_not_swing_the_slew_up(rate):
-    loop = late(closed_loop(VALVES, rate=rate), 0.09)
-    record = loop.run(4.0).recording()
-    assert record.state[-1] == State.SAFE and conditions(record) & {'swing_growing', 'not_standing'}
-    assert record.speed[:, SLEW].max() < 0.1
+@pytest.mark.parametrize('level', ['effort', 'valve'])
+def test_a_late_law_does_not_swing_the_machine_up(level):
+    machine = make_machine(level, plant='second', rate=100.0)
+    bench = Bench(machine, 0)
+    prepare(bench, State.HOLD)
+    with bench.law_spoilt(_delayed(0.05, bench.period)):
+        bench.turns(3.0)
+    assert bench.core.states.state is State.SAFE
+    assert {'swing_growing', 'not_standing'} & bench.core.states.reasons.keys()
+    assert max(np.abs(point.xd).max() for point in bench.path) < 0.08      # it was 0.3 rad/s
+
+
+class _Resting:
+    """What the check of swings looks at: one rate of the slew, a reference that rests or moves."""
+
+    def __init__(self, period):
+        self.period, self.under_law = period, True
+        self.x, self.xd, self.reference_rate = START, np.zeros(4), np.zeros(4)
+
+
+@pytest.mark.parametrize('growth', [1.0, 1.35])
+def test_a_swing_is_found_where_it_grows_and_not_where_it_lasts(growth):
+    check, seen = SwingCheck(configuration(VALVES), None), _Resting(0.01)
+    found = []
+    for k in range(400):
+        t = 0.01 * k
+        seen.xd[0] = 0.08 * growth ** max(t - 1.0, 0.0) * np.sin(2.0 * np.pi * 1.5 * t)
+        found.append(bool(check.evaluate(seen)))
+    assert any(found) is (growth > 1.0)
+    seen.reference_rate = np.array([0.1, 0.0, 0.0, 0.0])
+    assert not check.evaluate(seen)
 
 
 # openings without pressures
