@@ -78,8 +78,8 @@ FAULTS = {
     'F42': Fault('The machine does not come to rest when it should.', 'Check valves and brakes before you go on.'),
     'F43': Fault('An axis does not move as its force says: a stuck sensor, a blocked axis, or a wrong model.',
                  'Compare the sensor with the axis itself. Is the load in the model?'),
-    'F44': Fault('A hanging load swings farther or faster than is declared, or a joint that nothing drives does.',
-                 'Move more slowly, let the load come to rest, then reset.'),
+    'F44': Fault('The sensor of a joint that nothing drives is silent or jumps.',
+                 'Check this sensor and its driver; the log names the joint.'),
 }
 
 INACTIVE = Refusal('the controller is not active', '`psdyn enable` activates and enables it.')
