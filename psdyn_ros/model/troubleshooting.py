@@ -76,6 +76,10 @@ FAULTS = {
                  'Is the load in the model? Is the cylinder blocked?'),
     'F41': Fault('The machine is faster than it should be.', 'Check valves, signs and gains; look for a falling load.'),
     'F42': Fault('The machine does not come to rest when it should.', 'Check valves and brakes before you go on.'),
+    'F43': Fault('An axis does not move as its force says: a stuck sensor, a blocked axis, or a wrong model.',
+                 'Compare the sensor with the axis itself. Is the load in the model?'),
+    'F44': Fault('The sensor of a joint that nothing drives is silent or jumps.',
+                 'Check this sensor and its driver; the log names the joint.'),
 }
 
 INACTIVE = Refusal('the controller is not active', '`psdyn enable` activates and enables it.')

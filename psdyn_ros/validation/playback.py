@@ -7,7 +7,7 @@ import numpy as np
 
 from ..model.errors import MeasurementError
 from ..model.units import SECOND
-from ..view import Motion, machine_page
+from ..view import Motion, machine_page, write_page
 from ..view.motion import frames, nearest, signals
 from .bags.bulk_decoder import Decoder
 from .bags.recording import BagError
@@ -16,6 +16,8 @@ from .signals.blocks import blocks
 from .signals.topic_readers import rows_stamps
 from .signals.topics import find_topics
 
+PLAYBACK = 'playback.html'
+MAX_SECONDS = 300.0         # s of a recording that is played beside a report
 MAX_LAG = 0.1               # s that a reference may lie from the frame that shows it
 DESCRIPTION = '/robot_description'
 HEADER = 8                  # bytes of a serialised text before its first character: dialect and length
@@ -70,6 +72,20 @@ def recorded_motion(bag, manipulator, *, hydraulics=None, topics=None):
         motion = Motion(time - shift, joints, reference=reference, effort=effort, pressures=pressures or None,
                         signals=signals(manipulator, joints, reference, effort, pressures))
         return Recorded(motion, _damage(source))
+
+
+def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None):
+    """Write the page that plays a bag back into a folder; return its path, None where no motion can be shown.
+
+    hydraulics and topics as `recorded_motion` takes them.
+    """
+    motion, sentences = recorded_motion(bag, manipulator, hydraulics=hydraulics, topics=topics)
+    if motion is None:
+        return None
+    path = Path(folder) / PLAYBACK
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_page(path, manipulator, motion, messages=sentences)
+    return path
 
 
 def description_in(bag):

@@ -24,12 +24,10 @@ from ..simulation.sensors.plant_sensors import PlantSensors
 from ..simulation.sensors.readings import exact_readings
 from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study
-from ..view import write_page
 from .bags.simulated_bag import SimulatedBag
-from .playback import recorded_motion
+from .playback import write_playback
 
 SNAPSHOT = 'snapshot.npz'
-PLAYBACK = 'playback.html'
 TTL = 0.1                       # s of simulated time; commands from a file never age
 
 
@@ -124,17 +122,9 @@ def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
         made_from = Machine(urdf=read_text(find_machine(machine)), initial=run.initial or {},
                             hydraulics=read_text(hydraulics) if hydraulics else '')
         write_snapshot(snapshot, plant, made_from, seed=run.seed)
-    return Outcome(output, plant.time, time.perf_counter() - started, messages, plant.fault, snapshot,
-                   _playback(output, manipulator, getattr(plant, 'hydraulics', None)), tuple(ranges.table()))
-
-
-def _playback(bag, manipulator, hydraulics):
-    """Write the page that plays a bag back beside it; return its path, or None where no motion can be shown."""
-    motion, sentences = recorded_motion(bag, manipulator, hydraulics=hydraulics)
-    if motion is None:
-        return None
-    write_page(bag / PLAYBACK, manipulator, motion, messages=sentences)
-    return bag / PLAYBACK
+    elapsed = time.perf_counter() - started
+    playback = write_playback(output, output, manipulator, hydraulics=getattr(plant, 'hydraulics', None))
+    return Outcome(output, plant.time, elapsed, messages, plant.fault, snapshot, playback, tuple(ranges.table()))
 
 
 def _plant(manipulator, hydraulics, run):

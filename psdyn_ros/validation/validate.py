@@ -25,6 +25,7 @@ from .metrics.prediction import Predictor
 from .metrics.simulation_error import SimulationError
 from .metrics.tolerances import Settings, read_settings
 from .metrics.verdict import UNDECIDED, Verdict, judge
+from .playback import MAX_SECONDS, write_playback
 from .report.plot_samples import Traces
 from .signals.blocks import OVERLAP, ROWS, blocks
 from .signals.quality import Quality
@@ -87,8 +88,9 @@ def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, 
     hydraulics  YAML file or `Hydraulics`; '' for none, None for that of the machine of the package, where it has one
                 and the bag has chamber pressures
     config      `Settings`, YAML file or text as `tolerances.read_settings` takes them, or None for the defaults
-    output      folder for report.html, its pictures, validation.json, metrics.csv, seconds.csv, spectrum.csv, the bag
-                `predicted` and plotjuggler_layout.xml; it may exist, and these files are replaced; None writes nothing
+    output      folder for report.html, playback.html of up to 5 minutes, pictures, validation.json, metrics.csv,
+                seconds.csv, spectrum.csv, the bag `predicted` and plotjuggler_layout.xml; it may exist, and these files
+                are replaced; None writes nothing
     topics      {'states', 'efforts', 'pressures', 'commands', 'reference': topic}, beside those of the config
     initial     {joint: position}, see `load`
     rows        of a block
@@ -137,7 +139,9 @@ def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, 
     if output is not None:
         # figures take a second to import
         from .report.validation_report import write_outputs
-        write_outputs(output, found)
+        playback = write_playback(output, bag, manipulator, hydraulics=hydraulics, topics={
+            **settings.topics, **(topics or {})}) if found.duration <= MAX_SECONDS else None
+        write_outputs(output, found, playback)
     return found
 
 

@@ -23,10 +23,12 @@ from ...kernels.runtime.compiler import compiled
 from ...model.errors import ActuationError, ModelError
 from ...model.joint_positions import joint_positions
 from ...model.locate import find_config, find_machine
+from ...model.parameters.hydraulics import read_hydraulics
 from ...model.text_file import read_text
 from ...model.units import SECOND
 from ...validation.bags.recording import TOPICS, BagError, Topics, read_bag
 from ...validation.metrics.tracking import track, units
+from ...validation.playback import write_playback
 from ...validation.report import page
 from . import free_response, rig_demo
 from .demo_safety import declared_safety
@@ -243,7 +245,9 @@ def _track(setup, manipulator, output, lock_step, computer):
         raise DemoError(f'{judged.law}: {judged.stopped}; logs are in {output / "log"}')
     summary = page.Summary(manipulator.name, judged, baseline, duration=_motion_time(waypoints),
                            travel=np.ptp(waypoints.positions, axis=0), facts=facts)
-    return summary, page.write_report(output, summary, manipulator.driven_machine, setup.urdf)
+    oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
+    playback = write_playback(output, output / JUDGED[setup.level], manipulator, hydraulics=oil)
+    return summary, page.write_report(output, summary, manipulator.driven_machine, setup.urdf, playback)
 
 
 def _run_law(law, setup, manipulator, waypoints, bag, lock_step):

@@ -144,11 +144,15 @@ def figures(summary, manipulator, urdf):
     return shown
 
 
-def write_report(folder, summary, manipulator, urdf):
-    """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter."""
+def write_report(folder, summary, manipulator, urdf, playback=None):
+    """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter.
+
+    playback  path of the page that plays the judged run back, in the same folder, or None
+    """
     return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary,
                       f'{summary.machine} under {summary.judged.law}', summary=summary,
-                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
+                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)),
+                      playback=playback and playback.name)
 
 
 class Head(NamedTuple):

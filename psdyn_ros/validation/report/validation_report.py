@@ -9,8 +9,10 @@ from .page import Head, write_page
 from .validation_figures import figures
 
 
-def write_outputs(folder, found):
+def write_outputs(folder, found, playback=None):
     """Write report.html, PNGs, validation.json and CSV files of a `Validation` into a folder; returns the page's path.
+
+    playback  path of the page that plays the recording back, or None
 
     Raises OSError where that is not possible.
     """
@@ -27,4 +29,4 @@ def write_outputs(folder, found):
         metrics=list(tables.metrics_table(found)), regimes=list(tables.regimes_table(found)),
         checks=list(tables.checks_table(found)), simulation=list(tables.simulation_table(found)),
         partial=verdict.partial, left_out=verdict.left_out, causes=found.causes, causes_text=found.causes_text,
-        delays=found.delays, findings=found.quality.findings())
+        delays=found.delays, findings=found.quality.findings(), playback=playback and playback.name)

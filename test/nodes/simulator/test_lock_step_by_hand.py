@@ -3,6 +3,7 @@
 import re
 import signal
 import time
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -13,6 +14,7 @@ from support.paths import ROOT
 
 pytest.importorskip('rclpy', reason='the nodes need rclpy')
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 
 from psdyn_ros import cli, load  # noqa: E402
@@ -22,6 +24,7 @@ from psdyn_ros.nodes import EXECUTABLES  # noqa: E402
 from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text  # noqa: E402
 from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
 from psdyn_ros.tools.demo.session import own_node  # noqa: E402
+from psdyn_ros.tools.operator.session import Operator  # noqa: E402
 from psdyn_ros.validation.bags.recording import joint_series, read_messages  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
@@ -73,6 +76,7 @@ def test_a_controller_in_lock_step_is_enabled_and_moves_the_machine(psdyn, nodes
     assert (code, errors) == (0, '') and 'the machine is there' in out, (out, errors)
     code, out, _ = psdyn('status')
     position = dict(line.split() for line in out.splitlines() if line.startswith(('telescope', 'slew')))
+    assert f'{SPACE}/controller: control: ' in out and f'{SPACE}/simulator: plant: ' in out
     assert code == 0 and 'active, in HOLD' in out and float(position['telescope']) == pytest.approx(0.4, abs=2e-3)
     assert float(position['slew']) == pytest.approx(0.1, abs=2e-3)
     crane = load(CRANE)
@@ -152,8 +156,22 @@ def test_without_a_controller_the_error_says_who_is_there(nodes, command, capfd,
     more = {'move': ['slew=0.1'], 'send': [str(file)]}.get(command, [])
     code = cli.main([command, *more, '--namespace', 'elsewhere', '--timeout', '2'])
     errors = capfd.readouterr().err
-    if command == 'status':     # diagnostics have no namespace
-        assert code in (0, 1)
-    else:
-        assert code == 2 and 'no controller /elsewhere/controller' in errors
-        assert f'{SPACE}/controller: choose by --namespace' in errors and 'ROS_DOMAIN_ID' in errors
+    assert code == 2 and 'no controller /elsewhere/controller' in errors
+    assert f'{SPACE}/controller: choose by --namespace' in errors and 'ROS_DOMAIN_ID' in errors
+
+
+@pytest.mark.parametrize('namespace, kept', [
+    ('/', ['/crane/simulator: plant', '/simulator: plant', '/digger/simulator: plant', 'pump']),
+    ('/crane', ['/crane/simulator: plant', 'pump']), ('/cra', ['pump'])])
+def test_diagnostics_of_another_namespace_are_left_out(namespace, kept):
+    operator = object.__new__(Operator)
+    operator.node = SimpleNamespace(get_namespace=lambda: namespace)
+    operator.controller, operator.statuses, operator.reports = f'{namespace.rstrip("/")}/controller', {}, 0
+    operator._keep_diagnostics(DiagnosticArray(status=[
+        DiagnosticStatus(name=name, hardware_id=node) for node, name in (
+            ('/crane/simulator', 'simulator: plant'), ('/simulator', 'simulator: plant'),
+            ('/digger/simulator', 'simulator: plant'), ('', 'pump'))]))
+    assert list(operator.statuses) == kept and operator.reports == 0
+    operator._keep_diagnostics(DiagnosticArray(status=[
+        DiagnosticStatus(name='controller: control', hardware_id=operator.controller)]))
+    assert operator.reports == 1
