@@ -62,9 +62,10 @@ docs:  ## the pages as a site: build/site/index.html
 	@$(bootstrap) dev
 	@NO_MKDOCS_2_WARNING=1 $(bin)/mkdocs build --strict --quiet
 
-lint:  ## check style and common mistakes
+lint:  ## check style, common mistakes, and the types of what users call
 	@$(bootstrap) dev
 	@$(bin)/ruff check .
+	@$(bin)/mypy
 
 clean:  ## remove what builds, tests and tools leave behind
 	rm -rf build install log *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage*

@@ -4,6 +4,9 @@
     xdd = manipulator.forward_dynamics(x, xd, f)
     f = manipulator.inverse_dynamics(x, xd, xdd)
 """
+from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
+from importlib.metadata import version as _version
+
 from .api.environment import BaseDrive, BaseMotion
 from .api.hybrid import HybridDynamics
 from .api.load import load
@@ -31,8 +34,15 @@ from .model.errors import (
     UnreachableStrokeError,
     XmlError,
 )
+from .validation.bag_arrays import Bag, read_bag
 
-__all__ = ['ActuationError', 'AssemblyModeError', 'BaseDrive', 'BaseMotion', 'compiled', 'DuplicateNameError',
-           'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError', 'Manipulator',
-           'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError', 'Result', 'ShapeError',
-           'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError', 'UnreachableStrokeError', 'XmlError']
+try:
+    __version__ = _version('psdyn_ros')
+except _PackageNotFoundError:       # a source tree that is not installed
+    __version__ = '0+unknown'
+
+__all__ = ['__version__', 'ActuationError', 'AssemblyModeError', 'Bag', 'BaseDrive', 'BaseMotion', 'compiled',
+           'DuplicateNameError', 'HybridDynamics', 'InertiaError', 'Limits', 'load', 'LoopClosureError', 'LoopError',
+           'Manipulator', 'MeasurementError', 'ModelError', 'NonFiniteError', 'OutOfReachError', 'PsdynError',
+           'read_bag', 'Result', 'ShapeError', 'StateError', 'TogglePointError', 'TreeError', 'UnknownNameError',
+           'UnreachableStrokeError', 'XmlError']

@@ -46,7 +46,7 @@ class Compilation:
         if self._is_cold() and compiler.CACHE_FOLDER is not None:
             self._lock = open(compiler.CACHE_FOLDER / 'compiling.lock', 'w')
             with suppress(OSError):     # of a file system without locks: both compile
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                _wait_for(self._lock)
         self._start, self._cold = time.monotonic(), self._is_cold()
         if not compiler.compiled and not _ready:
             print('psdyn_ros: Numba is missing or disabled: plain Python, some hundred times slower '
@@ -87,6 +87,15 @@ class Compilation:
         if self._cold:
             compiler.mark_cache_warm(self._group)
             print(f'psdyn_ros: compiled in {time.monotonic() - self._start:.0f} s', file=sys.stderr, flush=True)
+
+
+def _wait_for(lock: TextIO) -> None:
+    """Take a lock; say so where another process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print('psdyn_ros: another process compiles the kernels; waiting for it ...', file=sys.stderr, flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 def compiled_for(kernel: Any, *arguments: Any) -> Any:

@@ -232,11 +232,10 @@ class BoundMap:
         self.measured = np.zeros((3, len(joint_map.names)))
         self._handle = joint_map._handle and joint_map._handle.copy()
         self._found = np.empty((4, len(joint_map._outside_clusters)))
-        rows, positions, coordinates = joint_map._coordinates
-        self._x, self._xd, _ = joint_map._read(np.zeros((3, len(joint_map._machine.modules))))
+        rows, positions, _ = joint_map._coordinates
+        self._base = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]) if joint_map._manipulator.floating else None
         rows = rows[np.argsort(positions)]      # a floating base comes first, joints after it without a gap
         self._rows = rows if self._handle is not None else np.searchsorted(joint_map._outside_clusters, rows)
-        self._first = positions.min(initial=len(self._x)), coordinates.min(initial=len(self._xd))
 
     def state(self) -> tuple[Array, Array, float]:
         """Return (x, xd, residual) of `measured` as `JointMap.state` does, with its errors; x and xd are new arrays."""
@@ -250,8 +249,9 @@ class BoundMap:
             status, z, gaps = joint_map._solve(measured, self._handle)
         if status != OK:
             return self._checked_state()        # raises, and says why
-        x, xd = self._x.copy(), self._xd.copy()
-        x[self._first[0]:], xd[self._first[1]:] = z[0][self._rows], z[1][self._rows]
+        x, xd = z[0][self._rows], z[1][self._rows]
+        if self._base is not None:      # it floats, at rest at the origin
+            x, xd = np.concatenate((self._base, x)), np.concatenate((np.zeros(6), xd))
         residual = max(gaps.tolist(), default=0.0)
         if joint_map._redundant:
             residual = max(residual, *joint_map._disagreements(measured, z))

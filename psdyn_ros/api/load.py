@@ -41,8 +41,12 @@ def load(path_or_xml: str | PathLike[str], *, gravity: npt.ArrayLike = (0.0, 0.0
     description = read(path_or_xml, loops_file)
 
     def build(described: Description) -> Draft:
-        return build_machine(described, initial=initial, actuated=actuated, coordinates=coordinates,
-                             allow_unphysical=allow_unphysical)
+        fixed = {name for name, joint in described.joints.items() if joint.type == 'fixed'} if (
+            described is not description) else ()
+        return build_machine(
+            described, initial={name: value for name, value in initial.items() if name not in fixed}, actuated=actuated,
+            coordinates=coordinates and tuple(name for name in coordinates if name not in fixed),
+            allow_unphysical=allow_unphysical)
 
     draft = build(description)
     with Compilation(LOOPS if draft.clusters else TREE) as compilation:

@@ -24,7 +24,7 @@ from . import hybrid
 from .allocation import Allocation
 from .analysis import derivatives as derivatives_of
 from .analysis import equilibrium as rest
-from .analysis import linearization
+from .analysis import linearization, passive
 from .arguments import Array, Efforts, Vector, Wrenches, coordinate_names, entry_names
 from .arguments import names as checked_names
 from .batch import inverse_efforts, map_at, run_batch
@@ -352,8 +352,13 @@ class Manipulator:
         return self.generalized_forces(x, xd, np.zeros(xd.shape))
 
     def gravity_forces(self, x: Vector) -> Array:
-        """Return the actuator efforts (actuators,) that hold the machine at rest, (N, actuators) for rows."""
+        """Return the actuator efforts (actuators,) that hold the machine at rest, (N, actuators) for rows.
+
+        Where passive joints are free, x has to be a position of rest, as `equilibrium` finds it; StateError.
+        """
         position = position_of(self, x)
+        if self.underactuated:
+            return passive.resting_efforts(self, position)
         at_rest = np.zeros((*position.shape[:-1], self.dof))
         return self.inverse_dynamics(position, at_rest, at_rest)
 
@@ -423,6 +428,11 @@ class Manipulator:
         """
         return samples.random_positions(self, n, rng)
 
+    passive_joints = cached_property(passive.passive_joints)
+    underactuated = cached_property(passive.underactuated)
+    driven_machine = cached_property(passive.driven_machine)
+    with_fixed_joints = passive.with_fixed_joints
+
     @property
     def serial_joints(self) -> tuple[str, ...]:
         """Names of the joints whose load no closed loop shares."""
@@ -457,11 +467,12 @@ class Manipulator:
         links[link] = replace(links[link], inertial=combine(links[link].inertial, payload))
         return self.rebuilt(replace(self._machine.description, links=links))
 
-    def rebuilt(self, description: Description) -> Manipulator:
-        """Return the Manipulator of another `Description` with the options, coordinates and allocation of this one."""
-        machine = assemble(self._rebuild(description), self._gravity, self.coordinates)
+    def rebuilt(self, description: Description, coordinates: Iterable[str] | None = None) -> Manipulator:
+        """Return the Manipulator of another `Description` with options, allocation and coordinates, or those given."""
+        machine = assemble(self._rebuild(description), self._gravity, tuple(coordinates or self.coordinates))
         rebuilt = Manipulator(machine, self._gravity, self._rebuild)
-        rebuilt._allocation = copy(self._allocation)       # weights, limits and preload were set by the user
+        if self._allocation is not None:        # weights, limits and preload were set by the user
+            rebuilt._allocation = copy(self._allocation)
         return rebuilt
 
     def integrator(self, step: float, substeps: int = 1, *, stiffness: float = 5e7, damping: float = 1.0

@@ -25,6 +25,10 @@ class Machine(Draft):
     base_dof = property(lambda self: 6 if self.floating else 0, doc='Coordinates of a floating base.')
     loops = property(lambda self: self.handle.arrays.loops, doc='`Loops`, None without clusters.')
 
+    def __repr__(self):
+        return (f"<Machine '{self.name}': {len(self.modules)} modules, {len(self.clusters)} clusters, coordinates "
+                f'{", ".join(self.coordinates)}>')
+
     def module_of(self, joint):
         """Return the row of the module that moves a joint of `joints`."""
         return int(np.argwhere(self.records['joint'] == self.joints.index(joint))[0][0])

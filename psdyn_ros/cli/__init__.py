@@ -9,20 +9,26 @@ import os
 import pkgutil
 import sys
 import traceback
-from importlib.metadata import PackageNotFoundError, version
 
+import argcomplete
+
+from .. import __version__
 from ..model.errors import PsdynError
+from ..model.troubleshooting import error_advice
+from ._options import YAML_FILES
 
 
 def main(arguments=None):
     """Run the command line and return the exit code."""
     # names of machines may be in any script, terminals may not
     sys.stdout.reconfigure(errors='backslashreplace')
-    options = parser().parse_args(arguments)
+    command_line = parser()
+    argcomplete.autocomplete(command_line)
+    options = command_line.parse_args(arguments)
     try:
         return options.run(options)
     except PsdynError as error:
-        print(f'psdyn: {type(error).__name__}: {error}', file=sys.stderr)
+        print(f'psdyn: {type(error).__name__}: {error}\nwhat to do: {error_advice(error)}', file=sys.stderr)
         return 2
     except BrokenPipeError:
         # the reader of our output went away, as `psdyn check FILE | head` does
@@ -51,8 +57,9 @@ def commands():
 def parser():
     """Return the argument parser of all commands."""
     parser = argparse.ArgumentParser(
-        prog='psdyn', description='Dynamics and control of manipulators with cylinder-driven closed loops.')
-    parser.add_argument('--version', action='version', version=f'psdyn {_version()}')
+        prog='psdyn', description='Dynamics and control of manipulators with cylinder-driven closed loops.',
+        epilog=YAML_FILES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--version', action='version', version=f'psdyn {__version__}')
     subparsers = parser.add_subparsers(metavar='COMMAND', required=True)
     for name, module in commands().items():
         subparser = subparsers.add_parser(name, help=module.HELP)
@@ -60,9 +67,3 @@ def parser():
         subparser.set_defaults(run=module.run)
     return parser
 
-
-def _version():
-    try:
-        return version('psdyn_ros')
-    except PackageNotFoundError:
-        return '(not installed)'

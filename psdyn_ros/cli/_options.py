@@ -6,6 +6,18 @@ import sys
 
 from ..model.errors import ModelError
 from ..model.joint_positions import joint_positions
+from ..model.locate import machine_names
+
+YAML_FILES = """\
+a MACHINE is a URDF file (.urdf, .xacro) or the name of a machine of the package; with a name come its YAML files:
+  --hydraulics FILE   cylinders, valves, oil, pump: what turns valve openings into forces, and pressures into efforts
+  --safety FILE       limits, deadlines, stops and safe outputs of the controller (psdyn check MACHINE --safety
+                      prints one to start from)
+  --sensors FILE      noise, delay and resolution of the simulated sensors (default: exact)
+  --config FILE       of nodes (demo): ROS parameters of simulator and controller;
+                      of recordings (validate, compare): tolerances, filter, topics
+docs/reference/parameters.md has every entry; `eval "$(register-python-argcomplete psdyn)"` completes commands in bash
+"""
 
 
 def at_least(least):
@@ -16,6 +28,24 @@ def at_least(least):
             raise argparse.ArgumentTypeError(f'{value}: expected {least} or more')
         return value
     return integer
+
+
+def machine_help(before=''):
+    """Return the help of an argument that is a machine."""
+    return f"{before}URDF file, or a machine of the package: {', '.join(machine_names())}"
+
+
+def complete_machine(prefix, **_):
+    """Return what a machine may be completed to by argcomplete: names of the package, and files."""
+    from argcomplete.completers import FilesCompleter
+
+    return [*(name for name in machine_names() if name.startswith(prefix)),
+            *FilesCompleter(('urdf', 'xacro'))(prefix)]
+
+
+def add_machine(parser, *flags, **options):
+    """Add an argument that is a machine, with its help and completion."""
+    parser.add_argument(*flags, **{'help': machine_help(), **options}).completer = complete_machine
 
 
 def check_positive(name, value):
@@ -42,7 +72,7 @@ def chosen_topics(entries):
 
 def add_model(parser):
     """Add the model that recordings are held against, where to write to, and topics."""
-    parser.add_argument('--urdf', required=True, metavar='FILE', help='URDF, or the name of a machine of the package')
+    add_machine(parser, '--urdf', required=True, metavar='MACHINE')
     parser.add_argument('--hydraulics', metavar='FILE',
                         help="YAML file; '' for none (default: that of a machine of the package, "
                              'where the bag has pressures)')

@@ -1,15 +1,15 @@
 """`psdyn annotate`: a trajectory file with the efforts that it needs."""
 
 from ..model.errors import ModelError
-from ..model.locate import find_machine, machine_names
-from ._options import initial_positions
+from ..model.locate import find_machine
+from ._options import add_machine, initial_positions
 
 HELP = 'fill a trajectory with the efforts that it needs, for a stock joint_trajectory_controller'
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('machine', metavar='MACHINE', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    add_machine(parser, 'machine', metavar='MACHINE')
     parser.add_argument('trajectory', metavar='FILE', help='YAML file, a JointTrajectory as `ros2 topic echo` prints')
     parser.add_argument('--max-dt', type=float, default=0.02, metavar='S', help='from point to point at most (0.02)')
     parser.add_argument('--output', metavar='FILE', help='YAML file to write (default: standard output)')

@@ -3,20 +3,21 @@
 import os
 
 from ..model.locate import find_config, find_machine
-from ._options import at_least, initial_positions
+from ._options import add_machine, at_least, initial_positions
 
 HELP = 'print tree, loops, actuators and warnings of a URDF'
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('file', metavar='FILE', help='URDF file, or the name of a machine of the package')
+    add_machine(parser, 'file', metavar='MACHINE')
     parser.add_argument('--gravity', nargs=3, type=float, default=(0.0, 0.0, -9.81), metavar=('X', 'Y', 'Z'))
     parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
     parser.add_argument('--actuated', nargs='+', metavar='JOINT', help='actuated joints, overrules <ros2_control>')
     parser.add_argument('--loops-file', metavar='YAML', help='further loop closures')
     parser.add_argument('--hydraulics', metavar='FILE',
-                        help='cylinders, valves and supply to print too (default: those of the machine of the package)')
+                        help='YAML file of cylinders, valves and supply, to print too (default: that of a machine of '
+                             'the package)')
     parser.add_argument('--allow-unphysical', action='store_true', help='accept inertias that no body can have')
     parser.add_argument('--witness', action='store_true',
                         help='compare the dynamics with every other formulation that applies, on random states')

@@ -1,14 +1,13 @@
 """`psdyn demo`: simulator and controller as processes, compared with PD."""
 
-from ..model.locate import machine_names
-from ._options import without_ros
+from ._options import add_machine, without_ros
 
 HELP = 'simulate and control a machine over ROS 2, compare with PD, write a report'
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('--machine', default='hiab_xs031', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    add_machine(parser, '--machine', default='hiab_xs031', metavar='MACHINE')
     parser.add_argument('--output', default='demo_output', metavar='DIR', help='folder of bags, plots and report')
     parser.add_argument('--level', choices=('valve', 'effort'),
                         help='what the controller commands (default: valve where the machine has hydraulics)')
@@ -17,7 +16,11 @@ def add_arguments(parser):
     parser.add_argument('--real-time', action='store_true',
                         help='run on the clock rather than in lock-step, and report stalls')
     parser.add_argument('--config', metavar='FILE',
-                        help='ROS parameter file of the nodes (default: that of the machine of the package)')
+                        help='YAML file of ROS parameters of simulator and controller (default: that of a machine of '
+                             'the package, here and below)')
+    parser.add_argument('--hydraulics', metavar='FILE', help='YAML file of cylinders, valves and supply')
+    parser.add_argument('--safety', metavar='FILE', help='YAML file of limits, deadlines, stops and safe outputs')
+    parser.add_argument('--sensors', metavar='FILE', help='YAML file of noise and delays of the simulated sensors')
     parser.add_argument('--initial', nargs='+', metavar='JOINT=POSITION', help='picks assembly modes')
     parser.add_argument('--duration', type=float, metavar='S', help='length of the motion')
     parser.add_argument('--bandwidth', type=float, metavar='W', help='rad/s of computed torque')
@@ -32,6 +35,7 @@ def run(options):
     except ImportError as error:
         return without_ros('demo', error)
     return run_demo(options.machine, options.output, level=options.level, rig=options.rig,
-                    real_time=options.real_time, config=options.config, assembly=options.initial,
+                    real_time=options.real_time, config=options.config, hydraulics=options.hydraulics,
+                    safety=options.safety, sensors=options.sensors, assembly=options.initial,
                     duration=options.duration, bandwidth=options.bandwidth,
                     baseline_bandwidth=options.baseline_bandwidth, rate=options.rate)

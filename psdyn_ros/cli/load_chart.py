@@ -3,20 +3,21 @@
 import os
 
 from ..model.errors import ModelError
-from ..model.locate import find_config, find_machine, machine_names
-from ._options import at_least
+from ..model.locate import find_config, find_machine
+from ._options import add_machine, at_least
 
 HELP = 'draw how much a machine holds over reach and height, by its efforts and cylinder pressures'
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('machine', metavar='MACHINE', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    add_machine(parser, 'machine', metavar='MACHINE')
     parser.add_argument('--link', required=True, metavar='NAME', help='link at which the mass hangs')
     parser.add_argument('--point', nargs=3, type=float, default=(0.0, 0.0, 0.0), metavar=('X', 'Y', 'Z'),
                         help='where on the link, in its axes [m] (0 0 0)')
     parser.add_argument('--hydraulics', metavar='FILE',
-                        help="YAML file, or 'none' for effort limits only (default: that of a machine of the package)")
+                        help="YAML file of cylinders and supply, or 'none' for effort limits only (default: that of a "
+                             'machine of the package)')
     parser.add_argument('--pressure', type=float, metavar='PA', help='of the pump (default: that of the supply)')
     parser.add_argument('--nodes', type=at_least(2), default=24, metavar='N', help='reaches, and heights (24)')
     parser.add_argument('--output', default='load_chart', metavar='NAME', help='of the .png and .csv file (load_chart)')

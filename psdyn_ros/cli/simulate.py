@@ -1,19 +1,19 @@
 """`psdyn simulate`: a machine under commands from a file, offline, into a bag."""
 
 from ..model.errors import ModelError
-from ..model.locate import machine_names
-from ._options import at_least, check_positive, initial_positions
+from ._options import add_machine, at_least, check_positive, initial_positions
 
 HELP = 'run a machine under commands from a file, faster than real time, and write a bag'
 
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('machine', metavar='MACHINE', help=f"URDF file, or one of: {', '.join(machine_names())}")
+    add_machine(parser, 'machine', metavar='MACHINE')
     parser.add_argument('--input', required=True, metavar='FILE', help='CSV or YAML file of commands over time')
     parser.add_argument('--output', default='simulated', metavar='DIR', help='new folder of the bag (simulated)')
     parser.add_argument('--hydraulics', metavar='FILE',
-                        help="YAML file, or 'none' for the force level (default: that of the machine of the package)")
+                        help="YAML file of cylinders, valves and supply, or 'none' for the force level (default: that "
+                             'of a machine of the package)')
     parser.add_argument('--mode', nargs='+', default=[], metavar='JOINT=MODE',
                         help='command modes: valve, pressure, velocity, effort (default: as the hydraulics say)')
     parser.add_argument('--sensors', metavar='FILE', help='YAML file of sensor errors (default: exact)')

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..model.errors import ModelError
 from ..model.locate import find_config, find_machine, machine_names
-from ._options import at_least, chosen_topics, initial_positions, without_ros
+from ._options import add_machine, at_least, chosen_topics, initial_positions, machine_help, without_ros
 
 HELP = 'show a machine, a bag or a running robot in 3-D in the browser'
 PARTIAL = 3
@@ -18,8 +18,8 @@ PARTIAL = 3
 
 def add_arguments(parser):
     """Add the arguments of the command to its parser."""
-    parser.add_argument('what', nargs='?', metavar='MACHINE|BAG',
-                        help=f"URDF file, or one of: {', '.join(machine_names())}; or a bag (folder, MCAP, SQLite)")
+    add_machine(parser, 'what', nargs='?', metavar='MACHINE|BAG',
+                help=f'{machine_help()}; or a bag (folder, MCAP, SQLite)')
     parser.add_argument('--live', action='store_true', help='follow the joint states of a running robot (needs ROS 2)')
     parser.add_argument('--html', metavar='FILE', help='write one file that needs no server and no network, and exit')
     parser.add_argument('--urdf', metavar='FILE',

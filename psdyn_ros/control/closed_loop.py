@@ -10,30 +10,49 @@ A plant has
     spool              (cylinders,) true openings, where it has some
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from ..api.arguments import Array
 from ..api.results.result import Axis, Result
 from ..model.units import SECOND
 from .core.core import Output
 from .core.inputs import MeasuredState
 from .reference.trajectory import TrajectoryError, Waypoints
 
+if TYPE_CHECKING:
+    from .core.core import ControlCore
+
 STEADY = 5 * SECOND                         # ns on the steady clock at the start
 STAMPS = 1_700_000_000 * SECOND             # ns on the clock of stamps at the start
+
+
+class ControlledPlant(Protocol):
+    """What `ClosedLoop` asks of a plant, see above."""
+
+    x: Any
+    xd: Any
+
+    def step(self, command: Any, dt: float) -> Any:
+        """Advance by dt [s] under commands (actuators,)."""
+
+    def measure(self) -> Any:
+        """Return (x, xd, pressures, supply), or a `Measurement`."""
 
 
 class Measurement(NamedTuple):
     """What a plant measured of itself."""
 
     x: np.ndarray
-    """(dof,) m, rad."""
+    """(dof,) m, rad; NaN of passive joints that are not measured."""
     xd: np.ndarray
-    """(dof,) m/s, rad/s."""
+    """(dof,) m/s, rad/s; NaN likewise."""
     pressures: np.ndarray | None = None
     """(cylinders, 2) Pa gauge, chambers A and B."""
     supply: float | None = None
@@ -58,7 +77,7 @@ class PointStream:
     """Share of the points that is lost."""
     seed: int = 0
 
-    def points(self, duration):
+    def points(self, duration: float) -> Iterator[tuple[float, float]]:
         """Yield (time of sending, time of stamp) [s] of the points of so many seconds."""
         rng = np.random.default_rng(self.seed)
         for k in range(math.ceil(duration * self.rate)):
@@ -88,7 +107,7 @@ class Recording(Result):
     state: np.ndarray
     """(N,) values of `State`."""
     desired: np.ndarray
-    """(N, 3, dof) reference x, xd, xdd that the command follows."""
+    """(N, 3, dof) reference x, xd, xdd that the command follows, of the driven coordinates."""
     spool: np.ndarray
     """(N, cylinders) true openings."""
     reasons: tuple
@@ -97,7 +116,7 @@ class Recording(Result):
     """(time, text) of streamed points that were not taken."""
 
     @property
-    def speed(self):
+    def speed(self) -> Array:
         """(N, dof) true speeds."""
         return np.abs(self.xd)
 
@@ -112,31 +131,35 @@ class ClosedLoop:
     change  called with (time [s], `Measurement`) in every cycle; what it returns is taken in its place, None: nothing
     """
 
-    def __init__(self, core, plant, *, ttl=None, change=None):
+    def __init__(self, core: ControlCore, plant: ControlledPlant, *, ttl: float | None = None,
+                 change: Callable[[float, Measurement], Measurement | None] | None = None) -> None:
         self.core, self.plant, self.change = core, plant, change
         self.period, self._ttl = core.law.period, ttl
-        self.slot, self.output = 0, None
+        self.slot = 0
+        self.output: Output | None = None
         count = len(core.manipulator.actuators)
         self._command, self._given = np.full(count, math.nan), np.full(count, -math.inf)
-        self._rows, self._reasons, self._rejected = [], [], []
-        self._last_reasons = {}
+        self._rows: list[tuple[Any, ...]] = []
+        self._reasons: list[tuple[float, dict[str, str]]] = []
+        self._rejected: list[tuple[float, str]] = []
+        self._last_reasons: dict[str, str] = {}
 
     @property
-    def time(self):
+    def time(self) -> float:
         """s since the loop began."""
         return self.slot * self.period
 
     @property
-    def now(self):
+    def now(self) -> int:
         """ns on the steady clock."""
         return STEADY + round(self.time * SECOND)
 
     @property
-    def ros_now(self):
+    def ros_now(self) -> int:
         """ns on the clock of stamps."""
         return STAMPS + round(self.time * SECOND)
 
-    def start(self):
+    def start(self) -> ClosedLoop:
         """Activate and enable the core: it holds the machine. Raises SafetyError with every reason against it."""
         self.cycle()
         self.core.activate(self.now, self.ros_now)
@@ -145,13 +168,13 @@ class ClosedLoop:
         self.cycle()
         return self
 
-    def send(self, waypoints):
+    def send(self, waypoints: Waypoints) -> None:
         """Check and begin a trajectory; raises TrajectoryError."""
         candidate = self.core.consider(waypoints)
         candidate.advance()
         self.core.accept(candidate, self.now)
 
-    def run(self, duration, points=None):
+    def run(self, duration: float, points: PointStream | None = None) -> ClosedLoop:
         """Do the cycles of so many seconds; points: `PointStream` that begins now, None: none."""
         begin = self.time
         due = list(points.points(duration)) if points else []
@@ -159,7 +182,7 @@ class ClosedLoop:
             self.cycle((begin, points, due) if points else None)
         return self
 
-    def cycle(self, stream=None):
+    def cycle(self, stream: tuple[float, PointStream, list[tuple[float, float]]] | None = None) -> Output | None:
         """One period: the plant moves, its measurements arrive, the core answers; returns its `Output` or None."""
         core, plant = self.core, self.plant
         plant.step(self._fresh_command(), self.period)
@@ -167,21 +190,21 @@ class ClosedLoop:
         now, ros_now = self.now, self.ros_now
         if stream:
             self._send_points(*stream)
-        measured = Measurement(*plant.measure())
-        if self.change:
-            measured = self.change(self.time, measured)
+        arrived = Measurement(*plant.measure())
+        measured = self.change(self.time, arrived) if self.change else arrived
         core.take_emergency_stop(False, now)
         state = None
         if measured is not None:
             stamp = ros_now - round(measured.age * SECOND)
             if measured.pressures is not None:
                 core.take_pressures(stamp, ros_now, now, measured.pressures, measured.supply)
-            state = MeasuredState(stamp, measured.x, measured.xd)
+            x, xd, passive = core.split(measured.x, measured.xd)
+            state = MeasuredState(stamp, x, xd, passive=passive)
         self.output = core.step(now, ros_now, state)
         self._record()
         return self.output
 
-    def _send_points(self, begin, stream, due):
+    def _send_points(self, begin: float, stream: PointStream, due: list[tuple[float, float]]) -> None:
         while due and begin + due[0][0] <= self.time + 1e-9:
             _, stamp = due.pop(0)
             try:
@@ -189,7 +212,7 @@ class ClosedLoop:
             except TrajectoryError as error:
                 self._rejected.append((self.time, str(error)))
 
-    def _fresh_command(self):
+    def _fresh_command(self) -> Array | None:
         """What the plant gets; None where there is nothing."""
         command = np.full(self._command.size, math.nan) if self.output is None else self.output.command
         if self._ttl is not None:
@@ -198,7 +221,7 @@ class ClosedLoop:
             command = np.where(self.time - self._given <= self._ttl, self._command, math.nan)
         return None if np.isnan(command).all() else command
 
-    def _record(self):
+    def _record(self) -> None:
         core, plant, output = self.core, self.plant, self.output
         dof = core.manipulator.dof
         if output is None:
@@ -212,16 +235,19 @@ class ClosedLoop:
             self._reasons.append((self.time, reasons))
         self._last_reasons = reasons
 
-    def recording(self):
+    def recording(self) -> Recording:
         """Return the `Recording` of all cycles so far."""
         m = self.core.manipulator
         axes = {**m.axes, 'actuators': Axis(m.actuators, ('',) * len(m.actuators)),
                 'order': Axis(('x', 'xd', 'xdd'), ('',) * 3)}
-        return Recording(*(np.array(column) for column in zip(*self._rows)), tuple(self._reasons),
-                         tuple(self._rejected), axes=axes)
+        time, x, xd, command, state, desired, spool = (np.array(column) for column in zip(*self._rows))
+        return Recording(time, x, xd, command, state, desired, spool, tuple(self._reasons), tuple(self._rejected),
+                         axes=axes)
 
 
-def follow(core, plant, reference, duration, *, ttl=None, change=None):
+def follow(core: ControlCore, plant: ControlledPlant, reference: Waypoints | PointStream | None, duration: float, *,
+           ttl: float | None = None,
+           change: Callable[[float, Measurement], Measurement | None] | None = None) -> Recording:
     """Return the `Recording` of a core that follows a reference on a plant in simulated time.
 
     reference  `Waypoints` or `PointStream`, which begins when the core is enabled; None: hold

@@ -1,5 +1,8 @@
 """Named errors: each names the thing, what was expected and what exists."""
+from __future__ import annotations
+
 import difflib
+from collections.abc import Iterable
 
 
 class PsdynError(ValueError):
@@ -74,13 +77,13 @@ class MeasurementError(StateError):
     """Measured joints that do not fix every loop."""
 
 
-def check_name(name, existing, message, error=UnknownNameError):
+def check_name(name: str, existing: Iterable[str], message: str, error: type[PsdynError] = UnknownNameError) -> None:
     """Raise the error, with a hint at the nearest name, where a name is none of the existing ones."""
     if name not in existing:
         raise error(f'{message}{did_you_mean(name, existing)}')
 
 
-def did_you_mean(name, existing):
+def did_you_mean(name: str, existing: Iterable[str]) -> str:
     """Return the hint that ends a message about an unknown name."""
     existing = sorted(existing)
     # comparing takes the square of the length
@@ -92,6 +95,6 @@ def did_you_mean(name, existing):
     return f'; there are: {shown}' if existing else '; there are none'
 
 
-def shorten(text):
+def shorten(text: str) -> str:
     """Return the text at a length that a message can carry."""
     return text if len(text) <= 120 else text[:100] + ' ...'

@@ -1,4 +1,6 @@
 """Where the machines and configurations of the package are: installed by ROS, installed by pip, or in the source."""
+from __future__ import annotations
+
 import os
 import sys
 from pathlib import Path
@@ -6,7 +8,7 @@ from pathlib import Path
 from .errors import ModelError, did_you_mean
 
 
-def share_folders():
+def share_folders() -> list[Path]:
     """Return the existing share folders of the package, the one of a sourced ROS workspace first."""
     prefixes = [*filter(None, os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)), sys.prefix]
     folders = [Path(prefix) / 'share' / 'psdyn_ros' for prefix in prefixes]
@@ -17,12 +19,12 @@ def share_folders():
     return [folder for folder in folders if folder.is_dir()]
 
 
-def machine_names():
+def machine_names() -> list[str]:
     """Return the names of the machines that come with the package."""
     return sorted({path.stem for folder in share_folders() for path in (folder / 'urdf').glob('*.urdf')})
 
 
-def find_machine(name_or_path):
+def find_machine(name_or_path: str | os.PathLike[str]) -> str:
     """Return the path of a URDF: a file, or the name of a machine of the package."""
     if Path(name_or_path).is_file():
         return str(name_or_path)
@@ -33,7 +35,7 @@ def find_machine(name_or_path):
     raise ModelError(f"'{name_or_path}': no such file or machine{did_you_mean(str(name_or_path), machine_names())}")
 
 
-def find_config(file_name):
+def find_config(file_name: str) -> str | None:
     """Return the path of a file of the package's config folder, or None."""
     return next((str(folder / 'config' / file_name) for folder in share_folders()
                  if (folder / 'config' / file_name).is_file()), None)

@@ -5,13 +5,21 @@ output that its machine declares, and takes it whenever it has no fresh command:
 last one is older than `ttl`.  Force is never just taken away.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..api.arguments import Array, Wrenches
+from ..api.environment import BaseMotion
 from ..api.hydraulics.integrator import HydraulicIntegrator
 from ..api.hydraulics.statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
+from ..api.manipulator import Manipulator
 from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import (
     FLUID,
@@ -25,7 +33,7 @@ from ..kernels.hydraulics.records import (
     VALVE,
 )
 from ..model.errors import ModelError, PsdynError, StateError, did_you_mean
-from ..model.parameters.hydraulics import BRAKE, MODES
+from ..model.parameters.hydraulics import BRAKE, MODES, Hydraulics
 from ..model.units import SECOND
 from .disturbances import Disturbances
 from .measured_cylinders import MeasuredCylinders
@@ -48,7 +56,9 @@ class HydraulicPlant:
     seed         kept in snapshots, for what is random around the plant
     """
 
-    def __init__(self, manipulator, hydraulics, *, period, substeps=2, ttl=0.02, position=None, modes=None, seed=0):
+    def __init__(self, manipulator: Manipulator, hydraulics: Hydraulics, *, period: float, substeps: int = 2,
+                 ttl: float = 0.02, position: npt.ArrayLike | None = None, modes: Mapping[str, str] | None = None,
+                 seed: int = 0) -> None:
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.period, self.substeps, self.ttl, self.seed = period, substeps, ttl, seed
         self.actuators = tuple(manipulator.actuators)
@@ -58,7 +68,8 @@ class HydraulicPlant:
         self.cylinders = tuple(self.actuators[axis] for axis in self.cylinder_records['axis'])
         self._rows = {name: row for row, name in enumerate(self.cylinders)}
         self.declared_axes, self._declared_supply = self.axes.copy(), self.supply.copy()
-        self._base, self._wrenches = None, None
+        self._base: BaseMotion | None = None
+        self._wrenches: Wrenches | None = None
         self._start = np.array(manipulator.initial_position if position is None else position, dtype=float)
         self.x = self._start.copy()
         self._disturbances = Disturbances(self)
@@ -81,7 +92,7 @@ class HydraulicPlant:
         if self.fault:
             raise StateError(f"'{manipulator.name}': {self.fault}")
 
-    def _checked_modes(self, given):
+    def _checked_modes(self, given: Mapping[str, str] | None) -> tuple[str, ...]:
         modes = dict(self.hydraulics.command_modes)
         for name, mode in (given or {}).items():
             if name not in modes:
@@ -97,13 +108,13 @@ class HydraulicPlant:
                                  'flow depends on the load; expected `compensated: true` or another mode')
         return tuple(modes[name] for name in self.actuators)
 
-    def carry(self, manipulator, inertia):
+    def carry(self, manipulator: Manipulator, inertia: float) -> None:
         """Go on with the mechanism of this manipulator, its masses and inertias multiplied by a factor."""
         self._mechanism = _scaled(frictionless(manipulator, self.hydraulics), inertia)
-        self._integrators = {}
+        self._integrators: dict[int, HydraulicIntegrator] = {}
         self._set_environment()
 
-    def _integrator(self, periods=1):
+    def _integrator(self, periods: int = 1) -> HydraulicIntegrator:
         """The solver for so many periods in one call."""
         if periods not in self._integrators:
             made = HydraulicIntegrator(self._mechanism, self.axes, self.cylinder_records, self.supply,
@@ -112,7 +123,7 @@ class HydraulicPlant:
             self._integrators[periods] = made
         return self._integrators[periods]
 
-    def reset(self):
+    def reset(self) -> None:
         """Back to the start: static equilibrium, every actuator at its safe output; disturbances stay.
 
         The pressures are those of the supply as it was declared.  What it cannot hold is a fault.
@@ -140,36 +151,36 @@ class HydraulicPlant:
         self._observe()
 
     @property
-    def state(self):
+    def state(self) -> str:
         """RUNNING, HELD while any actuator is at its safe output, or FAULT."""
         return FAULT if self.fault else HELD if self.safe.any() else RUNNING
 
     @property
-    def time(self):
+    def time(self) -> float:
         """Simulated seconds since the start."""
         return self.steps * self.period
 
     @property
-    def held(self):
+    def held(self) -> tuple[str, ...]:
         """Names of the actuators at their safe outputs."""
         return tuple(name for name, safe in zip(self.actuators, self.safe) if safe)
 
     @property
-    def frozen(self):
+    def frozen(self) -> dict[str, str]:
         """{cylinder under test: why it is frozen}."""
         return self._measured.frozen
 
-    def set_environment(self, base=None, wrenches=None):
+    def set_environment(self, base: BaseMotion | None = None, wrenches: Wrenches | None = None) -> None:
         """The motion of the base (`BaseMotion`) and wrenches {link: (force, moment)} on links, until changed."""
         self._base, self._wrenches = base, wrenches
         self._set_environment()
 
-    def _set_environment(self):
+    def _set_environment(self) -> None:
         self._env = self.manipulator.environment(self.x, base=self._base, wrenches=self._wrenches)
         for integrator in self._integrators.values():
             integrator.set_environment(self._env)
 
-    def step(self, command, dt, now=None):
+    def step(self, command: npt.ArrayLike | None, dt: float, now: int | None = None) -> None:
         """Advance by dt, a whole number of periods.
 
         command  (actuators,) each in its mode: -1 to 1, Pa, m/s, N or N m; NaN where there is none, None for none
@@ -184,20 +195,20 @@ class HydraulicPlant:
             self._advance(periods, now)
             left -= periods
 
-    def _undisturbed(self, periods, now):
+    def _undisturbed(self, periods: int, now: int | None) -> bool:
         """Whether nothing but the solver has anything to do for so many periods."""
         if periods == 1 or self._wrenches or self._measured.any or self._loops_in_valves(~self.safe):
             return False
         then = self._now(now) + (0 if now is not None else round((periods - 1) * self.period * SECOND))
         return not (self._watchdog.expires_by(then) & ~self.safe).any()
 
-    def _loops_in_valves(self, obeying):
+    def _loops_in_valves(self, obeying: Array) -> bool:
         return any(mode in ('pressure', 'velocity') and obeys for mode, obeys in zip(self.modes, obeying))
 
-    def _now(self, now):
+    def _now(self, now: int | None) -> int:
         return round(self.time * SECOND) if now is None else now
 
-    def _take(self, command, now):
+    def _take(self, command: Array, now: int | None) -> None:
         given = np.isfinite(command)
         value = np.where(given, command, self.command)
         bounded = np.minimum(np.maximum(value, -self._bounds), self._bounds)
@@ -207,7 +218,7 @@ class HydraulicPlant:
         for axis in np.flatnonzero(given & self.safe):
             self._release(axis)
 
-    def _release(self, axis):
+    def _release(self, axis: Any) -> None:
         """Obey commands from here on."""
         self.safe[axis] = False
         if self._measured.drives(axis):
@@ -217,7 +228,7 @@ class HydraulicPlant:
         if self.modes[axis] == 'effort':
             record['drive'] = FORCE
 
-    def _make_safe(self, axis, hold):
+    def _make_safe(self, axis: Any, hold: Array) -> None:
         """Take the declared safe output; hold (actuators,) are efforts that keep the machine at rest."""
         self.safe[axis] = True
         if self._measured.drives(axis):     # a real cylinder's valve is its own
@@ -231,12 +242,12 @@ class HydraulicPlant:
         if self.hydraulics.safe_outputs[name] == BRAKE:
             self.engage_brake(axis, 0.0 if row is not None else hold[axis])
 
-    def engage_brake(self, axis, force):
+    def engage_brake(self, axis: Any, force: float) -> None:
         """Hold an actuator where it is by its brake, which gives `force` there."""
         position, record = self.actuator_motion()[0], self.axes[axis]
         record['braked'], record['brake_position'], record['brake_force'] = 1, position[axis], force
 
-    def _close_chambers(self, row, force):
+    def _close_chambers(self, row: Any, force: float) -> None:
         """Set the pressures with which closed chambers give a force."""
         cylinder, supply = self.cylinder_records[row], self.supply[0]
         low, high = supply['return_pressure'], supply['pressure']
@@ -247,7 +258,7 @@ class HydraulicPlant:
         self.fluid[row, (SPOOL, SPOOL_RATE)] = 0.0
 
     @property
-    def effort(self):
+    def effort(self) -> Array:
         """(actuators,) N, N m: of the drives, p_a A_a - p_b A_b of cylinders, and of brakes; friction not taken off."""
         axes, position, velocity = self.axes, *self.actuator_motion()[:2]
         effort = axes['effort'].copy()
@@ -258,25 +269,26 @@ class HydraulicPlant:
                                  - axes['brake_stiffness'] * (position - axes['brake_position']), 0.0)
 
     @property
-    def spool(self):
+    def spool(self) -> Array:
         """(cylinders,) openings of the valves, -1 to 1."""
         return self.fluid[:, SPOOL].copy()
 
-    def measure(self):
+    def measure(self) -> tuple[Array, Array, Array, float]:
         """Return (x, xd, pressures (cylinders, 2), supply) without errors."""
         pressures = self.fluid[:, (PRESSURE_A, PRESSURE_B)]
         return self.x.copy(), self.xd.copy(), pressures.copy(), float(self.supply_pressure[0])
 
-    def holding_efforts(self):
+    def holding_efforts(self) -> Array:
         """Efforts (actuators,) that keep the machine at rest where it is."""
         return holding_efforts(self._mechanism, self.x, self._base, self._wrenches)
 
-    def actuator_motion(self):
+    def actuator_motion(self) -> tuple[Array, Array, Array]:
         """Position, velocity and acceleration of the actuators, three arrays (actuators,)."""
         _, *rows = self.manipulator.joint_state(self.x, self.xd, self.xdd)
-        return tuple(row[self._joint_rows] for row in rows)
+        position, velocity, acceleration = (np.asarray(row)[self._joint_rows] for row in rows)
+        return position, velocity, acceleration
 
-    def _advance(self, periods, given):
+    def _advance(self, periods: int, given: int | None) -> None:
         now = self._last = self._now(given)     # ages are judged at the beginning of a period
         if self.fault:
             return
@@ -292,7 +304,8 @@ class HydraulicPlant:
             self._set_environment()     # where a wrench acts moves with the machine
         before = [array.copy() for array in self._states()]
         try:
-            status = self._integrator(periods).step(*self._states(), self.xdd)
+            status = self._integrator(periods).step(self.x, self.xd, self.fluid, self.bristles, self.supply_pressure,
+                                                    self.xdd)
             failure = str(self._integrator().error(status, self.x)) if status else ''
         except PsdynError as error:
             failure = str(error)
@@ -308,10 +321,10 @@ class HydraulicPlant:
                 return
             self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s: {failure}'
 
-    def _states(self):
+    def _states(self) -> tuple[Array, ...]:
         return self.x, self.xd, self.fluid, self.bristles, self.supply_pressure
 
-    def _drive(self):
+    def _drive(self) -> None:
         """Put the commands into the records that the solver reads."""
         motion = None
         for axis, mode in enumerate(self.modes):
@@ -336,9 +349,10 @@ class HydraulicPlant:
                 u = velocity_command(cylinder, value)
             self.cylinder_records['command'][row] = u
 
-    def _observe(self):
+    def _observe(self) -> str:
         """Fill xdd, force and telemetry; what failed, or ''."""
-        status = self._integrator().observe(*self._states(), self.xdd, self.force, self.telemetry)
+        status = self._integrator().observe(self.x, self.xd, self.fluid, self.bristles, self.supply_pressure, self.xdd,
+                                            self.force, self.telemetry)
         if status:
             return str(self._integrator().error(status, self.x))
         # chambers that the solver leaves out have the pressures of the force that their cylinder gives
@@ -351,15 +365,16 @@ class HydraulicPlant:
             self.telemetry[left_out, :2] = self.fluid[left_out][:, (PRESSURE_A, PRESSURE_B)]
         return ''
 
-    def base_wrench(self):
+    def base_wrench(self) -> Array:
         """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
         return self._mechanism.base_wrench(self.x, self.xd, self.xdd, **self.environment())
 
-    def environment(self):
+    def environment(self) -> dict[str, Any]:
         """Return what moves the base and acts on links now, as keywords of `Manipulator.base_wrench`."""
         return {'base': self._base, 'wrenches': self._wrenches}
 
-    def measure_cylinder(self, cylinder, *, force=None, pressures=None, now=None, stamp=None):
+    def measure_cylinder(self, cylinder: str, *, force: float | None = None, pressures: npt.ArrayLike | None = None,
+                         now: int | None = None, stamp: float | None = None) -> None:
         """Let a real cylinder move the load: its force [N], friction in it, or its two pressures [Pa].
 
         now    ns when the measurement came, on the clock of `step`
@@ -370,20 +385,21 @@ class HydraulicPlant:
             raise ModelError(f"cylinder '{cylinder}': no such cylinder{did_you_mean(str(cylinder), self.cylinders)}")
         self._measured.take(cylinder, force, pressures, self._now(now), stamp)
 
-    def load_motion(self, cylinder):
+    def load_motion(self, cylinder: str) -> tuple[float, float, float]:
         """Position, velocity, acceleration (m, m/s, m/s^2) that a rig must impose on the rod of this cylinder."""
         axis = self.actuators.index(cylinder)
-        return tuple(float(row[axis]) for row in self.actuator_motion())
+        position, velocity, acceleration = (float(row[axis]) for row in self.actuator_motion())
+        return position, velocity, acceleration
 
-    def disturb(self, target, quantity, value):
+    def disturb(self, target: str, quantity: str, value: float) -> None:
         """Let a fault of the machine begin, see `Disturbances`."""
         self._disturbances.set(target, quantity, value)
 
-    def undisturb(self, target, quantity):
+    def undisturb(self, target: str, quantity: str) -> None:
         """Let it end."""
         self._disturbances.clear(target, quantity)
 
-    def snapshot(self):
+    def snapshot(self) -> dict[str, Any]:
         """What `restore` needs to go on from here, as a dictionary of arrays and numbers."""
         return {'steps': self.steps, 'seed': self.seed, 'period': self.period, 'substeps': self.substeps,
                 'ttl': self.ttl, 'modes': list(self.modes), 'actuators': list(self.actuators), 'fault': self.fault,
@@ -393,7 +409,7 @@ class HydraulicPlant:
                 'supply_pressure': self.supply_pressure.copy(), 'axes': self.axes.copy(),
                 'cylinders': self.cylinder_records.copy(), 'supply': self.supply.copy()}
 
-    def restore(self, snapshot):
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Go back to a snapshot of a plant of the same machine; a fault is no longer one."""
         if list(snapshot['actuators']) != list(self.actuators):
             raise ModelError(f"snapshot of a machine with actuators {', '.join(snapshot['actuators'])}; this one has "
@@ -412,7 +428,7 @@ class HydraulicPlant:
         self._observe()
 
 
-def _scaled(manipulator, factor):
+def _scaled(manipulator: Manipulator, factor: float) -> Manipulator:
     """Return a new Manipulator with all masses and inertias multiplied by a factor."""
     description = manipulator.machine.description
     links = dict(description.links)

@@ -6,15 +6,20 @@ The motion of a machine by an adaptive method of high order, for studies and as 
 Independent coordinates are integrated and the closure gives all others, so that loops stay closed however long the run
 is.  Joint limits are no stops here: the machine passes them, as far as its loops close.
 """
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.integrate
 
-from ..api.arguments import vector
+from ..api.arguments import Array, Vector, vector
+from ..api.environment import BaseDrive, BaseMotion
 from ..api.inputs import one_vector
+from ..api.manipulator import Manipulator
 from ..api.results.result import Axis, Result
 from ..assembly.machine import smallest_singular_values
 from ..kernels.rigid_body.floating_base import position_rate
@@ -53,7 +58,7 @@ class Motion(Result):
     """Names of the loops, in the order of `closure`."""
 
     @property
-    def energy(self):
+    def energy(self) -> Array:
         """Kinetic and potential energy (N,) [J]."""
         return self.kinetic + self.potential
 
@@ -61,7 +66,7 @@ class Motion(Result):
 class SimulationError(StateError):
     """A motion that cannot be continued; `motion` is the `Motion` up to there, to the last state that was reached."""
 
-    def __init__(self, message, motion):
+    def __init__(self, message: str, motion: Motion) -> None:
         super().__init__(message)
         self.motion = motion
 
@@ -78,7 +83,11 @@ class Integrator(NamedTuple):
     """More steps are an error."""
 
 
-def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None, **integrator):
+def simulate(manipulator: Manipulator, x: Vector, xd: Vector, times: npt.ArrayLike, *,
+             effort: Vector | Callable[[float, Array, Array], npt.ArrayLike] | None = None,
+             external: Callable[[Array, Array], Any] | None = None,
+             base: BaseMotion | BaseDrive | Callable[[float], BaseMotion | BaseDrive] | None = None,
+             **integrator: Any) -> Motion:
     """
     Return the `Motion` at the given times from x (nx,), xd (dof,) at the first of them.
 
@@ -91,8 +100,8 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
     does not close, where steps get so short that it stalls there, or most_steps do not suffice; ShapeError,
     NonFiniteError, StateError, and what `forward_dynamics` raises at the first state.
     """
-    times, integrator = _checked_times(times), Integrator(**integrator)
-    method = integrator.method
+    times, settings = _checked_times(times), Integrator(**integrator)
+    method = settings.method
     if method not in METHODS:
         raise StateError(f"method='{method}'{did_you_mean(method, METHODS)}")
     equations = _Equations(manipulator, effort, external, base)
@@ -102,8 +111,8 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
     if len(times) > 1:
         with np.errstate(invalid='ignore'):
             solver = getattr(scipy.integrate, method)(equations.rates_or_nan, times[0], start, times[-1],
-                                                      rtol=integrator.rtol, atol=integrator.atol)
-            failure = _advance(solver, times, states, equations, integrator.most_steps)
+                                                      rtol=settings.rtol, atol=settings.atol)
+            failure = _advance(solver, times, states, equations, settings.most_steps)
     if failure is None:
         return equations.motion(times, states)
     reached = times[:len(states)]
@@ -114,7 +123,7 @@ def simulate(manipulator, x, xd, times, *, effort=None, external=None, base=None
                           equations.motion(reached, states)) from equations.failure
 
 
-def _advance(solver, times, states, equations, most_steps):
+def _advance(solver: Any, times: Array, states: list[Array], equations: _Equations, most_steps: int) -> str | None:
     """Run a solver to its end and append the states at all times but the first; return why it stopped, or None."""
     longest, since, count = 0.0, solver.t, 0
     while solver.status == 'running':
@@ -142,7 +151,7 @@ def _advance(solver, times, states, equations, most_steps):
     return None
 
 
-def _nearly_singular(manipulator, x):
+def _nearly_singular(manipulator: Manipulator, x: Array) -> str:
     """Return the end of a message: which cluster of loops is nearest to a singular pose; '' without clusters."""
     clusters, names = manipulator.machine.clusters, manipulator.machine.coordinates
     if not clusters:
@@ -155,7 +164,7 @@ def _nearly_singular(manipulator, x):
     return f"; loop '{worst.name}' is nearest to a singular pose, at {at} (smallest singular value {min(smallest):.2g})"
 
 
-def _checked_times(times):
+def _checked_times(times: npt.ArrayLike) -> Array:
     times = np.asarray(times, dtype=float)
     if times.ndim != 1 or not times.size:
         raise ShapeError(f'times has shape {times.shape}; expected at least one, in one row')
@@ -167,14 +176,17 @@ def _checked_times(times):
 class _Equations:
     """dy/dt of y = (x, xd) with all that acts on the machine, and what is reported of a state afterwards."""
 
-    def __init__(self, manipulator, effort, external, base):
+    def __init__(self, manipulator: Manipulator,
+                 effort: Vector | Callable[[float, Array, Array], npt.ArrayLike] | None,
+                 external: Callable[[Array, Array], Any] | None,
+                 base: BaseMotion | BaseDrive | Callable[[float], BaseMotion | BaseDrive] | None) -> None:
         self._manipulator, self._external, self._base = manipulator, external, base
         count = len(manipulator.actuators)
         self._effort = effort if callable(effort) else np.zeros(count) if effort is None else one_vector(
             manipulator, 'f', effort)
-        self.failure = None         # of the last evaluation that failed
+        self.failure: PsdynError | None = None      # of the last evaluation that failed
 
-    def split(self, y):
+    def split(self, y: Array) -> tuple[Array, Array]:
         """Return x, xd; the quaternion of a floating base has norm one again."""
         m = self._manipulator
         x, xd = y[:m.nx].copy(), y[m.nx:].copy()
@@ -182,13 +194,13 @@ class _Equations:
             x[3:7] /= np.linalg.norm(x[3:7])
         return x, xd
 
-    def effort(self, t, x, xd):
+    def effort(self, t: float, x: Array, xd: Array) -> Array:
         """Return the efforts of the actuators."""
         if not callable(self._effort):
             return self._effort
         return vector(f'effort at t = {t:.6g} s', self._effort(t, x, xd), len(self._manipulator.actuators))
 
-    def rates(self, t, y):
+    def rates(self, t: float, y: Array) -> Array:
         """Return dy/dt; raise what `forward_dynamics` raises."""
         m = self._manipulator
         x, xd = self.split(y)
@@ -198,7 +210,7 @@ class _Equations:
         position_rate(x, xd, rate)
         return np.concatenate((rate, xdd))
 
-    def rates_or_nan(self, t, y):
+    def rates_or_nan(self, t: float, y: Array) -> Array:
         """Return dy/dt, or NaN where there is none: the solver then takes a shorter step."""
         try:
             return self.rates(t, y)
@@ -207,7 +219,7 @@ class _Equations:
                 self.failure = error
             return np.full(y.shape, np.nan)
 
-    def _outside(self, x, xd):
+    def _outside(self, x: Array, xd: Array) -> dict[str, Any]:
         if self._external is None:
             return {}
         applied = self._external(x, xd)
@@ -217,34 +229,35 @@ class _Equations:
                 raise UnknownNameError(f"external returns '{key}'{did_you_mean(key, OUTSIDE)}")
         return {key: value or None for key, value in applied.items()}
 
-    def motion(self, times, states):
+    def motion(self, times: Iterable[float], states: Iterable[Array]) -> Motion:
         """Return the `Motion` of states y."""
         m = self._manipulator
         rows = [self.split(y) for y in states]
         energy = np.array([m.energy(*row) for row in rows])
-        if hasattr(self._external, 'energy'):
-            energy[:, 1] += [self._external.energy(x) for x, _ in rows]
+        stored = getattr(self._external, 'energy', None)
+        if stored is not None:
+            energy[:, 1] += [stored(x) for x, _ in rows]
         closures = m.machine.description.closures.values()
-        return Motion(
-            np.array(times), *(np.array(column) for column in zip(*rows)),
-            np.array([self.effort(t, *row) for t, row in zip(times, rows)]), *energy.T,
-            np.array([[gap(m, x, closure) for closure in closures] for x, _ in rows]),
-            m.loops, axes={**m.axes, 'loops': Axis(m.loops, ('',) * len(m.loops))})
+        x, xd = (np.array(column) for column in zip(*rows))
+        efforts = np.array([self.effort(t, *row) for t, row in zip(times, rows)])
+        closure = np.array([[gap(m, position, closure) for closure in closures] for position, _ in rows])
+        return Motion(np.array(times), x, xd, efforts, energy[:, 0], energy[:, 1], closure, m.loops,
+                      axes={**m.axes, 'loops': Axis(m.loops, ('',) * len(m.loops))})
 
 
-def gap(manipulator, x, closure):
+def gap(manipulator: Manipulator, x: Array, closure: Any) -> float:
     """Return by how far [m, rad] the frames of a `Closure` are from what its type asks, from the poses of its links."""
     frames = [manipulator.link_pose(x, link) @ origin.matrix() for link, origin in (
         (closure.parent, closure.parent_origin), (closure.child, closure.child_origin))]
     (a, p), (b, q) = ((frame[:3, :3], frame[:3, 3]) for frame in frames)
     a_axis, b_axis = a @ closure.parent_axis, b @ closure.child_axis
     if closure.type == 'prismatic':
-        return max(np.linalg.norm(np.cross(a_axis, q - p)), _turn(a, b))
+        return max(float(np.linalg.norm(np.cross(a_axis, q - p))), _turn(a, b))
     tilt = {'revolute': np.linalg.norm(np.cross(a_axis, b_axis)), 'universal': abs(a_axis @ b_axis),
             'fixed': _turn(a, b)}.get(closure.type, 0.0)
     return max(np.linalg.norm(q - p), tilt)
 
 
-def _turn(a, b):
+def _turn(a: Array, b: Array) -> float:
     """Return the angle [rad] between two rotations, where it is small."""
     return np.linalg.norm(a - b) / np.sqrt(2.0)

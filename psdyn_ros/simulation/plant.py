@@ -1,9 +1,16 @@
 """The machine itself, in simulated time: forces of the actuators in, motion out."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..api.arguments import Array, Wrenches
+from ..api.manipulator import Manipulator
 from ..model.errors import ModelError, PsdynError, ShapeError, StateError
 from .forced import ForcedIntegrator
 
@@ -11,7 +18,7 @@ RUNNING, HELD, FAULT = 'running', 'held', 'fault'
 BRAKING = 10.0      # periods in which brakes take off what is left of a motion, where some coordinate has no actuator
 
 
-def check_step(command, dt, actuators, period):
+def check_step(command: npt.ArrayLike | None, dt: float, actuators: int, period: float) -> int:
     """Return how many periods dt [s] has; raise ShapeError or StateError where `step` cannot take its arguments."""
     if command is not None and np.shape(command) != (actuators,):
         raise ShapeError(f'command has shape {np.shape(command)}; expected ({actuators},), one entry an actuator')
@@ -40,7 +47,8 @@ class Plant:
 
     cylinders = ()      # none of them is driven by one that the plant knows
 
-    def __init__(self, manipulator, *, period, substeps=2, command_timeout=0.5, position=None, external_forces=None):
+    def __init__(self, manipulator: Manipulator, *, period: float, substeps: int = 2, command_timeout: float = 0.5,
+                 position: npt.ArrayLike | None = None, external_forces: Any = None) -> None:
         self.manipulator = manipulator
         self.period = period
         self.command_timeout = command_timeout
@@ -49,7 +57,8 @@ class Plant:
         self._equations = ForcedIntegrator(manipulator, external_forces, period, substeps)
         self._integrator = manipulator.integrator(period, substeps) if external_forces is None else self._equations
         self._external_forces = external_forces
-        self._base, self._wrenches = None, None
+        self._base: Any = None
+        self._wrenches: Wrenches | None = None
         self._passive = manipulator.floating or len(manipulator.actuators) < manipulator.dof
         self._start = np.array(manipulator.initial_position if position is None else position, dtype=float)
         self._limit = np.array(manipulator.limits.effort, dtype=float)
@@ -60,7 +69,7 @@ class Plant:
         self.saturations = 0                                # commands beyond what the actuators can give
         self.reset()
 
-    def reset(self):
+    def reset(self) -> None:
         """Back to the start, at rest and held."""
         self.steps = 0
         self.fault = ''
@@ -68,50 +77,50 @@ class Plant:
         self._hold()
 
     @property
-    def state(self):
+    def state(self) -> str:
         """RUNNING, HELD or FAULT."""
         return FAULT if self.fault else HELD if self._held else RUNNING
 
     @property
-    def time(self):
+    def time(self) -> float:
         """Simulated seconds since the start."""
         return self.steps * self.period
 
     @property
-    def safe(self):
+    def safe(self) -> Array:
         """Which actuators (actuators,) are held by their brakes."""
         return np.full(self.force.size, self._held)
 
     @property
-    def held(self):
+    def held(self) -> tuple[str, ...]:
         """Names of the actuators that are held by their brakes."""
         return self.actuators if self._held else ()
 
     @property
-    def effort(self):
+    def effort(self) -> Array:
         """(actuators,) N, N m: of the actuators or their brakes, before the friction that the mechanism has."""
         return self.force
 
     @property
-    def xdd(self):
+    def xdd(self) -> Array:
         """Accelerations (dof,) of the coordinates at the state, by forces, environment and stops; zero while held."""
         if self._held and not self._passive:
             return np.zeros(self.xd.size)
         return self._equations.rates(self.x, self.xd, self.force)[1]
 
-    def measure(self):
+    def measure(self) -> tuple[Array, Array, None, None]:
         """Return (x, xd, pressures, supply) without errors; there are no pressures."""
         return self.x.copy(), self.xd.copy(), None, None
 
-    def base_wrench(self):
+    def base_wrench(self) -> Array:
         """Wrench (f, m) (6,) that the environment applies on the base, at its origin in its axes."""
         return self.manipulator.base_wrench(self.x, self.xd, self.xdd, **self.environment())
 
-    def environment(self):
+    def environment(self) -> dict[str, Any]:
         """Return what moves the base and acts on links now, as keywords of `Manipulator.base_wrench`."""
         return {'base': self._base, 'wrenches': self._equations.applied(self.x, self.xd)[0] or None}
 
-    def set_environment(self, base=None, wrenches=None):
+    def set_environment(self, base: Any = None, wrenches: Wrenches | None = None) -> None:
         """Set the motion of the base and wrenches on links, until the next call.
 
         base      `BaseMotion`, constant over each step; None: at rest
@@ -129,14 +138,14 @@ class Plant:
         if self._held and not self._passive:
             self._support()
 
-    def snapshot(self):
+    def snapshot(self) -> dict[str, Any]:
         """What `restore` needs to go on from here, as a dictionary of arrays and numbers."""
         return {'steps': self.steps, 'period': self.period, 'substeps': self.substeps,
                 'command_timeout': self.command_timeout, 'actuators': list(self.actuators), 'fault': self.fault,
                 'held': self._held, 'age': self._age, 'x': self.x.copy(), 'xd': self.xd.copy(),
                 'command': self.force.copy(), 'kept': self._kept.copy()}
 
-    def restore(self, snapshot):
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Go back to a snapshot of a plant of the same machine; a fault is no longer one."""
         if list(snapshot['actuators']) != list(self.actuators):
             raise ModelError(f"snapshot of a machine with actuators {', '.join(snapshot['actuators'])}; this one has "
@@ -146,7 +155,7 @@ class Plant:
         self._held, self._age = bool(snapshot['held']), float(snapshot['age'])
         self.force[:], self._kept[:] = snapshot['command'], snapshot['kept']
 
-    def step(self, command, dt, now=None):
+    def step(self, command: npt.ArrayLike | None, dt: float, now: int | None = None) -> None:
         """Advance by dt (a whole number of periods) under the forces `command` (actuators,), or the last if None.
 
         Raises ShapeError, StateError for other shapes and times.
@@ -158,14 +167,14 @@ class Plant:
         for _ in range(periods):
             self._advance()
 
-    def _take(self, command):
+    def _take(self, command: Any) -> None:
         np.minimum(command, self._limit, out=self.force)
         np.maximum(self.force, -self._limit, out=self.force)
         self.saturations += bool((self.force != command).any())
         self._held = False
         self._age = 0.0
 
-    def _advance(self):
+    def _advance(self) -> None:
         if self.fault:
             return
         self.steps += 1
@@ -184,7 +193,7 @@ class Plant:
             self.steps -= 1
             self.fault = f'the motion cannot be integrated beyond {self.time:.3f} s' + (failure and f': {failure}')
 
-    def _moved(self):
+    def _moved(self) -> Any:
         """Do one period, or apply the brakes; return the status of the integrator."""
         if self._held:
             self._brake()
@@ -195,7 +204,7 @@ class Plant:
             self._age += self.period
         return self._integrator.step(self.x, self.xd, self.force)
 
-    def _hold(self):
+    def _hold(self) -> None:
         self._held = self.force.size > 0
         self._age = 0.0
         if not self._passive:
@@ -205,11 +214,11 @@ class Plant:
             self._kept[:] = self._actuators()[0]
             self._brake()
 
-    def _support(self):
+    def _support(self) -> None:
         """Set the efforts that keep the machine at rest where it is."""
         self.force[:] = self.manipulator.inverse_dynamics(self.x, self.xd, self.xd, **self._applied())
 
-    def _brake(self):
+    def _brake(self) -> None:
         """Set the efforts that keep the actuators where they are while the other coordinates move."""
         m, x, xd = self.manipulator, self.x, self.xd
         applied = self._applied()
@@ -221,13 +230,13 @@ class Plant:
         response = m.actuator_map(x) @ np.transpose(response)
         self.force[:] = np.linalg.lstsq(response, wanted - acceleration, rcond=None)[0]
 
-    def _actuators(self, xdd=None):
+    def _actuators(self, xdd: Array | None = None) -> Any:
         """Position, velocity and acceleration (3, actuators) of the actuators for accelerations xdd (dof,)."""
         m = self.manipulator
         names, *rows = m.joint_state(self.x, self.xd, np.zeros(m.dof) if xdd is None else xdd)
         return np.array(rows)[:, [names.index(name) for name in m.actuators]]
 
-    def _applied(self):
+    def _applied(self) -> Any:
         """What acts on the machine besides its actuators, as keywords of `forward_dynamics`."""
         wrenches, efforts = self._equations.applied(self.x, self.xd)
         return {'base': self._base, 'wrenches': wrenches or None, 'joint_efforts': efforts or None}

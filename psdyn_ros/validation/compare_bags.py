@@ -3,8 +3,15 @@
 Exit codes: 0 same or better, 1 worse, 2 unusable, 3 same or better as far as partial recordings say.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from ..api.manipulator import Manipulator
+from ..model.parameters.hydraulics import Hydraulics
 from .metrics.comparison import SAME, WORSE, compare, worst
 from .metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 from .validate import Validation, validate
@@ -20,27 +27,30 @@ class Comparison:
 
     first: Validation
     second: Validation
-    changes: tuple
+    changes: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f'Comparison of {self.first.bag} and {self.second.bag}: {self.text}'
 
     @property
-    def unusable(self):
+    def unusable(self) -> str:
         """Why nothing can be said, '' where something can."""
         return '; '.join(f"'{found.bag}': {'; '.join(found.verdict.reasons)}" for found in (self.first, self.second)
                          if found.verdict.verdict == INVALID)
 
     @property
-    def partial(self):
+    def partial(self) -> tuple[str, ...]:
         """Why a recording is only a part of what there is to compare."""
         return tuple(f"'{found.bag}': {text}" for found in (self.first, self.second)
                      for text in found.verdict.partial)
 
     @property
-    def verdict(self):
+    def verdict(self) -> str:
         """'same', 'worse' or 'better', INVALID where nothing can be said."""
         return INVALID if self.unusable else worst(self.changes)
 
     @property
-    def exit_code(self):
+    def exit_code(self) -> int:
         """0 same or better, 1 worse, 2 unusable, 3 same or better of partial input."""
         if self.unusable:
             return EXIT_CODES[INVALID]
@@ -49,7 +59,7 @@ class Comparison:
         return PARTIAL_PASS if self.partial else EXIT_CODES[PASS]
 
     @property
-    def text(self):
+    def text(self) -> str:
         """The verdict in one sentence."""
         if self.unusable:
             return f'{INVALID}: {self.unusable}'
@@ -60,7 +70,10 @@ class Comparison:
             f'{change.actuator}: {change.figure}' for change in self.changes if change.verdict == verdict)
 
 
-def compare_bags(first, second, urdf, *, hydraulics=None, initial=None, output=None, **options):
+def compare_bags(first: str | PathLike[str], second: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, *,
+                 hydraulics: str | PathLike[str] | Hydraulics | None = None,
+                 initial: Mapping[str, float] | None = None, output: str | PathLike[str] | None = None,
+                 **options: Any) -> Comparison:
     """Validate two recordings of a machine against its model, and compare what comes of them; returns a `Comparison`.
 
     first, second  bags: before and after
@@ -71,7 +84,7 @@ def compare_bags(first, second, urdf, *, hydraulics=None, initial=None, output=N
     found = [validate(bag, urdf, hydraulics=hydraulics, initial=initial, **options)
              for bag in (first, second)]
     usable = all(one.verdict.verdict != INVALID for one in found)
-    comparison = Comparison(*found, compare(*found) if usable else ())
+    comparison = Comparison(found[0], found[1], compare(*found) if usable else ())
     if output is not None:
         # figures take a second to import
         from .report.compare_report import write_comparison

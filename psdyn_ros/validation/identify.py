@@ -4,14 +4,24 @@ Payload: the rest of the machine is believed, and a body on one link is found.  
 URDF says as the belief, and no inertia leaves what a body can have.  Friction is force at 30 to 100 mm/s: the line
 through it has a level and a slope, but a recording hardly tells one from the other.
 """
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from os import PathLike
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..api.manipulator import Manipulator
 from ..model.errors import PsdynError, UnknownNameError, did_you_mean
+from ..model.parameters.hydraulics import Hydraulics
+from .diagnosis.cause_messages import MOST_GAIN
 from .identification.base_parameters import base_structure, base_unknowns
 from .identification.estimator import FAINTEST, FEWEST_GROUPS, System, squares, unknowns
 from .identification.identified import (
+    IDENTIFIED_SHARE,
     SPEEDS,
     BaseParameter,
     BodyEstimate,
@@ -24,22 +34,29 @@ from .identification.identified import (
 )
 from .identification.normal_equations import COULOMB, VISCOUS, WINDOW, Evidence
 from .identification.physical_inertia import REACH, declared_body, unknown_body
-from .identification.regressor import COUNT, Regressor
+from .identification.regressor import COUNT, Regressor, parameters_of
+from .metrics.verdict import CLEAR
+from .signals.blocks import Block
+from .signals.quality import INVALID
 
+REFUSED = 'ports', 'exchanged', 'delay'     # causes that are none of the parameters, and that would be taken for them
 EVERY = 4                   # stretch of them is held out
 FRICTION_SECONDS = 2.0      # that an actuator must slide for its friction
 HEAVIEST = 1.0              # of the mass of the machine, scale of a payload
 SIGNIFICANT = 2.0           # standard deviations
 KNOWN = 0.9                 # share of the time during which an effort must be known for the recording to be whole
-OVERFITTED = 2.0            # times as far off where held out as where not
+OVERFITTED = 2.0            # times as far off where held out as where not, and
+FAR = 0.05                  # of the range of the effort there, as `validate` tolerates it
+NEAR = 2e-3                 # of that range: being worse by less than this is of no interest
 
 
 class IdentificationError(PsdynError):
     """A recording from which nothing can be identified."""
 
 
-def identify(blocks, manipulator, hydraulics=None, *, payload_link=None, payload_com=None, reach=REACH, window=WINDOW,
-             source=''):
+def identify(blocks: Iterable[Block], manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
+             payload_link: str | None = None, payload_com: npt.ArrayLike | None = None, reach: float = REACH,
+             window: float = WINDOW, source: str = '') -> Identification:
     """Return the `Identification` of a machine.
 
     blocks        iterable of `Block`, read once, with memory that does not grow with it
@@ -78,19 +95,42 @@ def conclude(evidence, *, payload=False, payload_com=None, reach=REACH, source='
     system = System(groups, evidence)
     estimate = system.solve(unknown)
     deviations = np.sqrt(np.diag(estimate.covariance))
-    floor = FAINTEST * _usual(groups)
+    found = _links_and_friction(evidence, unknown, estimate, inertials, payload, FAINTEST * _usual(groups))
+    _check_possible(*found, manipulator)
     return Identification(
-        machine=manipulator.name, source=source, payload=payload,
-        bodies=tuple(_body(name, inertials[name], model, estimate, COUNT * k, payload)
-                     for k, (name, model) in enumerate(zip(regressor.links, bodies))),
-        friction=tuple(_friction(evidence, number, unknown, estimate, floor)
-                       for number in range(len(evidence.actuators))),
+        machine=manipulator.name, source=source, payload=payload, bodies=found[0], friction=found[1],
         base=_base(regressor, system, unknown, declared, float(np.max(_usual(groups))), estimate.share),
         sensors=tuple(_sensors(evidence, unknown, estimate, deviations)), sensor_share=estimate.share,
-        held_out=_held_out(groups, evidence, unknown, estimate.share), filter=str(evidence.smoother),
-        seconds=evidence.seconds,
+        held_out=_held_out(groups, evidence, unknown, estimate.share, inertials, payload, found),
+        filter=str(evidence.smoother), seconds=evidence.seconds,
         equations=int(sum(group.rows.sum() for group in groups)), skipped=evidence.skipped,
         partial=tuple(_unusable(evidence)))
+
+
+def _links_and_friction(evidence, unknown, estimate, inertials, payload, floor):
+    """(tuple of `BodyEstimate`, tuple of `FrictionEstimate`); floor: (dof,) least standard errors of forces."""
+    bodies = tuple(_body(name, inertials[name], model, estimate, COUNT * k, payload)
+                   for k, (name, model) in enumerate(zip(evidence.regressor.links, unknown.bodies)))
+    return bodies, tuple(_friction(evidence, number, unknown, estimate, floor)
+                         for number in range(len(evidence.actuators)))
+
+
+def _check_possible(bodies, friction, manipulator):
+    """Refuse what no machine can have: whatever else is wrong with the recording, that is not it."""
+    for body in bodies:
+        own = 0.0 if body.declared is None or not body.payload else body.declared.mass
+        if own + body.found.mass < -SIGNIFICANT * body.errors[0]:
+            raise IdentificationError(
+                f"'{manipulator.name}': link '{body.name}' with its payload would have a mass of "
+                f'{own + body.found.mass:.4g} kg, which no body can have; check the units and ports of its pressures, '
+                'delays and the hydraulics with `psdyn validate`')
+    moved = [one for one in friction if one.forces]
+    if moved and all(one.impossible for one in moved):
+        named = ', '.join(f'{one.name} {one.forces[1].force:.4g}' for one in moved)
+        raise IdentificationError(
+            f"'{manipulator.name}': friction of every actuator would be below zero ({named} N or N m at "
+            f'{SPEEDS[1]:g} m/s or rad/s), which none can be; check the sign of efforts, ports of pressures and delays '
+            'with `psdyn validate`')
 
 
 def _unusable(evidence):
@@ -159,13 +199,19 @@ def _friction(evidence, number, unknown, estimate, floor):
 
 
 def _sensors(evidence, unknown, estimate, deviations):
-    """What errors of sensors explain, of each actuator."""
+    """What errors of sensors explain, of each actuator; none that a sensor cannot have."""
     for number, name in enumerate(evidence.actuators):
-        labels = ('offset', 'gain A', 'gain B') if evidence.by_pressure[number] else ('offset', 'gain')
+        by_pressure = evidence.by_pressure[number]
+        labels = ('offset', 'gain A', 'gain B') if by_pressure else ('offset', 'gain')
         for term, label in enumerate(labels, start=VISCOUS + 1):
             column = evidence.column(number, term)
-            yield SensorError(name, label, float(estimate.values[column]),
-                              float(unknown.scale[column] * deviations[column]), float(unknown.scale[column]))
+            value = float(estimate.values[column])
+            most = MOST_GAIN if label != 'offset' else np.inf
+            if label == 'offset' and by_pressure:
+                most = evidence.hydraulics.supply.pressure * evidence.hydraulics.cylinders[name].area_a
+            if abs(value) < most:
+                yield SensorError(name, label, value, float(unknown.scale[column] * deviations[column]),
+                                  float(unknown.scale[column]))
 
 
 def _base(regressor, system, unknown, declared, usual, share):
@@ -180,25 +226,58 @@ def _base(regressor, system, unknown, declared, usual, share):
         for row, (name, number) in enumerate(zip(structure.names, structure.independent)))
 
 
-def _held_out(groups, evidence, unknown, share):
-    """Fit three of four stretches, judge by the fourth."""
+def _held_out(groups, evidence, unknown, share, inertials, payload, found):
+    """Fit three of four stretches, judge by the fourth what files would say of that fit.
+
+    found  links and friction by all stretches, which say what is written
+    """
     numbers = sorted(evidence.groups)
     fitted = [group for number, group in enumerate(groups) if number % EVERY != EVERY - 1]
     kept = [group for number, group in enumerate(groups) if number % EVERY == EVERY - 1]
     system = System(fitted, evidence)
-    values = system.solve(unknown, share).values
+    estimate = system.solve(unknown, share)
+    parts = _links_and_friction(evidence, unknown, estimate, inertials, payload, FAINTEST * _usual(groups))
+    values = _written(evidence, unknown, parts, found)
     believed = unknown.base.copy()
-    before, after = squares(kept, believed), squares(kept, values)
+    before, after, with_sensors = (squares(kept, one) for one in (believed, values, estimate.values))
     rows = sum(group.rows for group in kept)
     trained = np.sqrt(squares(fitted, values).sum(axis=0) / np.maximum(sum(group.rows for group in fitted), 1))
     gain = ((before - after) * system.weights).sum(axis=1)
     spread = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-    rmse = [np.sqrt(part.sum(axis=0) / np.maximum(rows, 1)) for part in (before, after)]
-    there = rows > 0
-    overfitted = bool((rmse[1][there] > OVERFITTED * np.maximum(trained, FAINTEST * _usual(groups))[there]).any())
-    return HeldOut(evidence.regressor.manipulator.coordinates, len(kept) * evidence.span, rows, *rmse, trained,
-                   _usual(groups), float(gain.mean() / max(spread, 1e-300)), overfitted, SIGNIFICANT,
-                   _trace(evidence, numbers[EVERY - 1::EVERY], believed, values))
+    before, after, with_sensors = (np.sqrt(part.sum(axis=0) / np.maximum(rows, 1))
+                                   for part in (before, after, with_sensors))
+    reach, there = _range(evidence), rows > 0
+    names = evidence.regressor.manipulator.coordinates
+    limit = np.maximum(OVERFITTED * np.maximum(trained, FAINTEST * _usual(groups)), FAR * reach)
+    return HeldOut(
+        names, len(kept) * evidence.span, rows, before, after, trained, with_sensors, _usual(groups), reach,
+        float(gain.mean() / max(spread, 1e-300)),
+        tuple(name for name, far in zip(names, there & (after > limit)) if far),
+        bool((there & (after - before > NEAR * reach)).any()), SIGNIFICANT,
+        _trace(evidence, numbers[EVERY - 1::EVERY], believed, values))
+
+
+def _written(evidence, unknown, parts, found):
+    """(P,) values of all columns as corrected files have them: links and friction that `found` identified.
+
+    What was fitted of sensors is in no file, and does not count.
+    """
+    values = unknown.base.copy()
+    for k, (body, whole) in enumerate(zip(parts[0], found[0])):
+        if body.payload or (whole.identified >= IDENTIFIED_SHARE).any():
+            columns = slice(COUNT * k, COUNT * (k + 1))
+            values[columns] = parameters_of(body.corrected) - evidence.regressor.declared[columns]
+    for number, (one, whole) in enumerate(zip(*(each[1] for each in (parts, found)))):
+        if whole.identified and one.forces:
+            values[[evidence.column(number, COULOMB), evidence.column(number, VISCOUS)]] = one.line
+    return values
+
+
+def _range(evidence):
+    """(dof,) between the least and the largest effort on each coordinate, where it counts."""
+    _, _, wanted, _, counts = evidence.samples.rows()
+    low, high = (np.where(counts, wanted, other) for other in (np.inf, -np.inf))
+    return np.maximum(high.max(axis=0, initial=-np.inf) - low.min(axis=0, initial=np.inf), 0.0)
 
 
 def _trace(evidence, numbers, believed, values):
@@ -209,32 +288,56 @@ def _trace(evidence, numbers, believed, values):
     return HeldOutTrace(t[there], wanted[there], bare + equations @ believed, bare + equations @ values, counts[there])
 
 
-def identify_bag(bag, urdf, *, hydraulics=None, payload_link=None, payload_com=None, topics=None, initial=None,
-                 window=WINDOW):
-    """Return (Identification, Manipulator, Hydraulics or None) of a bag; arguments as `validate` and `identify`."""
+def identify_bag(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, *, hydraulics: Any = None,
+                 payload_link: str | None = None, payload_com: npt.ArrayLike | None = None,
+                 topics: Mapping[str, Any] | None = None, initial: Mapping[str, float] | None = None,
+                 window: float = WINDOW) -> tuple[Identification, Manipulator, Hydraulics | None]:
+    """Return (Identification, Manipulator, Hydraulics or None) of a bag; arguments as `validate` and `identify`.
+
+    Runs first what `validate` checks.  Delays that are certain are taken off, which the findings say; raises
+    IdentificationError where units look wrong, ports are exchanged, or efforts that come with the states are late.
+    """
     from .bags.source import open_bag
     from .metrics.tolerances import MachineTolerance
     from .metrics.verdict import losses
     from .signals.blocks import blocks
     from .signals.quality import Quality
     from .signals.topics import find_topics
-    from .validate import read_model
+    from .validate import read_model, validate
 
     optional = hydraulics is None
     manipulator, hydraulics = read_model(urdf, hydraulics, initial)
     if payload_link is not None and payload_link not in manipulator.links:
         raise UnknownNameError(f"payload on link '{payload_link}': no link of '{manipulator.name}'"
                                f'{did_you_mean(payload_link, manipulator.links)}')
+    checked = validate(bag, manipulator, hydraulics=hydraulics or '', topics=topics, hydraulics_optional=optional)
+    _check_recording(bag, checked)
+    hydraulics = checked.predictor.hydraulics
+    delays = {topic: delay.taken for topic, delay in checked.delays.items() if delay.taken}
+    regressor = Regressor(manipulator, None if payload_link is None else [payload_link])
+    evidence = Evidence(regressor, hydraulics, window)
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, topics)
-        if optional and not channels.hydraulic:
-            hydraulics = None
         quality = Quality(channels, manipulator, hydraulics)
-        pieces = blocks(source, channels, manipulator, hydraulics, overlap_s=max(0.5, window), quality=quality)
-        found = identify(pieces, manipulator, hydraulics, payload_link=payload_link, payload_com=payload_com,
-                         window=window, source=str(bag))
-        if source.invalid:
-            raise IdentificationError(f"bag '{bag}': {source.invalid}")
+        for block in blocks(source, channels, manipulator, hydraulics, overlap_s=max(0.5, window), quality=quality,
+                            delays=delays):
+            evidence.add(block)
+        found = conclude(evidence, payload_com=payload_com if payload_link is not None else None,
+                         payload=payload_link is not None, source=str(bag))
         partial = *losses(source, quality, found.seconds, MachineTolerance().coverage), *found.partial
-        findings = tuple(f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
+    findings = *(f'delay: {topic}: {checked.delays[topic].text}' for topic in delays), *(
+        f'{one.severity}: {one.about}: {one.text}' for one in quality.findings())
     return replace(found, partial=partial, findings=findings), manipulator, hydraulics
+
+
+def _check_recording(bag, checked):
+    """Refuse a recording whose `Validation` found something that an identification would take for the machine."""
+    quality = checked.quality
+    wrong = [f'{one.about}: {one.text}' for one in quality.findings() if one.severity == INVALID]
+    wrong += [f'{about}: {text}' for about, text in quality.units.findings()]
+    first = next(iter(checked.causes), None)
+    taken = {topic for topic, delay in checked.delays.items() if delay.taken}
+    if first is not None and first.kind in REFUSED and first.about not in taken and first.low > CLEAR:
+        wrong.append(first.text)
+    if wrong:
+        raise IdentificationError(f"bag '{bag}': {'; '.join(wrong)}; nothing is identified before that is right")

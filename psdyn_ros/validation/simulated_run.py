@@ -14,6 +14,7 @@ from ..model.locate import find_config, find_machine
 from ..model.parameters.hydraulics import read_hydraulics
 from ..model.parameters.sensors import read_sensors
 from ..model.text_file import read_text
+from ..model.units import number_text
 from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant
@@ -165,4 +166,9 @@ class _Ranges:
     def table(self):
         yield 'actuator', 'position [m, rad]', 'velocity [m/s, rad/s]', 'force [N, N m]', 'p_a [bar]', 'p_b [bar]'
         for name, low, high in zip(self._plant.manipulator.actuators, self._low, self._high):
-            yield (name, *(f'{a:.4g} to {b:.4g}' if a == a else '' for a, b in zip(low, high)))
+            yield (name, *(_range(a, b) if a == a else '' for a, b in zip(low, high)))
+
+
+def _range(low, high):
+    scale = max(abs(low), abs(high))
+    return f'{number_text(low, scale)} to {number_text(high, scale)}'

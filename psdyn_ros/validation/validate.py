@@ -1,15 +1,20 @@
 """Does the model tell the truth about a recorded machine?  A bag and a URDF in, a verdict out."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
 from ..api.load import load
 from ..api.manipulator import Manipulator
 from ..model.locate import find_config, find_machine
-from ..model.parameters.hydraulics import read_hydraulics
+from ..model.parameters.hydraulics import Hydraulics, read_hydraulics
 from .bags.predicted_bag import FOLDER, RATE, PredictedBag
 from .bags.recording import BagError
 from .bags.source import open_bag
@@ -19,7 +24,7 @@ from .metrics.metrics import MetricsAccumulator, capacities
 from .metrics.prediction import Predictor
 from .metrics.simulation_error import SimulationError
 from .metrics.tolerances import Settings, read_settings
-from .metrics.verdict import Verdict, judge
+from .metrics.verdict import UNDECIDED, Verdict, judge
 from .report.plot_samples import Traces
 from .signals.blocks import OVERLAP, ROWS, blocks
 from .signals.quality import Quality
@@ -59,14 +64,22 @@ class Validation:
     causes: tuple = ()
     causes_text: str = ''
 
+    def __repr__(self) -> str:
+        return f'Validation of {self.bag}, {self.duration:.1f} s: {self.verdict.text}'
+
     @property
-    def manipulator(self):
+    def manipulator(self) -> Manipulator:
         """The model."""
         return self.predictor.manipulator
 
 
-def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=None, initial=None, rows=ROWS, quiet=True,
-             align=True, predicted_rate=RATE, hydraulics_optional=None):
+def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, *,
+             hydraulics: str | PathLike[str] | Hydraulics | None = None,
+             config: str | PathLike[str] | Settings | None = None, output: str | PathLike[str] | None = None,
+             topics: Mapping[str, Any] | None = None, initial: Mapping[str, float] | None = None, rows: int = ROWS,
+             quiet: bool = True,
+             align: bool = True, predicted_rate: float | None = RATE,
+             hydraulics_optional: bool | None = None) -> Validation:
     """Hold a recording against a model; returns a `Validation`.
 
     bag         folder or file, MCAP or SQLite
@@ -88,27 +101,27 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     """
     if hydraulics_optional is None:
         hydraulics_optional = hydraulics is None
-    manipulator, hydraulics = read_model(urdf, hydraulics, initial)
+    manipulator, declared = read_model(urdf, hydraulics, initial)
     settings = config if isinstance(config, Settings) else read_settings(config, manipulator.actuators)
     with open_bag(bag) as source:
         channels = find_topics(source, manipulator, {**settings.topics, **(topics or {})})
         if hydraulics_optional and not channels.hydraulic:
-            hydraulics = None
+            declared = None
         smooth = settings.filter.make(channels.period)
-        predictor = Predictor(manipulator, hydraulics, smooth)
-        quality = Quality(channels, manipulator, hydraulics)
+        predictor = Predictor(manipulator, declared, smooth)
+        quality = Quality(channels, manipulator, declared)
         simulation, traces = SimulationError(predictor), Traces()
         diagnosis = Diagnosis(predictor, channels)
         late = topic_delays(source, channels, predictor, settings.delays) if align and settings.align else {}
         metrics = MetricsAccumulator(
-            manipulator, predictor.mechanism, capacities(manipulator, hydraulics), quality=quality,
+            manipulator, predictor.mechanism, capacities(manipulator, declared), quality=quality,
             delays={name: delay_of(late, channels, name) for name in manipulator.actuators})
         taken = {topic: delay.taken for topic, delay in late.items() if delay.taken}
         overlap = max(OVERLAP, smooth.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
                   bar_format='{desc}{bar} {n:.0f} %') as bar, _predicted(output, source, manipulator,
                                                                          predicted_rate) as predicted:
-            for block in blocks(source, channels, manipulator, hydraulics, rows=rows, overlap_s=overlap,
+            for block in blocks(source, channels, manipulator, declared, rows=rows, overlap_s=overlap,
                                 quality=quality, delays={**settings.delays, **taken}):
                 prediction = predictor.predict(block)
                 if prediction is not None:
@@ -117,9 +130,10 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
                     diagnosis.add(block, prediction)
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
-        found = Validation(verdict, metrics, simulation.errors(), traces, quality, channels, settings, predictor,
-                           Path(source.path), (source.end_ns - source.start_ns) * 1e-9,
-                           late, diagnosis.causes(quality, taken), diagnosis.text)
+        causes, text = _causes(verdict, quality, diagnosis, taken)
+        found = Validation(
+            verdict.with_cause(causes), metrics, simulation.errors(), traces, quality, channels, settings, predictor,
+            Path(source.path), (source.end_ns - source.start_ns) * 1e-9, late, causes, text)
     if output is not None:
         # figures take a second to import
         from .report.validation_report import write_outputs
@@ -127,8 +141,17 @@ def validate(bag, urdf, *, hydraulics=None, config=None, output=None, topics=Non
     return found
 
 
+def _causes(verdict, quality, diagnosis, taken):
+    """(causes, what they come to in words); none where they would explain units, or rest on next to no motion."""
+    if verdict.verdict == UNDECIDED:
+        return (), verdict.reasons[-1]
+    if any(quality.units.findings()):
+        return (), 'units look wrong, see the quality of the data; causes are looked for once they are right'
+    return diagnosis.causes(quality, taken), diagnosis.text
+
+
 @contextmanager
-def _predicted(output, source, manipulator, rate):
+def _predicted(output: Any, source: Any, manipulator: Manipulator, rate: float | None) -> Iterator[tuple[Any, ...]]:
     """The `PredictedBag` in the folder of the outputs, alone in a tuple; none where there is no such folder or rate."""
     if output is None or rate is None:
         yield ()
@@ -141,7 +164,8 @@ def _predicted(output, source, manipulator, rate):
         yield (bag,)
 
 
-def read_model(urdf, hydraulics=None, initial=None):
+def read_model(urdf: str | PathLike[str] | Manipulator, hydraulics: Any = None,
+               initial: Mapping[str, float] | None = None) -> tuple[Manipulator, Hydraulics | None]:
     """(Manipulator, Hydraulics or None), as `validate` takes them."""
     manipulator = urdf if isinstance(urdf, Manipulator) else load(find_machine(urdf), initial=initial)
     if hydraulics is None and isinstance(urdf, (str, Path)) and not Path(urdf).is_file():

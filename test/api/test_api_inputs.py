@@ -105,33 +105,6 @@ def test_mismatched_batches(m, s, call, outside, rng):
         assert all(str(array.shape) in str(caught.value) for array in wrong)
 
 
-@pytest.mark.parametrize('call', sorted(set(CALLS) - set(BATCHED)))
-@pytest.mark.parametrize('n', [0, 1, 3])
-def test_rows_of_every_call_are_its_single_answers(m, s, call, n, rng):
-    state = rows_about(s, call, rng, n) if CALLS[call] > 1 else [np.tile(s.x, (n, 1))]
-    batch = getattr(m, call)(*state)
-    for row in range(n):
-        single = getattr(m, call)(*(array[row] for array in state))
-        for one, rows in zip(*((single, batch) if isinstance(single, tuple) else ([single], [batch]))):
-            assert one == rows if isinstance(one, tuple) and one == m.joints else error(rows[row], one) < 1e-13
-    if n == 0:
-        assert all(len(rows) == 0 for rows in (batch if isinstance(batch, tuple) else [batch])
-                   if isinstance(rows, np.ndarray))
-
-
-@pytest.mark.parametrize('call', sorted(set(CALLS) - set(BATCHED) - {'actuator_map'}))
-def test_errors_of_rows_name_the_row_and_only_what_was_given(call):
-    given = STATE[:CALLS[call]]
-    rows = [np.tile(array, (3, 1)) for array in given]
-    rows[0][1, 1] = 0.7
-    with pytest.raises(UnreachableStrokeError, match="row 1.*loop 'lift_eye'|loop 'lift_eye'.* row 1"):
-        getattr(CRANE, call)(*rows)
-    with pytest.raises(ShapeError) as caught:
-        getattr(CRANE, call)(rows[0][:, :3], *rows[1:])
-    shapes = {label: (3, 3 if label == 'x' else 4) for label in labels(call)}
-    assert str(caught.value).endswith(f'got shapes {shapes}')
-
-
 @pytest.mark.parametrize('call', CALLS)
 @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
 def test_not_finite(m, s, call, bad):

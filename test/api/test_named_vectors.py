@@ -174,3 +174,34 @@ def test_a_point_mass_is_a_body_without_inertia(rng):
     at_origin = m.with_payload('tcp', 70.0)
     assert error(at_origin.mass_matrix(s.x), m.with_payload('tcp', 70.0, (0, 0, 0), np.zeros((3, 3))).mass_matrix(s.x)
                  ) == 0.0
+
+
+@pytest.mark.parametrize('call', ['gravity_forces', 'bias_forces', 'energy', 'mass_matrix', 'joint_state',
+                                  'base_wrench'])
+def test_errors_of_rows_name_the_row_and_only_what_was_given(call):
+    m, labels = made('crane').m, CALLS[call]
+    rows = [np.tile(m.initial_position if label == 'x' else np.zeros(4), (3, 1)) for label in labels]
+    rows[0][1, 1] = 0.7
+    with pytest.raises(ValueError, match="row 1.*loop 'lift_eye'|loop 'lift_eye'.* row 1"):
+        getattr(m, call)(*rows)
+    with pytest.raises(ShapeError) as caught:
+        getattr(m, call)(rows[0][:, :3], *rows[1:])
+    shapes = {label: (3, 3 if label == 'x' else 4) for label in labels}
+    assert str(caught.value).endswith(f'got shapes {shapes}')
+
+
+def parts(m, result):
+    return [part for part in (result if isinstance(result, tuple) else [result]) if part is not m.joints]
+
+
+@pytest.mark.parametrize('call', ['gravity_forces', 'bias_forces', 'energy', 'mass_matrix', 'actuator_map',
+                                  'joint_state', 'base_wrench'])
+@pytest.mark.parametrize('n', [0, 1, 3])
+def test_rows_of_a_call_are_its_single_answers(m, s, call, n, rng):
+    state = [np.tile(getattr(s, label), (n, 1)) * (1.0 if label == 'x' else rng.uniform(0.5, 1.0, (n, 1)))
+             for label in CALLS[call]]
+    batch = parts(m, getattr(m, call)(*state))
+    assert all(len(rows) == n for rows in batch)
+    for row in range(n):
+        for one, rows in zip(parts(m, getattr(m, call)(*(array[row] for array in state))), batch):
+            assert error(rows[row], one) < 1e-13

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from support.cases import made
 
 from psdyn_ros.model.units import number_text
 from psdyn_ros.simulation.offline import simulate
+from psdyn_ros.validation.compare_bags import Comparison
+from psdyn_ros.validation.validate import Validation
 
 CRANE = made('crane').m
 X = CRANE.initial_position
@@ -115,3 +118,13 @@ def test_a_table_without_pandas_says_what_to_install(monkeypatch):
     (1234567.0, 1.0, '1235000'), (-0.12346, 1.0, '-0.1235'), (2.1e8, 1.0, '2.1e+08')])
 def test_rounding_prints_as_zero(value, scale, text):
     assert number_text(value, scale) == text
+
+
+def test_a_machine_and_validations_print_in_one_line():
+    text = repr(CRANE.machine)
+    assert '\n' not in text and len(text) < 200 and "'hiab" in text and 'telescope' in text
+    verdict = SimpleNamespace(text='PASS')
+    found = SimpleNamespace(bag='run_1', duration=12.0, verdict=verdict)
+    assert Validation.__repr__(found) == 'Validation of run_1, 12.0 s: PASS'
+    both = SimpleNamespace(first=found, second=found, text='SAME')
+    assert Comparison.__repr__(both) == 'Comparison of run_1 and run_1: SAME'

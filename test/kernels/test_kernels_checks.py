@@ -151,6 +151,26 @@ def test_a_stop_is_judged_as_by_numpy(rng):
     assert min(found) == -1 < max(found)
 
 
+def test_a_swing_is_judged_as_by_numpy(rng):
+    limits, swing, rested, found = np.full(N, 0.02), np.zeros((3, N)), np.zeros(1), set()
+    smooth, most, rest = np.zeros(N), np.zeros(N), 0.0
+    for k in range(900):
+        desired = np.full(N, 0.1 if k < 100 or 700 <= k < 750 else 0.0)
+        rates = desired + rng.uniform(-1.0, 1.0, N) * 0.02 + np.where(np.arange(N) == 2, max(k - 450, 0) * 1e-3, 0.0)
+        smooth += PERIOD / speeds.SMOOTHING_S * (rates - smooth)
+        wanted = -1
+        if desired.any():
+            rest, most = 0.0, np.abs(smooth)
+        elif rest < speeds.SETTLING_S:
+            rest, most = rest + PERIOD, np.maximum(most, np.abs(smooth))
+        else:
+            share = np.abs(smooth) / np.maximum(speeds.GROWTH * most, limits)
+            wanted = int(share.argmax()) if share.max() > 1.0 else -1
+        assert speeds.judge_swing(limits, swing, rested, rates, desired, PERIOD) == wanted
+        found.add(wanted)
+    assert found == {-1, 2}
+
+
 @entry
 def speed(buffer, supply, line, pressures, row, command):
     """Call `speed_for`, which only kernels call, from Python."""

@@ -3,6 +3,7 @@
 import array
 import math
 
+import numpy as np
 import pytest
 
 import psdyn_ros
@@ -15,6 +16,7 @@ from std_msgs.msg import Float64MultiArray  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
 from psdyn_ros.control.laws.registry import make_law
+from psdyn_ros.model.locate import find_machine
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.nodes import parameter_tables
 from psdyn_ros.nodes.controller.parameters import gains
@@ -341,3 +343,17 @@ def test_the_environment_is_as_it_was_afterwards(monkeypatch):
     with processes.exported({'PSDYN_TEST_A': 'within', 'PSDYN_TEST_B': 'within'}):
         assert processes.os.environ['PSDYN_TEST_A'] == processes.os.environ['PSDYN_TEST_B'] == 'within'
     assert processes.os.environ['PSDYN_TEST_A'] == 'before' and 'PSDYN_TEST_B' not in processes.os.environ
+
+
+def test_passive_joints_are_read_beside_the_state(extra):
+    whole = psdyn_ros.load(find_machine('loader_crane'))
+    reader = conversions.StateReader(whole.driven_machine, 0.005, extra.append, whole.passive_joints)
+    x = whole.initial_position
+    names = ['hook_roll', *whole.actuators]
+    msg = JointState(name=names, position=[0.25, *x[:4]], velocity=[0.5, 0.0, 0.0, 0.0, 0.0])
+    read = reader.read(msg)
+    assert read[0] == pytest.approx(x[:4]) and extra == []
+    np.testing.assert_array_equal(reader.passive, ((NAN, 0.25), (NAN, 0.5)))
+    msg = JointState(name=names[1:], position=x[:4].tolist(), velocity=4 * [0.0])
+    assert reader.read(msg)[0] == pytest.approx(x[:4])
+    assert np.isnan(reader.passive).all()

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 from support.paths import ROOT
 
-MODULES = {'computed_torque': 22, 'valve_computed_torque': 24}     # from state to command; 25 are the most
+MODULES = {'computed_torque': 23, 'valve_computed_torque': 25}     # from state to command; 25 are the most
 
 
 @pytest.fixture(scope='module')

@@ -21,6 +21,7 @@ from psdyn_ros.nodes import EXECUTABLES as NODES
 EXECUTABLES = {'psdyn': 'psdyn_ros.cli', **NODES}
 # Module -> rosdep key, where they differ.
 KEYS = {
+    'argcomplete': 'python3-argcomplete',
     'defusedxml': 'python3-defusedxml',
     'jinja2': 'python3-jinja2',
     'matplotlib': 'python3-matplotlib',
@@ -33,13 +34,13 @@ KEYS = {
     'yaml': 'python3-yaml',
 }
 # No key resolves to Numba on Ubuntu 24.04, none to mcap, which brings lz4 and zstandard (package.xml says so); xacro is
-# used where it is installed, distributed where it is asked for.
-NO_KEY = {'distributed', 'lz4', 'mcap', 'numba', 'xacro', 'zstandard'}
+# used where it is installed, distributed and pandas where they are asked for.
+NO_KEY = {'distributed', 'lz4', 'mcap', 'numba', 'pandas', 'xacro', 'zstandard'}
 # Come with a full ROS 2 only; what imports them does so where they are needed, and does without or says so.
 NOT_ON_PYPI = {'control_msgs', 'launch', 'launch_ros', 'simulation_interfaces', 'tf_transformations', 'xacro'}
 
 # Wanted by an extra of setup.py; tests have it.
-EXTRA = {'distributed', 'trimesh'}
+EXTRA = {'distributed', 'pandas', 'trimesh'}
 
 
 @pytest.fixture(scope='module')

@@ -42,6 +42,11 @@ def on_valves():
     return make_machine('valve')
 
 
+@pytest.fixture(scope='module')
+def hanging():
+    return make_machine('hanging')
+
+
 def an_injection(name):
     (found,) = (one for one in injections.INJECTIONS if one.name == name)
     return found
@@ -71,6 +76,11 @@ def test_a_fault_on_valves(on_valves, injection, state):
 @pytest.mark.parametrize('injection, state', list(cases('pid')))
 def test_a_fault_of_a_law_without_pressures(injection, state):
     check(fault_trials.run_injection(make_machine('pid'), injection, state, 1))
+
+
+@pytest.mark.parametrize('injection, state', list(cases('hanging')))
+def test_a_fault_with_passive_joints(hanging, injection, state):
+    check(fault_trials.run_injection(hanging, injection, state, 2))
 
 
 @pytest.mark.parametrize('attempt', rejected_inputs.ATTEMPTS, ids=lambda one: f'{one.condition}-{one.name}')

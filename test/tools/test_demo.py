@@ -24,6 +24,8 @@ from psdyn_ros import cli  # noqa: E402
 from psdyn_ros.tools.demo import demo  # noqa: E402
 from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
 from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
+from psdyn_ros.validation.metrics.verdict import PASS  # noqa: E402
+from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = pytest.mark.dds
 
@@ -51,6 +53,9 @@ def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path,
         assert (tmp_path / name).stat().st_size > 10_000
     assert sorted(path.name for path in tmp_path.glob('*.png')) == sorted(pictures)
     assert_shows_the_moving_machine(tmp_path / laws[0], crane)
+    for law in laws:
+        verdict = validate(tmp_path / law, 'hiab_xs031').verdict
+        assert verdict.verdict == PASS, verdict.text
     telemetry = recordings[0].telemetry
     if level == 'effort':
         assert telemetry is None

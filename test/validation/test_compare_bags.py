@@ -64,7 +64,8 @@ def test_a_delay_and_a_frozen_sensor_count(bags):
     assert late.exit_code == 1 and delays.keys() == CYLINDERS
     assert any(change.verdict == WORSE for change in delays.values())
     for change in delays.values():
-        assert change.change.estimate == pytest.approx(0.010, abs=0.003)
+        # of 6 s, without what is around reversals
+        assert change.change.estimate == pytest.approx(0.010, abs=0.005)
     frozen = compared(bags, 'before', 'frozen')
     assert ('lift_boom', 'frozen') in changed(frozen, WORSE) and frozen.exit_code == 1
     change, = (change for change in frozen.changes if change.figure == 'frozen')

@@ -52,8 +52,8 @@ def bags(tmp_path_factory):
     root = tmp_path_factory.mktemp('fleet')
     for day in ('monday', 'tuesday'):
         (root / day).mkdir()
-    write_swinging(root / 'monday' / 'lift.mcap', seconds=3.0)
-    write_swinging(root / 'tuesday' / 'lift.mcap', seconds=3.0, gain=1.2)
+    write_swinging(root / 'monday' / 'lift.mcap', seconds=4.5)
+    write_swinging(root / 'tuesday' / 'lift.mcap', seconds=4.5, gain=1.2)
     odd = root / 'tuesday' / 'Kran ü #1 & 50% $x$'
     odd.mkdir()
     os.link(root / 'monday' / 'lift.mcap', odd / 'part_0.mcap')

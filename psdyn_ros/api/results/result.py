@@ -77,7 +77,8 @@ class Result:
             if array.ndim == len(axes) + 1 and len(array) == count and name != self.INDEX:
                 for place in product(*(range(len(axis.names)) for axis in axes)):
                     label = '/'.join((name, *(axis.names[k] for axis, k in zip(axes, place))))
-                    columns[label] = array[(slice(None), *place)]
+                    where = (slice(None), *place)
+                    columns[label] = array[where]
         frame = import_pandas().DataFrame(columns)
         return frame.set_index(import_pandas().Index(arrays[self.INDEX], name=self.INDEX)) if self.INDEX else frame
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from ...model.troubleshooting import advice
 from .._options import check_positive, without_ros
 
 
@@ -24,5 +25,5 @@ def with_operator(options, command, work):
         try:
             return work(session)
         except RefusedError as error:
-            print(f'psdyn: {error}', file=sys.stderr)
+            print('\nwhat to do: '.join([f'psdyn: {error}', *advice(str(error))]), file=sys.stderr)
             return 1

@@ -1,7 +1,11 @@
 """The one assembly of a controller: `ControllerConfig` -> `ControlCore`, for the node, the fault campaign and tests."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
 
 from ...api.load import load
 from ...api.manipulator import Manipulator
@@ -9,8 +13,10 @@ from ...model.errors import check_name
 from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
 from ...model.parameters.safety import SafetyDeclaration, read_safety
 from ..laws.base import check_actuation, checked_tiers
+from ..laws.passive_states import ESTIMATED
 from ..laws.registry import LAWS, make_law
 from ..monitors.clock import SHARE
+from ..reference.swing_shaper import ZVD
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore
 
@@ -20,7 +26,7 @@ class ControllerConfig:
     """All that decides what a controller does."""
 
     machine: Manipulator
-    """Its base stands or is moved."""
+    """Its base stands or is moved; its passive joints hang freely."""
     declaration: SafetyDeclaration
     """For the actuators of the machine, in the command interfaces of `command_tiers`."""
     law: str
@@ -41,21 +47,27 @@ class ControllerConfig:
     """s by which streamed points are followed later than stamped; a period of theirs where they are stamped now."""
     simulated_time: bool = False
     """Whether stamps are of a simulated clock."""
+    passive_states: str = ESTIMATED
+    """Where the state of passive joints comes from: 'measured', 'estimated' or 'hanging', see `PassiveStates`."""
+    swing_shaper: str = ZVD
+    """Of trajectories, where passive joints swing: 'zv', 'zvd', 'ei' or 'none'."""
     checks: tuple = ()
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         timeouts = self.declaration.timeouts.at_period(self.period)
         if timeouts != self.declaration.timeouts:
             object.__setattr__(self, 'declaration', replace(self.declaration, timeouts=timeouts))
 
     @property
-    def period(self):
+    def period(self) -> float:
         """s."""
         return 1.0 / self.rate
 
     @classmethod
-    def from_files(cls, urdf, hydraulics=None, *, safety, law=None, rate=500.0, tiers=None, **options):
+    def from_files(cls, urdf: str | PathLike[str], hydraulics: str | PathLike[str] | None = None, *,
+                   safety: str | PathLike[str], law: str | None = None, rate: float = 500.0,
+                   tiers: Mapping[str, str] | None = None, **options: Any) -> ControllerConfig:
         """Return the configuration of a machine from its files.
 
         urdf, hydraulics, safety  path or text of each; without hydraulics efforts are commanded
@@ -66,29 +78,32 @@ class ControllerConfig:
         Raises what `load`, `read_hydraulics`, `command_tiers`, `read_safety` and `check_safety` raise.
         """
         machine = load(urdf)
-        hydraulics = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
-        law = law or ('valve_computed_torque' if hydraulics else 'computed_torque')
+        declared = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
+        law = law or ('valve_computed_torque' if declared else 'computed_torque')
         check_name(law, LAWS, f"law '{law}'")
-        supply = hydraulics.supply.pressure if hydraulics else None
-        declaration = read_safety(safety, machine.actuators, command_tiers(law, machine, hydraulics, tiers),
+        supply = declared.supply.pressure if declared else None
+        declaration = read_safety(safety, machine.actuators, command_tiers(law, machine, declared, tiers),
                                   machine.limits, supply)
-        check_safety(declaration, machine, hydraulics)
-        return cls(machine, declaration, law, hydraulics, rate, **options)
+        check_safety(declaration, machine, declared)
+        return cls(machine, declaration, law, declared, rate, **options)
 
 
-def assemble(config, log=None):
+def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = None) -> ControlCore:
     """Return the `ControlCore` of a `ControllerConfig`.
 
     log  called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
 
     Raises as `make_law` does.
     """
-    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period,
-                   **config.law_options)
-    return ControlCore(config, law, log)
+    options = dict(config.law_options)
+    if config.machine.underactuated:
+        options |= {'passive_states': config.passive_states, 'swing_shaper': config.swing_shaper}
+    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period, **options)
+    return ControlCore(replace(config, machine=config.machine.driven_machine), law, log)
 
 
-def command_tiers(law, machine, hydraulics=None, chosen=None):
+def command_tiers(law: str, machine: Manipulator, hydraulics: Hydraulics | None = None,
+                  chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return (actuators,) what is commanded of each by the law of this name.
 
     chosen  {actuator: tier} where it is not what law and hydraulics decide

@@ -10,10 +10,14 @@ Times are ns: `now` of a steady clock, `ros_now` and stamps of the clock of stam
 count simulated time.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...model.errors import ModelError, PsdynError
 from ..monitors.check import When
@@ -25,9 +29,13 @@ from ..reference.trajectory import TrajectoryError
 from ..safety.fault_table import ROWS, Result, State
 from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
-from .inputs import CheckInputs, CheckRunner, Inputs
+from .inputs import CheckInputs, CheckRunner, Inputs, MeasuredState
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
 from .preconditions import activation_blockers, force_blockers, motion_blockers
+
+if TYPE_CHECKING:
+    from ..reference.trajectory import Waypoints
+    from .assembly import ControllerConfig
 
 PASS, FAIL, STALE, ERROR = Result
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -54,12 +62,12 @@ class Output(NamedTuple):
 class ControlCore:
     """One law, with everything between it and a machine; made by `assembly.assemble`.
 
-    config  `ControllerConfig`
+    config  `ControllerConfig`, its machine without passive joints: that of the law
     law     `ControlLaw`; its reference gets the declared limits
     log     called with (level, text), level 'info', 'warning' or 'error', of events that are worth a line
     """
 
-    def __init__(self, config, law, log=None):
+    def __init__(self, config: ControllerConfig, law: Any, log: Callable[[str, str], None] | None = None) -> None:
         declaration = config.declaration
         self.manipulator, self.declaration, self.law = config.machine, declaration, law
         law.reference.limits = ReferenceLimits.declared(declaration, config.stream_delay)
@@ -77,7 +85,7 @@ class ControlCore:
         self._deactivating, self._safe_outputs = False, 0
         self._state, self._state_valid = STANDBY, True
         self._reference_ended = False   # whether HOLD is due to the end of a reference
-        self._last_cycle = None         # ns
+        self._last_cycle: int | None = None     # ns
         self._answered_stamp = 0        # of the state of the last output
         self._output_stamp = 0          # of the last output
         self._enabled_stamp = 0         # of the state at which it was enabled
@@ -85,36 +93,45 @@ class ControlCore:
 
     # what was measured
 
-    def take_state(self, measured, now, ros_now):
+    def take_state(self, measured: MeasuredState | None, now: int, ros_now: int) -> str:
         """Take a `MeasuredState` between two steps; return '' or why it is not used."""
         self.inputs.read_clocks(now, ros_now)
         self._take_state(measured, ros_now)
         return self.refused
 
-    def _take_state(self, measured, ros_now):
+    def _take_state(self, measured: MeasuredState | None, ros_now: int) -> None:
         self.refused = self.inputs.take_state(measured, ros_now, self.selector.rate, self.selector.mode is AT_SAFE)
+        if not self.refused:
+            command = self.gate.last if self.selector.mode is UNDER_LAW else None
+            self.law.observe(self.inputs.time, measured.x, measured.xd, measured.passive, command)
 
-    def reject_state(self, now, row, reason):
+    def split(self, x, xd):
+        """Return (x, xd, passive) for a `MeasuredState`, of x, xd of all coordinates of the machine."""
+        passive = self.law.load.passive
+        return (x, xd, None) if passive is None else passive.split(x, xd)
+
+    def reject_state(self, now: int, row: str, reason: Any) -> None:
         """Note that a message of the state could not be read; row: condition of the fault table, `state_malformed`."""
         self.states.report(self.inputs.at(now), row, FAIL, str(reason))
 
-    def take_pressures(self, stamp, ros_now, now, values, supply=None):
+    def take_pressures(self, stamp: int, ros_now: int, now: int, values: npt.ArrayLike,
+                       supply: float | None = None) -> str:
         """Take pressures (cylinders, 2) and that of the supply [Pa gauge]; return '' or why they are not used."""
         return self.inputs.take_pressures(stamp, ros_now, now, values, supply, self.selector.mode is AT_SAFE)
 
-    def take_emergency_stop(self, pressed, now):
+    def take_emergency_stop(self, pressed: bool, now: int) -> None:
         """Take what the emergency stop says."""
         self.inputs.take_emergency_stop(pressed, now)
 
-    def set_payload(self, link, mass, com, inertia):
+    def set_payload(self, link: str, mass: float, com: npt.ArrayLike, inertia: npt.ArrayLike) -> None:
         """As `law.set_payload`; what is refused is counted, and raised."""
         self._pass_on(self.law.set_payload, link, mass, com, inertia)
 
-    def set_base(self, base):
+    def set_base(self, base: Any) -> None:
         """As `law.set_base`; what is refused is counted, and raised."""
         self._pass_on(self.law.set_base, base)
 
-    def _pass_on(self, take, *values):
+    def _pass_on(self, take: Callable[..., Any], *values: Any) -> None:
         try:
             take(*values)
         except PsdynError as error:
@@ -123,7 +140,7 @@ class ControlCore:
 
     # references
 
-    def consider(self, waypoints, start_stamp=None):
+    def consider(self, waypoints: Waypoints, start_stamp: int | None = None) -> Any:
         """Return the `Candidate` of a trajectory that starts at a stamp, now where it is None.
 
         Raises TrajectoryError; nothing changes until `accept`.
@@ -133,7 +150,7 @@ class ControlCore:
         self._considered = self.law.reference.consider(waypoints, self.inputs.time, start, state=self.inputs.checks.x)
         return self._considered
 
-    def accept(self, candidate, now):
+    def accept(self, candidate: Any, now: int) -> None:
         """Follow a candidate that was checked to its end; TrajectoryError where it may no longer be."""
         self._refuse_reference()
         if candidate is not self._considered:
@@ -142,7 +159,7 @@ class ControlCore:
         self._void()
         self._follow()
 
-    def take_point(self, stamp, now, x, xd=None, xdd=None):
+    def take_point(self, stamp: int, now: int, x: Any, xd: Any = None, xdd: Any = None) -> None:
         """Take a streamed point of the reference, x, xd, xdd (dof,) at a stamp, 0: now.
 
         Raises TrajectoryError, and goes on as before, where it may not be.
@@ -153,14 +170,14 @@ class ControlCore:
         self._considered, self._situation.streaming = None, True
         self._follow()
 
-    def cancel(self, now):
+    def cancel(self, now: int) -> None:
         """Come to rest from the reference, and hold."""
         if self.selector.mode is UNDER_LAW and self._state in (RUN, DEGRADED):
             self._void()
             self.selector.brake(fault=False)
             self._end_reference()
 
-    def _refuse_reference(self, stamp=None):
+    def _refuse_reference(self, stamp: int | None = None) -> None:
         if not self.states.enabled or self.selector.mode is not UNDER_LAW:
             raise TrajectoryError(f'the controller is in {self.states.state.name} and not enabled: no reference is '
                                   'taken')
@@ -168,21 +185,21 @@ class ControlCore:
             raise TrajectoryError(f'the reference is stamped {(self._enabled_stamp - stamp) * 1e-9:.3g} s before the '
                                   'controller was enabled')
 
-    def _follow(self):
+    def _follow(self) -> None:
         self._reference_ended = False
         self.states.reference_accepted(self.inputs.clock)
 
-    def _end_reference(self):
+    def _end_reference(self) -> None:
         self._reference_ended, self._situation.streaming = True, False
         self.states.reference_ended(self.inputs.clock)
 
-    def _void(self):
+    def _void(self) -> None:
         """Forget what was considered, and that points are streamed."""
         self._considered, self._situation.streaming = None, False
 
     # switches
 
-    def activate(self, now, ros_now):
+    def activate(self, now: int, ros_now: int) -> None:
         """Begin to give outputs, the safe one at first; SafetyError with every reason against it."""
         clock = self.inputs.read_clocks(now, ros_now)
         # before the checks: what has not come yet would open a condition, whose probation needs simulated time to pass
@@ -195,14 +212,14 @@ class ControlCore:
         self._last_cycle = None
         self._situation.publishing, self._deactivating, self.finished, self._safe_outputs = True, False, False, 0
 
-    def deactivate(self, now):
+    def deactivate(self, now: int) -> None:
         """Stop, give the safe output at least three times, then none: `finished` says when."""
         if self._situation.publishing and not self._deactivating:
             self._deactivating, self._safe_outputs = True, 0
             self.states.deactivate(self.inputs.at(now))
         self.finished = not self._situation.publishing
 
-    def enable(self, now):
+    def enable(self, now: int) -> None:
         """Hold the machine under the law where it is; SafetyError with every reason against it."""
         if self.states.enabled:
             return
@@ -213,35 +230,35 @@ class ControlCore:
         self.selector.begin(clock)
         self._enabled_stamp, self._reference_ended = self.inputs.stamp, True
 
-    def _moving(self):
+    def _moving(self) -> Any:
         return motion_blockers(self.manipulator, self.declaration, self.inputs)
 
-    def _refuse(self, what, moving=()):
+    def _refuse(self, what: str, moving: Any = ()) -> Any:
         """Raise SafetyError where something measured or declared speaks against it."""
         reasons = [*activation_blockers(self.manipulator, self.declaration, self.inputs), *moving]
         if reasons:
             more = [reason for name, reason in self.states.reasons.items() if name not in LISTED]
             raise SafetyError(f'{what} is refused: {"; ".join([*reasons, *more])}')
 
-    def disable(self, now):
+    def disable(self, now: int) -> None:
         """Stop, then stand by."""
         self.states.disable(self.inputs.at(now))
 
-    def reset(self, now):
+    def reset(self, now: int) -> None:
         """Forget the faults that are gone; SafetyError that names those that are not, or what still moves."""
         self.states.reset(self.inputs.at(now), self._moving())
 
-    def report(self, now, name, result, text=''):
+    def report(self, now: int, name: str, result: Any, text: str = '') -> None:
         """Report the result of a check that only the caller can do, as of rival publishers."""
         self.states.report(self.inputs.at(now), name, result, text)
 
-    def fail(self, now, text):
+    def fail(self, now: int, text: str) -> None:
         """Something went wrong that should not: SAFE."""
         self.states.report(self.inputs.at(now), 'exception', ERROR, text)
 
     # the cycle
 
-    def step(self, now, ros_now, measured=None):
+    def step(self, now: int, ros_now: int, measured: MeasuredState | None = None) -> Output:
         """Take a `MeasuredState`, None where none came since the last cycle, and return the `Output` of this cycle.
 
         None where nothing is to be published. `refused` says why the state was not used. Never raises.
@@ -256,13 +273,13 @@ class ControlCore:
         except Exception as error:      # whatever it is, the machine is made safe
             return self._failed('exception', ERROR, f'{type(error).__name__}: {error}', ros_now)
 
-    def _idle(self, clock):
+    def _idle(self, clock: int) -> Any:
         """Let faults that are over pass their probation, so that they do not speak against activation or reset."""
         if self.states.reasons:
             self._runner.run(When.CYCLE)
             self.states.step(clock)
 
-    def _cycle(self, clock, ros_now):
+    def _cycle(self, clock: int, ros_now: int) -> Any:
         dt, self._last_cycle = 0.0 if self._last_cycle is None else 1e-9 * (clock - self._last_cycle), clock
         self._runner.run(When.CYCLE)
         if self._state is STOPPING and self.selector.stopped(clock):
@@ -281,14 +298,14 @@ class ControlCore:
             return self._safe(ros_now)
         return Output(self.selector.command(clock, dt), self._stamp(ros_now), state, True, self.selector.desired)
 
-    def _follow_reference(self):
+    def _follow_reference(self) -> Any:
         """Notice the end of a reference, and give it its speed."""
         t, reference = self.inputs.time, self.law.reference
         if not self._situation.streaming and self._state in (RUN, DEGRADED) and not reference.moving(t):
             self._end_reference()
         self.selector.set_speed(DEGRADED_SPEED if self._state is DEGRADED else 1.0)
 
-    def _change_state(self, state, valid, clock):
+    def _change_state(self, state: Any, valid: bool, clock: int) -> None:
         """Go over to another sub-state; valid: whether the measured state may be used for a stop."""
         before, self._state, self._state_valid = self._state, state, valid
         if state is not before:
@@ -310,20 +327,20 @@ class ControlCore:
             self._void()
             selector.brake(fault=True)
 
-    def _log_change(self, before, state):
+    def _log_change(self, before: Any, state: Any) -> None:
         reasons = '; '.join(self.states.reasons.values())
         with suppress(Exception):       # of a logger
             self._log('error' if state >= STOPPING and reasons else 'info',
                       f'{before.name} to {state.name}' + (f': {reasons}' if reasons else ''))
 
-    def _failed(self, name, result, text, ros_now):
+    def _failed(self, name: str, result: Any, text: str, ros_now: int) -> Any:
         """The safe output, in the cycle in which something went wrong."""
         clock = self.inputs.clock
         self.states.report(clock, name, result, text)
         self._change_state(self.states.step(clock), self.states.trusted, clock)
         return self._safe(ros_now) if self._situation.publishing else None
 
-    def _safe(self, ros_now):
+    def _safe(self, ros_now: int) -> Output:
         """The safe output; those after a deactivation are counted."""
         output = self.selector.safe(self._state is STANDBY, self.inputs.clock)
         if self._deactivating and not self.selector.closing:
@@ -332,7 +349,7 @@ class ControlCore:
                 self.finished, self._situation.publishing, self._deactivating = True, False, False
         return Output(output, self._stamp(ros_now), self._state, False, None)
 
-    def _stamp(self, ros_now):
+    def _stamp(self, ros_now: int) -> int:
         """Return the stamp of the state which is answered, or of this moment where that was answered before."""
         stamp = self.inputs.stamp
         fresh = stamp != self._answered_stamp
@@ -340,7 +357,7 @@ class ControlCore:
         self._output_stamp = max(self._output_stamp, stamp if fresh else ros_now)
         return self._output_stamp
 
-    def _rebase(self, jump):
+    def _rebase(self, jump: int) -> None:
         """The clock of stamps jumped by so many ns."""
         self._answered_stamp += jump
         self._output_stamp += jump
@@ -350,7 +367,7 @@ class ControlCore:
                 self._log('warning', f'the clock of stamps jumped by {jump / 1e6:.1f} ms: stamps are taken from there')
 
 
-def fault_table(checks):
+def fault_table(checks: Any) -> Any:
     """Return the rows of the fault table and of further checks; ModelError where a condition has two."""
     rows = (*ROWS, *(row for check in checks for row in check.rows))
     names = [row.name for row in rows]

@@ -25,6 +25,14 @@ def status(core):
         'commands clamped to their rate': sum(selector.gate.rate_clamps),
         'commands clipped by the law': int(core.law.saturations.sum()),
     }
+    passive = core.law.load.passive
+    if passive is not None:
+        seen = set(passive.joints) - set(passive.silent(inputs.time)) if inputs.stamp else set()
+        found |= {'passive joints': passive.source + (f': {passive.problem}' if passive.problem else ''),
+                  'passive joints measured': ', '.join(name for name in passive.joints if name in seen) or 'none',
+                  'passive measurements rejected': passive.rejected}
+        for name, position, rate in zip(passive.joints, passive.position, passive.rate):
+            found |= {f'{name} [rad, m]': float(position), f'rate of {name} [rad/s, m/s]': float(rate)}
     for what, one in (('state', checks.input), ('pressures', inputs.pressure_check.input)):
         age = one.age(inputs.clock)
         if age is not None:

@@ -21,13 +21,15 @@ class MeasuredState(NamedTuple):
     stamp: int
     """ns on the clock of stamps."""
     x: np.ndarray
-    """(dof,) float64, m and rad."""
+    """(dof,) float64, m and rad; of the driven coordinates."""
     xd: np.ndarray
     """(dof,) float64, m/s and rad/s."""
     residual: float = 0.0
     """m, by which redundant joints disagree."""
     positions: np.ndarray | None = None
     """(m,) of the joints given to `StateChecks.measure`, where they are more than needed."""
+    passive: np.ndarray | None = None
+    """(2, passive) positions and rates of the passive joints, NaN where not measured; None: of none of them."""
 
 
 class Inputs:

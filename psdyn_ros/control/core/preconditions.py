@@ -2,6 +2,7 @@
 
 import math
 
+from ...model.troubleshooting import NO_LIMITS, NOT_AT_REST
 from ..monitors.actuator_motion import ActuatorMotion
 
 
@@ -12,8 +13,8 @@ def activation_blockers(manipulator, declaration, inputs):
     for name, lower, upper, speed, most in zip(
             manipulator.actuators, *manipulator.limits[:3], declaration.command_limit):
         if not (lower < upper and 0.0 < speed < math.inf and 0.0 < most < math.inf):
-            found.append(f"'{name}' lacks limits: position [{lower:g}, {upper:g}], velocity {speed:g}, command "
-                         f'{most:g}')
+            found.append(NO_LIMITS.text.format(name=name, lower=f'{lower:g}', upper=f'{upper:g}', speed=f'{speed:g}',
+                                               most=f'{most:g}'))
     if x is None:
         return found
     limits = manipulator.coordinate_limits
@@ -36,7 +37,7 @@ def motion_blockers(manipulator, declaration, inputs):
     if x is None:
         return []
     rates = ActuatorMotion(manipulator).rates(x, xd)
-    return [f"'{name}' moves at {rate:.3g} per second, at most {most:.3g} ('standstill_speed')"
+    return [NOT_AT_REST.text.format(name=name, rate=f'{rate:.3g}', most=f'{most:.3g}')
             for name, rate, most in zip(manipulator.actuators, rates.tolist(), declaration.standstill_speed.tolist())
             if not abs(rate) <= most]
 

@@ -23,7 +23,7 @@ class Trial:
     """
 
     def __init__(self, config):
-        m = config.machine
+        m = config.machine.driven_machine
         self._core, self._declaration = assemble(config), config.declaration
         self._period, self._now = round(SECOND / config.rate), SECOND
         self._x, self._xd = m.initial_position, np.zeros(m.dof)

@@ -14,7 +14,9 @@ from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from ...model.parameters.hydraulics import MODES as TIERS
 from ..reference.reference import ReferenceMotion
+from ..reference.swing_shaper import ZVD, SwingShaping
 from .gains import NoGains
+from .passive_states import ESTIMATED
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
@@ -23,7 +25,8 @@ SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
 class ControlLaw:
     """What all laws share: the reference, the load, gains and limits.
 
-    manipulator  with at least as many actuators as coordinates; ActuationError where it has fewer
+    manipulator  with an actuator for each coordinate but those of passive joints (`Manipulator.underactuated`);
+                 ActuationError where it has fewer
     hydraulics   `Hydraulics` of this machine, or None where nothing but efforts is commanded
     tiers        {actuator: tier} or (actuators,): what is commanded of each,
                      effort    N or N m, of the piston where a cylinder drives it: friction of the seals included
@@ -35,7 +38,11 @@ class ControlLaw:
     space        'actuator': errors are those of the actuators (of the coordinates, where a law says so);
                  'joint': of the joints that the loops move, whose gains are then those of rad
     joints       of which errors are taken in space 'joint'; None: booms of closed-form loops, and serial joints
+    passive_states  where position and rate of passive joints come from, as the source of `PassiveStates`
+    swing_shaper    of trajectories, where passive joints swing: 'zv', 'zvd', 'ei' or 'none'
 
+    `manipulator` has the driven coordinates alone, and dof is their number: the passive joints are fixed in it. They
+    move freely in `load`, in the state that `observe` was given.
     `reference` is what is followed; `desired` (3, dof) what it was at the last update: x, xd, xdd.
     `saturations` (actuators,) counts commands that were clipped.
     `kernel` is the compiled function that computes its commands; to be timed.
@@ -56,12 +63,16 @@ class ControlLaw:
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
-    def __init__(self, manipulator, hydraulics=None, period=None, *, tiers=None, space=ACTUATOR, joints=None):
+    def __init__(self, manipulator, hydraulics=None, period=None, *, tiers=None, space=ACTUATOR, joints=None,
+                 passive_states=ESTIMATED, swing_shaper=ZVD):
         check_actuation(manipulator)
+        whole, manipulator = manipulator, manipulator.driven_machine
         self.manipulator, self.hydraulics, self.period = manipulator, hydraulics, period
         self.tiers = checked_tiers(manipulator, hydraulics, tiers, self.allowed)
         self.reference = ReferenceMotion(manipulator)
-        self.load = LoadModel(manipulator, hydraulics)
+        self.load = LoadModel(whole, hydraulics, passive_states)
+        if self.load.passive is not None:
+            self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper)
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.force_residuals = np.zeros(len(manipulator.actuators))
@@ -107,6 +118,33 @@ class ControlLaw:
         inverse dynamics raise.
         """
         raise NotImplementedError
+
+    def observe(self, t, x, xd, passive=None, command=None):
+        """Take a measured state x, xd (dof,) at t [s] for the passive joints, in every cycle, before `update`.
+
+        passive: (2, passive) what was measured of them, NaN: nothing.  command: (actuators,) in force since the last
+        state, None: none of this law.  Without passive joints it does nothing.
+        """
+        if self.load.passive is None:
+            return
+        efforts = None if command is None else self.applied_efforts(command, x, xd)
+        self.load.passive.observe(t, x, xd, passive, efforts)
+
+    def applied_efforts(self, command, x, xd):
+        """Return the efforts (dof,) on the coordinates that actuators give at x, xd, less friction; None: not known."""
+        return None
+
+    @property
+    def unknown_accelerations(self):
+        """Accelerations (dof,) that the swing of passive joints may cause whose state is not measured."""
+        passive = self.load.passive
+        return np.zeros(self.manipulator.dof) if passive is None else passive.allowance
+
+    def _friction(self, v):
+        """Return the friction (actuators,) at rates v (actuators,) of the actuators."""
+        a = self.axes
+        return (a['coulomb'] + a['stribeck'] * np.exp(-(v / np.maximum(a['stribeck_velocity'], 1e-9)) ** 2)
+                ) * np.tanh(v / a['slip']) + a['viscous'] * v
 
     def hold(self, x):
         """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
@@ -186,6 +224,9 @@ class ControlLaw:
     def effort_model(self, x, xd, efforts, inertia):
         """Write efforts (dof,) [N, N m] at x, xd (dof,) without acceleration or friction, and inertia (dof, dof)."""
         handle = self.load.handle
+        if self.load.passive is not None:
+            efforts[:], inertia[:] = self.load.passive.effort_terms(x, xd)
+            return
         status = inverse_checked(handle.tree, handle.loops, x, xd, self._rest, efforts)
         if status == OK:
             status = read_mass_matrix(handle.tree, handle.loops, x, inertia)    # clusters are closed at x
@@ -199,7 +240,8 @@ class ControlLaw:
         """
         path = self.reference.path(times, reference) or self._no_path
         handle = self.load.handle
-        status = self.kernel(handle.tree, handle.loops, self._actuation, self._space, law, path, step)
+        hanging = None if self.load.passive is None else self.load.passive.hanging
+        status = self.kernel(handle.tree, handle.loops, hanging, self._actuation, self._space, law, path, step)
         if status != OK:
             self._raise(status)
 
@@ -270,15 +312,26 @@ def _checked_space(space):
     return space
 
 
-def check_actuation(manipulator):
-    """Raise ActuationError where some coordinate of a machine is beyond its actuators."""
+def check_actuation(manipulator, passive=True):
+    """Raise ActuationError where some coordinate of a machine is beyond its actuators.
+
+    passive: whether passive joints may be, which then move freely.
+    """
     m = manipulator
+    if m.underactuated and not passive:
+        raise ActuationError(f"'{m.name}' has passive joints, {', '.join(m.passive_joints)}; expected a machine whose "
+                             'coordinates are all driven, such as its `driven_machine`')
     if m.floating:
         raise ActuationError(f"'{m.name}' cannot be controlled: its base floats and nothing drives it; expected a "
                              'machine that stands on its root link')
-    if len(m.actuators) < m.dof:
+    weak = [name for name, effort in zip(m.actuators, m.limits.effort) if effort == 0.0]
+    if weak:
+        raise ActuationError(f"'{m.name}' cannot be controlled: joint '{weak[0]}' has a command interface in "
+                             '<ros2_control>, and an effort limit of 0; expected a limit above zero of an actuator, or '
+                             'no command interface of a passive joint')
+    if not m.underactuated and len(m.actuators) < m.dof:
         raise ActuationError(
             f"'{m.name}' cannot be controlled: it has {len(m.actuators)} actuators "
             f"({', '.join(m.actuators) or 'none'}) "
             f"for {m.dof} degrees of freedom ({', '.join(m.coordinates)}); expected at least {m.dof}, joints with a "
-            'command interface in <ros2_control>')
+            'command interface in <ros2_control>, or passive joints outside all loops beside driven ones')

@@ -69,13 +69,13 @@ class ForceLaw(ControlLaw):
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._limit = self._law.limit
         self.kernel = kernels.force_cycle
-        self.set_gains(ForceGains(stiffness, damping, np.zeros(manipulator.dof) if integral is None else integral))
+        self.set_gains(ForceGains(stiffness, damping, np.zeros(self.manipulator.dof) if integral is None else integral))
 
     @classmethod
     def make(cls, manipulator, hydraulics, period, *, bandwidth=EFFORT_BANDWIDTH, stiffness=None, damping=None,
              integral=None, **options):
         """Return the law with the gains of a bandwidth w [rad/s], w^2, 2 w and a share of w^3, or those given."""
-        full, w = np.ones(manipulator.dof), bandwidth
+        full, w = np.ones(manipulator.driven_machine.dof), bandwidth
         stiffness = w**2 * full if stiffness is None else stiffness
         damping = 2.0 * w * full if damping is None else damping
         if integral is None and period:
@@ -142,6 +142,13 @@ class ForceLaw(ControlLaw):
         self._cycle(self._buffer, motion, times, kernels.Step(times, float(dt), float(self.feedforward_scale)))
         self.desired, self._last = motion[0].copy(), t
         return self._law.command.copy()
+
+    def applied_efforts(self, command, x, xd):
+        """As `ControlLaw.applied_efforts`; not known under dry friction, which is whatever holds an axis at rest."""
+        if self.axes['coulomb'].any():
+            return None
+        A = self.manipulator.actuator_map(x)
+        return A.T @ (command * self.area - self._friction(A @ xd))
 
     def _take(self, x, xd):
         """Keep what was measured; `states` says why it cannot be."""

@@ -1,6 +1,7 @@
 """The machine as a control law believes it to be, with a payload and a motion of its base that change while it moves.
 
-Friction of the actuators is not in it: laws compensate it from the velocity of the reference.
+Friction of the actuators is not in it: laws compensate it from the velocity of the reference. Passive joints move
+freely in it: positions, rates and accelerations are those of the driven coordinates.
 """
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...api.inputs import states
 from ...api.payload import checked_payload
 from ...kernels.rigid_body.entry import inverse_checked
 from ...model.mechanism.tree import rigid_parameters
+from .passive_states import ESTIMATED, PassiveStates
 
 PAYLOAD_TIME = 0.5      # s in which the model goes from one payload to the next
 BASE_RATE = 20.0        # m/s^3, rad/s^3 (per s of its twist): how fast the motion of the base changes in the model
@@ -22,19 +24,28 @@ BODIES = ('link', 'barrel', 'rod')      # of a module, as places count them
 class LoadModel:
     """Inverse dynamics without friction of the actuators, and a load that may change at any time.
 
-    manipulator  the machine
-    hydraulics   `Hydraulics` of it, or None
+    manipulator     the machine, with its passive joints
+    hydraulics      `Hydraulics` of it, or None
+    passive_states  where the state of passive joints comes from, as the source of `PassiveStates`
 
     `set_payload` and `set_base` return at once; `advance` takes it in gradually, so that commands never step: forces
     are linear in the inertia and in gravity.  `handle` has what was taken in so far, for kernels; `changing`: there is
-    more.
+    more.  Where `passive` is not None, a `PassiveStates`, `handle` is of the driven coordinates alone, and
+    `passive.hanging` has what was taken in.
     """
 
-    def __init__(self, manipulator, hydraulics=None):
-        self.mechanism = frictionless(manipulator, hydraulics)
-        self.handle = self.mechanism.handle()
+    def __init__(self, manipulator, hydraulics=None, passive_states=ESTIMATED):
+        whole = frictionless(manipulator, hydraulics)
+        self.mechanism, self.passive = whole.driven_machine, None
+        self.handle = self._loaded = self.mechanism.handle()
         self.handle.start_from_last()
-        self._empty = np.stack([self.handle.modules[body] for body in BODIES])      # (3, modules, 10)
+        if whole is not self.mechanism:
+            self._loaded = whole.handle()
+            self._loaded.start_from_last()
+            self._loaded.let_efforts_act_on_coordinates()
+            self.passive = PassiveStates(whole, self._loaded, passive_states)
+        self._whole = whole
+        self._empty = np.stack([self._loaded.modules[body] for body in BODIES])     # (3, modules, 10)
         self._payloads = {}         # link -> (body, module, 10 parameters)
         self._from = self._to = np.zeros_like(self._empty)
         self._share = 1.0           # of the way between them
@@ -52,21 +63,26 @@ class LoadModel:
     def generalized_forces(self, x, xd, xdd):
         """The same on the coordinates (dof,)."""
         motion, f = states(self.mechanism, x=x, xd=xd, xdd=xdd), np.empty(self.mechanism.dof)
+        if self.passive is not None:
+            return self.passive.efforts(*motion)
         check(self.mechanism, inverse_checked(self.handle.tree, self.handle.loops, *motion, f),
               **dict(zip(('x', 'xd', 'xdd'), motion)))
         return f
 
     def holding_efforts(self, x):
-        """Efforts (actuators,) that keep the machine at rest at x (dof,)."""
-        still = np.zeros(self.mechanism.dof)
-        return self.inverse_dynamics(x, still, still)
+        """Efforts (actuators,) that keep the machine at rest at x (dof,), passive joints where they then hang."""
+        still, m = np.zeros(self.mechanism.dof), self.mechanism
+        if self.passive is None:
+            return self.inverse_dynamics(x, still, still)
+        needed = self.passive.resting_efforts(*states(m, x=x))
+        return needed if drives_coordinates(m) else share_efforts(m, m.allocation, m.actuator_map(x), needed)
 
     def set_payload(self, link, mass, com, inertia):
         """Carry a payload on a link instead of the last one there; arguments and errors as `with_payload`.
 
         mass [kg], zero for none; com (3,) [m] in link axes; inertia (3, 3) [kg m^2] about the payload's centre of mass.
         """
-        machine = self.mechanism.machine
+        machine = self._whole.machine
         payload = checked_payload(machine, link, mass, com, inertia)
         place = machine.places[link]
         if place.module < 0:        # on the base: no actuator carries it
@@ -92,10 +108,10 @@ class LoadModel:
             self._share = min(1.0, self._share + dt / PAYLOAD_TIME)
             carried = self._empty + self._from + self._share * (self._to - self._from)
             for body, parameters in zip(BODIES, carried):
-                self.handle.modules[body] = parameters
+                self._loaded.modules[body] = parameters
         most = BASE_RATE * dt
         self._base = self._base + np.clip(self._base_target - self._base, -most, most)
-        self.handle.environment['twist'], self.handle.environment['acceleration'] = self._base
+        self._loaded.environment['twist'], self._loaded.environment['acceleration'] = self._base
         self.changing = self.loading or not np.array_equal(self._base, self._base_target)
 
 

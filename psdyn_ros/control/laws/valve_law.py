@@ -56,7 +56,7 @@ class ValveLaw(ControlLaw):
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
-        self._actuators = ActuatorMotion(manipulator)
+        self._actuators = ActuatorMotion(self.manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
         self._stable = stable_limits(self.load.mechanism, self._modes(), self.lag + period)
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))

@@ -6,14 +6,14 @@ from .emergency_stop import EmergencyStopCheck
 from .momentum import MomentumCheck
 from .oil_flow import FlowCheck, ForceCheck
 from .openings import OpeningCheck
+from .passive_joints import PassiveJointCheck
 from .pressures import PressureCheck
 from .singularity import SingularityCheck
-from .speed import SpeedCheck, StopCheck
+from .speed import SpeedCheck, StopCheck, SwingCheck
 from .state import StateChecks
-from .swing import SwingCheck
 from .tracking import EffortCheck, StreamCheck, TrackingCheck
 
 # in the order of their evaluation
 CHECKS = (StateChecks, PressureCheck, OverrunCheck, EmergencyStopCheck, ClockCheck, StreamCheck, SingularityCheck,
           EndStopCheck, TrackingCheck, EffortCheck, MomentumCheck, SpeedCheck, SwingCheck, StopCheck,
-          FlowCheck, OpeningCheck, ForceCheck)
+          FlowCheck, OpeningCheck, ForceCheck, PassiveJointCheck)

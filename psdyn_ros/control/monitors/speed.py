@@ -1,4 +1,4 @@
-"""Measured speed beside the rated one and that of the reference; and whether a stop slows down."""
+"""Measured speed beside the rated one and that of the reference; a swing that grows; a stop that does not slow down."""
 
 import numpy as np
 
@@ -58,6 +58,35 @@ class SpeedCheck(Check):
                            f'{desired[i]:.3g}; at most {limits[1]:.3g} apart')
         return Finding('not_standing', f'{name} moves at {self._smooth[i]:.3g} per second while its reference '
                        f'rests; at most {limits[2]:.3g}')
+
+
+class SwingCheck(Check):
+    """Stops a machine that swings more than it did when its reference came to rest, as under a law that is late."""
+
+    rows = (Row('F41', 'swing_growing', STOP_OPEN_LOOP, 'while its reference rests, faster than in its first half '
+                'second, and than 1.5 times the speed of standstill', RAMPED, 4, 0.05, event=True),)
+    when = When.STATE
+
+    def __init__(self, config, law):
+        self._motion, self._names = ActuatorMotion(config.machine), config.machine.actuators
+        self._least = AT_REST * np.array(config.declaration.standstill_speed)
+        self._swing, self._rested = np.zeros((3, len(self._names))), np.zeros(1)
+
+    def restart(self):
+        """As `Check.restart`."""
+        self._swing[:], self._rested[:] = 0.0, 0.0
+
+    def evaluate(self, inputs):
+        """As `Check.evaluate`."""
+        if not inputs.under_law:
+            return ()
+        i = kernels.judge_swing(self._least, self._swing, self._rested, self._motion.rates(inputs.x, inputs.xd),
+                                inputs.reference_rate, inputs.period)
+        if i < 0:
+            return ()
+        rate, _, most = self._swing[:, i]
+        return (Finding('swing_growing', f'{self._names[i]} swings at {abs(rate):.3g} per second while its reference '
+                        f'rests; at most {most:.3g}'),)
 
 
 class StopCheck(Check):

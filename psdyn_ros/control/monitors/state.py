@@ -8,6 +8,7 @@ import numpy as np
 from ...kernels.control import plausibility as kernels
 from ...kernels.runtime.buffer import pack, views
 from ...model.errors import PsdynError
+from ...model.troubleshooting import NOT_RECEIVED
 from ...model.units import SECOND
 from .check import (
     AT_ONCE,
@@ -136,7 +137,7 @@ class StateChecks(Check):
             return self._reject(CLOSURE, True, str(error))
 
     def _take(self, measured, ros_now, clock, desired_rate, trusting):
-        stamp, x, xd, residual, positions = measured
+        stamp, x, xd, residual, positions = measured[:5]
         if x.shape != (self._dof,) or xd.shape != (self._dof,):
             return self._reject(MALFORMED, True,
                                 f'x {x.shape}, xd {xd.shape}: expected {(self._dof,)} of both')
@@ -192,7 +193,7 @@ class StateChecks(Check):
             i = int(np.argmax(still))
             text = f'{self._names[i]} says {c["x"][i]:.6g} for {still[i] / 1e6:.0f} ms while it should move'
             self.findings.append(Finding(FROZEN, text if self.commands_received else
-                                         f'nobody receives the commands: {text}'))
+                                         NOT_RECEIVED.text.format(text=text)))
         if bits & (kernels.DISAGREES | kernels.WARNED):
             i = int(np.argmax(self._channels['disagreement']))
             most = self._channels['disagreement'][i]

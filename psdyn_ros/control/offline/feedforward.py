@@ -46,7 +46,7 @@ class Feedforward:
     """
 
     def __init__(self, manipulator, joints=None):
-        check_actuation(manipulator)
+        check_actuation(manipulator, passive=False)
         self.joints = manipulator.actuators if joints is None else checked_names('joints', joints)
         self.friction_scale = 1.0
         self.payloads = {}

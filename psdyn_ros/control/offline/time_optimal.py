@@ -8,18 +8,23 @@ One backward pass finds the interval of w at each node from which the end can be
 the largest u that stays within these intervals: reachability analysis (H. Pham and Q.-C. Pham, IEEE Trans. Robotics,
 2018).  Each step is a linear program in (u, w), solved by eliminating u.
 """
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
-from ...api.arguments import vector
+from ...api.arguments import Array, vector
 from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless
+from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
+from ...model.parameters.hydraulics import Hydraulics
 
 SMALL = 1e-12           # coefficients of u below this share of the largest of their row count as zero
 
@@ -79,7 +84,8 @@ class Constraints(NamedTuple):
     largest: np.ndarray
 
 
-def limits_of(manipulator, hydraulics=None, *, acceleration=None, pressure=None):
+def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
+              acceleration: npt.ArrayLike | None = None, pressure: float | None = None) -> PathLimits:
     """Return the `PathLimits` that a machine declares.
 
     hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], and the
@@ -98,11 +104,11 @@ def limits_of(manipulator, hydraulics=None, *, acceleration=None, pressure=None)
                 a, b = areas[:, row] = cylinder.area_a, cylinder.area_b
                 upper[row] = min(upper[row], pressure * a - supply.return_pressure * b)
                 lower[row] = max(lower[row], supply.return_pressure * a - pressure * b)
-    return PathLimits(m.coordinate_limits.velocity.copy(), acceleration, lower, upper, *areas, flow,
+    return PathLimits(m.coordinate_limits.velocity.copy(), acceleration, lower, upper, areas[0], areas[1], flow,
                       axes={**m.axes, 'areas': Axis(m.actuators, ('m^2',) * len(m.actuators))})
 
 
-def plan(manipulator, path, limits, *, nodes=200):
+def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, nodes: int = 200) -> Plan:
     """Return the fastest `Plan` from rest to rest along a path, at every node within `PathLimits`.
 
     path (k, nx): way points of the coordinates, two or more; a natural cubic spline goes through them, for two a
@@ -124,7 +130,7 @@ def plan(manipulator, path, limits, *, nodes=200):
     return Plan(time, np.linspace(0.0, 1.0, nodes), speed, x, slope * speed[:, None], xdd, axes=m.axes)
 
 
-def spline(m, path, nodes):
+def spline(m: Manipulator, path: npt.ArrayLike, nodes: int) -> tuple[Array, Array, Array]:
     """Return x, x' and x'' (nodes, nx) of a spline through way points (k, nx), equally spaced in s."""
     path = np.asarray(path, dtype=float)
     if path.ndim != 2 or path.shape[0] < 2 or path.shape[1] != m.nx:
@@ -139,7 +145,7 @@ def spline(m, path, nodes):
     return np.ascontiguousarray(curve(s)), curve(s, 1), curve(s, 2)
 
 
-def constraints_of(m, x, slope, bend, limits):
+def constraints_of(m: Manipulator, x: Array, slope: Array, bend: Array, limits: PathLimits) -> Constraints:
     """Return the `Constraints` at the nodes of a path: positions, first and second derivatives by s (N, dof)."""
     rest = np.zeros_like(x)
     with np.errstate(divide='ignore'):
@@ -162,7 +168,7 @@ def constraints_of(m, x, slope, bend, limits):
     return Constraints(alpha, beta, gamma, largest)
 
 
-def fastest(constraints, h, where=str):
+def fastest(constraints: Constraints, h: float, where: Callable[[int], str] = str) -> tuple[Array, Array]:
     """Return w and u (N,) of the fastest motion from rest to rest; where: text of a node for errors."""
     nodes = len(constraints.largest)
     low, high = np.zeros(nodes), np.zeros(nodes)
@@ -182,13 +188,13 @@ def fastest(constraints, h, where=str):
     return w, u
 
 
-def _rows(constraints, i, h, low, high):
+def _rows(constraints: Constraints, i: int, h: float, low: float, high: float) -> tuple[Array, Array, Array]:
     """Return (alpha, beta, gamma) of node i with low <= w + 2 h u <= high."""
     return (np.append(constraints.alpha[i], (2.0 * h, -2.0 * h)), np.append(constraints.beta[i], (1.0, -1.0)),
             np.append(constraints.gamma[i], (high, -low)))
 
 
-def _interval(constraints, i, h, low, high):
+def _interval(constraints: Constraints, i: int, h: float, low: float, high: float) -> tuple[float, float]:
     """Return the least and the largest w at node i from which some u leads to w within low..high at the next node."""
     alpha, beta, gamma = _rows(constraints, i, h, low, high)
     finite = np.isfinite(gamma)
@@ -207,12 +213,12 @@ def _interval(constraints, i, h, low, high):
     return max(float(below.max()), 0.0), float(above.min())
 
 
-def _largest_u(constraints, i, h, w, low, high):
+def _largest_u(constraints: Constraints, i: int, h: float, w: float, low: float, high: float) -> float:
     """Return the largest u at node i at w."""
     alpha, beta, gamma = _rows(constraints, i, h, low, high)
     up = alpha > SMALL * np.maximum(abs(beta), 1e-300)
     return float(((gamma[up] - beta[up] * w) / alpha[up]).min())
 
 
-def _where(m, x, node):
+def _where(m: Manipulator, x: Array, node: int) -> str:
     return f'node {node}, ' + ', '.join(f'{name} = {value:.6g}' for name, value in zip(m.coordinates, x[node]))

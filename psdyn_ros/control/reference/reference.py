@@ -43,6 +43,7 @@ class ReferenceMotion:
         self._seen = -inf           # until which a law has looked ahead
         self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
+        self.shaping = None         # of trajectories that begin at rest, as of `Candidate`
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
 
@@ -101,7 +102,8 @@ class ReferenceMotion:
         running = self._next if self._next is not None and not waits else self._motion
         entry = self._in_joints(waypoints.joints, in_path_time(running, begin))
         self._check_start(waypoints, times, first, entry[0], now, state)
-        return Candidate(self._checks, waypoints, joint_map, begin, start is None, (first, times[first:]), entry)
+        return Candidate(self._checks, waypoints, joint_map, begin, start is None, (first, times[first:]), entry,
+                         self.shaping)
 
     def accept(self, candidate, now):
         """Let a candidate that passed its checks begin, at its start or now.

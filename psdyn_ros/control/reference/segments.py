@@ -171,6 +171,11 @@ class Path:
         zero = np.zeros_like(position)
         self._rest = Hold(joint_map.motion(position, zero, zero)[0]).sample(curve.end)
 
+    @property
+    def rest(self):
+        """x (dof,) at its end."""
+        return self._rest[0]
+
     def at(self, path, speed=1.0, rate=0.0):
         """(x, xd, xdd) at this path time when it runs at `speed`, which changes at `rate`."""
         if path >= self.curve.end:

@@ -5,12 +5,16 @@ the waypoints, or with estimates that make the jerk continuous. Everything here 
 waypoints (actuators or any other joints alike); `reference.py` maps it to the coordinates.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_banded
 
+from ...api.arguments import Array
 from ...kernels.control.path import polynomials
 from ...model.errors import PsdynError
 
@@ -25,7 +29,7 @@ class TrajectoryError(PsdynError):
     point  index of the first waypoint at fault, on the way to which or at which it is; None where it is none of them
     """
 
-    def __init__(self, message, point=None):
+    def __init__(self, message: str, point: int | None = None) -> None:
         super().__init__(message)
         self.point = point
 
@@ -56,10 +60,10 @@ class Waypoints:
     joints: tuple
     times: np.ndarray
     positions: np.ndarray
-    velocities: np.ndarray = None
-    accelerations: np.ndarray = None
+    velocities: np.ndarray | None = None
+    accelerations: np.ndarray | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, 'joints', tuple(self.joints))
         for field in ('times', 'positions', 'velocities', 'accelerations'):
             values = getattr(self, field)
@@ -68,14 +72,14 @@ class Waypoints:
         self._check_sizes()
         self._check_values()
 
-    def ordered(self, joints):
+    def ordered(self, joints: tuple[str, ...]) -> Waypoints:
         """The same waypoints with the same joints in this order."""
         order = [self.joints.index(joint) for joint in joints]
-        columns = [None if values is None else values[:, order]
-                   for values in (self.positions, self.velocities, self.accelerations)]
-        return Waypoints(joints, self.times, *columns)
+        columns: list[Any] = [None if values is None else values[:, order]
+                              for values in (self.positions, self.velocities, self.accelerations)]
+        return Waypoints(joints, self.times, columns[0], columns[1], columns[2])
 
-    def _check_sizes(self):
+    def _check_sizes(self) -> None:
         joints, count = len(self.joints), self.times.size
         if joints == 0:
             raise TrajectoryJointsError('the trajectory names no joints')
@@ -93,7 +97,7 @@ class Waypoints:
             if values is not None and values.shape != (count, joints):
                 raise TrajectoryError(f'{field} have shape {values.shape}, expected {(count, joints)}')
 
-    def _check_values(self):
+    def _check_values(self) -> None:
         for field in ('times', 'positions', 'velocities', 'accelerations'):
             values = getattr(self, field)
             if values is None or (np.abs(values) <= LARGEST).all():
@@ -122,20 +126,20 @@ class Curve:
     `times` (N + 1,) and the list `knots` are both the knots.
     """
 
-    def __init__(self, knots, coefficients):
+    def __init__(self, knots: Array, coefficients: Array) -> None:
         self.knots, self.times = knots.tolist(), np.array(knots, dtype=float)
         self.start, self.end = self.knots[0], self.knots[-1]
         self.coefficients = np.ascontiguousarray(coefficients, dtype=float)
         self._sample = np.empty((3, coefficients.shape[2]))
 
-    def sample(self, t):
+    def sample(self, t: float) -> Any:
         """(position, velocity, acceleration) at time t, rows of one array that the next call overwrites."""
         t = min(max(t, self.start), self.end)
         k = min(bisect_right(self.knots, t), len(self.knots) - 1) - 1
         polynomials(self.coefficients[k], t - self.knots[k], self._sample)
         return self._sample
 
-    def rows(self, segments, shares):
+    def rows(self, segments: Any, shares: Any) -> Any:
         """(3, M, n) positions, velocities and accelerations, each (M, n), at these shares (M,) of segments (M,)."""
         t = (shares * (self.times[segments + 1] - self.times[segments]))[:, None]
         c = self.coefficients[segments]
@@ -146,14 +150,14 @@ class Curve:
             value = value * t + c[:, i]
         return np.stack([value, rate, 2.0 * half])
 
-    def jerks(self, segments, shares):
+    def jerks(self, segments: Any, shares: Any) -> Any:
         """(M, n) at these shares (M,) of segments (M,)."""
         t = (shares * (self.times[segments + 1] - self.times[segments]))[:, None]
         c = self.coefficients[segments]
         return 6.0 * c[:, 3] + t * (24.0 * c[:, 4] + t * 60.0 * c[:, 5])
 
 
-def cubic_curve(knots, positions, start_velocity):
+def cubic_curve(knots: Array, positions: Array, start_velocity: Any) -> Curve:
     """The C2 cubic `Curve` through positions (N + 1, n): with the velocity given at its start, at rest at its end."""
     h = np.diff(knots)[:, None]
     slope = np.diff(positions, axis=0) / h
@@ -167,7 +171,7 @@ def cubic_curve(knots, positions, start_velocity):
                                   (v[:-1] + v[1:] - 2.0 * slope) / h**2, zero, zero], axis=1))
 
 
-def quintic_curve(knots, positions, velocities, accelerations):
+def quintic_curve(knots: Array, positions: Array, velocities: Array, accelerations: Array) -> Curve:
     """The `Curve` that takes the positions, velocities and accelerations given, each (N + 1, n), at its knots."""
     h = np.diff(knots)[:, None]
     p0, v0, a0 = positions[:-1], velocities[:-1], accelerations[:-1]
@@ -181,7 +185,7 @@ def quintic_curve(knots, positions, velocities, accelerations):
                                   (6.0 * dp - 3.0 * dv + 0.5 * da) / h**5], axis=1))
 
 
-def smooth_accelerations(knots, positions, velocities, start_acceleration):
+def smooth_accelerations(knots: Array, positions: Array, velocities: Array, start_acceleration: Any) -> Array:
     """(N + 1, n) accelerations with which the quintic through the waypoints has continuous jerk.
 
     They are given at the start, zero at the end, and zero at both ends of a segment in which a joint stands
@@ -201,7 +205,7 @@ def smooth_accelerations(knots, positions, velocities, start_acceleration):
     return _at_inner_knots(h, -3.0, 9.0, leaving[1:] - arriving[:-1], ends, at_rest)
 
 
-def _at_inner_knots(h, beside, diagonal, right, given, fixed=None):
+def _at_inner_knots(h: Array, beside: Any, diagonal: Any, right: Array, given: Any, fixed: Any = None) -> Array:
     """Solve beside (u[i-1] / h[i-1] + u[i+1] / h[i]) + diagonal (1 / h[i-1] + 1 / h[i]) u[i] = right[i] for u
     (N + 1, n).
 

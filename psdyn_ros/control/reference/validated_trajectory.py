@@ -7,6 +7,7 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .segments import Path
+from .swing_shaper import shaped
 from .trajectory import Curve, TrajectoryError, UnreachableError, cubic_curve, quintic_curve, smooth_accelerations
 
 CHECKS = 2000               # samples of a trajectory
@@ -15,6 +16,7 @@ CHECKS_SLOW = 120        # where loops are closed by iteration
 PER_SEGMENT = 32            # the most of them in one segment
 SLICE, SLICE_MAPPED = 24, 8         # samples looked at between two looks at the clock
 BLOCK = 4000                # numbers of a spline that is solved for between two looks at the clock
+AT_REST = 1e-7              # m/s, m/s^2 or rad, of a reference from which a motion is shaped
 STEP_TIME = 0.002           # s that a step of the acceleration counts as, where the jerk is limited
 
 
@@ -26,9 +28,10 @@ class Candidate:
     at_once     it was to begin when accepted: where the machine rests then, path time 0 is that moment
     path        `Path`, in seconds from `start`, as soon as all of it is built
     first       index of the first waypoint that lies ahead of the start
+    shaping     function of x at the end that gives a `Shaper` or None, for a motion from rest; None: as it is
     """
 
-    def __init__(self, checks, waypoints, joint_map, start, at_once, ahead, entry):
+    def __init__(self, checks, waypoints, joint_map, start, at_once, ahead, entry, shaping=None):
         self.waypoints, self.start, self.at_once = waypoints, start, at_once
         self.first, times = ahead
         self.path = None
@@ -36,6 +39,7 @@ class Candidate:
         self.speed_rate = inf           # 1/s, see `ReferenceChecks.speed_rate`
         self._checks, self._map, self._times = checks, joint_map, times
         self._entry = entry             # (3, n) of the joints at the start: position, velocity, acceleration
+        self._shaping, self._origin = shaping, None     # of a shaped path, (segments,) of that which came
         self._error = None
         self._steps = self._work()
 
@@ -86,7 +90,14 @@ class Candidate:
         except PsdynError as error:
             raise self._refusal(len(knots) - 2, f'cannot be followed: {error}') from error
         yield
-        yield from self._check(path, len(knots) - 1)
+        if self._shaping is not None and np.abs(self._entry[1:]).max() <= AT_REST:
+            shaper = self._shaping(path.rest)
+            if shaper is not None:
+                yield
+                curve, self._origin = shaped(curve, shaper)
+                path = Path(curve, self._map, w.joints)
+                yield
+        yield from self._check(path, len(path.curve.times) - 1)
         self.path = path
 
     def _check(self, path, segments):
@@ -152,7 +163,7 @@ class Candidate:
         return np.diff(np.vstack([last[None, 2], states[2]]), axis=0) / dt[:, None]
 
     def _refusal(self, segment, fault, kind=UnreachableError):
-        point = self.first + segment
+        point = self.first + (segment if self._origin is None else int(self._origin[segment]))
         seconds = self.waypoints.times[point]
         return kind(f'point {point}: on the way to it, at {seconds:.3f} s, the trajectory {fault}', point)
 

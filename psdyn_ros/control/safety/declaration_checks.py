@@ -14,8 +14,9 @@ def check_safety(declaration, manipulator, hydraulics=None):
     """Raise a ModelError that gives every reason why a `SafetyDeclaration` is unsafe on a machine.
 
     hydraulics: `Hydraulics`, what the receivers of the commands drive; without it a constant pressure cannot be judged.
-    The load is that at the initial position.
+    The load is that at the initial position, where passive joints count as fixed.
     """
+    manipulator = manipulator.driven_machine
     if declaration.actuators != tuple(manipulator.actuators):
         raise ActuationError(f"{declaration.where}: declared for {', '.join(declaration.actuators)}; "
                              f"'{manipulator.name}' has {', '.join(manipulator.actuators)}")

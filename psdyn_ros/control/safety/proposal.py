@@ -30,7 +30,7 @@ def proposed_safety(manipulator, hydraulics=None):
 
     Raises ModelError with every actuator whose limits say too little.
     """
-    m = manipulator
+    m = manipulator.driven_machine
     lacking = [name for name, lower, upper, speed, effort in zip(m.actuators, *m.limits)
                if not (lower < upper and 0.0 < speed < math.inf and 0.0 < effort < math.inf)]
     if lacking:

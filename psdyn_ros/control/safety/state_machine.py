@@ -1,5 +1,6 @@
 """The sub-states of a controller: which of them is due, why, and what leads out of it."""
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
+from ...model.troubleshooting import IN_SAFE, INACTIVE, STOP_IN_PROGRESS
 from ...model.units import SECOND
 from ..monitors.check import COUNTED, STOP_OPEN_LOOP, Result, State
 from .fault_table import ROWS, TIMEOUTS
@@ -177,7 +178,7 @@ class SafetyStates:
         """Go from STANDBY to HOLD at the next step; raises SafetyError with every reason against it."""
         if self.enabled:
             return
-        self._refuse('enabling', [] if self.active else ['the controller is not active'], self._against(now))
+        self._refuse('enabling', [] if self.active else [INACTIVE.text], self._against(now))
         self.enabled, self._moving = True, False
 
     def disable(self, now):
@@ -252,7 +253,7 @@ class SafetyStates:
         """Return the reasons why nothing may begin."""
         reasons = self._in_a_stop()
         if self.state == State.SAFE:
-            reasons.append('the state is SAFE, which only a reset leaves')
+            reasons.append(IN_SAFE.text)
         reasons += [one.reason for one in self._unsettled.values() if one.demand.state >= State.STOPPING]
         if self._arrival is None:
             reasons.append(NO_STATE)
@@ -261,7 +262,7 @@ class SafetyStates:
         return reasons
 
     def _in_a_stop(self):
-        return ['a stop is in progress'] if self.state == State.STOPPING else []
+        return [STOP_IN_PROGRESS.text] if self.state == State.STOPPING else []
 
     @staticmethod
     def _refuse(what, *reasons):

@@ -6,12 +6,13 @@ import numpy as np
 from ..hydraulics.friction import sliding_friction
 from ..hydraulics.records import AXIS
 from ..loops.closure import close_machine
-from ..rigid_body.entry import finite, inverse_checked
+from ..rigid_body.entry import close_and_place, finite
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import NON_FINITE, OK
 from .actuation import INT, actuator_motion, limit_efforts, share
 from .joint_space import bind_joint_space, joint_motion, solve_rates
+from .passive import required_efforts
 from .path import sample_path
 
 
@@ -64,10 +65,11 @@ def bind_law(buffer):
 
 
 @entry
-def force_cycle(tree, loops, actuation, space, law, path, step):
+def force_cycle(tree, loops, hanging, actuation, space, law, path, step):
     """Write the commands of a law at force level; return a status.
 
     tree, loops  buffers of the machine without friction of its actuators
+    hanging      `Hanging` of a machine with passive coordinates, tree and loops are then of the driven ones; None
     actuation    buffer of `Actuation`; None where the actuators are the coordinates
     space        buffer of `JointSpace`; None where errors are those of the coordinates
     law          buffer of `ForceLaw`; where the status is not OK its state, saturations and predicted are as before
@@ -85,7 +87,7 @@ def force_cycle(tree, loops, actuation, space, law, path, step):
             ahead[row, i] *= step.scale
     status = feed_back(tree, loops, space, s)
     if status == OK:
-        status = load_forces(tree, loops, s)
+        status = load_forces(tree, loops, hanging, actuation, s)
     if status == OK:
         status = share(tree, loops, actuation, s.needed, s.effort)
     if status == OK:
@@ -137,17 +139,21 @@ def correction(s, i, rate_error):
 
 
 @kernel
-def load_forces(tree, loops, s):
+def load_forces(tree, loops, hanging, actuation, s):
     """Set the efforts that the coordinates need for these accelerations; return a status.
 
     Leaves the clusters closed at the measured state.
     """
+    x, xd, xdd = s.measured[0], s.measured[1], s.measured[2]
     if not s.constant[0]:
-        return inverse_checked(tree, loops, s.measured[0], s.measured[1], s.measured[2], s.needed)
-    status = inverse_checked(tree, loops, s.start[0], s.start[1], s.start[2], s.needed)
+        status = required_efforts(tree, loops, hanging, x, xd, xdd, 0.0, s.needed)
+        if hanging is None or actuation is None or status != OK:
+            return status
+        return close_and_place(tree, loops, x, xd, xdd)
+    status = required_efforts(tree, loops, hanging, s.start[0], s.start[1], s.start[2], 0.0, s.needed)
     for i in range(s.needed.shape[0]):
-        s.needed[i] += s.mass[i] * (s.measured[2, i] - s.motion[2, 2, i])
-    return status if status != OK else close_machine(tree, loops, s.measured[0], s.measured[1])
+        s.needed[i] += s.mass[i] * (xdd[i] - s.motion[2, 2, i])
+    return status if status != OK else close_machine(tree, loops, x, xd)
 
 
 @kernel

@@ -9,6 +9,8 @@ APART_S = 0.05              # s off the speed of the reference: static friction 
 RESTING_S = 0.5             # s of rest of machine and reference, from which on both have to rest
 SMOOTHING_S = 0.05          # s over which the speed at rest, and that of a stop, is smoothed
 FASTER = 1.1                # times the speed at its beginning that a stop may have
+SETTLING_S = 0.5            # of rest of the reference, in which the largest swing is that of the motion before
+GROWTH = 1.25               # times that, from which it grows
 REST = 0.5                  # of the speed that is allowed at rest, at which the machine rests
 
 
@@ -63,4 +65,35 @@ def judge_stop(limits, stop, rates, elapsed, period):
         allowed = max(FASTER * begin[i], begin[i] + limits[1, i]) - elapsed * limits[0, i]
         left[i] = max(allowed, limits[1, i])
     row, share = largest(smooth, left)
+    return row if share > 1.0 else -1
+
+
+@entry
+def judge_swing(limits, swing, rested, rates, desired, period):
+    """Return the actuator that swings most beyond what it may while its reference rests; -1: none does.
+
+    limits   (n,) speed that a machine may have anyway
+    swing    (3, n) smoothed rates, their largest speeds as the reference came to rest, and the speed that is allowed
+    rested   (1,) s for which the reference rests
+    rates    (n,)
+    desired  (dof,) rates of the reference
+    period   s since the state before
+    """
+    moves, settling = False, rested[0] < SETTLING_S
+    for i in range(desired.shape[0]):
+        moves = moves or desired[i] != 0.0
+    for i in range(rates.shape[0]):
+        swing[0, i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - swing[0, i])
+        if moves:
+            swing[1, i] = abs(swing[0, i])
+        elif settling:
+            swing[1, i] = max(swing[1, i], abs(swing[0, i]))
+        swing[2, i] = max(GROWTH * swing[1, i], limits[i])
+    if moves:
+        rested[0] = 0.0
+    elif settling:
+        rested[0] += period
+    if moves or settling:
+        return -1
+    row, share = largest(swing[0], swing[2])
     return row if share > 1.0 else -1

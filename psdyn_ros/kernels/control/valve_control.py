@@ -16,7 +16,7 @@ import numpy as np
 
 from ..hydraulics.friction import sliding_friction
 from ..hydraulics.records import AXIS, CYLINDER, SUPPLY
-from ..rigid_body.entry import finite, inverse_checked
+from ..rigid_body.entry import close_and_place, finite
 from ..rigid_body.measurement import actuator_states
 from ..rigid_body.mechanism import bind
 from ..runtime.buffer import FLOAT, matrix, records, stack
@@ -24,6 +24,7 @@ from ..runtime.compiler import entry, kernel
 from ..runtime.status import NON_FINITE, OK
 from .actuation import INT, actuator_motion, share
 from .joint_space import bind_joint_space, joint_motion, solve_rates
+from .passive import required_efforts
 from .path import sample_path
 from .valve_inversion import command_for, force_gains, opening_for
 
@@ -181,10 +182,11 @@ def acceleration_feedback(a):
 
 
 @entry
-def valve_cycle(tree, loops, actuation, space, law, path, step):
+def valve_cycle(tree, loops, hanging, actuation, space, law, path, step):
     """Write the commands of a law on valves, each in the unit of its tier; return a status.
 
     tree, loops  buffers of the machine without friction of its actuators
+    hanging      `Hanging` of a machine with passive coordinates, tree and loops are then of the driven ones; None
     actuation    buffer of `Actuation`; None where the actuators are the coordinates
     space        buffer of `JointSpace`; None where errors are those of the actuators
     law          buffer of `ValveLaw`; where the status is not OK its command is not to be used
@@ -199,7 +201,7 @@ def valve_cycle(tree, loops, actuation, space, law, path, step):
     status = observe(tree, loops, actuation, space, s, step.dt)
     if status == OK:
         aim(s, step)
-        status = model_forces(tree, loops, actuation, s)
+        status = model_forces(tree, loops, hanging, actuation, s, step.times)
     if status != OK:
         return status
     for i in range(s.law.shape[0]):
@@ -284,12 +286,17 @@ def aim(s, step):
 
 
 @kernel
-def model_forces(tree, loops, actuation, s):
-    """Set the forces and rates of the actuators by the model, at the measured state and on the reference; a status."""
+def model_forces(tree, loops, hanging, actuation, s, times):
+    """Set the forces and rates of the actuators by the model, at the measured state and on the reference; a status.
+
+    times: as of `Step`.
+    """
     for k in range(3):
         # called at one place only: the code is long, and caches are cold after a sleep
         sample = s.motion[3 if k == 0 else k]
-        status = inverse_checked(tree, loops, sample[0], sample[1], sample[2], s.needed)
+        status = required_efforts(tree, loops, hanging, sample[0], sample[1], sample[2], times[k] - times[0], s.needed)
+        if status == OK and hanging is not None:
+            status = close_and_place(tree, loops, sample[0], sample[1], sample[2])
         if status == OK:
             status = share(tree, loops, actuation, s.needed, s.force[k])
         if status != OK:

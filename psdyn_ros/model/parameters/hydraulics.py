@@ -19,8 +19,12 @@ SI units; pressures are gauge.  Chamber A is the piston side, which extends the 
 stands in exactly one of `cylinders` and `axes`.  `python3 -m psdyn_ros.model.parameters.hydraulics` prints all
 parameters.
 """
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from os import PathLike
 
 import yaml
 
@@ -189,12 +193,12 @@ class Cylinder:
     where: str = field(default='', compare=False)
 
     @property
-    def area_a(self):
+    def area_a(self) -> float:
         """m^2, piston side of all of them."""
         return self.count * math.pi / 4.0 * self.bore ** 2
 
     @property
-    def area_b(self):
+    def area_b(self) -> float:
         """m^2, rod side of all of them."""
         return self.count * math.pi / 4.0 * (self.bore ** 2 - self.rod ** 2)
 
@@ -222,12 +226,12 @@ class Hydraulics:
     where: str = field(default='', compare=False)
 
     @property
-    def safe_outputs(self):
+    def safe_outputs(self) -> dict[str, str]:
         """{actuator: name}."""
         return {joint: one.safe_output for joint, one in {**self.cylinders, **self.axes}.items()}
 
     @property
-    def command_modes(self):
+    def command_modes(self) -> dict[str, str]:
         """{actuator: mode}."""
         return {joint: one.command_mode for joint, one in {**self.cylinders, **self.axes}.items()}
 
@@ -236,7 +240,7 @@ SECTIONS = {'supply': Supply, 'oil': Oil, 'cylinders': Cylinder, 'axes': Axis}
 REQUIRED = ('supply', 'oil')
 
 
-def read_hydraulics(source, actuators):
+def read_hydraulics(source: str | PathLike[str], actuators: Iterable[str]) -> Hydraulics:
     """Return the `Hydraulics` of a YAML file, or of YAML text, which has more than one line.
 
     actuators: names of the machine's actuators, of which each must be there once.  Raises ModelError, UnknownNameError,

@@ -17,8 +17,13 @@ actuator its safe output, how hard it may be slowed down, and the limits of its 
 SI units.  A safe output has no default; of what is declared by tier, that of the tier in use must be there.
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +71,7 @@ class Timeouts:
     stopping_ns, safe_ns, stream_ns, emergency_stop_ns, simulated_pause_ns = map(
         _in_ns, ('stopping', 'safe', 'stream', 'emergency_stop', 'simulated_pause'))
 
-    def at_period(self, period):
+    def at_period(self, period: float) -> Timeouts:
         """Return those of a control period [s]: `stopping` comes after a period at reduced speed at least.
 
         Raises ModelError where that is not before `safe`.
@@ -208,7 +213,8 @@ class SafetyDeclaration:
 ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'standstill_speed', 'soft_margin')
 
 
-def read_safety(source, actuators, tiers, limits, supply_pressure=None):
+def read_safety(source: str | PathLike[str], actuators: Sequence[str], tiers: Sequence[str], limits: Any,
+                supply_pressure: float | None = None) -> SafetyDeclaration:
     """Return the `SafetyDeclaration` of a YAML file, or of YAML text, which has more than one line.
 
     actuators: names; each must be there once.  tiers (actuators,): of TIERS, what a command of each is.  limits:

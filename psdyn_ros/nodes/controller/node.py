@@ -36,6 +36,7 @@ from ...control.reference.trajectory import UnreachableError
 from ...control.safety.fault_table import Result, State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
+from ...model.troubleshooting import DEACTIVATING, NOT_ACTIVATED, NOT_CONFIGURED, NOT_RECEIVED
 from ...model.units import SECOND
 from ..runtime import deadlines, executor, parameters, realtime
 from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
@@ -115,7 +116,7 @@ class Controller:
             trial.stop()
             core = self._core = assemble(setup.config, self._lines)
             self._gains = Gains(node, core.law)
-            self._outputs = ControllerOutputs(node, machine, declaration)
+            self._outputs = ControllerOutputs(node, machine.driven_machine, declaration)
             self._checks = TrajectoryChecks(core, p.rate, self._refuse_trajectory, self._say)
             self._inputs = ControllerInputs(
                 node, setup, core, now=self._now, rejections=self._rejections, on_state=self._on_state,
@@ -307,8 +308,9 @@ class Controller:
         topics = self._outputs.command_topics
         received = any(map(self._node.count_subscribers, topics))
         self._core.inputs.checks.commands_received = received
-        note = '' if received else (f'nobody receives the commands: no subscriber on {" or ".join(topics)}; expected '
-                                    'drives, or a simulator whose joint_commands are remapped to this topic')
+        note = '' if received else NOT_RECEIVED.text.format(
+            text=f'no subscriber on {" or ".join(topics)}; expected drives, or a simulator whose joint_commands are '
+                 'remapped to this topic')
         if note != self._not_received:
             self._not_received = note
             self._say(*(('warning', note) if note else ('info', 'the commands are received')))
@@ -319,9 +321,9 @@ class Controller:
         now = time.monotonic_ns()
         try:
             if self._node.lifecycle != ACTIVE:
-                raise SafetyError(f'the node is {self._node.lifecycle}; activate it first')
+                raise SafetyError(NOT_ACTIVATED.text.format(state=self._node.lifecycle))
             if self._rest_deadline is not None:
-                raise SafetyError('the controller is being deactivated')
+                raise SafetyError(DEACTIVATING.text)
             if request.data:
                 self._core.enable(now)
             else:
@@ -334,7 +336,7 @@ class Controller:
     def _reset(self, request, response):
         try:
             if self._core is None:      # an executor still delivers what it has noticed before a clean-up
-                raise SafetyError(f'the node is {self._node.lifecycle}; configure it first')
+                raise SafetyError(NOT_CONFIGURED.text.format(state=self._node.lifecycle))
             self._core.reset(time.monotonic_ns())
         except PsdynError as error:
             return self._answer(response, False, error)

@@ -1,8 +1,10 @@
 """The parameters of the node `controller`; the gains of its law are live ones."""
 
 from ...control.laws.gains import gain_entries, with_entries
+from ...control.laws.passive_states import ESTIMATED, SOURCES
 from ...control.laws.registry import LAWS
 from ...control.laws.valve_gains import INTEGRAL_SHARE
+from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
 from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, declare_map
 
@@ -20,6 +22,11 @@ PARAMETERS = MACHINE + REALTIME + (
     Parameter('command_delay', 0.0, 's from a command to the valve that obeys it; laws look ahead by it', 0.0, 0.1),
     Parameter('error_space', 'actuator', 'where errors are taken: of the actuators, or of the joints that loops move, '
               'whose gains are then those of rad', choices=('actuator', 'joint')),
+    Parameter('passive_states', ESTIMATED, 'where the state of passive joints comes from, as those that a load hangs '
+              'from: joint_states, or an estimate that measurements correct, or taken as hanging at rest',
+              choices=SOURCES),
+    Parameter('swing_shaper', ZVD, 'input shaper of trajectories that begin at rest, where passive joints swing',
+              choices=KINDS),
     Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),
     *PRESSURE_TOPICS,
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',

@@ -46,8 +46,9 @@ class ControllerInputs:
     def __init__(self, node, setup, core, *, now, rejections, on_state, on_trajectory):
         self._node, self._core, self._now, self._rejections = node, core, now, rejections
         self._on_state, self._on_trajectory = on_state, on_trajectory
-        machine, hydraulics = setup.config.machine, setup.config.hydraulics
-        self._reader = conversions.StateReader(machine, np.inf, self._surplus)
+        machine, hydraulics = setup.config.machine.driven_machine, setup.config.hydraulics
+        self._passive = setup.config.machine.passive_joints if machine is not setup.config.machine else ()
+        self._reader = conversions.StateReader(machine, np.inf, self._surplus, self._passive)
         self._joints = ()           # of the last state
         self._simulated = setup.config.simulated_time   # a plant that waits for an answer repeats its state then
         self._points = PointReader(machine)
@@ -122,8 +123,8 @@ class ControllerInputs:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
                 self._core.inputs.checks.measure(self._joints)
-            self._on_state(MeasuredState(conversions.stamp_to_ns(message.header.stamp), x, xd, self._reader.residual,
-                                         self._reader.positions), began)
+            self._on_state(MeasuredState(stamp, x, xd, self._reader.residual, self._reader.positions,
+                                         self._reader.passive if self._passive else None), began)
 
     def _refuse_state(self, now, row, error):
         self._rejections.add('joint_states', error, now)

@@ -98,13 +98,16 @@ class StateReader:
     manipulator  the machine
     tolerance    m or rad: how far redundant measurements may contradict each other
     on_extra     called with the names that the machine does not have, once for each order of names
+    passive      names of passive joints, which the machine does not have, and which may be in the message
 
+    `passive` (2, passive) are positions and rates of these at the last message, NaN where it has none.
     `residual` is how far they did at the last message; `positions` (m,) are those of its `joints` that the machine has,
     where they are more than needed, else None.
     """
 
-    def __init__(self, manipulator, tolerance, on_extra):
+    def __init__(self, manipulator, tolerance, on_extra, passive=()):
         self.residual = 0.0
+        self._passive, self.passive = passive, np.full((2, len(passive)), np.nan)
         self.joints, self.positions = (), None
         self._manipulator, self._tolerance, self._on_extra = manipulator, tolerance, on_extra
         self._maps = NameMaps(self._map)
@@ -112,11 +115,16 @@ class StateReader:
     def read(self, msg):
         """(x, xd), each (dof,), in m and rad, m/s and rad/s."""
         names, position, velocity = msg.name, msg.position, msg.velocity
-        columns, bound = self._maps[names]
+        columns, bound, free = self._maps[names]
         if not len(position) == len(velocity) == len(names) or len(msg.effort) not in (0, len(names)):
             check_lengths(msg, ('position', 'velocity'))        # raises, and says which
         measured = bound.measured
-        measured[0], measured[1] = np.frombuffer(position)[columns], np.frombuffer(velocity)[columns]
+        for row, values in zip(measured, (position, velocity)):
+            np.frombuffer(values).take(columns, out=row, mode='clip')       # quicker than an index; columns are valid
+        if self._passive:
+            rows, free = free
+            self.passive = np.full((2, len(self._passive)), np.nan)
+            self.passive[0, rows], self.passive[1, rows] = np.frombuffer(position)[free], np.frombuffer(velocity)[free]
         self.joints = bound.names
         self.positions = measured[0].copy() if len(columns) > self._manipulator.dof else None
         x, xd, self.residual = bound.state()
@@ -126,15 +134,18 @@ class StateReader:
         return x, xd
 
     def _map(self, names):
-        """(columns of the message that have joints of the machine, `BoundMap` of these joints)."""
+        """(columns of the message that have joints of the machine, `BoundMap` of these joints, (rows, columns) of the
+        passive joints in it)."""
         joints = self._manipulator.joints
         # coordinates first: what is measured of them needs no detour through other joints of their loop
         known = tuple(dict.fromkeys(name for name in (*self._manipulator.coordinates, *joints) if name in names))
-        extra = [name for name in names if name not in known]
+        extra = [name for name in names if name not in known and name not in self._passive]
+        free = [(row, names.index(name)) for row, name in enumerate(self._passive) if name in names]
         bound = self._manipulator.joint_map(known).bind()
         if extra:
             self._on_extra(extra)
-        return np.array([names.index(name) for name in known], dtype=np.intp), bound
+        columns = np.array([names.index(name) for name in known], dtype=np.intp)
+        return columns, bound, tuple(np.array(free, dtype=np.intp).reshape(-1, 2).T)
 
 
 def trajectory_from_msg(msg):

@@ -53,7 +53,7 @@ class AnnotatorNode:
         self._node = node
         p = self._p = parameters.declare(node, PARAMETERS)
         machine = load_machine(node, p)
-        check_actuation(machine)
+        check_actuation(machine, passive=False)
         self._loaded = Feedforward(machine)         # keeps the payloads
         self._rejections = Rejections(node.get_logger().warning)
         self._now = deadlines.clock_of(node)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ...model.errors import PsdynError
+from ...model.troubleshooting import NOT_COMMANDED
 from ...model.units import SECOND
 from ...simulation.offline import gap
 from ...simulation.plant import FAULT, RUNNING
@@ -76,7 +77,7 @@ class PlantReport:
         notes = [*frozen, *self._environment.stale]
         held = plant.actuators and len(plant.held) == len(plant.actuators)
         if held and not paused and not any(self._inputs.publishers.values()):
-            notes.append(f'nobody commands the machine: no publisher on {" or ".join(self._inputs.topics)}')
+            notes.append(NOT_COMMANDED.text.format(topics=' or '.join(self._inputs.topics)))
         quiet = state == RUNNING and not notes and not self._setup.faults.active
         return 'ok' if quiet else 'warn', '; '.join([state, *notes])
 

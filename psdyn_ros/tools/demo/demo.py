@@ -85,7 +85,8 @@ class Setup(NamedTuple):
 
 
 def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, real_time=False, config=None,
-        assembly=None, duration=None, bandwidth=None, baseline_bandwidth=None, rate=None):
+        hydraulics=None, safety=None, sensors=None, assembly=None, duration=None, bandwidth=None,
+        baseline_bandwidth=None, rate=None):
     """Run the demonstration; return 0, or 1 where its verdict is a failure.
 
     A machine that cannot be controlled, for want of actuators, shows its free response. What is None is as the
@@ -99,6 +100,7 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     real_time           whether all nodes run on the clock rather than in lock-step, whose figures do not depend on how
                         busy the computer is
     config              ROS parameter file of both nodes, and of `demo`
+    hydraulics, safety, sensors  YAML files, before those that the configuration names
     assembly            'JOINT=POSITION' texts that pick another assembly mode
     duration            s of motion
     bandwidth           rad/s, of computed torque
@@ -106,7 +108,8 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     rate                Hz, of the plant and of the controller
     """
     given = {'duration': duration, 'bandwidth': bandwidth, 'baseline_bandwidth': baseline_bandwidth, 'rate': rate,
-             'assembly': None if assembly is None else ' '.join(assembly)}
+             'assembly': None if assembly is None else ' '.join(assembly), 'hydraulics': hydraulics, 'safety': safety,
+             'sensors': sensors}
     with terminable():
         setup = _setup(machine, VALVE if rig else level, config,
                        {name: value for name, value in given.items() if value is not None})
@@ -132,6 +135,11 @@ def _setup(machine, level, config, given):
         configured[node]['rate'] = _number('rate', configured[node])
         if configured[node]['rate'] <= 0.0:
             raise DemoError(f'rate {configured[node]["rate"]:g} Hz: expected more than 0')
+    for node, what in (('simulator', 'hydraulics'), ('simulator', 'sensors'), ('controller', 'safety')):
+        if what in given:
+            if not Path(given[what]).is_file():
+                raise ModelError(f"--{what} '{given[what]}': no such file")
+            configured[node][what] = given[what]
     level = _set_level(level or configured['demo'].get('level'), machine if of_package else None, configured)
     safety = configured['controller'].pop('safety', None) or (find_config(f'{machine}_safety.yaml') if of_package
                                                               else None)
@@ -166,8 +174,8 @@ def _set_level(level, name, configured):
         for node in nodes:
             node.pop(what, None)
     if level == VALVE and not found['hydraulics']:
-        raise DemoError(f"level '{VALVE}': no hydraulics are known of this machine; expected the parameter "
-                        "'hydraulics' of 'simulator' in --config")
+        raise DemoError(f"level '{VALVE}': no hydraulics are known of this machine; expected --hydraulics, or "
+                        "the parameter 'hydraulics' of 'simulator' in --config")
     if level == EFFORT or not found['hydraulics']:
         return EFFORT
     for node in nodes:
@@ -235,7 +243,7 @@ def _track(setup, manipulator, output, lock_step, computer):
         raise DemoError(f'{judged.law}: {judged.stopped}; logs are in {output / "log"}')
     summary = page.Summary(manipulator.name, judged, baseline, duration=_motion_time(waypoints),
                            travel=np.ptp(waypoints.positions, axis=0), facts=facts)
-    return summary, page.write_report(output, summary, manipulator, setup.urdf)
+    return summary, page.write_report(output, summary, manipulator.driven_machine, setup.urdf)
 
 
 def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
@@ -254,7 +262,7 @@ def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
         return page.Run(name, None, None, str(error))
     recording = read_bag(bag, JUDGED_TOPICS)
     try:
-        return page.Run(name, recording, track(recording, units(manipulator)), stopped)
+        return page.Run(name, recording, track(recording, units(manipulator.driven_machine)), stopped)
     except BagError:
         if not stopped:
             raise

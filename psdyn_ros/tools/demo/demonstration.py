@@ -23,7 +23,7 @@ STEPS_DOWN = (0.5, 0.98)    # of which each makes it smaller by a factor in here
 
 
 def demonstration(manipulator, duration=DURATION, travel=None, declaration=None, say=None):
-    """`Waypoints` of a motion of all coordinates that ends where it starts, the initial position.
+    """`Waypoints` of a motion of all coordinates, passive ones aside, that ends where it starts, the initial position.
 
     Each goes towards the middle of its range and back, from rest to rest on quintics. A shorter motion goes less far,
     not faster; a coordinate whose motion needs more than `EFFORT_SHARE` of the limit of an actuator goes less far, and
@@ -37,7 +37,7 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
 
     Raises TrajectoryError, UnknownNameError.
     """
-    m, travel = manipulator, dict(travel or {})
+    m, travel = manipulator.driven_machine, dict(travel or {})
     for name in travel:
         if name not in m.coordinates:
             raise UnknownNameError(

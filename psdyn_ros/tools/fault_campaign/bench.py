@@ -31,9 +31,10 @@ STEADY = 5_000_000_000      # ns on the steady clock at the beginning
 JITTER = 0.05               # of the period, by which a cycle comes early or late
 NOISE = 1e-5                # m or rad, of what is measured
 SPEED_SHARE = 0.3           # of the rated speed, peak of the motions of the trials
-LEVELS = ('effort', 'valve')
+HANGING = 'hanging'         # level of efforts on a machine with passive joints, which are measured
+LEVELS = ('effort', 'valve', HANGING)
 PID = 'pid'                 # level of motions only: valves under a law that looks at no pressures
-LAW = {'effort': 'computed_torque', 'valve': 'valve_computed_torque', PID: 'valve_pid'}
+LAW = {'effort': 'computed_torque', HANGING: 'computed_torque', 'valve': 'valve_computed_torque', PID: 'valve_pid'}
 
 
 @dataclass
@@ -45,13 +46,14 @@ class Measured:
     xd: np.ndarray
     residual: float = 0.0
     positions: np.ndarray | None = None
+    passive: np.ndarray | None = None
     unreadable: tuple | None = None
     """(condition, text): it is not read at all."""
 
     @property
     def state(self):
         """As the core takes it."""
-        return MeasuredState(self.stamp, self.x, self.xd, self.residual, self.positions)
+        return MeasuredState(self.stamp, self.x, self.xd, self.residual, self.positions, self.passive)
 
 
 class Point(NamedTuple):
@@ -79,6 +81,9 @@ class Machine(NamedTuple):
     rate: float
     """Hz of the controller."""
     manipulator: object
+    """Without passive joints."""
+    whole: object
+    """With them."""
     hydraulics: object
     declaration: object
     tiers: tuple
@@ -87,11 +92,29 @@ class Machine(NamedTuple):
     """(actuators,) speeds [m/s, rad/s]."""
 
 
-def make_machine(level, name='hiab_xs031', plant='package', rate=RATE):
+class DrivenPart:
+    """A plant with passive joints as those without them are: `passive` (2, passive) has their positions and rates."""
+
+    def __init__(self, plant):
+        self._plant, m = plant, plant.manipulator
+        self._driven = np.array([name not in m.passive_joints for name in m.coordinates])
+        self.reset, self.step = plant.reset, plant.step
+
+    x = property(lambda self: self._plant.x[self._driven])
+    xd = property(lambda self: self._plant.xd[self._driven])
+    passive = property(lambda self: np.array((self._plant.x, self._plant.xd))[:, ~self._driven])
+
+    def measure(self):
+        """As `Plant.measure`."""
+        return self.x, self.xd, None, None
+
+
+def make_machine(level, name=None, plant='package', rate=RATE):
     """The `Machine` of the package with this name, on one of `PLANTS`, at rate [Hz].
 
-    level  'effort', 'valve' or 'pid'; the latter is that of valves with another law
+    level  one of `LEVELS`, or 'pid', that of valves with another law
     """
+    name = name or ('loader_crane' if level == HANGING else 'hiab_xs031')
     law, level = LAW[level], 'valve' if level == PID else level
     urdf = find_machine(name)
     m, period, hydraulics, supply = load(urdf), 1.0 / rate, None, None
@@ -105,10 +128,11 @@ def make_machine(level, name='hiab_xs031', plant='package', rate=RATE):
         body = HydraulicPlant(m, hydraulics, period=period, ttl=TTL)
     else:
         body = Plant(m, period=period, command_timeout=TTL)
+        body = DrivenPart(body) if m.underactuated else body
     tiers = command_tiers(law, m, hydraulics)
     declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, tiers, m.limits, supply)
-    return Machine(level, law, rate, m, hydraulics, replace(declaration, probation=PROBATION), tiers, body,
-                   np.array(m.limits.velocity, dtype=float))
+    return Machine(level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION), tiers,
+                   body, np.array(m.limits.velocity, dtype=float))
 
 
 class Bench:
@@ -126,13 +150,13 @@ class Bench:
     def __init__(self, machine, seed, amend=None, **options):
         self.machine, self.rng = machine, np.random.default_rng(seed)
         self.fault_rng = np.random.default_rng([seed, 1])       # of faults: with one all else is as without it
-        m, self.period = machine.manipulator, 1.0 / machine.rate
+        self.period = 1.0 / machine.rate
         self.declaration = amend(machine.declaration, machine) if amend else machine.declaration
         self.plant = machine.plant
         self.plant.reset()
         self.log = []
-        self.config = ControllerConfig(m, self.declaration, machine.law, machine.hydraulics, machine.rate,
-                                       **options)
+        self.config = ControllerConfig(machine.whole, self.declaration, machine.law, machine.hydraulics, machine.rate,
+                                       **{'passive_states': 'measured', **options})
         self.judge = Judge(self.declaration, machine.rated, self.period)
         self.slot = 0
         self.output = None
@@ -190,7 +214,7 @@ class Bench:
             return
         output = self.output
         command = None if output is None or np.isnan(output.command).all() else output.command
-        if command is not None and self.machine.level == 'effort' and np.isnan(command).any():
+        if command is not None and self.machine.level != 'valve' and np.isnan(command).any():
             command = None
         self.plant.step(command, self.period)
 
@@ -199,7 +223,8 @@ class Bench:
             return
         core, now, ros_now, n = self.core, self.now, self.ros_now, self.machine.manipulator.dof
         x, xd, *pressures = self.plant.measure()[:4]
-        msg = Measured(ros_now, x + NOISE * self.rng.standard_normal(n), xd)
+        msg = Measured(ros_now, x + NOISE * self.rng.standard_normal(n), xd,
+                       passive=getattr(self.plant, 'passive', None))
         if self.spoil_state:
             msg = self.spoil_state(msg)
         for one in msg if isinstance(msg, list) else [msg]:
@@ -228,7 +253,7 @@ class Bench:
         position, speed = self.plant.x, self.plant.xd       # coordinates of these machines are their actuators
         state = self.core.states.state if output is None else output.state
         command = None if output is None else output.command
-        holding = self.law.holding(self.plant.x) if self.machine.level == 'effort' else np.zeros(len(m.actuators))
+        holding = self.law.holding(self.plant.x) if self.machine.level != 'valve' else np.zeros(len(m.actuators))
         self.judge.look(Cycle(now, command, 0 if output is None else output.stamp, ros_now, state,
                               output is not None and output.valid, position.copy(), speed.copy(), holding))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...control.safety.fault_table import State
-from .bench import LEVELS
 
 BAR = 1e5                   # Pa
 ENCODER_DRIFT = 0.04        # m/s or rad/s
@@ -16,6 +15,7 @@ STEPS = 0.005, 0.015, 0.05      # m or rad
 DELAY = 0.05                # s by which a law is late
 GROWTH = 0.2                # of the command limit per second
 VALVE = 'valve',
+LEVELS = 'effort', *VALVE
 
 
 @dataclass(frozen=True)

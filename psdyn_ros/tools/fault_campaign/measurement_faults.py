@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...kernels.runtime.status import SINGULAR
 from ...model.units import HOUR, MILLISECOND
 from .injection import DRIVEN, RUN, STANDBY, UNDER_LAW, After, during, injection
 
@@ -208,3 +209,32 @@ def _a_pressure_not_finite(bench):
         values.flat[bench.fault_rng.integers(values.size)] = bench.fault_rng.choice([np.nan, np.inf])
         return values, pressures[1]
     yield from during(bench.spoilt(spoil_pressures=spoil))
+
+
+# passive joints
+
+HANGING = {'levels': ('hanging',), 'states': (RUN,)}
+
+
+@injection('passive_silent', **HANGING)
+def _passive_joints_are_not_measured(bench):
+    yield from during(_state(bench, lambda msg: replace(msg, passive=None)))
+
+
+@injection('passive_jump', after=After.ONCE, **HANGING)
+def _a_passive_joint_jumps(bench):
+    off = bench.fault_rng.choice([-1.0, 1.0])
+    yield from during(_state(bench, _only(1, lambda msg: replace(msg, passive=msg.passive + off))))
+
+
+@injection('passive_unknown', after=After.ONCE, **HANGING)
+def _the_load_stands_above_its_joints(bench):
+    """After a gap of its states nothing is left to estimate from."""
+    passive = bench.law.load.passive
+    settle, passive._last = passive._settle, -np.inf
+
+    def failing(x, iterations):
+        passive._settle = settle
+        return SINGULAR
+    passive._settle = failing
+    yield

@@ -18,14 +18,14 @@ from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from . import fault_report
-from .bench import LAW, LEVELS, PID, PLANTS, Bench, make_machine
+from .bench import LAW, PID, PLANTS, Bench, make_machine
 from .fault_trials import prepare
 from .injections import INJECTIONS
 from .lies import LIES
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
 RATES = 100.0, 200.0, 500.0
-MOTION_LEVELS = *LEVELS, PID
+MOTION_LEVELS = 'effort', 'valve', PID
 FASTER = 1.1                # times the speed at the fault that is allowed
 SLOW = 0.02                 # m/s or rad/s that is allowed anyway
 FULL = 0.95                 # of the spool, which counts as full

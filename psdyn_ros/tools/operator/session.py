@@ -63,7 +63,7 @@ class Operator:
         self.node, self.timeout = node, timeout
         self._spin_once, self._controller = spin_once, controller
         self.controller = f'{node.get_namespace().rstrip("/")}/{controller}'
-        self.statuses = {}      # name -> last DiagnosticStatus
+        self.statuses = {}      # name with its namespace -> last DiagnosticStatus
         self.reports = 0        # of the controller so far
         self.state, self.states_seen, self.state_time = None, set(), None
         node.create_subscription(DiagnosticArray, '/diagnostics', self._keep_diagnostics, 10)
@@ -136,12 +136,12 @@ class Operator:
         """Return the next summary that the controller reports on /diagnostics; '' where none comes."""
         before = self.reports
         self.until(lambda: self.reports > before, REPORT)
-        status = self.statuses.get(f'{self._controller}: control')
+        status = self.statuses.get(f'{self.controller}: control')
         return '' if status is None else status.message
 
     def values(self):
         """Return {key: text} of the last diagnostics of the controller."""
-        status = self.statuses.get(f'{self._controller}: control')
+        status = self.statuses.get(f'{self.controller}: control')
         return {} if status is None else {pair.key: pair.value for pair in status.values}
 
     def wait_for_state(self):
@@ -216,9 +216,15 @@ class Operator:
         return f'running nodes on ROS_DOMAIN_ID {domain}: {", ".join(names) or "none"}'
 
     def _keep_diagnostics(self, message):
+        inside = self.node.get_namespace().rstrip('/') + '/'
         for status in message.status:
-            self.statuses[status.name] = status
-            self.reports += status.name == f'{self._controller}: control'
+            # /diagnostics is one topic for all machines; nodes of this package give their full name as hardware_id
+            node = status.hardware_id
+            if node.startswith('/') and not node.startswith(inside):
+                continue
+            name = f'{node.rpartition("/")[0]}/{status.name}' if node.startswith('/') else status.name
+            self.statuses[name] = status
+            self.reports += name == f'{self.controller}: control'
 
     def _keep_state(self, message):
         self.state, self.state_time = State(int(message.data[0])), time.monotonic()

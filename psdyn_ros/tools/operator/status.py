@@ -2,6 +2,7 @@
 
 from sensor_msgs.msg import JointState
 
+from ...model.troubleshooting import advice
 from ...nodes.messages.conversions import LEVELS
 from .session import REPORT, OperatorError
 
@@ -15,8 +16,10 @@ def status(operator):
     """
     states = []
     operator.node.create_subscription(JointState, 'joint_states', states.append, 1)
-    # each node reports once a second by default: all of them are waited for
+    # each node reports once a second by default: all of them are waited for; on a busy computer for longer
     operator.until(lambda: False, REPORT)
+    operator.until(lambda: states or not operator.node.count_publishers('joint_states'))
+    operator.until(lambda: operator.statuses or not operator.node.count_publishers('/diagnostics'))
     lines, worst = [], 'ok'
     if operator.until(operator.has_controller, REPORT):
         state = 'gives no output' if operator.state is None else f'in {operator.state.name}'
@@ -27,6 +30,7 @@ def status(operator):
         label = LABELS[one.level]
         worst = max(worst, label, key=tuple(LEVELS).index)
         lines.append(f'{label.upper()}  {name}: {one.message}')
+        lines += [f'      what to do: {action}' for action in advice(one.message)]
     if states:
         lines += [f'{name}  {position:.6g}' for name, position in zip(states[-1].name, states[-1].position)]
     else:

@@ -19,7 +19,8 @@ MOST_GROWTH = 64 << 20          # bytes
 SHARE_OF_DISK = 0.5             # of what is free, for files decompressed
 PIECE = 1 << 20                 # bytes that are decompressed at once
 FORMATS = {'.mcap': 'mcap', '.db3': 'sqlite3'}
-NOT_IN_NAMES = set('?#%\\\0')    # mean something else where SQLite opens a file by URI
+BY_URI = set('?#%')             # mean something else where SQLite opens a file by URI
+NOT_IN_NAMES = set('\\\0')
 LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 PLAIN, WHOLE_FILE, EACH_MESSAGE = '', 'file', 'message'
 
@@ -49,6 +50,9 @@ def find_files(path):
         if path.is_dir():
             metadata = path / METADATA
             return _described(path, metadata) if metadata.exists() or metadata.is_symlink() else _undescribed(path)
+        if path.exists() and not path.is_file():
+            raise BagError(f"bag '{path}' is {_kind(path)}; expected a folder with {METADATA}, or a file "
+                           f"{' or '.join(FORMATS)}")
         if not path.is_file():
             raise BagError(f"bag '{path}' does not exist; expected a folder with {METADATA}, or a file "
                            f"{' or '.join(FORMATS)}")
@@ -58,6 +62,13 @@ def find_files(path):
     # a link to itself is a RuntimeError until Python 3.13
     except (OSError, RuntimeError) as error:
         raise BagError(f"bag '{path}': {error}") from error
+
+
+def _kind(path):
+    """What a path that is neither a file nor a folder is."""
+    return next((name for name, is_that in (('a FIFO', path.is_fifo), ('a socket', path.is_socket),
+                                            ('a device', path.is_char_device), ('a device', path.is_block_device))
+                 if is_that()), 'no file')
 
 
 def _single(path, files):
@@ -149,8 +160,25 @@ def _inside(folder, name):
     if not file.exists():
         raise BagError(f"bag '{folder}': file '{shorten(name)}' of {METADATA} does not exist")
     if not file.is_file():
-        raise BagError(f"bag '{folder}': '{shorten(name)}' is no file")
+        raise BagError(f"bag '{folder}': '{shorten(name)}' is {_kind(file)}; expected a file")
     return file
+
+
+class Linked:
+    """Links to files in a temporary folder, under names that SQLite opens by URI; to be closed."""
+
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix='psdyn_bag_')
+
+    def file(self, path, suffix):
+        """Return a path without characters that mean something in a URI, that leads to a file."""
+        link = Path(self._folder.name) / f'{len(list(Path(self._folder.name).iterdir()))}{suffix}'
+        link.symlink_to(path.resolve())
+        return link
+
+    def close(self):
+        """Remove the folder."""
+        self._folder.cleanup()
 
 
 class Decompressed:

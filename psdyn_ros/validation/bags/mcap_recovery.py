@@ -88,16 +88,37 @@ def scan(file):
     Chunks that are whole but do not decompress to what was written are left out.
     """
     import mcap.records as records
-    from mcap.exceptions import McapError
+    from mcap.exceptions import McapError, RecordLengthLimitExceeded
     from mcap.stream_reader import CRCValidationError, StreamReader
 
     file.seek(0)
     stream = _Measured(file, MOST_RECORD)
     found = _Found()
     good, reason = 0, ''
-    reader = StreamReader(stream, emit_chunks=True, validate_crcs=True, record_size_limit=MOST_RECORD)
+    end = file.seek(0, 2)
+    file.seek(0)
+
+    def readable():
+        """Yield records; those that are too large are passed over, and are damage."""
+        nonlocal good
+        started = False
+        while True:
+            reader = StreamReader(stream, skip_magic=started, emit_chunks=True, validate_crcs=True,
+                                  record_size_limit=MOST_RECORD)
+            started = True
+            try:
+                yield from reader.records
+                return
+            except RecordLengthLimitExceeded:
+                file.seek(good)
+                _, length = RECORD.unpack(file.read(RECORD.size))
+                if good + RECORD.size + length > end:
+                    raise
+                found.too_large(length)
+                good = stream.position = file.seek(good + RECORD.size + length)
+
     try:
-        for record in reader.records:
+        for record in readable():
             if isinstance(record, records.Chunk):
                 found.chunk(record, stream.reads)
             elif isinstance(record, records.Message):
@@ -117,7 +138,7 @@ def scan(file):
     except (ValueError, OverflowError, KeyError, MemoryError) as error:
         reason = f'a record that cannot be read ({type(error).__name__})'
     found.flush()
-    return McapIndex(found.channels, tuple(found.spans), found.lost(good, file.seek(0, 2), reason))
+    return McapIndex(found.channels, tuple(found.spans), found.lost(good, end, reason))
 
 
 class _Found:
@@ -128,7 +149,7 @@ class _Found:
         self.ended = False
         self._schemas = {}
         self._plain = None          # [first byte, end, start, end, counts] of the records outside of chunks
-        self._damaged = []          # (bytes, why) of chunks
+        self._damaged = []          # (bytes, why) of chunks and records
 
     def schema(self, record):
         """Keep the definition of a kind of message."""
@@ -160,6 +181,11 @@ class _Found:
             counts = {channel: int(count) for channel, count in zip(*np.unique(rows.topic, return_counts=True))}
             self.spans.append(Span(first, size, record.uncompressed_size, record.compression, record.uncompressed_crc,
                                    int(rows.received[0]), int(rows.received[-1]), counts))
+
+    def too_large(self, length):
+        """Note a record that is passed over."""
+        self.flush()
+        self._damaged.append((RECORD.size + length, f'a record of {length} bytes; expected {MOST_RECORD} at most'))
 
     def _definitions(self, data):
         """Take schemas and channels from within a chunk."""
@@ -209,6 +235,7 @@ class _Found:
             said.append(f'{strays} messages are of channels that nothing defines')
         if self._damaged:
             amount += sum(count for count, _ in self._damaged)
-            said.append(f'{len(self._damaged)} of its chunks cannot be used, the first for {self._damaged[0][1]}')
+            said.append(f'{len(self._damaged)} of its chunks or large records cannot be used, the first for '
+                        f'{self._damaged[0][1]}')
         return Lost(amount, None, '; '.join(said)) if said else None
 

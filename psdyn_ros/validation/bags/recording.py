@@ -53,7 +53,7 @@ class Recording:
     commands: Series
     reference: Series
     statistics: dict
-    telemetry: Series = None
+    telemetry: Series | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class FreeMotion:
     """
 
     states: Series
-    base: np.ndarray = None
+    base: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

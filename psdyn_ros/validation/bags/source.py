@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model.errors import shorten
 from ...model.units import SECOND
-from .files import EACH_MESSAGE, WHOLE_FILE, Decompressed, find_files
+from .files import BY_URI, EACH_MESSAGE, WHOLE_FILE, Decompressed, Linked, find_files
 from .mcap_chunks import MOST_RECORD, Damage, Packet, decompressed, join, message_rows, read_span
 from .mcap_index import mcap_index
 from .mcap_recovery import UNREADABLE, Channel, Lost
@@ -58,6 +58,7 @@ class BagSource:
         self.path, self.format = files.path, files.format
         self._files = files
         self._unpacked = Decompressed() if files.compression == WHOLE_FILE else None
+        self._linked, self._links = None, {}        # paths that SQLite would misread -> links to them
         self._lost = {}             # part of the bag -> Lost
         self.received = self.absurd = self.bad = 0
         self.progress = 0.0
@@ -86,7 +87,14 @@ class BagSource:
     def file(self, number):
         """The path of a file of the bag, decompressed where it was compressed as a whole."""
         path = self._files.files[number]
-        return self._unpacked.file(path, '.mcap' if self.format == 'mcap' else '.db3') if self._unpacked else path
+        if self._unpacked:
+            return self._unpacked.file(path, '.mcap' if self.format == 'mcap' else '.db3')
+        if self.format != 'mcap' and BY_URI & set(str(path.resolve())):
+            self._linked = self._linked or Linked()
+            if path not in self._links:
+                self._links[path] = self._linked.file(path, path.suffix)
+            return self._links[path]
+        return path
 
     def _number_topics(self):
         kinds, counts, self.schemas, twice = {}, {}, {}, set()
@@ -124,8 +132,9 @@ class BagSource:
         """Close the files and remove what was decompressed."""
         for part in filter(None, getattr(self, '_parts', ())):
             part.close()
-        if self._unpacked:
-            self._unpacked.close()
+        for temporary in (self._unpacked, self._linked):
+            if temporary:
+                temporary.close()
 
     @property
     def lost(self):

@@ -9,10 +9,24 @@ REACH = 5.0                 # m from its link within which a payload is believed
 MOST_TILT = math.radians(30.0)
 MOST_GAIN = 0.5             # 1, error of areas and gains that is believed
 MOST_DELAY = 1.0            # s
+EXCHANGED = 0.2             # by which ports that are exchanged may be off from being that exactly
 BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area': "an area or a gain of '{}'",
            'sensor_offset': "an offset of a sensor of '{}'", 'sensor_drift': "a drift of a sensor of '{}'",
            'delay': "a delay of '{}'", 'base_tilt': 'a tilted {}', 'frozen_encoder': "a frozen encoder of '{}'",
-           'encoder_offset': "an offset of the encoder of '{}'"}
+           'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'",
+           'exchanged': "exchanged measurements of '{}'"}
+CHECK_NEXT = {
+    'payload': "weigh what hangs on '{}', or run `psdyn identify --payload {}`",
+    'friction': "record '{}' at a steady 30 to 100 mm/s both ways with warm oil; `psdyn identify` finds its friction",
+    'area': "compare the bore and rod of '{}' with its data sheet, and its pressure sensors with a gauge",
+    'sensor_offset': "read the sensors of '{}' with the pressure let off, and set their zero",
+    'sensor_drift': "read the sensors of '{}' with the pressure let off, cold and warm",
+    'delay': "compare the stamps on '{}' with those of the states: clocks, filters and buffers of its driver",
+    'base_tilt': 'put a spirit level on the {} of the machine',
+    'frozen_encoder': "move '{}' by hand and watch its position: cable, connector, driver",
+    'encoder_offset': "move '{}' to a known position, such as an end stop, and compare",
+    'ports': "follow the hoses and cables of the pressure sensors of '{}', or exchange its topics",
+    'exchanged': "compare names and cables of the sensors of '{}'"}
 
 
 class Wording(NamedTuple):
@@ -43,8 +57,14 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
         return _friction(about, value, error, corrections.believed[axis], effort_unit(corrections, axis))
     if kind == 'delay':
         way = 'later' if value > 0.0 else 'earlier'
+        # a step of an effort between two samples may be seen half a period before or after
         return Wording(value, error, 's', f"efforts on '{about}' that come {shown(1e3 * abs(value), 1e3 * error)} ms "
-                       f'{way} than the states', abs(value) < MOST_DELAY)
+                       f'{way} than the states',
+                       0.5 * corrections.predictor.filter.period < abs(value) < MOST_DELAY)
+    if kind == 'ports':
+        return Wording(value, error, '1', f"ports A and B of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
+    if kind == 'exchanged':
+        return Wording(value, error, '1', f"measurements of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
     if kind == 'encoder_offset':
         return _encoder(about, value, error, corrections.predictor.manipulator, axis)
     if not corrections.by_pressure[axis]:

@@ -4,6 +4,8 @@ To first order everything that may be a little wrong is linear: the residual e =
 column of C for each number that may be off.  Payload and gravity are linear as such.
 """
 
+from itertools import combinations
+
 import numpy as np
 
 from ...api.environment import BaseMotion
@@ -15,9 +17,10 @@ from ..signals.filters import through_gaps
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-5                 # m, rad of central differences
-# columns that each actuator has of its own, then those of the payload, of the tilt and of encoders
-RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B = range(6)
-OWN = 6
+ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
+# columns that each actuator has of its own, then those of the payload, of the tilt, of encoders and of pairs
+RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, PORTS = range(7)
+OWN = 7
 PAYLOAD = slice(OWN, OWN + COUNT)
 TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
 ENCODERS = TILT.stop
@@ -31,6 +34,7 @@ class Corrections:
     link       that carries the payload: the outermost one that moves
     encoders   {coordinate, by number: name of the measured joint that it follows from}, known with the first block
     gravity    (2, 3) change of gravity per rad that the base is tilted about its x and its y [m/s^2]
+    pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns follow those of encoders
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
@@ -46,12 +50,14 @@ class Corrections:
         self.believed, self._slip = (seals[:, :2] > 0.0).any(axis=1), seals[:, 2]
         self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
         self.encoders, self._map = None, None
+        self.pairs = list(combinations(range(len(self.actuators)), 2))
+        self.first_pair = ENCODERS + manipulator.dof
         self.skipped = 0
 
     @property
     def count(self):
         """Columns."""
-        return ENCODERS + self.predictor.manipulator.dof
+        return self.first_pair + len(self.pairs)
 
     def __call__(self, block, prediction):
         """(rows (n,), e (n, actuators), C (n, actuators, count)) of a `Block` and its `Prediction`.
@@ -65,9 +71,9 @@ class Corrections:
         e[prediction.regime[rows] == NEAR_STOP] = np.nan
         C = np.zeros((*e.shape, self.count))
         try:
-            C[..., PAYLOAD] = self._on_actuators(x, self._regressor(x, xd, xdd))
+            C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., TILT] = self._tilt(x)
-            C[..., ENCODERS:] = self._encoders(block, x, xd, xdd, rows)
+            C[..., ENCODERS:self.first_pair] = self._encoders(block, x, xd, xdd, rows)
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
@@ -76,7 +82,12 @@ class Corrections:
         C[..., OFFSET] = 1.0
         C[..., TIME] = prediction.t[rows, None]
         C[..., FRICTION] = self._friction(prediction)[rows]
-        C[..., GAIN_A:GAIN_B + 1] = self._gains(block, prediction)[rows]
+        gains = self._gains(block, prediction)[rows]
+        C[..., GAIN_A:GAIN_B + 1] = gains
+        C[..., PORTS] = self._exchanged(gains)
+        for k, (one, other) in enumerate(self.pairs):
+            for axis, of in ((one, other), (other, one)):
+                C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
 
     def _on_actuators(self, x, columns):
@@ -121,6 +132,25 @@ class Corrections:
         unit = self.predictor.filter(np.tanh(prediction.v / self._slip))
         return np.where(self.believed, friction, unit)
 
+    def _exchanged(self, gains):
+        """(n, actuators) what ports A and B exchanged add to the residual: (p_A - p_B) (A_A + A_B) as recorded."""
+        out = np.zeros(gains.shape[:-1])
+        for axis in np.flatnonzero(self.by_pressure).tolist():
+            one = self.predictor.hydraulics.cylinders[self.actuators[axis]]
+            out[:, axis] = gains[:, axis] @ ((one.area_a + one.area_b) / np.array([one.area_a, one.area_b]))
+        return out
+
+    def _taken_for(self, axis, other, gains, effort):
+        """(n,) what an actuator that has the measurements of another adds to its residual; zero where they differ in
+        kind."""
+        if self.by_pressure[axis] != self.by_pressure[other]:
+            return np.zeros(len(effort))
+        if not self.by_pressure[axis]:
+            return effort[:, axis] - effort[:, other]
+        mine, theirs = (self.predictor.hydraulics.cylinders[self.actuators[k]] for k in (axis, other))
+        ratio = np.array([mine.area_a / theirs.area_a, mine.area_b / theirs.area_b])
+        return gains[:, axis].sum(axis=1) - gains[:, other] @ ratio
+
     def _gains(self, block, prediction):
         """(N, actuators, 2): filtered effort of port A and of port B, else the whole effort, predicted, and nothing."""
         gains = np.zeros((*prediction.effort.shape, 2))
@@ -136,6 +166,16 @@ class Corrections:
                 self.by_pressure[number] = True
                 gains[:, number] = through_gaps(self.predictor.filter, ports)
         return gains
+
+
+def _without_rounding(columns):
+    """Columns (n, actuators, k) with zeros in those that are rounding errors of zero.
+
+    On a machine that moves in a plane no effort depends on the centre of mass across it; a fit would blow it up.
+    """
+    size = np.abs(columns).max(axis=(0, 1), initial=0.0)
+    columns[..., size < ROUNDING * size.max()] = 0.0
+    return columns
 
 
 def point_mass(mass, moments):
@@ -154,7 +194,8 @@ def point_mass(mass, moments):
 def outermost(manipulator):
     """Name of the moving link with the most joints between it and the base, of several the first.
 
-    One that nothing hangs on and that closes no loop comes before those of loops, whose linkage may be longer.
+    One that nothing hangs on and that closes no loop comes before those of loops, whose linkage may be longer; of these
+    barrels and rods of cylinders come last.
     """
     description = manipulator.machine.description
     parents = {joint.child: joint.parent for joint in description.joints.values()}
@@ -162,8 +203,10 @@ def outermost(manipulator):
 
     def depth(link):
         return 1 + depth(parents[link]) if link in parents else 0
+    triangles = [module.triangle for module in manipulator.machine.modules if module.triangle]
+    cylinders = {joint.child for one in triangles for joint in (one.barrel, one.rod)}
     moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
-    return max(moving, key=lambda link: (link not in inner, depth(link)))
+    return max(moving, key=lambda link: (link not in inner, link not in cylinders, depth(link)))
 
 
 def measured_by(manipulator, joints):

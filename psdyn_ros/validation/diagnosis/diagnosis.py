@@ -11,7 +11,7 @@ import numpy as np
 
 from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
-from .cause_messages import REACH, briefly
+from .cause_messages import CHECK_NEXT, REACH, briefly
 from .correction_fits import RESAMPLES, Equations
 from .corrections import PAYLOAD, RATE, Corrections, point_mass
 from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
@@ -31,8 +31,8 @@ MARGIN = 0.2                # s around a frozen encoder that suffer from it
 class Cause:
     """Something that would explain a part of the residual.
 
-    kind      'payload', 'friction', 'area', 'sensor_offset', 'sensor_drift', 'delay', 'base_tilt', 'frozen_encoder' or
-              'encoder_offset'
+    kind      'payload', 'friction', 'area', 'ports', 'exchanged', 'sensor_offset', 'sensor_drift', 'delay',
+              'base_tilt', 'frozen_encoder' or 'encoder_offset'
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
@@ -51,9 +51,14 @@ class Cause:
     unit: str
     text: str
 
+    @property
+    def next(self):
+        """What to check next, in one line."""
+        return CHECK_NEXT[self.kind].format(self.about, self.about)
+
     def as_dict(self):
         """For JSON: what is not known is None."""
-        return known_numbers(self)
+        return {**known_numbers(self), 'next': self.next}
 
 
 class Diagnosis:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..metrics.bootstrap import Interval
 from .cause_messages import Wording, word
-from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, RATE, TILT, TIME
+from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, PORTS, RATE, TILT, TIME
 
 LEAST_SHARE = 0.05          # of the residual's squares that a cause must explain
 LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
@@ -59,6 +59,10 @@ def candidates(corrections, known, topics):
     found += [Candidate('encoder_offset', joint, on(measured, ENCODERS + k), k)
               for k, joint in corrections.encoders.items()]
     found += [Candidate('delay', name, on(axes, RATE), axes[0]) for name, axes in topics.items()]
+    found += [Candidate('exchanged', "' and '".join(corrections.actuators[axis] for axis in pair),
+                        on(list(pair), corrections.first_pair + k), pair[0])
+              for k, pair in enumerate(corrections.pairs)
+              if known[list(pair)].all() and len(set(corrections.by_pressure[list(pair)])) == 1]
     for axis in measured:
         name = corrections.actuators[axis]
         found += [Candidate('friction', name, on(axis, FRICTION), axis),
@@ -66,7 +70,8 @@ def candidates(corrections, known, topics):
                   Candidate('sensor_drift', name, on(axis, TIME, OFFSET), axis),
                   Candidate('area', name, on(axis, GAIN_A), axis, 'a')]
         if corrections.by_pressure[axis]:
-            found.append(Candidate('area', name, on(axis, GAIN_B), axis, 'b'))
+            found += [Candidate('area', name, on(axis, GAIN_B), axis, 'b'),
+                      Candidate('ports', name, on(axis, PORTS), axis)]
     return found
 
 

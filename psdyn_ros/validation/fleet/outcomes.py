@@ -5,7 +5,7 @@ from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 
 # exit code: (verdict, in words), the worst first: a failure says something of a machine, a bag that is unusable nothing
 KINDS = {EXIT_CODES[FAIL]: (FAIL, 'fail'), EXIT_CODES[INVALID]: (INVALID, 'unusable'),
-         PARTIAL_PASS: (PASS, 'pass in part'), EXIT_CODES[PASS]: (PASS, 'pass')}
+         PARTIAL_PASS: (PASS, 'pass in part, or undecided'), EXIT_CODES[PASS]: (PASS, 'pass')}
 PAGES = 'index.html', 'summary.json', 'summary.csv', 'overview.png'
 
 

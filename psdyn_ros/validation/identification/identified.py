@@ -98,10 +98,15 @@ class FrictionEstimate:
         return bool(self.was_coulomb or self.was_viscous)
 
     @property
+    def impossible(self):
+        """Whether the best fit is below zero, beyond two standard errors: friction is not, so something else is."""
+        return bool(self.forces) and any(one.force < -2.0 * one.error for one in self.forces)
+
+    @property
     def identified(self):
         """Whether the recording tells it: cylinders side by side, for one, are not distinguished."""
-        return bool(self.forces) and all(one.error <= 0.5 * max(abs(one.force), abs(one.believed))
-                                         for one in self.forces)
+        return bool(self.forces) and not self.impossible and all(
+            one.error <= 0.5 * max(abs(one.force), abs(one.believed)) for one in self.forces)
 
     @property
     def significant(self):
@@ -119,6 +124,10 @@ class FrictionEstimate:
         """It in words."""
         if not self.forces:
             yield f'{self.name}: friction not identified, it moved {self.moved:.1f} s only'
+            return
+        if self.impossible:
+            yield (f'{self.name}: friction not identified: what fits best is below zero, which no friction is; look '
+                   'for a delay, exchanged ports or another area')
             return
         shown = ', '.join(f'{one.force:.4g} +- {one.error:.2g} at {one.speed:g} {self.unit} (was {one.believed:.4g})'
                           for one in self.forces)
@@ -173,11 +182,14 @@ class HeldOut:
     seconds      held out
     rows         (dof,) equations in them
     before       (dof,) RMSE of the believed model there [N, N m]
-    after        (dof,) of the identified one
+    after        (dof,) of the identified one, with links and friction as they are written into files
     trained      (dof,) of the identified one where it was fitted
+    with_sensors (dof,) of the identified one with the errors of sensors that were fitted along, which no file has
     usual        (dof,) RMS of the efforts
+    reach        (dof,) range of the efforts
     significance standard deviations by which `after` is better
-    overfitted   whether it is far worse than `trained`
+    overfitted   names of the coordinates of which it is far worse than `trained`, and of more than a share of `reach`
+    worse        whether any coordinate is worse than before by more than a trifle
     threshold    of the significance
     trace        `HeldOutTrace`
     """
@@ -188,25 +200,34 @@ class HeldOut:
     before: np.ndarray
     after: np.ndarray
     trained: np.ndarray
+    with_sensors: np.ndarray
     usual: np.ndarray
+    reach: np.ndarray
     significance: float
-    overfitted: bool
+    overfitted: tuple
+    worse: bool
     threshold: float
     trace: HeldOutTrace
 
     @property
     def passed(self):
         """Whether it explains what was held out, no worse than the believed model."""
-        return self.significance > -self.threshold and not self.overfitted
+        return not self.overfitted and not (self.worse and self.significance < -self.threshold)
 
     @property
     def text(self):
         """The verdict."""
         if self.overfitted:
-            return (f'FAIL: where {self.seconds} s were held out the identified model is far worse than where it was '
-                    'fitted; the recording is too poor in motion')
-        if self.significance < -self.threshold:
-            return f'FAIL: the identified model is worse than the believed over the {self.seconds} s that were held out'
+            shown = '; '.join(
+                f'{name}: RMSE {self.after[k]:.4g} where {self.seconds} s were held out, {self.trained[k]:.4g} where '
+                f'it was fitted, {self.after[k] / self.reach[k]:.1%} of the range of {self.reach[k]:.4g} N or N m'
+                for k, name in enumerate(self.coordinates) if name in self.overfitted)
+            return f'FAIL: {shown}; the recording is too poor in motion'
+        if not self.passed:
+            shown = ', '.join(f'{name} {after:.4g} instead of {before:.4g} N or N m' for name, before, after, rows in
+                              zip(self.coordinates, self.before, self.after, self.rows) if rows and after > before)
+            return (f'FAIL: the identified model is worse than the believed over the {self.seconds} s that were held '
+                    f'out: RMSE of {shown}')
         if self.significance < self.threshold:
             return f'PASS: the believed model is as good as the identified over the {self.seconds} s that were held out'
         return f'PASS: the identified model is better over the {self.seconds} s that were held out'
@@ -259,6 +280,10 @@ class Identification:
         for name, rows, before, after, usual in zip(held.coordinates, held.rows, held.before, held.after, held.usual):
             if rows:
                 yield f'  {name}: RMSE {before:.4g} before, {after:.4g} after, of {usual:.4g} N or N m'
+        if self.sensor_share == 1.0:
+            shown = ', '.join(f'{name} {value:.4g}' for name, value, rows in
+                              zip(held.coordinates, held.with_sensors, held.rows) if rows)
+            yield f'  errors of sensors are fitted along and are in no file; with them RMSE after {shown} N or N m'
         for body in self.bodies:
             yield from body.lines()
         for one in self.friction:

@@ -134,7 +134,7 @@ def _lost(first, second):
     """Changes of the share of time at which efforts are known, where one is hardly known any longer."""
     least = 1.0 - min(first.settings.machine.coverage, second.settings.machine.coverage)
     for axis, name in enumerate(first.metrics.actuators):
-        shares = [found.metrics.effort(axis).count / max(found.metrics.rows, 1) for found in (first, second)]
+        shares = [found.metrics.known(axis) / max(found.metrics.rows, 1) for found in (first, second)]
         if abs(shares[1] - shares[0]) > least:
             yield _certain(name, 'known', shares, WORSE if shares[1] < shares[0] else BETTER, least)
 

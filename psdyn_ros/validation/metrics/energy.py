@@ -13,7 +13,7 @@ SPAN = 1.0                  # s over which a balance is drawn up
 
 @dataclass(frozen=True)
 class Balance:
-    """Energies [J] over all spans of a recording in which every effort is known.
+    """Energies [J] over all spans of a recording in which every effort is known and no actuator near a stop.
 
     actuators    work of each, as measured
     friction     of each, taken by the model's friction
@@ -72,8 +72,9 @@ class EnergyBalance(Figure):
             return
         rows = slice(edges[0], edges[-1] + 1)
         v = prediction.v[rows]
+        measured = np.where(prediction.near_stop, np.nan, prediction.effort)
         works, losses = (_integrals(power[rows] * v, edges - edges[0], prediction.period)
-                         for power in (prediction.effort, prediction.friction))
+                         for power in (measured, prediction.friction))
         stored = np.diff([sum(self._mechanism.energy(prediction.x[row], prediction.xd[row])) for row in edges])
         known = np.isfinite(works).all(axis=1)
         works, losses, stored = works[known], losses[known], stored[known]

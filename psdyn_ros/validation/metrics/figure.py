@@ -9,6 +9,7 @@ import numpy as np
 
 from ...model.parameters.parameter_blocks import number
 from .bootstrap import Interval, bootstrap, mean, rmse
+from .prediction import REVERSING
 
 FACTORS = {'%': 100.0, 'ms': 1e3, 'mm': 1e3}        # from SI to the unit in which a figure is shown
 MACHINE = 'machine'
@@ -137,26 +138,32 @@ class Delay(Figure):
     """s by which measured efforts are later than predicted ones; not judged where too little moved.
 
     From how errors go with the rate of the effort, to first order, which needs less of a recording than a correlation
-    where sensors are noisy; a model that is wrong shows here, too.
+    where sensors are noisy; a model that is wrong shows here, too.  Reversals of friction, and what is near a stop, do
+    not count.  Half a period of the states is no failure: a step of an effort between two samples may be seen that
+    much before or after.
     """
 
     name = compared = 'delay'
     unit, column, change, warns = 'ms', 'delay [ms]', 1e-3, False
-    tolerance = number('s, between measured and predicted efforts, where it is certain that there is any', 0.004,
+    tolerance = number('s, between measured and predicted efforts, beyond which its whole interval must not be', 0.004,
                        low=0.0, high=10.0)
 
     def __init__(self, metrics):
         super().__init__(metrics)
-        # samples, e, rate of the measured, e rate, rate^2
-        self._sums = metrics.bins.column((len(metrics.actuators), 5))
+        # samples, e, rate of the measured, e rate, rate of the predicted, their product
+        self._sums = metrics.bins.column((len(metrics.actuators), 6))
 
     def add(self, prediction, bins):
         core = prediction.core
         errors, rates = prediction.effort[core] - prediction.effort_id[core], prediction.effort_rate[core]
-        for axis, (e, rate) in enumerate(zip(errors.T, rates.T)):
-            known = np.isfinite(e) & np.isfinite(rate)
-            at, e, rate = bins[known], e[known], rate[known]
-            for column, weights in enumerate((np.ones(len(e)), e, rate, e * rate, rate * rate)):
+        # two rates whose noises are independent: the square of one would count its noise, and shrink the delay
+        needed = np.gradient(prediction.effort_id, prediction.period, axis=0)[core]
+        # friction that turns round is not where the filter puts it, which looks like a lead
+        unusable = prediction.near_stop | ((prediction.regime == REVERSING) & (prediction.friction != 0.0))
+        for axis, (e, rate, other, left_out) in enumerate(zip(errors.T, rates.T, needed.T, unusable[core].T)):
+            known = np.isfinite(e) & np.isfinite(rate) & np.isfinite(other) & ~left_out
+            at, e, rate, other = bins[known], e[known], rate[known], other[known]
+            for column, weights in enumerate((np.ones(len(e)), e, rate, e * rate, other, rate * other)):
                 found = np.bincount(at, weights)
                 self._sums.rows[:len(found), axis, column] += found
 
@@ -169,13 +176,13 @@ class Delay(Figure):
             # unlike what is seen in the residual, it does not depend on the model being right
             return Interval(topic.seconds, topic.low, topic.high)
         taken = 0.0 if topic is None else topic.taken
-        return Interval(*(taken + value for value in self.lag(about, **drawn)))
+        found = self.lag(about, **drawn)
+        return None if math.isnan(found.estimate) else Interval(*(taken + value for value in found))
 
     def passes(self, found, tolerance):
-        """Whether it may as well be within; of a few seconds an interval is narrow by chance now and then."""
-        if self.metrics.live:
-            return not (found.low > tolerance or found.high < -tolerance)
-        return bool(abs(found.estimate) <= tolerance or not found.excludes_zero)
+        """Whether it may as well be within: it is beyond where its whole interval is."""
+        most = tolerance + 0.5 * self.metrics.period
+        return not (found.low > most or found.high < -most)
 
     def lag(self, axis, **options):
         """Return the `Interval` of s by which the efforts are later than those predicted of the aligned topics."""
@@ -184,10 +191,10 @@ class Delay(Figure):
 
 
 def _slope_lag(totals):
-    """Statistic of (..., 5) totals: s by which the measured is late, - the slope of e over its rate."""
-    count, e, rate, product, square = np.moveaxis(totals, -1, 0)
+    """Statistic of (..., 6) totals: s by which the measured is late, - the slope of e over the rate of the effort."""
+    count, e, rate, product, needed, square = np.moveaxis(totals, -1, 0)
     with np.errstate(invalid='ignore', divide='ignore'):
-        return -(product - e * rate / count) / (square - rate ** 2 / count)
+        return -(product - e * rate / count) / (square - needed * rate / count)
 
 
 class Closure(Figure):

@@ -9,7 +9,7 @@ from .alignment import DelayEstimator
 from .bins import Bins
 from .energy import EnergyBalance
 from .figure import R2, Bias, Closure, Delay, Frozen, Maximum, Nrmse
-from .prediction import REGIME_NAMES, REGIMES
+from .prediction import JUDGED_REGIMES, NEAR_STOP, REGIME_NAMES, REGIMES
 from .spectrum import ResidualSpectrum
 
 # every figure that is judged; a new one takes its own file and its place here
@@ -32,7 +32,7 @@ class Metrics:
     rmse, mae, bias, maximum   of measured - predicted; bias is its mean, maximum the largest size
     nrmse    rmse / scale
     r2       share of the variance of the measured that the prediction explains, 1 - sum e^2 / sum (a - mean a)^2
-    scale    range of the measured over all regimes, but at least 5 % of what the actuator can do
+    scale    range of the measured over all regimes but near a stop, at least 5 % of what the actuator can do
     low, high  of the measured
     """
 
@@ -127,8 +127,17 @@ class ErrorSums:
             column.combine.at(column.rows[:, kind, channel], at, column.combine.reduceat(values, starts))
 
     def measured(self):
-        """Return the indices of actuators with known efforts."""
-        return [axis for axis in range(len(self.actuators)) if self._sums.rows[:, EFFORT, axis, :, COUNT].any()]
+        """Return the indices of actuators with known efforts that are judged."""
+        return [axis for axis in range(len(self.actuators)) if self.effort(axis).count]
+
+    def near_stop(self, axis):
+        """Return the share of the instants with known effort at which an actuator is near an end stop; NaN of none."""
+        known = self.known(axis)
+        return self.metrics(EFFORT, axis, NEAR_STOP).count / known if known else math.nan
+
+    def known(self, axis):
+        """Return the number of instants at which the effort of an actuator is known, judged or not."""
+        return int(self._sums.rows[:, EFFORT, axis, :, COUNT].sum())
 
     def least_scale(self, axis):
         """The least by which errors of an effort are normalised."""
@@ -136,15 +145,15 @@ class ErrorSums:
 
     def scale(self, kind, channel):
         """Range by which errors are normalised, see `Metrics`."""
-        low, high = (extreme.rows[:, kind, channel] for extreme in (self._low, self._high))
+        low, high = (extreme.rows[:, kind, channel, JUDGED_REGIMES] for extreme in (self._low, self._high))
         span = float(high.max(initial=-math.inf) - low.min(initial=math.inf))
         if span < 0.0:
             return math.nan
         return span if kind == ACCELERATION else max(span, self.least_scale(channel))
 
     def metrics(self, kind, channel, regime=None):
-        """Return the `Metrics` of a kind of errors, of one regime or of all."""
-        regimes = slice(None) if regime is None else slice(regime, regime + 1)
+        """Return the `Metrics` of a kind of errors, of one regime or of all that are judged."""
+        regimes = JUDGED_REGIMES if regime is None else slice(regime, regime + 1)
         total = self._sums.rows[:, kind, channel, regimes].sum(axis=(0, 1)).tolist()
         scale = self.scale(kind, channel)
         if not total[COUNT]:
@@ -168,8 +177,11 @@ class ErrorSums:
         return self.metrics(self.JUDGED, axis)
 
     def errors(self, axis, power):
-        """(bins, 2) samples, and sums of errors, or of their squares, of the effort of an actuator; power: 1 or 2."""
-        return self._sums.rows[:, EFFORT, axis].sum(axis=1)[:, (COUNT, (E, E2)[power - 1])]
+        """(bins, 2) samples, and sums of errors, or of their squares, of the effort of an actuator; power: 1 or 2.
+
+        Of the regimes that are judged.
+        """
+        return self._sums.rows[:, EFFORT, axis, JUDGED_REGIMES].sum(axis=1)[:, (COUNT, (E, E2)[power - 1])]
 
     def drawn(self, choice):
         """Return the options of `bootstrap` for a `BootstrapChoice`."""
@@ -216,7 +228,8 @@ class MetricsAccumulator(ErrorSums):
         if self._correlations is None:
             self._correlations = [DelayEstimator(prediction.period) for _ in self.actuators]
         for axis, estimator in enumerate(self._correlations):
-            estimator.add(prediction.effort_id[core, axis], prediction.effort[core, axis])
+            measured = np.where(prediction.near_stop[core, axis], np.nan, prediction.effort[core, axis])
+            estimator.add(prediction.effort_id[core, axis], measured)
         self.spectrum.add(prediction)
 
     def delay(self, actuator):
@@ -224,8 +237,8 @@ class MetricsAccumulator(ErrorSums):
         return self._correlations[actuator].delay() if self._correlations else None
 
     def per_bin(self, kind, channel):
-        """(bins, 3) rmse, bias and samples of each bin, NaN where there are none: errors over time."""
-        total = self.sums[:, kind, channel].sum(axis=1)
+        """(bins, 3) rmse, bias and samples of each bin, NaN where there are none: errors over time that are judged."""
+        total = self.sums[:, kind, channel, JUDGED_REGIMES].sum(axis=1)
         with np.errstate(invalid='ignore', divide='ignore'):
             return np.column_stack((np.sqrt(total[:, E2] / total[:, COUNT]), total[:, E] / total[:, COUNT],
                                     total[:, COUNT]))

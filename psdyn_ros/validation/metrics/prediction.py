@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless, hydraulic_records
@@ -11,6 +12,7 @@ from ..signals.filters import SavitzkyGolay, through_gaps
 
 REGIMES = STATIC, SLOW, FAST, REVERSING, NEAR_STOP = range(5)
 REGIME_NAMES = ('static', 'slow', 'fast', 'reversing', 'near_stop')
+JUDGED_REGIMES = slice(NEAR_STOP)     # the force of an end stop is in no model, nor in what was measured
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class Prediction:
     effort_rate  (N, actuators) its derivative
     effort_id  (N, actuators) inverse dynamics with friction
     effort_id_frictionless  (N, actuators)
-    xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones are taken to be those that the motion
-               needs, and where none is known it is NaN
+    xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones, and those near a stop, are taken to
+               be those that the motion needs, and where none is left it is NaN
     regime     (N, actuators) uint8, one of `REGIMES` for each actuator
     residual   (N,) largest disagreement of redundant joints at a rod eye [m]
     core       the rows that count: those of the block without what the filter cannot know at the ends of a record
@@ -52,6 +54,11 @@ class Prediction:
         """(N, actuators) that the model takes off the efforts."""
         return self.effort_id - self.effort_id_frictionless
 
+    @property
+    def near_stop(self):
+        """(N, actuators) where an end stop may push, so that the effort is not judged."""
+        return self.regime == NEAR_STOP
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -60,7 +67,8 @@ class Bounds:
     static      below this speed it stands
     slow        below this speed it is slow, from there on fast
     reversal    s around a change of direction in which it reverses
-    stop        share of its range that is near its stops
+    stop        share of its range that is near its stops; so is what the filter mixes with that.  Where one actuator
+                loses more than `slow` of its speed there, it hits its stop, and all are
     """
 
     static: float = 2e-3
@@ -84,6 +92,7 @@ class Predictor:
         self.mechanism = frictionless(manipulator, hydraulics)
         self._axes = hydraulic_records(manipulator, hydraulics)[0] if hydraulics else None
         self._lower, self._upper = manipulator.limits.lower, manipulator.limits.upper
+        self._passive = [k for k, name in enumerate(manipulator.coordinates) if name not in manipulator.actuators]
         self.skipped = 0        # rows of blocks too short for the filter, or that the model cannot follow
 
     def predict(self, block):
@@ -113,17 +122,19 @@ class Predictor:
 
     def _evaluate(self, block, motion, effort, effort_rate, core):
         x, xd, xdd = motion
-        v, positions = self._actuator_motion(x, xd)
+        v = self._actuator_motion(x, xd)[0]
         bare = self.mechanism.inverse_dynamics(x, xd, xdd)
         # measured efforts have lost the corners of friction to the filter
         friction = self.filter(self.friction(x, xd, xdd, v, bare))
-        known = np.isfinite(effort)
+        # of positions as recorded: the filter hides a short hit of a stop
+        regime = self._regimes(block.x, self._actuator_motion(block.x, xd)[1], v, block.period)
+        known = np.isfinite(effort) & (regime != NEAR_STOP)
         driving = np.where(known, effort, bare + friction) - friction
         xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)
         xdd_fd[~known.any(axis=1)] = np.nan
         return Prediction(
             t=block.t, x=x, xd=xd, xdd=xdd, v=v, effort=effort, effort_rate=effort_rate, effort_id=bare + friction,
-            effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=self._regimes(positions, v, block.period),
+            effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=regime,
             residual=block.residual, core=core, period=block.period)
 
     def friction(self, x, xd, xdd, v, bare):
@@ -139,15 +150,27 @@ class Predictor:
         positions, v, _ = actuator_states(self.manipulator, x, xd)
         return v, positions
 
-    def _regimes(self, positions, v, period):
+    def _regimes(self, x, positions, v, period):
         bounds, speed = self.bounds, np.abs(v)
         regime = np.where(speed < bounds.static, STATIC, np.where(speed < bounds.slow, SLOW, FAST)).astype(np.uint8)
         regime[reversals(v, bounds.static, round(bounds.reversal / period))] = REVERSING
-        margin = bounds.stop * (self._upper - self._lower)
-        with np.errstate(invalid='ignore'):     # ranges without limits
-            near = (positions < self._lower + margin) | (positions > self._upper - margin)
-        regime[near] = NEAR_STOP
+        near = self._near(positions, self._lower, self._upper)
+        width = 2 * self.filter.half + 1
+        lost = maximum_filter1d(v, width, axis=0) - minimum_filter1d(v, width, axis=0)
+        # a hit shakes the whole machine, and so does the stop of a coordinate that no actuator is named for
+        near |= (near & (lost >= bounds.slow)).any(axis=1, keepdims=True)
+        if self._passive:
+            limits = self.manipulator.coordinate_limits
+            near |= self._near(x[:, self._passive], limits.lower[self._passive],
+                               limits.upper[self._passive]).any(axis=1, keepdims=True)
+        # what was filtered is differentiated, or rubs, through the filter again
+        regime[maximum_filter1d(near, 2 * width - 1, axis=0)] = NEAR_STOP
         return regime
+
+    def _near(self, positions, lower, upper):
+        margin = self.bounds.stop * (upper - lower)
+        with np.errstate(invalid='ignore'):     # ranges without limits
+            return (positions < lower + margin) | (positions > upper - margin)
 
 
 def predict(block, manipulator, hydraulics=None, filter=None):

@@ -7,6 +7,7 @@ import numpy as np
 
 from .bins import Window
 from .metrics import BY_NAME, COUNT, EFFORT, E, ErrorSums, capacities
+from .prediction import JUDGED_REGIMES
 from .verdict import actuator_checks, machine_checks
 
 OK, WARN, ERROR = 'ok', 'warn', 'error'
@@ -89,10 +90,10 @@ class RunningMetrics(ErrorSums):
     def add(self, prediction):
         super().add(prediction)
         core = prediction.core
-        known = np.isfinite(prediction.effort[core] - prediction.effort_id[core])
+        known = np.isfinite(prediction.effort[core] - prediction.effort_id[core]) & ~prediction.near_stop[core]
         self._standing.rows[-1] = ((np.abs(prediction.v[core]) < self._still) & known).sum(axis=0)
         self._seen += known.sum(axis=0) * prediction.period
-        low, high = (one.rows[-1, EFFORT, :len(self.actuators)] for one in (self._low, self._high))
+        low, high = (one.rows[-1, EFFORT, :len(self.actuators), JUDGED_REGIMES] for one in (self._low, self._high))
         self._lowest = np.minimum(self._lowest, low.min(axis=1))
         self._highest = np.maximum(self._highest, high.max(axis=1))
 
@@ -150,8 +151,8 @@ class RunningMetrics(ErrorSums):
         return self._means(1)[-1]
 
     def _totals(self, most):
-        """(hops, actuators, SUMS) of the last hops."""
-        return self._sums.rows[-most:, EFFORT, :len(self.actuators)].sum(axis=2)
+        """(hops, actuators, SUMS) of the last hops, of the regimes that are judged."""
+        return self._sums.rows[-most:, EFFORT, :len(self.actuators), JUDGED_REGIMES].sum(axis=2)
 
     def _means(self, most):
         """(hops, actuators) mean errors of the last hops, NaN where unknown."""
@@ -173,6 +174,8 @@ class RunningMetrics(ErrorSums):
 
     def _of(self, axis, name):
         found = self.effort(axis)
+        if not found.count and self.near_stop(axis) > 0.0:
+            return ActuatorFigures(name, OK, 'not judged: it is near an end stop', 0.0, *(math.nan,) * 6, ())
         if not found.count:
             ever = math.isfinite(found.scale)
             text = 'not judged: its effort is not known' + (' any more' if ever else '')

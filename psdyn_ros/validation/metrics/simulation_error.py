@@ -48,7 +48,8 @@ class SimulationError:
     horizons   s, beside one step
     every      s from one start to the next
 
-    Starts at which an effort is not known are left out, and so are those that end at a gap.
+    Starts at which an effort is not known, or an actuator is near a stop, are left out, and so are those that end at a
+    gap.
     """
 
     def __init__(self, predictor, horizons=HORIZONS, every=EVERY):
@@ -78,7 +79,7 @@ class SimulationError:
 
     def _simulate(self, prediction, row, last, steps):
         effort = prediction.effort[row:last + 1]
-        known = np.isfinite(effort).all(axis=1)
+        known = (np.isfinite(effort) & ~prediction.near_stop[row:last + 1]).all(axis=1)
         if not known.all():
             last = row + int(np.argmin(known)) - 1
         x, xd = prediction.x[row].copy(), prediction.xd[row].copy()

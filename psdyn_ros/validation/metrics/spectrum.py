@@ -19,7 +19,7 @@ class ResidualSpectrum:
             self._period = prediction.period
             self._size = max(round(SEGMENT / self._period), 8)
             self._power = np.zeros((self._size // 2 + 1, self._actuators))
-        residual = (prediction.effort - prediction.effort_id)[prediction.core]
+        residual = np.where(prediction.near_stop, np.nan, prediction.effort - prediction.effort_id)[prediction.core]
         if len(residual) < self._size:
             return
         segments = 2 * (len(residual) // self._size) - 1

@@ -53,7 +53,9 @@ MachineTolerance = _tolerances(
     [one for one in FIGURES if not one.of_actuators], [
         ('coverage', float, number('1, share of the recorded time that must be usable; less is a partial input', 0.9,
                                    low=0.0, high=1.0)),
-        ('seconds', float, number('s that must be usable, for any verdict', 2.0, low=0.1, high=1e6))])
+        ('seconds', float, number('s that must be usable, for any verdict', 2.0, low=0.1, high=1e6)),
+        ('motion', float, number('s that some actuator must move, for a verdict; with less it cannot tell', 3.5,
+                                 low=0.0, high=1e6))])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,19 @@
 """The verdict on a recording: what was judged, against which tolerance, and what it came to."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ..signals.quality import INVALID as INVALID_DATA
 from .figure import FACTORS
-from .metrics import BY_NAME
+from .metrics import BY_NAME, EFFORT
+from .prediction import STATIC
 
-PASS, FAIL, INVALID = 'PASS', 'FAIL', 'INVALID'
-EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2}
+PASS, FAIL, INVALID, UNDECIDED = 'PASS', 'FAIL', 'INVALID', 'UNDECIDED'
 PARTIAL_PASS = 3
+EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2, UNDECIDED: PARTIAL_PASS}
+CLEAR = 0.3                 # of the residual's squares that a cause explains with confidence, to be named beside a PASS
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
+FEW_SPIKES = 3              # that a signal of a short one may have, where a valve or a command steps
 
 
 @dataclass(frozen=True)
@@ -51,20 +54,25 @@ class Check:
 class Verdict:
     """What a recording says about a model.
 
-    verdict   PASS, FAIL or INVALID; a failure counts also where the input was partial
+    verdict   PASS, FAIL, INVALID, or UNDECIDED where too little moved to tell; a failure counts also where the input
+              was partial
     checks    all `Check`s
     reasons   why it failed, or cannot be judged
     partial   why the input is only a part of what was recorded, or of what there is to judge
+    left_out  what was recorded and is not judged, because no model predicts it
+    but       what is wrong beside a PASS: units that look wrong, and the first cause where it is clear
     """
 
     verdict: str
     checks: tuple
     reasons: tuple
     partial: tuple
+    left_out: tuple = ()
+    but: tuple = ()
 
     @property
     def exit_code(self):
-        """0 pass, 1 fail, 2 unusable, 3 pass on partial input."""
+        """0 pass, 1 fail, 2 unusable, 3 pass on partial input or undecided."""
         return PARTIAL_PASS if self.verdict == PASS and self.partial else EXIT_CODES[self.verdict]
 
     @property
@@ -72,7 +80,15 @@ class Verdict:
         """One sentence."""
         if self.reasons:
             return f'{self.verdict}: {"; ".join(self.reasons)}'
-        return f'{PASS}: every figure is within its tolerance' + (' (of a partial input)' if self.partial else '')
+        partial = ' (of a partial input)' if self.partial else ''
+        if self.but:
+            return f'{PASS}, but {"; ".join(self.but)}{partial}'
+        return f'{PASS}: every figure is within its tolerance{partial}'
+
+    def with_cause(self, causes):
+        """Return the verdict that names the first of some `Cause`s beside a PASS, where it is clear."""
+        clear = [cause.text for cause in causes[:1] if cause.low >= CLEAR]
+        return replace(self, but=(*self.but, *clear)) if self.verdict == PASS and clear else self
 
 
 def actuator_checks(metrics, axis, settings):
@@ -112,13 +128,30 @@ def judge(metrics, source, settings, *, skipped=0):
                         'needed')
     judged = metrics.measured()
     if not judged and not unusable:
-        unusable.append('no effort of any actuator was measured; there is nothing to compare with the model')
+        near = any(metrics.known(axis) for axis in range(len(metrics.actuators)))
+        unusable.append('every actuator is near an end stop all the time; there is nothing to judge the model by'
+                        if near else
+                        'no effort of any actuator was measured; there is nothing to compare with the model')
     checks = [check for axis in judged for check in actuator_checks(metrics, axis, settings)]
     checks += machine_checks(metrics, settings)
     partial = list(_partial(metrics, source, settings, judged, usable, skipped))
+    left_out = tuple(_left_out(metrics))
     failed = [check.text for check in checks if not check.passed]
-    verdict, reasons = (INVALID, unusable) if unusable else (FAIL, failed) if failed else (PASS, [])
-    return Verdict(verdict, tuple(checks), tuple(reasons), tuple(partial))
+    units = [f'{about}: {text}' for about, text in metrics.quality.units.findings()]
+    still = [] if units else list(_too_still(metrics, settings, judged))
+    verdict, reasons = ((INVALID, units + unusable) if unusable else (UNDECIDED, still) if still else
+                        (FAIL, units + failed) if failed else (PASS, []))
+    return Verdict(verdict, tuple(checks), tuple(reasons), tuple(partial), left_out,
+                   tuple(units) if verdict == PASS else ())
+
+
+def _too_still(metrics, settings, judged):
+    """Yield why a recording cannot tell whether the model is right."""
+    moved = max((metrics.effort(axis).count - metrics.metrics(EFFORT, axis, STATIC).count for axis in judged),
+                default=0) * metrics.period
+    if moved < settings.machine.motion:
+        yield (f'this recording cannot tell: no actuator whose effort is known moves for more than {moved:.3g} s; at '
+               f'least {settings.machine.motion:g} s are needed')
 
 
 def losses(source, quality, usable, coverage):
@@ -137,7 +170,7 @@ def losses(source, quality, usable, coverage):
         if dropped > STRAY * quality.topics[topic].messages:
             yield f'{topic}: {dropped} messages are not later than those before, and were left out'
     for name, signal in {**quality.signals, **quality.rates}.items():
-        if signal.spikes > STRAY * signal.samples:
+        if signal.spikes > max(STRAY * signal.samples, FEW_SPIKES):
             yield f'{name}: {signal.spikes} of {signal.samples} values stick out by up to {signal.largest_spike:.3g}'
     recorded = (source.end_ns - source.start_ns) * 1e-9
     if usable < coverage * recorded:
@@ -149,10 +182,24 @@ def _partial(metrics, source, settings, judged, usable, skipped):
     yield from losses(source, metrics.quality, usable, settings.machine.coverage)
     if skipped * 50 > metrics.rows + skipped:
         yield f'{skipped} of {metrics.rows + skipped} instants cannot be followed by the model'
+    for axis, name in enumerate(metrics.actuators):
+        seconds = metrics.effort(axis).count * metrics.period
+        if metrics.near_stop(axis) > 0.0 and seconds < settings.machine.seconds:
+            yield (f'{name}: it is away from its end stops for {seconds:.3g} s; at least '
+                   f'{settings.machine.seconds:g} s are needed to judge it')
     for axis in judged:
-        count = metrics.effort(axis).count
+        count = metrics.known(axis)
         if count < settings.machine.coverage * metrics.rows:
             yield f'{metrics.actuators[axis]}: its effort is known at {count / metrics.rows:.0%} of the instants only'
+
+
+def _left_out(metrics):
+    """Yield what is not judged of each actuator, because no model predicts it."""
+    for axis, name in enumerate(metrics.actuators):
+        share = metrics.near_stop(axis)
+        if share > 0.0:
+            yield (f'{name}: {share:.0%} of its time is not judged: it is near an end stop, whose force no model '
+                   'knows, or shaken by another actuator that hits one')
 
 
 def _shown(value, unit):

@@ -47,6 +47,9 @@ def friction_table(found):
         force = 'N' if one.unit == 'm/s' else 'N m'
         if not one.forces:
             yield one.name, f'{one.moved:.1f}', *('',) * 4, 'moved too little'
+        if one.impossible:
+            yield one.name, f'{one.moved:.1f}', *('',) * 4, 'not identified: what fits best is below zero'
+            continue
         for at in one.forces:
             yield (one.name, f'{one.moved:.1f}', f'{at.speed:g} {one.unit}', f'{at.force:.5g} {force}',
                    f'{at.error:.2g} {force}', f'{at.believed:.5g} {force}', '' if one.identified else 'not identified')
@@ -80,7 +83,7 @@ def sensors_table(found):
 def figures(found):
     """file name -> (title, Figure) of everything that the page shows."""
     shown = {'held_out.png': ('Efforts where they were held out', _efforts(found))}
-    rubbing = [one for one in found.friction if one.forces]
+    rubbing = [one for one in found.friction if one.forces and not one.impossible]
     if rubbing:
         shown['identified_friction.png'] = 'Friction', _friction(rubbing)
     if not found.payload:

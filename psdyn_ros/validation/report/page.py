@@ -157,6 +157,7 @@ class Head(NamedTuple):
     verdict: str
     reason: str
     facts: dict
+    shade: str = ''     # class of the verdict; '': by whether there is a reason
 
 
 def write_page(folder, template, figures, result, title, file='report.html', **values):
@@ -175,7 +176,8 @@ def write_page(folder, template, figures, result, title, file='report.html', **v
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
     path = folder / file
     path.write_text(environment.get_template(template).render(
-        pictures=pictures, title=title, verdict=result.verdict, reason=result.reason, facts=result.facts, **values),
+        pictures=pictures, title=title, verdict=result.verdict, reason=result.reason,
+        shade=getattr(result, 'shade', ''), facts=result.facts, **values),
         encoding='utf-8')
     return path
 

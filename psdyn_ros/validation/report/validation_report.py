@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..bags.predicted_bag import FOLDER, LAYOUT, write_layout
+from ..metrics.verdict import UNDECIDED
 from . import validation_tables as tables
 from .page import Head, write_page
 from .validation_figures import figures
@@ -19,10 +20,11 @@ def write_outputs(folder, found):
     if (folder / FOLDER).is_dir():
         write_layout(folder / LAYOUT, found.metrics.actuators)
     verdict = found.verdict
-    page = Head(verdict.text, '; '.join(verdict.reasons), tables.facts(found))
+    page = Head(verdict.text, '; '.join(verdict.reasons), tables.facts(found),
+                'amber' if verdict.but or verdict.verdict == UNDECIDED else '')
     return write_page(
         folder, 'validation.html.j2', figures(found), page, f'{found.manipulator.name}: model against recording',
         metrics=list(tables.metrics_table(found)), regimes=list(tables.regimes_table(found)),
         checks=list(tables.checks_table(found)), simulation=list(tables.simulation_table(found)),
-        partial=verdict.partial, causes=found.causes, causes_text=found.causes_text,
+        partial=verdict.partial, left_out=verdict.left_out, causes=found.causes, causes_text=found.causes_text,
         delays=found.delays, findings=found.quality.findings())

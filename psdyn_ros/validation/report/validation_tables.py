@@ -11,6 +11,7 @@ import numpy as np
 from ..metrics.metrics import ACCELERATION, EFFORT, FRICTIONLESS, KIND_NAMES, Metrics
 from ..metrics.prediction import REGIME_NAMES
 from ..metrics.tracking import units
+from ..signals.quality import NOTE
 
 VERSION = 1                 # of the layout of validation.json
 FORCE = {'m': 'N', 'rad': 'N m'}
@@ -28,7 +29,8 @@ def metrics_table(found):
     for axis, (name, unit) in enumerate(zip(found.metrics.actuators, actuator_units(found))):
         effort = found.metrics.effort(axis)
         if not effort.count:
-            yield name, FORCE[unit], 'not measured', *('',) * (len(shown) + 2)
+            text = 'near an end stop' if found.metrics.known(axis) else 'not measured'
+            yield name, FORCE[unit], text, *('',) * (len(shown) + 2)
             continue
         acceleration = (found.metrics.metrics(ACCELERATION, coordinates.index(name)).nrmse if name in coordinates
                         else math.nan)
@@ -41,7 +43,7 @@ def regimes_table(found):
     """Rows of text, the header first: RMSE of efforts in every regime, and the share of time in it."""
     yield 'actuator', 'unit', *(f'{name.replace("_", " ")}' for name in REGIME_NAMES)
     for axis, name, parts in found.metrics.table(EFFORT):
-        whole = parts['all'].count
+        whole = found.metrics.known(axis)
         if whole:
             yield name, FORCE[actuator_units(found)[axis]], *(
                 f'{parts[regime].rmse:.4g} ({SHARE * parts[regime].count / whole:.0f} %)' if parts[regime].count else ''
@@ -100,15 +102,18 @@ def summary(found):
     """The verdict and the tables as lines of text."""
     from .page import as_text
 
-    lines = [found.verdict.text, *(f'partial input: {text}' for text in found.verdict.partial), '',
+    warnings = [f'{one.severity}: {one.about}: {one.text}' for one in found.quality.findings() if one.severity != NOTE]
+    lines = [found.verdict.text, *warnings, *(f'partial input: {text}' for text in found.verdict.partial),
+             *(f'left out: {text}' for text in found.verdict.left_out), '',
              as_text(metrics_table(found)), '', 'RMSE by regime', as_text(regimes_table(found))]
     if found.simulation:
         lines += ['', 'errors of simulations under measured efforts', as_text(simulation_table(found))]
     lines += ['', 'likely causes of what is not explained, none of them a fact']
-    lines += [f'  {number}. {cause.text}' for number, cause in enumerate(found.causes, 1)] or [f'  {found.causes_text}']
+    lines += [line for number, cause in enumerate(found.causes, 1)
+              for line in (f'  {number}. {cause.text}', f'     next: {cause.next}')] or [f'  {found.causes_text}']
     lines += ['', *(f'{label}: {text}' for label, text in facts(found).items())]
-    findings = found.quality.findings()
-    return '\n'.join(lines + [f'{one.severity}: {one.about}: {one.text}' for one in findings])
+    notes = [one for one in found.quality.findings() if one.severity == NOTE]
+    return '\n'.join(lines + [f'{one.severity}: {one.about}: {one.text}' for one in notes])
 
 
 def document(found):
@@ -124,8 +129,10 @@ def document(found):
             'delay': {'by_rate': metrics.figure['delay'].lag(axis)._asdict(),
                       'by_correlation': None if delay is None else asdict(delay)}}
     return plain({
-        'version': VERSION, 'verdict': verdict.verdict, 'exit_code': verdict.exit_code, 'reasons': verdict.reasons,
-        'partial': verdict.partial, 'checks': [check.as_dict() for check in verdict.checks], 'bag': str(found.bag),
+        'version': VERSION, 'verdict': verdict.verdict, 'text': verdict.text, 'but': verdict.but,
+        'exit_code': verdict.exit_code, 'reasons': verdict.reasons, 'partial': verdict.partial,
+        'left_out': verdict.left_out,
+        'checks': [check.as_dict() for check in verdict.checks], 'bag': str(found.bag),
         'machine': found.manipulator.name, 'duration': found.duration, 'usable': metrics.rows * found.channels.period,
         'topics': {'states': found.channels.states, 'efforts': found.channels.efforts,
                    'telemetry': found.channels.telemetry,

@@ -6,13 +6,14 @@ import numpy as np
 
 from ...model.errors import StateError
 from ...model.units import SECOND
-from .signal_quality import SignalQuality, Spikes
+from .signal_quality import Alternation, SignalQuality, Spikes
 from .topics import PRESSURES, array_columns, rows_stamps
 from .unit_checks import Units
 
 GAP = 3.0                       # periods without a message
 FUTURE = 5_000_000              # ns by which a stamp may be after the receipt
 DAY = 86_400 * SECOND
+AT_LIMIT = 0.01                 # of the range of a joint, within which it is at its limit
 MOST_GAPS = 64                  # that are kept, the longest
 INVALID, WARNING, NOTE = 'invalid', 'warning', 'note'
 # m or rad, m/s or rad/s, Pa, N or N m: smaller ones are no spikes
@@ -115,7 +116,9 @@ class Quality:
         self._channels, self._machine = channels, manipulator
         self._measured = {*channels.states, channels.telemetry, *channels.ports.values()}
         self.topics = {topic: TopicQuality(_or(channels.periods.get(topic), 1.0)) for topic in channels.topics}
-        self.signals, self.rates = {}, {}
+        self.signals, self.rates, self._alternations = {}, {}, {}
+        self._limits = {f'{name}.position': (float(lower), float(upper)) for name, lower, upper in zip(
+            manipulator.actuators, manipulator.limits.lower, manipulator.limits.upper)}
         self.units = Units(manipulator, hydraulics)
         self._moved = {}            # joint -> m or rad by its velocities so far
         self._peers = _peers(manipulator, channels.joints)
@@ -201,7 +204,9 @@ class Quality:
             joint = signal.rpartition('.')[0]
             follows = _follows(self._machine, self._peers[joint], joint) if peer is not None else None
             self.signals[signal] = SignalQuality(FLOORS[kind], follows)
+            self._alternations[signal] = Alternation(FLOORS[kind])
         self.signals[signal].add(seconds, values, moved, peer)
+        self._alternations[signal].add(values)
 
     def finish(self, source, late):
         """Nothing more comes; late: {topic: rows that were dropped for not being later than those before}."""
@@ -215,7 +220,10 @@ class Quality:
         for topic, one in self.topics.items():
             found += _of_topic(topic, one)
         for name, signal in self.signals.items():
-            found += _of_signal(name, signal)
+            found += _of_signal(name, signal, self._limits.get(name))
+        found += [Finding(INVALID, name, f'it jumps to and fro by {one.size:.3g} from message to message; are there '
+                          'two publishers, or two machines, on its topic?')
+                  for name, one in self._alternations.items() if one.seen]
         found += [_spikes(name, rates) for name, rates in self.rates.items() if rates.spikes]
         found += [Finding(WARNING, about, text) for about, text in self.units.findings()]
         return sorted(found, key=lambda finding: (INVALID, WARNING, NOTE).index(finding.severity))
@@ -263,8 +271,8 @@ def _of_topic(topic, one):
                       '(simulated time, or a clock that was set)')
 
 
-def _of_signal(name, signal):
-    for spans, what in ((signal.frozen, 'frozen'), (signal.saturated, 'at the end of its range')):
+def _of_signal(name, signal, limits):
+    for spans, what in ((signal.frozen, 'frozen'), (signal.saturated, _end(signal, limits))):
         if spans:
             total = sum(span.end - span.start for span in spans)
             yield Finding(WARNING, name, f'{what} for {total:.3g} s in {len(spans)} stretches, the first from '
@@ -274,6 +282,15 @@ def _of_signal(name, signal):
     # of what is never measured there is nothing to say
     if 0 < signal.missing < signal.samples:
         yield Finding(NOTE, name, f'{signal.missing} of {signal.samples} values are not finite')
+
+
+def _end(signal, limits):
+    """What it is for a signal to rest at its extremes; limits (lower, upper) of the joint, or None."""
+    if limits is None:
+        return 'clipped at its largest or smallest value'
+    margin = AT_LIMIT * (limits[1] - limits[0])
+    there = signal.low <= limits[0] + margin or signal.high >= limits[1] - margin
+    return 'at the end of its range' if there else 'clipped where the joint has no limit'
 
 
 def _spikes(name, signal):

@@ -14,6 +14,7 @@ MOVED, SPEED = 1e-3, 5e-3   # m or rad, and m/s or rad/s on average, that a froz
 ENOUGH = 0.01               # m or rad, by its peer, however long it took
 STEPS = 10                  # and steps of the resolution
 OUTSTANDING = 20.0          # times the usual second difference that a spike has
+UNDONE = 0.8                # share of a jump that the next one undoes, from which two sources alternate
 CLIPPED = 5                 # samples in a row at the very end of the range
 LEAST_CLIPPED = 20          # samples in all
 
@@ -77,6 +78,37 @@ class Spikes:
             self.spikes += len(found)
             self.largest_spike = max(self.largest_spike, float(found.max(initial=0.0)))
         self._tail = values[-2:]
+
+
+class Alternation:
+    """Whether a signal jumps to and fro from sample to sample, as that of two publishers does.
+
+    floor  jump that is none, in the unit of the signal
+    """
+
+    def __init__(self, floor):
+        self._floor, self._tail = floor, np.empty(0)
+        self._count, self._products, self._squares = 0, 0.0, 0.0
+
+    def add(self, values):
+        """Add samples (n,); those that are not finite do not count."""
+        values = np.concatenate((self._tail, values[np.isfinite(values)]))
+        jumps = np.diff(values)
+        if len(jumps) > 1:
+            self._count += len(jumps) - 1
+            self._products += float(jumps[1:] @ jumps[:-1])
+            self._squares += float(jumps[1:] @ jumps[1:])
+        self._tail = values[-2:]
+
+    @property
+    def size(self):
+        """Root mean square of the jumps."""
+        return float(np.sqrt(self._squares / max(self._count, 1)))
+
+    @property
+    def seen(self):
+        """Whether nearly every jump is undone by the next; of noise half of each is."""
+        return self._count >= FEWEST and self.size > self._floor and self._products < -UNDONE * self._squares
 
 
 class SignalQuality:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...model.units import ATMOSPHERE, SECOND
-from ..bags.bulk_decoder import ARRAY, Decoder
+from ..bags.bulk_decoder import ARRAY, Decoder, Rows
 from ..bags.recording import BagError
 from .machine_tracks import MachineTracks
 from .resampling import Track
@@ -11,6 +11,7 @@ from .topics import PRESSURES, array_columns, rows_stamps
 
 TOGETHER = 4096             # instants that are sampled at once
 STRAY, SPREAD = SECOND, 10  # a stamp is absurd that is off by more than 1 s and 10 times the usual
+JOINT_FIELDS = {'position', 'velocity', 'effort'}
 COMMAND_FIELDS = ('effort', 'velocity', 'position')     # of JointState, later ones count more
 
 
@@ -96,7 +97,7 @@ class ChannelStreams:
                 continue
             decoder = self._decoders[number]
             bad = decoder.bad
-            found = list(decoder.decode(packet if chosen.all() else packet.rows(chosen)))
+            found = one_order(decoder.decode(packet if chosen.all() else packet.rows(chosen)))
             self._source.bad += decoder.bad - bad
             if found:
                 self._add(topic, found)
@@ -131,6 +132,29 @@ class ChannelStreams:
             if topic == self._channels.states[0]:
                 self._drift = int(middle)
         return times - self._source.start_ns - self._delays.get(topic, 0), sane
+
+
+def one_order(found):
+    """Return `Rows` of which those about the same joints, in whatever order of names, are one, by time of receipt."""
+    groups = {}
+    for rows in found:
+        # columns of other messages have no names of their own
+        by_name = JOINT_FIELDS & rows.values.keys() and all(
+            values.shape[1] == len(rows.names) for values in rows.values.values())
+        key = (tuple(sorted(rows.names)), rows.stamps is None, tuple(sorted(rows.values))) if by_name else id(rows)
+        groups.setdefault(key, []).append(rows)
+    return [same[0] if len(same) == 1 else _joined(same) for same in groups.values()]
+
+
+def _joined(found):
+    first = found[0]
+    received = np.concatenate([rows.received for rows in found])
+    order = np.argsort(received, kind='stable')
+    columns = [[rows.names.index(name) for name in first.names] for rows in found]
+    return Rows(first.names, received[order],
+                None if first.stamps is None else np.concatenate([rows.stamps for rows in found])[order],
+                {field: np.concatenate([rows.values[field][:, column] for rows, column in zip(found, columns)])[order]
+                 for field in first.values})
 
 
 def _finite(values):

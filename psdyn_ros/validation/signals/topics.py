@@ -281,7 +281,7 @@ class _Finder:
                            f"'{self._machine.name}'")
         ports = {}
         for seen in single:
-            port = _port(seen, self._machine.actuators)
+            port = pressure_port(seen, self._machine.actuators)
             if port:
                 ports.setdefault(port, seen.name)
         if arrays:
@@ -292,7 +292,7 @@ class _Finder:
     def hydraulic(self):
         """Whether any topic, measured or not, has chamber pressures of cylinders of this machine."""
         return (any(self._has_pressures(seen) for seen in self._of(ARRAY))
-                or any(_port(seen, self._machine.actuators) for seen in self._of(PRESSURE)))
+                or any(pressure_port(seen, self._machine.actuators) for seen in self._of(PRESSURE)))
 
     def _has_pressures(self, seen):
         labels = seen.names
@@ -320,7 +320,7 @@ class _Finder:
         return named[0].name if named else ''
 
 
-def _port(seen, actuators):
+def pressure_port(seen, actuators):
     """(cylinder, 'a' or 'b') that a topic of FluidPressure is about, by its name and its frame; None."""
     match = re.search(r'(?:^|[/_])(?:port_|pressure_|chamber_)?([ab])$', seen.name.lower())
     if not match:

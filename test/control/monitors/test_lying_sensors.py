@@ -154,7 +154,7 @@ def test_the_restrained_effort_is_that_of_the_model_and_of_a_quarter_of_the_acce
     law.update(loop.core.inputs.time, START, np.zeros(4))
     command = np.where(np.arange(4) == 0, 3e4, law.holding(START))
     loop.core.inputs.checks.x, loop.core.inputs.checks.xd = START, np.zeros(4)
-    check.restrain(command, loop.core.inputs, command)
+    check.restrain(command, loop.core.inputs, law.holding(START))
     away = 0.25 * np.asarray(loop.core.declaration.acceleration)
     assert m.forward_dynamics(START, np.zeros(4), command)[0] == pytest.approx(away[0], rel=1e-6)
 
@@ -219,7 +219,7 @@ def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machin
     assert core.states.state is State.STANDBY
 
     def step(p, *_):
-        p[0, 0] += 3e6
+        p[0, 0] += 5e6
         return p
     loop.change = ever('pressures', loop.time, step)
     loop.run(1.5)

@@ -98,7 +98,7 @@ def write_demonstration(path, seconds=10.0, every=2, **what):
     return path
 
 
-def write_swinging(path, seconds=6.0, gain=1.0, late=0, frozen=(), without=(), seed=1):
+def write_swinging(path, seconds=6.0, gain=1.0, late=0, frozen=(), without=(), seed=1, change=None):
     """A bag of the swinging crane at 100 Hz, a single file; returns its path.
 
     gain     of the efforts of cylinders: what the model knows as 1
@@ -106,6 +106,7 @@ def write_swinging(path, seconds=6.0, gain=1.0, late=0, frozen=(), without=(), s
     frozen   (joint, from, to [s]) whose position stays as it was
     without  cylinders whose pressures nobody measures
     seed     of the noise of pressures, 0.5 bar
+    change   function of pressures (cylinders, 2) [Pa] in place, before they are written
     """
     block, messages = exact_block(seconds), []
     noise = np.random.default_rng(seed).normal(0.0, 5e4, (len(block.t), len(oil().cylinders), 2))
@@ -120,9 +121,11 @@ def write_swinging(path, seconds=6.0, gain=1.0, late=0, frozen=(), without=(), s
         effort = np.zeros(len(names))
         effort[names.index('slew')] = block.effort[row, 0]
         messages.append((STATES, ns + 100_000, joint_state(ns, names, position, velocity, effort)))
-        pressures = [((gain * force + 4e6 * one.area_b) / one.area_a + a, 4e6 + b, ns / SECOND)
-                     for force, one, (a, b) in zip(block.effort[rows[max(k - late, 0)], 1:], oil().cylinders.values(),
-                                                   noise[row])]
+        pressures = np.array([((gain * force + 4e6 * one.area_b) / one.area_a + a, 4e6 + b, ns / SECOND)
+                              for force, one, (a, b) in zip(block.effort[rows[max(k - late, 0)], 1:],
+                                                            oil().cylinders.values(), noise[row])])
+        if change is not None:
+            change(pressures[:, :2])
         measured = {name: row for name, row in zip(oil().cylinders, pressures) if name not in without}
         messages.append((TELEMETRY, ns + 200_000, labelled(list(measured.values()), measured, (
             'pressure_a', 'pressure_b', 'stamp'))))

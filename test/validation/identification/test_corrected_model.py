@@ -52,7 +52,7 @@ def unmoved(name):
 
 
 def found(bodies=(), seals=(), payload=False, source='night.mcap'):
-    held = HeldOut(ACTUATORS, 15, *np.ones((5, 4)), 9.0, False, 2.0, None)
+    held = HeldOut(ACTUATORS, 15, *np.ones((7, 4)), 9.0, (), False, 2.0, None)
     return Identification('crane', source, payload, tuple(bodies), tuple(seals), (), (), 0.01, held, 'a filter', 60.0,
                           1000, 0)
 

@@ -1,5 +1,7 @@
 """Quality of the data of a bag: what was spoilt on purpose is found, and nothing is found in what was not."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support.bags import bag_cases as cases
@@ -11,8 +13,8 @@ from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.fuzzing.mutations import BEGIN, STATES, TELEMETRY
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.signals.blocks import blocks
-from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality
-from psdyn_ros.validation.signals.signal_quality import SignalQuality
+from psdyn_ros.validation.signals.quality import INVALID, NOTE, Quality, _end
+from psdyn_ros.validation.signals.signal_quality import Alternation, SignalQuality
 from psdyn_ros.validation.signals.topics import find_topics
 
 PERIOD, COUNT = 0.004, 1200
@@ -273,3 +275,34 @@ def test_an_empty_signal_and_one_without_numbers():
     assert fed(np.empty(0), 1).frozen == []
     signal = fed(np.full(50, np.nan), 2)
     assert signal.missing == 50 and signal.saturated == [] and not signal.noisy
+
+
+def test_two_publishers_on_one_topic_are_named(tmp_path, crane):
+    t, position, velocity = cases.motion(crane, 500, 0.01)
+    _, other, rates = cases.motion(crane, 500, 0.01, amplitude=0.02)
+    first = cases.state_messages(crane, t, position, velocity)
+    second = cases.state_messages(crane, t + 0.003, other + 0.05, rates)
+    with open_bag(cases.write(tmp_path / 'two.mcap', first, second)) as source:
+        channels = find_topics(source, crane, {})
+        quality = Quality(channels, crane)
+        list(blocks(source, channels, crane, quality=quality))
+    named = [one.about for one in quality.findings() if one.severity == INVALID and 'two publishers' in one.text]
+    assert set(named) >= {f'{name}.position' for name in crane.actuators}
+
+
+def test_noise_and_steps_are_not_two_publishers():
+    rng = np.random.default_rng(2)
+    for values in (rng.normal(0.0, 1.0, 4000), np.repeat(rng.normal(0.0, 1.0, 400), 10), np.zeros(100)):
+        alternation = Alternation(1e-3)
+        for piece in np.array_split(values, 7):
+            alternation.add(piece)
+        assert not alternation.seen
+    alternation.add(np.tile([0.0, 1.0], 100))
+    assert alternation.seen and alternation.size == pytest.approx(1.0, rel=0.5)
+
+
+def test_clipped_position_away_from_its_limits_is_not_at_the_end_of_its_range():
+    signal = SimpleNamespace(low=0.1, high=0.5)
+    assert _end(signal, (0.0, 1.0)) == 'clipped where the joint has no limit'
+    assert _end(signal, (0.0, 0.503)) == 'at the end of its range'
+    assert _end(signal, None) == 'clipped at its largest or smallest value'

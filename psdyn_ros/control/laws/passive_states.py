@@ -1,0 +1,277 @@
+"""Position and rate of passive coordinates: measured, estimated, or those of a load that hangs at rest."""
+
+from contextlib import suppress
+from math import exp, inf
+
+import numpy as np
+
+from ...api.errors_from_status import check
+from ...kernels.control import passive as kernels
+from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
+from ...kernels.runtime.buffer import views
+from ...kernels.runtime.status import OK, SINGULAR, decode
+from ...model.errors import ModelError, PsdynError, ShapeError, StateError, check_name
+
+SOURCES = MEASURED, ESTIMATED, RESTING = 'measured', 'estimated', 'hanging'
+BANDWIDTH = 3.0         # rad/s of corrections of an estimate by what is measured
+FORCE_RATE = 1.0        # 1/s of corrections of its position by the forces that the driven joints take; a constant error
+                        # of these forces, as of friction, moves the rate and not the position
+LARGEST_ERROR = 1.0     # rad, m that forces may speak of
+UNKNOWN_SWING = 0.2     # rad, m by which a passive joint may be elsewhere that is not measured
+REFRESH = 0.05          # s after which the forces of a swing are computed anew
+PERTURBATION = 0.01     # rad, m of a passive joint for that
+SILENT = 0.1            # s without a measurement, after which one counts as missing
+LONGEST_STEP = 0.05     # s that an estimate is advanced at once; after a longer gap it starts from rest
+JUMP = 0.05             # rad, m between a measurement and the one before, beyond what its rate explains
+IN_A_ROW = 5            # jumps after which measurements are taken where they are
+SETTLING = 50           # iterations towards rest where nothing is known before
+
+
+class PassiveStates:
+    """The state of the passive joints of a machine, from one accepted state of the driven ones to the next.
+
+    manipulator  the whole machine, as the controller models it
+    handle       `Handle` of it, with efforts on the coordinates; what it carries may change at any time
+    source       'measured': as measured; while that is silent, as estimated
+                 'estimated': hybrid dynamics along the measured motion of the driven joints, corrected by the efforts
+                 that these take, and by what is measured of the passive joints, if anything
+                 'hanging': at rest where the load hangs, and rigid with what it hangs from
+
+    `joints` are their names; `hanging` is the `Hanging` for kernels; `allowance` (driven,) are the accelerations of the
+    driven joints by a swing that is not known. Raises ModelError where the load does not hang at the initial position.
+    """
+
+    def __init__(self, manipulator, handle, source=ESTIMATED):
+        check_name(source, SOURCES, f"passive_states '{source}'")
+        self.joints, self.source, self._machine = manipulator.passive_joints, source, manipulator
+        self._driven = np.array([name not in self.joints for name in manipulator.coordinates])
+        passive = kernels.make_passive(self._driven)
+        self.hanging = kernels.Hanging(handle.tree, handle.loops, passive)
+        arrays = kernels.Passive(*views(passive, kernels.TYPES))
+        self._state, self._motion, self._mask = arrays.state, arrays.motion, arrays.driven
+        if source == RESTING:
+            # driven at rest: with the free load errors would weigh a fraction of what disturbs the joints as it swings
+            self._mask[:] = 1.0
+        count = len(self.joints)
+        self._before, self._after = np.zeros((2, 3, int(self._driven.sum())))
+        self._last = self._refreshed = None     # s, of the last state of the driven joints
+        self._reading = np.zeros((count, self._before.shape[1]))   # error of the state by that of efforts, rad/N
+        self.allowance = np.zeros(self._before.shape[1])
+        self._seen = np.full(count, -inf)       # s, of the last measurement of each
+        self._measurement = np.full((2, count), np.nan)     # last accepted one
+        self._jumps = np.zeros(count, dtype=int)
+        self.rejected, self.problem = 0, ''     # measurements that jumped; why there is no estimate
+        start = manipulator.initial_position
+        self._home = start[~self._driven]
+        self._state[0] = self._home
+        status = self._settle(start[self._driven], SETTLING)
+        if status != OK:
+            check(manipulator, 0 if decode(status).code == SINGULAR else status, x=start)
+            raise ModelError(f"'{manipulator.name}' does not hang from {', '.join(self.joints)} at its initial "
+                             'position, but stands above them; expected initial positions near where it hangs')
+
+    @property
+    def needs_measurements(self):
+        """Whether it is a fault that nothing is measured."""
+        return self.source == MEASURED
+
+    @property
+    def position(self):
+        """(passive,) rad, m, in use."""
+        return self._state[0].copy()
+
+    @property
+    def rate(self):
+        """(passive,) rad/s, m/s, in use."""
+        return self._state[1].copy()
+
+    def split(self, x, xd):
+        """Return (x, xd, passive (2, passive)) of the driven and passive joints of a state of the whole machine.
+
+        Entries of passive joints are NaN where they are not measured.
+        """
+        x, xd = np.asarray(x, dtype=float), np.asarray(xd, dtype=float)
+        if x.shape != self._driven.shape or xd.shape != self._driven.shape:
+            raise ShapeError(f'x {x.shape}, xd {xd.shape}: expected {self._driven.shape} of both')
+        free = ~self._driven
+        return x[self._driven], xd[self._driven], np.array((x[free], xd[free]))
+
+    def whole(self, x, xd):
+        """Return (x, xd) of the whole machine for x, xd of the driven joints, with the passive state in use."""
+        out = np.empty((2, self._driven.size))
+        out[0, self._driven], out[1, self._driven] = x, xd
+        out[:, ~self._driven] = self._state[:2]
+        return out
+
+    def resting(self, x):
+        """Return x of the whole machine at rest at x of the driven joints: where the load hangs."""
+        kept = self._state.copy()
+        try:
+            status = self._settle(x, SETTLING)
+            out = self.whole(x, x)[0]
+        finally:
+            self._state[:] = kept
+        if status != OK:
+            raise StateError(f"'{self._machine.name}': no position of rest of {', '.join(self.joints)} at "
+                             f'x = {np.asarray(x).tolist()}')
+        return out
+
+    def efforts(self, x, xd, xdd):
+        """Return the efforts (driven,) for x, xd, xdd of the driven joints at the passive state in use.
+
+        Raises as `Manipulator.hybrid_dynamics`.
+        """
+        x, xd, xdd = (np.array(one, dtype=float) for one in (x, xd, xdd))
+        f = np.empty(x.size)
+        status = kernels.efforts_of_driven(self.hanging, x, xd, xdd, f)
+        if status != OK:
+            whole = self.whole(x, xd)
+            check(self._machine, status, x=whole[0], xd=whole[1], xdd=xdd)
+        return f
+
+    def resting_efforts(self, x):
+        """Return the efforts (driven,) that keep the machine at rest at x of the driven joints; raises StateError."""
+        kept = self._state.copy()
+        try:
+            self._state[0], self._state[1:] = self.resting(x)[~self._driven], 0.0
+            return self.efforts(x, np.zeros(len(x)), np.zeros(len(x)))
+        finally:
+            self._state[:] = kept
+
+    def effort_terms(self, x, xd):
+        """Return (forces (driven,) without acceleration, their increase (driven, driven) with it) at x, xd.
+
+        At the passive state in use.  Of the mass matrix of all joints the increase is M_dd - M_dp M_pp^-1 M_pd while
+        the passive joints accelerate freely, and M_dd where they are rigid.  Raises as `efforts`.
+        """
+        forces = self.efforts(x, xd, np.zeros(len(x)))      # leaves the clusters closed
+        m, d, p = self._machine, self._driven, ~self._driven
+        M, x = np.empty((m.dof, m.dof)), self.whole(x, xd)[0]
+        check(m, read_mass_matrix(self.hanging.tree, self.hanging.loops, x, M), x=x)
+        if self.source == RESTING:
+            return forces, M[np.ix_(d, d)]
+        return forces, M[np.ix_(d, d)] - M[np.ix_(d, p)] @ np.linalg.solve(M[np.ix_(p, p)], M[np.ix_(p, d)])
+
+    def modes(self, x):
+        """Return (frequencies [rad/s], damping ratios), each (passive,), of small swings about rest at x (driven,).
+
+        The driven joints are held.  Friction counts as at 1 rad/s.  Raises StateError where the load does not hang.
+        """
+        m, p, whole = self._machine, ~self._driven, self.resting(x)
+        rest, M, n = np.zeros(m.dof), np.empty((m.dof, m.dof)), len(self.joints)
+        slopes = np.empty((2, n, n))        # of the efforts of passive joints, by position and by rate
+        for column, step in enumerate(np.eye(m.dof)[p]):
+            for which, size in enumerate((PERTURBATION, 1.0)):
+                ends = [self._generalized(whole + way * size * step * (which == 0), rest + way * size * step * which)[p]
+                        for way in (1.0, -1.0)]
+                slopes[which, :, column] = (ends[0] - ends[1]) / (2.0 * size)
+        check(m, read_mass_matrix(self.hanging.tree, self.hanging.loops, whole, M), x=whole)
+        K, C = np.linalg.solve(M[np.ix_(p, p)], slopes)
+        values = np.linalg.eigvals(np.block([[np.zeros((n, n)), np.eye(n)], [-K, -C]]))
+        values = values[np.argsort(-values.imag)][:n]
+        return np.abs(values), -values.real / np.abs(values)
+
+    def _generalized(self, x, xd):
+        """Return the efforts on all coordinates at x, xd of the whole machine without acceleration."""
+        f, still = np.empty(x.size), np.zeros(x.size)
+        check(self._machine, inverse_checked(self.hanging.tree, self.hanging.loops, x, xd, still, f), x=x, xd=xd)
+        return f
+
+    def observe(self, t, x, xd, measured=None, efforts=None):
+        """Take a state x, xd (driven,) at t [s] and what is `measured` (2, passive) then, NaN or None: nothing.
+
+        efforts: (driven,) that acted on the driven coordinates since the state before, less friction; None: not known.
+        Never raises: `problem` says why there is no estimate, and the load counts as hanging at rest.
+        """
+        dt = None if self._last is None else t - self._last
+        self._after[0], self._after[1] = x, xd
+        self._last, self.problem = t, ''
+        accepted = self._accepted(t, measured)
+        if self.source == RESTING:
+            self._rest(x)
+        elif dt is None or not 0.0 < dt <= LONGEST_STEP:
+            if dt != 0.0:
+                self._rest(x)
+                self._start(accepted)
+        else:
+            status = kernels.predict_passive(self.hanging, self._before, self._after, float(dt))
+            if status != OK or not np.isfinite(self._state).all():
+                self.problem = f'their motion cannot be computed (status {status})'
+                self._rest(x)
+            elif self.source == ESTIMATED and efforts is not None and np.isfinite(efforts).all():
+                needed = self._motion[3, self._driven]
+                error = np.clip(self._reading @ (efforts - needed), -LARGEST_ERROR, LARGEST_ERROR)
+                self._state[0] += FORCE_RATE * dt * error
+            if accepted is not None:
+                self._correct(accepted, dt)
+        self._before[0], self._before[1] = x, xd
+        if self.source != MEASURED and (self._refreshed is None or not 0.0 <= t - self._refreshed < REFRESH):
+            self._refreshed = t
+            self._refresh(self._before[0])
+
+    def _refresh(self, x):
+        """Compute what a swing does to the driven joints at rest at x."""
+        kept, mask, n = self._state.copy(), self._mask.copy(), x.size
+        rest, f, slopes = np.zeros(n), np.empty((2, n)), np.empty((n, kept.shape[1]))
+        try:
+            self._state[1:], self._mask[:] = 0.0, self._driven
+            for j in range(kept.shape[1]):
+                for way, row in zip((1.0, -1.0), f):
+                    self._state[0, j] = kept[0, j] + way * PERTURBATION
+                    if kernels.efforts_of_driven(self.hanging, x, rest, rest, row) != OK:
+                        return
+                slopes[:, j], self._state[0] = (f[0] - f[1]) / (2.0 * PERTURBATION), kept[0]
+            self._mask[:] = mask
+            with suppress(PsdynError, np.linalg.LinAlgError):
+                inertia = self.effort_terms(x, rest)[1]
+                accelerations = np.linalg.solve(inertia, slopes)
+                self.allowance = np.abs(accelerations).sum(axis=1) * UNKNOWN_SWING
+                # measured accelerations of all driven joints are about equally noisy
+                self._reading = np.linalg.pinv(accelerations) @ np.linalg.inv(inertia)
+        finally:
+            self._state[:], self._mask[:] = kept, mask
+
+    def _settle(self, x, iterations):
+        return kernels.settle_passive(self.hanging, np.array(x, dtype=float), iterations)
+
+    def _rest(self, x):
+        known = np.isfinite(self._state).all()
+        if not known:
+            self._state[0] = self._home
+        if self._settle(x, 1 if known and self.source == RESTING else SETTLING) != OK:
+            self.problem = 'they do not hang'
+            self._state[0], self._state[1:] = self._home, 0.0
+
+    def _start(self, measured):
+        if measured is not None:
+            known = np.isfinite(measured)
+            self._state[:2][known] = measured[known]
+
+    def _correct(self, measured, dt):
+        if self.source == MEASURED:
+            shares, rate_gain = np.ones(2), 0.0
+        else:
+            w = BANDWIDTH * dt
+            shares, rate_gain = np.array((1.0 - exp(-2.0 * w), 1.0 - exp(-2.0 * w))), BANDWIDTH * w
+        kernels.correct_passive(self.hanging, measured, shares, rate_gain)
+
+    def _accepted(self, t, measured):
+        """Return the measurement (2, passive) with NaN where it jumped, None where nothing was measured."""
+        if measured is None or np.isnan(measured[0]).all():
+            return None
+        measured = np.array(measured, dtype=float)
+        measured[~np.isfinite(measured)] = np.nan
+        last, seen = self._measurement, self._seen
+        rate = np.fmax(np.abs(np.nan_to_num(last[1])), np.abs(np.nan_to_num(measured[1])))
+        with np.errstate(invalid='ignore'):
+            jumped = (np.abs(measured[0] - last[0]) > JUMP + rate * (t - seen)) & (t - seen < SILENT)
+        self._jumps = np.where(jumped, self._jumps + 1, 0)
+        self.rejected += int(jumped.sum())
+        measured[:, jumped & (self._jumps < IN_A_ROW)] = np.nan
+        fresh = np.isfinite(measured[0])
+        last[:, fresh], seen[fresh] = measured[:, fresh], t
+        return measured
+
+    def silent(self, t):
+        """Return the names of those that were not measured within SILENT before t [s]."""
+        return tuple(name for name, seen in zip(self.joints, self._seen) if t - seen > SILENT)

@@ -1,0 +1,128 @@
+"""What a verdict says beside PASS and FAIL: too little motion, clear causes, units, and what `identify` refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from support.bags.bag_cases import state_messages, write
+from support.bags.recorded_motion import write_swinging
+
+from psdyn_ros.api.load import load
+from psdyn_ros.cli import main
+from psdyn_ros.model.locate import find_machine
+from psdyn_ros.validation.identify import IdentificationError, identify_bag
+from psdyn_ros.validation.metrics.verdict import CLEAR, FAIL, PASS, UNDECIDED
+from psdyn_ros.validation.validate import validate
+
+SECONDS = 24.0
+OFFSET_PA = 1e5
+
+
+def offset_of_tilt(pressures):
+    pressures[1, 0] += OFFSET_PA
+
+
+def in_bar(pressures):
+    pressures *= 1e-5
+
+
+def exchanged_at_lift(pressures):
+    pressures[0] = pressures[0, ::-1].copy()
+
+
+def exchanged_lift_and_tilt(pressures):
+    pressures[:2] = pressures[1::-1].copy()
+
+
+CASES = {'healthy': {}, 'offset': {'change': offset_of_tilt}, 'bar': {'change': in_bar},
+         'exchanged': {'change': exchanged_at_lift}, 'names': {'change': exchanged_lift_and_tilt}, 'late': {'late': 2}}
+
+
+@pytest.fixture(scope='module')
+def bags(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('trusted')
+    return {name: write_swinging(folder / f'{name}.mcap', seconds=SECONDS, **what) for name, what in CASES.items()}
+
+
+def boom_bag(path, moving):
+    """10 s of the boom, which moves between 2 s and 2 s + `moving`, and an effort that is a fifth too large."""
+    boom = load(find_machine('hiab_xs031_lift'))
+    t = 0.01 * np.arange(1000)
+    phase = np.clip((t - 2.0) / max(moving, 1e-9), 0.0, 1.0)
+    rate = np.where((phase > 0.0) & (phase < 1.0), 2.0 * np.pi / max(moving, 1e-9), 0.0)
+    x = boom.initial_position + 0.02 * (1.0 - np.cos(2.0 * np.pi * phase))[:, None]
+    xd = (0.02 * rate * np.sin(2.0 * np.pi * phase))[:, None]
+    xdd = (0.02 * rate ** 2 * np.cos(2.0 * np.pi * phase))[:, None]
+    return write(path, state_messages(boom, t, x, xd, 1.2 * boom.inverse_dynamics(x, xd, xdd), names=boom.actuators))
+
+
+@pytest.mark.parametrize('moving', [0.0, 3.0])
+def test_recording_with_next_to_no_motion_cannot_tell(tmp_path, capsys, moving):
+    bag = boom_bag(tmp_path / 'boom.mcap', moving)
+    assert main(['validate', str(bag), '--urdf', 'hiab_xs031_lift', '--output', str(tmp_path / 'page')]) == 3
+    assert f'{UNDECIDED}: this recording cannot tell' in capsys.readouterr().out
+    said = json.loads((tmp_path / 'page' / 'validation.json').read_text())
+    assert said['verdict'] == UNDECIDED and said['causes'] == [] and 'cannot tell' in said['causes_text']
+
+
+def test_recording_with_enough_motion_tells(tmp_path):
+    verdict = validate(boom_bag(tmp_path / 'boom.mcap', 6.0), 'hiab_xs031_lift').verdict
+    assert verdict.verdict == FAIL and verdict.exit_code == 1
+
+
+def test_healthy_recording_passes_without_but(bags):
+    found = validate(bags['healthy'], 'hiab_xs031')
+    assert found.verdict.text == f'{PASS}: every figure is within its tolerance'
+
+
+def test_clear_cause_stands_beside_pass_in_page_terminal_and_json(bags, tmp_path, capsys):
+    assert main(['validate', str(bags['offset']), '--urdf', 'hiab_xs031', '--output', str(tmp_path)]) == 0
+    shown, said = capsys.readouterr().out, json.loads((tmp_path / 'validation.json').read_text())
+    cause = said['causes'][0]
+    assert (cause['kind'], cause['about']) == ('sensor_offset', 'tilt_cylinder') and cause['low'] >= CLEAR
+    assert abs(cause['estimate'] - OFFSET_PA) <= 4.0 * cause['error']
+    assert shown.startswith(f'{PASS}, but {cause["text"]}') and f'next: {cause["next"]}' in shown
+    assert said['verdict'] == PASS and said['text'].startswith('PASS, but') and said['but'] == [cause['text']]
+    page = (tmp_path / 'report.html').read_text()
+    assert 'class="verdict amber"' in page and f'Next: {cause["next"]}'.replace("'", '&#39;') in page
+
+
+def test_units_that_look_wrong_come_first_and_stop_causes(bags, capsys):
+    assert main(['validate', str(bags['bar']), '--urdf', 'hiab_xs031']) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith(f'{FAIL}: pressures: up to ') and 'in bar?' in shown.splitlines()[0]
+    assert 'causes are looked for once they are right' in shown
+
+
+def test_exchanged_ports_are_named_first(bags):
+    found = validate(bags['exchanged'], 'hiab_xs031')
+    assert found.verdict.verdict == FAIL
+    assert (found.causes[0].kind, found.causes[0].about) == ('ports', 'lift_cylinder')
+    assert found.causes[0].text.startswith("ports A and B of 'lift_cylinder' exchanged")
+
+
+def test_exchanged_names_are_named_first(bags):
+    found = validate(bags['names'], 'hiab_xs031')
+    assert found.verdict.verdict == FAIL
+    assert found.causes[0].kind == 'exchanged'
+    assert found.causes[0].text.startswith("measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged")
+
+
+@pytest.mark.parametrize('name, says', [
+    ('names', "measurements of 'lift_cylinder' and 'tilt_cylinder' exchanged"),
+    ('bar', 'pressures: up to .* in bar?'), ('exchanged', "ports A and B of 'lift_cylinder' exchanged")])
+def test_identify_refuses_what_is_no_parameter(bags, capsys, name, says):
+    with pytest.raises(IdentificationError, match=says):
+        identify_bag(bags[name], 'hiab_xs031')
+    assert main(['identify', str(bags[name]), '--urdf', 'hiab_xs031']) == 2
+    assert 'nothing is identified before that is right' in capsys.readouterr().err
+
+
+def test_identify_takes_delays_off_and_says_so(bags):
+    late, healthy = (identify_bag(bags[name], 'hiab_xs031', payload_link='telescope_link')[0]
+                     for name in ('late', 'healthy'))
+    said, = (text for text in late.findings if text.startswith('delay: '))
+    assert 'taken off' in said and not any(text.startswith('delay: ') for text in healthy.findings)
+    assert late.bodies[0].found.mass == pytest.approx(healthy.bodies[0].found.mass, abs=5.0)
+    for one, other in zip(late.friction, healthy.friction):
+        assert one.forces[1].force == pytest.approx(other.forces[1].force, abs=0.1 * abs(other.forces[1].force) + 20.0)
