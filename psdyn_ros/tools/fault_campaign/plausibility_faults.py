@@ -9,7 +9,7 @@ from .bench import PID
 from .injection import DRIVEN, HOLD, RUN, STOPPING, After, during, injection
 
 IMPOSSIBLE = 6e7            # Pa
-CREEP = 0.1                 # s in which a pressure goes off: a step would be faster than oil
+CREEP = 0.05                # s in which a pressure goes off
 VALVE = 'valve',
 ON_VALVES = {'levels': VALVE, 'lies': True}
 
@@ -36,9 +36,21 @@ def _a_pressure_stays(bench):
     yield from during(_pressure(bench, lambda value, first: first))
 
 
-def _crept(bench, began):
-    """Share, 0 to 1, to which a pressure has gone off."""
-    return min(1e-9 * (bench.now - began) / CREEP, 1.0)
+def _creeping(bench, change):
+    """Pressures go off by change(values, share), and come back as slowly: a step would be faster than oil."""
+    began, ended = bench.now, []
+
+    def spoil(pressures):
+        values = np.array(pressures[0])
+        share = min(1e-9 * (bench.now - began) / CREEP, 1.0)
+        if ended:
+            share *= max(1.0 - 1e-9 * (bench.now - ended[0]) / CREEP, 0.0)
+        change(values, share)
+        return values, pressures[1]
+    with bench.spoilt(spoil_pressures=spoil):
+        yield
+        ended.append(bench.now)
+        bench.turns(CREEP)
 
 
 def _told(condition):
@@ -49,13 +61,9 @@ def _told(condition):
 @injection('flow_suspect', states=(RUN,), after=After.ONCE, **ON_VALVES)
 def _one_chamber_is_off(bench):
     """The lowest pressure says a third: the force hardly changes, the flow through that edge does."""
-    began = bench.now
-
-    def spoil(pressures):
-        values = np.array(pressures[0])
-        values.flat[values.argmin()] *= 1.0 - 0.7 * _crept(bench, began)
-        return values, pressures[1]
-    yield from during(bench.spoilt(spoil_pressures=spoil))
+    def change(values, share):
+        values.flat[values.argmin()] *= 1.0 - 0.7 * share
+    yield from _creeping(bench, change)
 
 
 @contextmanager
@@ -97,13 +105,11 @@ def _force(share):
         # what is allowed refers to supply pressure and area A, so that the share of a pressure in A does the same
         supply = float(bench.law.supply['pressure'][0])
         off = share * bench.declaration.plausibility.force_share * supply
-        k, began = int(bench.fault_rng.integers(len(bench.law.cylinders))), bench.now
+        k = int(bench.fault_rng.integers(len(bench.law.cylinders)))
 
-        def spoil(pressures):
-            values = np.array(pressures[0])
-            values[k, 0] += off * _crept(bench, began)
-            return values, pressures[1]
-        yield from during(bench.spoilt(spoil_pressures=spoil))
+        def change(values, share):
+            values[k, 0] += share * off
+        yield from _creeping(bench, change)
     return bring
 
 
@@ -116,8 +122,8 @@ def _a_force_far_off(bench):
 
 
 injection('force_suspect', states=(RUN,), after=After.ONCE, onset=_told('force_suspect'), **ON_VALVES)(_a_force_off)
-injection('force_residual', states=(RUN, HOLD), after=After.ONCE, onset=_told('force_suspect'), **ON_VALVES)(
-    _a_force_far_off)
+injection('force_residual', states=(RUN, HOLD), after=After.ONCE, onset=_told('force_residual'),
+          conforms=_told('force_residual'), **ON_VALVES)(_a_force_far_off)
 
 
 @contextmanager

@@ -198,10 +198,10 @@ def test_a_contradicted_force_becomes_that_which_holds_the_load():
     core = moving(FORCES).core
     check, x = core.checks[MomentumCheck], core.inputs.checks.x
     command = np.full(4, 1e3)
-    check.restrain(command, x)
+    check.hold_load(command, x)
     assert (command == 1e3).all()
     check._failing = True
-    check.restrain(command, x)
+    check.hold_load(command, x)
     assert command == pytest.approx(core.manipulator.inverse_dynamics(x, np.zeros(4), np.zeros(4)))
     check.restart()
     assert not check._failing
