@@ -310,7 +310,7 @@ def on_valves(**options):
     return replace(c, swing_shaper='none', **options)
 
 
-@pytest.mark.parametrize('source, most', [('measured', 3e-4), ('estimated', 3e-4), ('hanging', 1.5e-3)])
+@pytest.mark.parametrize('source, most', [('measured', 4.5e-4), ('estimated', 4.5e-4), ('hanging', 2e-3)])
 def test_hanging_load_on_valves_follows(source, most):
     c = on_valves(passive_states=source)
     plant = HydraulicPlant(c.machine, c.hydraulics, period=c.period)
