@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / 'psdyn_ros'
 CORE = 'model', 'kernels', 'assembly', 'api', 'formulations'
 LAWS = 'computed_torque', 'valve_computed_torque'
-MACHINE, RATE = 'hiab_xs031', 200.0
+MACHINE, RATE = 'hiab_xs031', 50.0       # Hz; slow, as a cycle on a busy computer may be
 MAX_FILES, MAX_LINES, MAX_PARAMETERS, MAX_MODULES = 16, 60, 8, 25
 KERNELS = 'kernels'             # one call, however many files they are compiled from
 # what is added: (files that change, tests that add one)

@@ -156,11 +156,11 @@ class Manipulator:
 
         'forces' are efforts on the coordinates, after the wrench on a floating base.
         """
-        own = axes_of_joints(self._joint_of_name, self.coordinates)
+        of_coordinates = axes_of_joints(self._joint_of_name, self.coordinates)
         base = {'x': ('m',) * 3 + ('',) * 4, 'xd': ('m/s',) * 3 + ('rad/s',) * 3,
                 'xdd': ('m/s^2',) * 3 + ('rad/s^2',) * 3, 'f': ('N',) * 3 + ('N m',) * 3}
         found = {key: Axis(entry_names(self, 'x') if key == 'x' else coordinate_names(self),
-                           (base[key] if self.floating else ()) + axis.units) for key, axis in own.items()}
+                           (base[key] if self.floating else ()) + axis.units) for key, axis in of_coordinates.items()}
         return {**found, 'forces': found['f'], 'f': axes_of_joints(self._joint_of_name, self.actuators)['f']}
 
     @cached_property

@@ -36,6 +36,6 @@ def run(options):
         return without_ros('demo', error)
     return run_demo(options.machine, options.output, level=options.level, rig=options.rig,
                     real_time=options.real_time, config=options.config, hydraulics=options.hydraulics,
-                    safety=options.safety, sensors=options.sensors, assembly=options.initial,
-                    duration=options.duration, bandwidth=options.bandwidth,
-                    baseline_bandwidth=options.baseline_bandwidth, rate=options.rate)
+                    safety=options.safety, sensors=options.sensors, duration=options.duration, rate=options.rate,
+                    assembly=None if options.initial is None else ' '.join(options.initial),
+                    bandwidth=options.bandwidth, baseline_bandwidth=options.baseline_bandwidth)

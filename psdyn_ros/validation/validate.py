@@ -31,6 +31,8 @@ from .signals.blocks import OVERLAP, ROWS, blocks
 from .signals.quality import Quality
 from .signals.topics import Channels, find_topics
 
+File = str | PathLike[str]
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -74,12 +76,10 @@ class Validation:
         return self.predictor.manipulator
 
 
-def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, *,
-             hydraulics: str | PathLike[str] | Hydraulics | None = None,
-             config: str | PathLike[str] | Settings | None = None, output: str | PathLike[str] | None = None,
+def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydraulics | None = None,
+             config: File | Settings | None = None, output: File | None = None,
              topics: Mapping[str, Any] | None = None, initial: Mapping[str, float] | None = None, rows: int = ROWS,
-             quiet: bool = True,
-             align: bool = True, predicted_rate: float | None = RATE,
+             quiet: bool = True, align: bool = True, predicted_rate: float | None = RATE,
              hydraulics_optional: bool | None = None) -> Validation:
     """Hold a recording against a model; returns a `Validation`.
 
@@ -93,33 +93,30 @@ def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, 
                 are replaced; None writes nothing
     topics      {'states', 'efforts', 'pressures', 'commands', 'reference': topic}, beside those of the config
     initial     {joint: position}, see `load`
-    rows        of a block
-    quiet       no progress bar
+    rows, quiet  of a block; without a progress bar
     align       whether delays between topics are looked for and taken off, unless the config says that they are not
     hydraulics_optional  whether `hydraulics` count only where the bag has chamber pressures; None: where they are None
 
     Reads the bag once, beside the beginning of each topic and as much of it as delays need, with memory that does not
     grow with it. Raises BagError where it is unreadable or of another machine, ModelError where files do not fit.
     """
-    if hydraulics_optional is None:
-        hydraulics_optional = hydraulics is None
+    hydraulics_optional = hydraulics is None if hydraulics_optional is None else hydraulics_optional
     manipulator, declared = read_model(urdf, hydraulics, initial)
     settings = config if isinstance(config, Settings) else read_settings(config, manipulator.actuators)
+    topics = {**settings.topics, **(topics or {})}
     with open_bag(bag) as source:
-        channels = find_topics(source, manipulator, {**settings.topics, **(topics or {})})
+        channels = find_topics(source, manipulator, topics)
         if hydraulics_optional and not channels.hydraulic:
             declared = None
-        smooth = settings.filter.make(channels.period)
-        predictor = Predictor(manipulator, declared, smooth)
+        predictor = Predictor(manipulator, declared, settings.filter.make(channels.period))
         quality = Quality(channels, manipulator, declared)
-        simulation, traces = SimulationError(predictor), Traces()
-        diagnosis = Diagnosis(predictor, channels)
+        simulation, traces, diagnosis = SimulationError(predictor), Traces(), Diagnosis(predictor, channels)
         late = topic_delays(source, channels, predictor, settings.delays) if align and settings.align else {}
-        metrics = MetricsAccumulator(
-            manipulator, predictor.mechanism, capacities(manipulator, declared), quality=quality,
-            delays={name: delay_of(late, channels, name) for name in manipulator.actuators})
+        delays = {name: delay_of(late, channels, name) for name in manipulator.actuators}
+        limits = capacities(manipulator, declared)
+        metrics = MetricsAccumulator(manipulator, predictor.mechanism, limits, quality=quality, delays=delays)
         taken = {topic: delay.taken for topic, delay in late.items() if delay.taken}
-        overlap = max(OVERLAP, smooth.half * channels.period)
+        overlap = max(OVERLAP, predictor.filter.half * channels.period)
         with tqdm(total=100, unit='%', disable=True if quiet else None, leave=False,
                   bar_format='{desc}{bar} {n:.0f} %') as bar, _predicted(output, source, manipulator,
                                                                          predicted_rate) as predicted:
@@ -133,16 +130,22 @@ def validate(bag: str | PathLike[str], urdf: str | PathLike[str] | Manipulator, 
                 bar.update(100.0 * source.progress - bar.n)
         verdict = judge(metrics, source, settings, skipped=predictor.skipped)
         causes, text = _causes(verdict, quality, diagnosis, taken)
-        found = Validation(
-            verdict.with_cause(causes), metrics, simulation.errors(), traces, quality, channels, settings, predictor,
-            Path(source.path), (source.end_ns - source.start_ns) * 1e-9, late, causes, text)
+        seconds = (source.end_ns - source.start_ns) * 1e-9
+        found = Validation(verdict.with_cause(causes), metrics, simulation.errors(), traces, quality, channels,
+                           settings, predictor, Path(source.path), seconds, late, causes, text)
     if output is not None:
-        # figures take a second to import
-        from .report.validation_report import write_outputs
-        playback = write_playback(output, bag, manipulator, hydraulics=hydraulics, topics={
-            **settings.topics, **(topics or {})}) if found.duration <= MAX_SECONDS else None
-        write_outputs(output, found, playback)
+        _write(found, output, bag, manipulator, hydraulics, topics)
     return found
+
+
+def _write(found: Validation, output: File, bag: File, manipulator: Manipulator, hydraulics: Any,
+           topics: Mapping[str, Any]) -> None:
+    from .report.validation_report import write_outputs  # figures take a second to import
+
+    playback = None
+    if found.duration <= MAX_SECONDS:
+        playback = write_playback(output, bag, manipulator, hydraulics=hydraulics, topics=topics)
+    write_outputs(output, found, playback)
 
 
 def _causes(verdict: Any, quality: Any, diagnosis: Any, taken: Any) -> tuple[tuple[Any, ...], str]:

@@ -87,34 +87,27 @@ class Setup(NamedTuple):
 
 
 def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None, real_time=False, config=None,
-        hydraulics=None, safety=None, sensors=None, assembly=None, duration=None, bandwidth=None,
-        baseline_bandwidth=None, rate=None):
+        **settings):
     """Run the demonstration; return 0, or 1 where its verdict is a failure.
 
     A machine that cannot be controlled, for want of actuators, shows its free response. What is None is as the
     configuration of the machine says.
 
-    machine             URDF file, or the name of a machine of the package, which brings its configuration
-    output_dir          folder for the bags, the figures and report.html
-    level               what the controller commands: 'valve' or 'effort'; None: as the
-                        configuration says, else valves where the machine has hydraulics
-    rig                 a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
-    real_time           whether all nodes run on the clock rather than in lock-step, whose figures do not depend on how
-                        busy the computer is
-    config              ROS parameter file of both nodes, and of `demo`
-    hydraulics, safety, sensors  YAML files, before those that the configuration names
-    assembly            'JOINT=POSITION' texts that pick another assembly mode
-    duration            s of motion
-    bandwidth           rad/s, of computed torque
-    baseline_bandwidth  rad/s, of PD with constant gravity
-    rate                Hz, of the plant and of the controller
+    machine     URDF file, or the name of a machine of the package, which brings its configuration
+    output_dir  folder for the bags, the figures and report.html
+    level       what the controller commands: 'valve' or 'effort'; None: as the configuration says, else valves where
+                the machine has hydraulics
+    rig         a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
+    real_time   whether all nodes run on the clock rather than in lock-step, whose figures do not depend on how busy
+                the computer is
+    config      ROS parameter file of both nodes, and of `demo`
+    settings    before those that the configuration has for `demo`: duration [s] of motion; bandwidth [rad/s] of
+                computed torque, baseline_bandwidth of PD with constant gravity; rate [Hz] of plant and controller;
+                hydraulics, safety, sensors: YAML files; assembly: 'JOINT=POSITION ...' of another assembly mode
     """
-    given = {'duration': duration, 'bandwidth': bandwidth, 'baseline_bandwidth': baseline_bandwidth, 'rate': rate,
-             'assembly': None if assembly is None else ' '.join(assembly), 'hydraulics': hydraulics, 'safety': safety,
-             'sensors': sensors}
     with terminable():
         setup = _setup(machine, VALVE if rig else level, config,
-                       {name: value for name, value in given.items() if value is not None})
+                       {name: value for name, value in settings.items() if value is not None})
         return _run(setup, Path(output_dir), rig, real_time)
 
 
