@@ -211,7 +211,7 @@ def test_errors():
         simulate(m, [0.0, 0.0], xd, t)
     with pytest.raises(NonFiniteError, match='xd'):
         simulate(m, x, [np.inf], t)
-    with pytest.raises(ShapeError, match='effort has shape'):
+    with pytest.raises(ShapeError, match=r'f has shape \(2,\); expected \(1,\)'):
         simulate(m, x, xd, t, effort=[1.0, 2.0])
     with pytest.raises(ShapeError, match='effort at t = 0 s has shape'):
         simulate(m, x, xd, t, effort=lambda t, x, xd: [1.0, 2.0])

@@ -112,7 +112,9 @@ def test_simulated_bag_of_shipped_machine_has_nothing_wrong(tmp_path, name, leve
 
 
 def test_every_shipped_machine_with_actuators_is_simulated_here():
-    driven = {name for name in machine_names() if load(find_machine(name), allow_unphysical=True).actuators}
+    machines = {name: load(find_machine(name), allow_unphysical=True) for name in machine_names()}
+    # validation does not know passive joints
+    driven = {name for name, m in machines.items() if m.actuators and not m.passive_joints}
     with_oil = {name for name in driven if find_config(f'{name}_hydraulics.yaml')}
     assert {name for name, level, _ in SHIPPED if level == 'effort'} == driven
     assert {name for name, level, _ in SHIPPED if level == 'valve'} == with_oil

@@ -29,7 +29,7 @@ PERIOD = 10_000_000         # ns between messages of a topic
 SWING, FREQUENCY = 0.25, (0.4, 0.9)     # of the range of a coordinate, at most 0.1 m or rad; Hz, lowest and highest
 LOW_PRESSURE = 4e6                      # Pa in the chambers at the rods
 BLURRED = 0.1
-CONFIG = 'machine: {seconds: 1}\n\n'    # bags that were cut off are judged too
+CONFIG = 'machine: {seconds: 1, motion: 0.5}\n\n'       # bags that were cut off are judged too
 OUTCOMES = ('pass', 'fail', 'invalid', 'pass of a part')
 REFUSED = 'refused'
 

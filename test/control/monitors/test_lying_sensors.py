@@ -218,8 +218,10 @@ def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machin
     loop.run(1.0)
     assert core.states.state is State.STANDBY
 
+    one = core.law.cylinders[0]
+
     def step(p, *_):
-        p[0, 0] += 5e6
+        p[0] += 5e6 * np.array([1.0, one['area_a'] / one['area_b']])        # both hold the load as before
         return p
     loop.change = ever('pressures', loop.time, step)
     loop.run(1.5)

@@ -1,5 +1,6 @@
 """Time-optimal timing: against a linear program of HiGHS, inverse dynamics, a bang-bang motion in closed form."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -50,7 +51,7 @@ def time_by_highs(constraints, h):
 def test_speed_is_that_of_a_linear_program(share):
     """With all limits, and with a third of the pump's flow."""
     m, nodes = crane(), 120
-    given = limits()._replace(flow=share * limits().flow)
+    given = replace(limits(), flow=share * limits().flow)
     x, slope, bend = spline(m, WAYS, nodes)
     w = time_by_highs(constraints_of(m, x, slope, bend, given), 1.0 / (nodes - 1))
     found = plan(m, WAYS, given, nodes=nodes)
@@ -73,7 +74,7 @@ def test_efforts_rates_and_flow_are_within_the_limits_and_at_one():
 def test_straight_line_under_acceleration_alone_is_bang_bang():
     m, free = crane(), np.full(4, np.inf)
     ways = WAYS[:1] + [[0.0] * 4, [0.5, 0.0, 0.0, 0.0]]
-    given = limits()._replace(velocity=free, lower=-free, upper=free, flow=np.inf)
+    given = replace(limits(), velocity=free, lower=-free, upper=free, flow=np.inf)
     found = plan(m, ways, given, nodes=201)
     assert found.time[-1] == pytest.approx(2.0 * np.sqrt(0.5 / ACCELERATION[0]), rel=1e-3)
 
@@ -91,7 +92,7 @@ def test_times_are_those_of_the_rates(rng):
     (WAYS, {'upper': np.full(4, 10.0)}, StateError, 'within the limits at node')])
 def test_what_admits_no_motion_is_named(path, change, kind, message):
     with pytest.raises(kind, match=message):
-        plan(crane(), path, limits()._replace(**change))
+        plan(crane(), path, replace(limits(), **change))
 
 
 def test_machine_with_a_floating_base_is_refused():

@@ -283,6 +283,7 @@ def test_the_demonstration_moves_every_actuator_out_and_back_within_its_limits(n
 def test_a_machine_without_limits_has_no_demonstration(crane):
     class Unlimited:
         dof, coordinates, initial_position = 1, ('a',), np.zeros(1)
+        driven_machine = property(lambda self: self)
         coordinate_limits = psdyn_ros.Limits(*np.array([[-np.inf], [np.inf], [np.inf], [np.inf]]))
 
     with pytest.raises(TrajectoryError, match='neither its limits nor its speed'):
