@@ -134,11 +134,11 @@ def validate(bag: File, urdf: File | Manipulator, *, hydraulics: File | Hydrauli
         found = Validation(verdict.with_cause(causes), metrics, simulation.errors(), traces, quality, channels,
                            settings, predictor, Path(source.path), seconds, late, causes, text)
     if output is not None:
-        _write(found, output, bag, manipulator, hydraulics, topics)
+        _write(found, output, bag, manipulator, declared, topics)
     return found
 
 
-def _write(found: Validation, output: File, bag: File, manipulator: Manipulator, hydraulics: Any,
+def _write(found: Validation, output: File, bag: File, manipulator: Manipulator, hydraulics: Hydraulics | None,
            topics: Mapping[str, Any]) -> None:
     from .report.validation_report import write_outputs  # figures take a second to import
 

@@ -181,15 +181,15 @@ def test_what_is_not_a_number_is_within_no_tolerance():
 # outputs
 
 
-def test_the_report_needs_no_other_file(exact):
+def test_the_report_needs_no_other_file_but_the_playback_that_it_links(exact):
     found, folder = exact
     page = (folder / 'report.html').read_text()
     assert found.verdict.text in page and 'hiab_xs031' in page
-    assert not re.search(r'(src|href)="(?!data:)', page) and 'http' not in page
+    assert set(re.findall(r'(?:src|href)="(?!data:)(.*?)"', page)) == {'playback.html'} and 'http' not in page
     assert page.count('data:image/png;base64') == len(PICTURES)
     assert {path.name for path in folder.iterdir()} == {
         'report.html', 'validation.json', 'metrics.csv', 'seconds.csv', 'spectrum.csv', 'predicted',
-        'plotjuggler_layout.xml', *PICTURES}
+        'plotjuggler_layout.xml', 'playback.html', *PICTURES}
     assert page.index(found.verdict.text) < page.index('Likely causes') < page.index('Model against measurement')
     assert page.index('Delays between topics') and found.delays[TELEMETRY].text in page
     for name in PICTURES:

@@ -215,6 +215,14 @@ class Operator:
         domain = self.node.context.get_domain_id()
         return f'running nodes on ROS_DOMAIN_ID {domain}: {", ".join(names) or "none"}'
 
+    def silent(self):
+        """Return the nodes of this namespace that publish diagnostics and have not reported yet."""
+        inside = self.node.get_namespace().rstrip('/') + '/'
+        reporters = {f'{each.node_namespace.rstrip("/")}/{each.node_name}'
+                     for each in self.node.get_publishers_info_by_topic('/diagnostics')}
+        return {name for name in reporters if name.startswith(inside)} - {
+            status.hardware_id for status in self.statuses.values()}
+
     def _keep_diagnostics(self, message):
         inside = self.node.get_namespace().rstrip('/') + '/'
         for status in message.status:

@@ -13,7 +13,7 @@ PARTIAL_PASS = 3
 EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2, UNDECIDED: PARTIAL_PASS}
 CLEAR = 0.3                 # of the residual's squares that a cause explains with confidence, to be named beside a PASS
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
-FEW_SPIKES = 3              # that a signal of a short one may have, where a valve or a command steps
+FEW_SPIKES = 3              # that a force or a pressure of a short one may have, where a valve or a command steps
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ def losses(source, quality, usable, coverage):
         if dropped > STRAY * quality.topics[topic].messages:
             yield f'{topic}: {dropped} messages are not later than those before, and were left out'
     for name, signal in {**quality.signals, **quality.rates}.items():
-        if signal.spikes > max(STRAY * signal.samples, FEW_SPIKES):
+        few = 0 if name.endswith(('.position', '.velocity')) else FEW_SPIKES
+        if signal.spikes > max(STRAY * signal.samples, few):
             yield f'{name}: {signal.spikes} of {signal.samples} values stick out by up to {signal.largest_spike:.3g}'
     recorded = (source.end_ns - source.start_ns) * 1e-9
     if usable < coverage * recorded:

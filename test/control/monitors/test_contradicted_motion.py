@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from psdyn_ros.control.monitors.swing import SwingCheck
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state
 from psdyn_ros.control import SafetyError, State
 from psdyn_ros.control.monitors.momentum import MomentumCheck
 from psdyn_ros.control.monitors.openings import OpeningCheck
+from psdyn_ros.control.monitors.speed import SwingCheck
 from psdyn_ros.kernels.control.valve_inversion import command_for
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
