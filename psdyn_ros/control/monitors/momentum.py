@@ -56,6 +56,7 @@ class MomentumCheck(Check):
         self._waited = 0.0                      # s since the last comparison
         self._impulse = [0.0] * len(self._places)       # command times s since then
         self._speed = None                      # (dof,) smoothed over `HORIZON`
+        self._model = None                      # forces (rows,) of the model at the last comparison
         self._excess = self._lack = None        # forces beyond the model, smoothed so; and learnt
 
     def evaluate(self, inputs):
@@ -86,13 +87,15 @@ class MomentumCheck(Check):
         law, inertia = self._law, self._inertia
         law.effort_model(inputs.x, inputs.xd, self._efforts, inertia)
         friction = [sliding_friction(*each) for each in zip(law.axes, law.desired[1])]
-        excess, speed = given * self._area - (self._efforts + friction)[self._rows], inputs.xd
+        model, speed = (self._efforts + friction)[self._rows], inputs.xd
+        before, self._model = model if self._model is None else self._model, model
+        excess = given * self._area - 0.5 * (before + model)        # forces change on the way
         if self._speed is None:
             self._speed, self._excess, self._lack = speed.copy(), excess, excess.copy()
-        share = min(dt / HORIZON, 1.0)
+        share, change = min(dt / HORIZON, 1.0), speed - self._speed
         self._excess = self._excess + share * (excess - self._excess)
-        self._speed += share * (speed - self._speed)
-        off = self._excess - inertia[self._rows] @ (speed - self._speed) / HORIZON
+        self._speed += share * change
+        off = self._excess - inertia[self._rows] @ change / HORIZON     # both smoothed by the same filter
         stands = not inputs.reference_rate.any() and (np.abs(speed) < self._rest).all()
         self._lack += min(dt / (LEARNING if stands else FORGETTING), 1.0) * (off - self._lack)
         own = inertia[self._own]
