@@ -55,9 +55,8 @@ class MomentumCheck(Check):
         self._last = None                       # ns of the last cycle
         self._waited = 0.0                      # s since the last comparison
         self._impulse = [0.0] * len(self._places)       # command times s since then
-        self._speed = None                      # (dof,) smoothed over `HORIZON`
-        self._model = None                      # forces (rows,) of the model at the last comparison
-        self._excess = self._lack = None        # forces beyond the model, smoothed so; and learnt
+        self._speed = self._model = None        # (dof,) and forces (rows,) of the model at the last comparison
+        self._off = self._lack = None           # forces beyond what moved, smoothed over `HORIZON`; and learnt
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
@@ -87,15 +86,16 @@ class MomentumCheck(Check):
         law, inertia = self._law, self._inertia
         law.effort_model(inputs.x, inputs.xd, self._efforts, inertia)
         friction = [sliding_friction(*each) for each in zip(law.axes, law.desired[1])]
-        model, speed = (self._efforts + friction)[self._rows], inputs.xd
-        before, self._model = model if self._model is None else self._model, model
-        excess = given * self._area - 0.5 * (before + model)        # forces change on the way
+        model, speed = (self._efforts + friction)[self._rows], inputs.xd.copy()
         if self._speed is None:
-            self._speed, self._excess, self._lack = speed.copy(), excess, excess.copy()
-        share, change = min(dt / HORIZON, 1.0), speed - self._speed
-        self._excess = self._excess + share * (excess - self._excess)
-        self._speed += share * change
-        off = self._excess - inertia[self._rows] @ change / HORIZON     # both smoothed by the same filter
+            self._speed, self._model = speed, model
+            self._off = given * self._area - model
+            self._lack = self._off.copy()
+        # forces of the model change on the way
+        excess = given * self._area - 0.5 * (self._model + model) - inertia[self._rows] @ (speed - self._speed) / dt
+        self._speed, self._model = speed, model
+        self._off += min(dt / HORIZON, 1.0) * (excess - self._off)
+        off = self._off
         stands = not inputs.reference_rate.any() and (np.abs(speed) < self._rest).all()
         self._lack += min(dt / (LEARNING if stands else FORGETTING), 1.0) * (off - self._lack)
         own = inertia[self._own]

@@ -13,6 +13,7 @@ from psdyn_ros.control.monitors.openings import OpeningCheck
 from psdyn_ros.control.monitors.speed import SwingCheck
 from psdyn_ros.kernels.control.valve_inversion import command_for
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
+from psdyn_ros.tools.demo.demonstration import demonstration
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.studies.judgement import (
@@ -301,3 +302,15 @@ def test_the_bound_of_the_momentum_is_that_of_the_declaration():
     declared = core.declaration.plausibility
     assert core.checks[MomentumCheck]._residual == declared.momentum_residual == 0.05
     assert replace(declared, momentum_residual=0.2).momentum_residual == 0.2
+
+
+def test_all_axes_at_once_at_force_level_contradict_nothing():
+    loop = closed_loop(FORCES)
+    loop.run(FAULT_S)
+    m = loop.core.manipulator
+    way = demonstration(m, 4.0, declaration=loop.core.declaration)
+    loop.send(replace(way, positions=way.positions + START - m.initial_position))
+    loop.run(4.5)
+    record = loop.recording()
+    assert loop.core.states.state is State.HOLD and np.ptp(record.x, axis=0).min() > 0.02
+    assert not any('momentum_residual' in texts for _, texts in record.reasons)
