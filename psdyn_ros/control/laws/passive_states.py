@@ -18,7 +18,7 @@ FORCE_RATE = 1.0        # 1/s of corrections of its position by the forces that 
                         # of these forces, as of friction, moves the rate and not the position
 LARGEST_ERROR = 1.0     # rad, m that forces may speak of
 UNKNOWN_SWING = 0.2     # rad, m by which a passive joint may be elsewhere that is not measured
-REFRESH = 0.05          # s after which the forces of a swing are computed anew
+REFRESH = 0.05          # s after which the forces of a swing are computed again
 PERTURBATION = 0.01     # rad, m of a passive joint for that
 SILENT = 0.1            # s without a measurement, after which one counts as missing
 LONGEST_STEP = 0.05     # s that an estimate is advanced at once; after a longer gap it starts from rest

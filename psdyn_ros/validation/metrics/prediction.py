@@ -163,7 +163,7 @@ class Predictor:
             limits = self.manipulator.coordinate_limits
             near |= self._near(x[:, self._passive], limits.lower[self._passive],
                                limits.upper[self._passive]).any(axis=1, keepdims=True)
-        # what was filtered is differentiated, or rubs, through the filter again
+        # rates and friction of what was filtered go through the filter again
         regime[maximum_filter1d(near, 2 * width - 1, axis=0)] = NEAR_STOP
         return regime
 

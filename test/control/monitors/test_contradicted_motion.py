@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.control.restraint import restraint_of
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state
 from psdyn_ros.control import SafetyError, State
@@ -265,14 +266,7 @@ def test_openings_of_a_failing_pid_are_restrained_and_stop_it(spoil, most, rate)
 @pytest.mark.parametrize('rate', RATES)
 def test_openings_of_a_sound_pid_are_not_restrained(rate):
     loop = closed_loop(PID, rate=rate, stiction=dict.fromkeys(NAMES[1:], 2e3))
-    check, off = loop.core.checks[OpeningCheck], []
-    restrain = check.restrain
-
-    def watch(command, *given):
-        sound = command.copy()
-        restrain(command, *given)
-        off.append(np.abs(command - sound).max())
-    check.restrain = watch
+    off = restraint_of(loop.core.checks[OpeningCheck])
     loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
     loop.run(4.0)
     assert len(off) > 3.5 * rate and not np.any(off)

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import thorough
+from support.control.restraint import restraint_of
 
 from psdyn_ros.api.load import load
 from psdyn_ros.control import SafetyError, State
@@ -132,14 +133,7 @@ def test_a_failing_effort_hardly_moves_the_slew(law, motion, name, spoil):
 
 def test_a_sound_law_at_force_level_is_not_restrained():
     loop = closed_loop(FORCES)
-    check, off = loop.core.checks[EffortCheck], []
-    restrain = check.restrain
-
-    def watch(command, *given):
-        sound = command.copy()
-        restrain(command, *given)
-        off.append(np.abs(command - sound).max())
-    check.restrain = watch
+    off = restraint_of(loop.core.checks[EffortCheck])
     loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
     loop.run(4.0)
     assert len(off) > 1500 and not np.any(off)
