@@ -36,12 +36,14 @@ class Rows(NamedTuple):
     """Messages of one topic about the same things.
 
     names     of joints; of FluidPressure its frame; of arrays the labels of their dimensions
+    places    (n,) where they stand in their packet: several may have been received at the same time
     received  (n,) ns
     stamps    (n,) ns as in their headers, None where they have none
     values    field -> (n, m); fields that were empty are left out
     """
 
     names: tuple
+    places: np.ndarray
     received: np.ndarray
     stamps: np.ndarray
     values: dict
@@ -125,7 +127,7 @@ class _Layout:
             good &= (matrix[:, first:last] == self._first[first:last]).all(axis=1)
         return good
 
-    def read(self, matrix, received):
+    def read(self, matrix, places, received):
         """The `Rows` of messages of this layout."""
         stamps = None
         if self.stamp is not None:
@@ -134,7 +136,7 @@ class _Layout:
             stamps = np.where(time[:, 0] >= 1 << 31, time[:, 0] - (1 << 32), time[:, 0]) * SECOND + time[:, 1]
         values = {field: _meant(np.ascontiguousarray(matrix[:, place:place + 8 * count]).view('<f8'))
                   for field, (place, count) in self.places.items()}
-        return Rows(self.names, received, stamps, values)
+        return Rows(self.names, places, received, stamps, values)
 
 
 def _meant(values):
@@ -216,19 +218,20 @@ class Decoder:
         """Yield the `Rows` of a packet of this topic, in the order of the packet where the names do not change."""
         sizes = np.unique(packet.size)
         if len(sizes) == 1:
-            yield from self._decode(packet, int(sizes[0]))
+            yield from self._decode(packet, np.arange(len(packet)), int(sizes[0]))
             return
         for size in sizes.tolist():
-            yield from self._decode(packet.rows(packet.size == size), size)
+            places = np.flatnonzero(packet.size == size)
+            yield from self._decode(packet.rows(places), places, size)
 
-    def _decode(self, packet, size):
+    def _decode(self, packet, places, size):
         matrix = gather(packet.data, packet.start, size)
         rest = np.arange(len(packet))
         layouts = self._layouts.setdefault(size, []) if size in self._layouts or len(self._layouts) < 256 else []
         tried = 0
         while len(rest):
             if tried == len(layouts):
-                rows = self._first(matrix[rest[0]].tobytes(), int(packet.received[rest[0]]), layouts)
+                rows = self._first(matrix[rest[0]].tobytes(), places[rest[0]], int(packet.received[rest[0]]), layouts)
                 if rows is not None:
                     yield rows
                 if tried == len(layouts):       # it made no layout: read alone, or bad
@@ -240,14 +243,15 @@ class Decoder:
             fits = layout.fits(matrix[rest])
             if fits.any():
                 chosen = rest[fits]
-                yield layout.read(matrix[chosen] if len(chosen) < len(matrix) else matrix, packet.received[chosen])
+                yield layout.read(matrix[chosen] if len(chosen) < len(matrix) else matrix, places[chosen],
+                                  packet.received[chosen])
                 rest = rest[~fits]
 
-    def _first(self, raw, received, layouts):
+    def _first(self, raw, place, received, layouts):
         """The `Rows` of one message that fits no layout, of which one is made; None where it is bad."""
         try:
             message = type_store().deserialize_cdr(raw, self._msgtype)
-            rows = alone(message, self._msgtype, received)
+            rows = alone(message, self._msgtype, place, received)
         # rosbags fails in as many ways as bytes can be wrong
         except Exception:
             self.bad += 1
@@ -262,7 +266,7 @@ class Decoder:
         return rows
 
 
-def alone(message, msgtype, received):
+def alone(message, msgtype, place, received):
     """The `Rows` of one message; Malformed."""
     names = _names(message, msgtype)
     check_lengths(message, msgtype, names)
@@ -270,4 +274,4 @@ def alone(message, msgtype, received):
               for field, path in FIELDS[msgtype].items() if np.size(_at(message, path))}
     stamp = getattr(message, 'header', None)
     stamps = None if stamp is None else np.array([stamp.stamp.sec * SECOND + stamp.stamp.nanosec], dtype=np.int64)
-    return Rows(names, np.array([received], dtype=np.int64), stamps, values)
+    return Rows(names, np.array([place]), np.array([received], dtype=np.int64), stamps, values)

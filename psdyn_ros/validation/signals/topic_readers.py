@@ -107,7 +107,7 @@ class ChannelStreams:
         times, sane = self._times(topic, found, received)
         if self._quality is not None:
             self._quality.rows(topic, found, times)
-        order = np.argsort(received, kind='stable') if len(found) > 1 else slice(None)
+        order = np.argsort(np.concatenate([rows.places for rows in found])) if len(found) > 1 else slice(None)
         whole = sane
         for track, columns in self._readers[topic]:
             groups = [columns(rows) for rows in found]
@@ -135,7 +135,7 @@ class ChannelStreams:
 
 
 def one_order(found):
-    """Return `Rows` of which those about the same joints, in whatever order of names, are one, by time of receipt."""
+    """Return `Rows` of a packet; those about the same joints, in whatever order of names, are one, in its order."""
     groups = {}
     for rows in found:
         # columns of other messages have no names of their own
@@ -148,10 +148,10 @@ def one_order(found):
 
 def _joined(found):
     first = found[0]
-    received = np.concatenate([rows.received for rows in found])
-    order = np.argsort(received, kind='stable')
+    places, received = (np.concatenate(part) for part in zip(*((rows.places, rows.received) for rows in found)))
+    order = np.argsort(places)
     columns = [[rows.names.index(name) for name in first.names] for rows in found]
-    return Rows(first.names, received[order],
+    return Rows(first.names, places[order], received[order],
                 None if first.stamps is None else np.concatenate([rows.stamps for rows in found])[order],
                 {field: np.concatenate([rows.values[field][:, column] for rows, column in zip(found, columns)])[order]
                  for field in first.values})

@@ -41,6 +41,19 @@ def test_changing_order_of_names_loses_nothing(tmp_path):
     assert not quality.findings()
 
 
+def test_messages_that_were_received_at_one_time_keep_their_order(tmp_path):
+    t, position, velocity = motion(crane(), 600, 0.01)
+    names, messages = np.array(crane().joints), []
+    for k, (seconds, row, rates) in enumerate(zip(t, position, velocity)):
+        # laid out in two ways, and ten of them are received together
+        order, ns = np.arange(len(names))[::(-1) ** k], BEGIN + round(seconds * 1e9)
+        received = BEGIN + round(t[k // 10 * 10 + 9] * 1e9)
+        messages.append((STATES, received, joint_state(ns, names[order], row[order], rates[order])))
+    _, quality = read(write(tmp_path / 'together.mcap', messages))
+    assert quality.topics[STATES].messages == 600
+    assert quality.topics[STATES].out_of_order == quality.late[STATES] == 0
+
+
 @pytest.mark.parametrize('chunked', [True, False])
 def test_huge_message_hides_nothing_but_itself(tmp_path, monkeypatch, chunked):
     for module in (mcap_chunks, mcap_recovery, source):
