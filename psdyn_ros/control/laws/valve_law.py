@@ -52,7 +52,7 @@ class ValveLaw(ControlLaw):
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer(pressure_lag)
-        self.effort_gains = np.zeros((2, len(self.tiers)))
+        self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.tiers)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
@@ -113,6 +113,7 @@ class ValveLaw(ControlLaw):
         if share == 1.0:
             self._ramp = {}
         self.effort_gains[:] = self._law['stiffness'], self._law['damping']
+        self.flow_gains[:] = self._law['flow_stiffness'], -self._law['flow_decoupling']
 
     def _forget(self):
         self._advance_gains(GAIN_RAMP)

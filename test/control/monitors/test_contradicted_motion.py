@@ -294,7 +294,7 @@ def test_openings_are_not_judged_for_a_law_that_opens_by_forces():
 def test_the_bound_of_the_momentum_is_that_of_the_declaration():
     core = closed_loop(FORCES).core
     declared = core.declaration.plausibility
-    assert core.checks[MomentumCheck]._residual == declared.momentum_residual == 0.05
+    assert core.checks[MomentumCheck]._memory.residual[0] == declared.momentum_residual == 0.05
     assert replace(declared, momentum_residual=0.2).momentum_residual == 0.2
 
 
