@@ -12,6 +12,7 @@ from psdyn_ros.control import SafetyError, State
 from psdyn_ros.control.monitors.momentum import MomentumCheck
 from psdyn_ros.control.monitors.openings import OpeningCheck
 from psdyn_ros.control.monitors.speed import SwingCheck
+from psdyn_ros.kernels.control.effort_range import evaluate_efforts
 from psdyn_ros.kernels.control.valve_inversion import command_for
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
 from psdyn_ros.tools.demo.demonstration import demonstration
@@ -207,6 +208,21 @@ def test_a_contradicted_force_becomes_that_which_holds_the_load():
     assert command == pytest.approx(core.manipulator.inverse_dynamics(x, np.zeros(4), np.zeros(4)))
     check.restart()
     assert not check._failing
+
+
+def test_checks_of_efforts_share_one_evaluation_of_the_model(monkeypatch):
+    loop, calls = closed_loop(FORCES), []
+    monkeypatch.setattr('psdyn_ros.control.laws.base.evaluate_efforts',
+                        lambda *given: calls.append(given) or evaluate_efforts(*given))
+    core = loop.run(0.1).core
+    assert len(calls) == 50
+    x, xd = core.inputs.checks.x, core.inputs.checks.xd
+    model = core.law.effort_model(x, xd)
+    assert len(calls) == 50 and core.law.effort_model(x.copy(), xd) is model and len(calls) == 51
+    core.law.effort_model(x, xd)
+    core.law.update(core.inputs.time, x, xd)        # with it the load of the model may change
+    core.law.effort_model(x, xd)
+    assert len(calls) == 53
 
 
 # swings
