@@ -90,6 +90,7 @@ def ns_of(message):
     return message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
 
 
+@pytest.mark.long
 @pytest.mark.lockstep
 @pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):

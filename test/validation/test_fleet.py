@@ -142,6 +142,7 @@ def test_the_worst_bag_counts(codes, error, code):
     assert f'of {len(codes)} bags' in summary(found)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_bag_has_its_own_report_and_one_that_kills_its_process_ends_no_other(local):
     found, folder = local
@@ -218,6 +219,7 @@ def test_control_c_ends_all_processes(bags, monkeypatch, interruptible):
     assert pids and all(gone(pid) for pid in pids)
 
 
+@pytest.mark.long
 def test_processes_end_with_whoever_started_them():
     parent = subprocess.Popen([sys.executable, '-c', PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())

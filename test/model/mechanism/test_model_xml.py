@@ -97,6 +97,7 @@ def test_absurd_nesting(nested):
         psdyn_ros.load(nested)
 
 
+@pytest.mark.long
 def test_absurd_numbers_of_elements():
     with limited_memory(200 * 2**20), pytest.raises(XmlError, match='more than [0-9]+ elements'):
         psdyn_ros.load('<robot>' + '<a/>' * (2**21 - 100) + '</robot>')
