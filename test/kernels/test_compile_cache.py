@@ -109,7 +109,8 @@ def test_cold_and_warm_start(copy, tmp_path):
     assert min(errors, waited) in ('', 'psdyn_ros: another process compiles the kernels; waiting for it ...\n')
     assert other.splitlines()[0] == out.splitlines()[0]
     compiled = max(errors, waited)
-    assert re.match(r'psdyn_ros: compiling the kernels for this machine, once ...\npsdyn_ros: compiled in \d+ s$', compiled)
+    assert re.match('psdyn_ros: compiling the kernels for this machine, once ...\n'
+                    r'psdyn_ros: compiled in \d+ s$', compiled)
     assert files_in(folder) == sources
     kept = files_in(cache)
     assert any(path.suffix == '.nbi' for path in kept)
