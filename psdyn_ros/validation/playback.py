@@ -34,6 +34,13 @@ class Recorded(NamedTuple):
     sentences: tuple
 
 
+class Playback(NamedTuple):
+    """A page in a file, and the `Motion` that it plays."""
+
+    path: Path
+    motion: Motion
+
+
 def playback_html(manipulator, motion, *, title=None, hydraulics=None, topics=None):
     """Return the text of a page that plays a motion back: a `Motion`, or the path of a bag.
 
@@ -74,18 +81,23 @@ def recorded_motion(bag, manipulator, *, hydraulics=None, topics=None):
         return Recorded(motion, _damage(source))
 
 
-def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None):
-    """Write the page that plays a bag back into a folder; return its path, None where no motion can be shown.
+def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None, file=PLAYBACK):
+    """Write the page that plays a bag back into a folder; return the `Playback`.
+
+    None where no motion can be shown, or the bag is longer than `MAX_SECONDS`.
 
     hydraulics and topics as `recorded_motion` takes them.
     """
+    with open_bag(bag) as source:
+        if source.end_ns - source.start_ns > MAX_SECONDS * SECOND:
+            return None
     motion, sentences = recorded_motion(bag, manipulator, hydraulics=hydraulics, topics=topics)
     if motion is None:
         return None
-    path = Path(folder) / PLAYBACK
+    path = Path(folder) / file
     path.parent.mkdir(parents=True, exist_ok=True)
     write_page(path, manipulator, motion, messages=sentences)
-    return path
+    return Playback(path, motion)
 
 
 def description_in(bag):
