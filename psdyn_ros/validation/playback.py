@@ -7,8 +7,9 @@ import numpy as np
 
 from ..model.errors import MeasurementError
 from ..model.units import SECOND
-from ..view import Motion, machine_page, write_page
+from ..view import Motion, machine_page, page
 from ..view.motion import frames, nearest, signals
+from ..view.page import PLAYBACK
 from .bags.bulk_decoder import Decoder
 from .bags.recording import BagError
 from .bags.source import open_bag
@@ -16,7 +17,6 @@ from .signals.blocks import blocks
 from .signals.topic_readers import rows_stamps
 from .signals.topics import find_topics
 
-PLAYBACK = 'playback.html'
 MAX_SECONDS = 300.0         # s of a recording that is played beside a report
 MAX_LAG = 0.1               # s that a reference may lie from the frame that shows it
 DESCRIPTION = '/robot_description'
@@ -32,13 +32,6 @@ class Recorded(NamedTuple):
 
     motion: Motion
     sentences: tuple
-
-
-class Playback(NamedTuple):
-    """A page in a file, and the `Motion` that it plays."""
-
-    path: Path
-    motion: Motion
 
 
 def playback_html(manipulator, motion, *, title=None, hydraulics=None, topics=None):
@@ -82,7 +75,7 @@ def recorded_motion(bag, manipulator, *, hydraulics=None, topics=None):
 
 
 def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None, file=PLAYBACK):
-    """Write the page that plays a bag back into a folder; return the `Playback`.
+    """Write the page that plays a bag back into a folder; return its `Playback`.
 
     None where no motion can be shown, or the bag is longer than `MAX_SECONDS`.
 
@@ -92,12 +85,7 @@ def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None, fi
         if source.end_ns - source.start_ns > MAX_SECONDS * SECOND:
             return None
     motion, sentences = recorded_motion(bag, manipulator, hydraulics=hydraulics, topics=topics)
-    if motion is None:
-        return None
-    path = Path(folder) / file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_page(path, manipulator, motion, messages=sentences)
-    return Playback(path, motion)
+    return motion and page.write_playback(folder, manipulator, motion, file=file, messages=sentences)
 
 
 def description_in(bag):

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from ...api.orientation import quaternion, rotation
 from ...simulation.offline import simulate
 from ...view.motion import simulated_motion
+from ...view.page import write_playback
 from ..bags.recording import BagError
 from ..metrics.tracking import units
 from . import page
@@ -157,14 +158,15 @@ def _angle(a, b):
 
 def write_report(folder, response, manipulator):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter."""
+    motion = simulated_motion(manipulator, response.time, response.x)
     figures = {
-        'motion.png': ('The motion', motion_picture(
-            manipulator, simulated_motion(manipulator, response.time, response.x), response.machine)),
+        'motion.png': ('The motion, from the side', motion_picture(manipulator, motion, response.machine)),
         'response.png': ('The coordinates', _coordinates(manipulator, response)),
         'energy.png': ('Energy', _energy(response)),
     }
     return page.write_page(Path(folder), 'free_response.html.j2', figures, response,
-                             f'{response.machine}: free response', deviations=list(response.table()))
+                           f'{response.machine}: free response', deviations=list(response.table()),
+                           playbacks={page.MOTION: write_playback(folder, manipulator, motion)})
 
 
 def _coordinates(manipulator, response):

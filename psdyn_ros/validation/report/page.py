@@ -21,6 +21,7 @@ STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
 KILO = 2e3          # N or N m from which forces are shown in thousands
+MOTION = 'The motion in 3-D'
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
 
 
@@ -146,12 +147,11 @@ def figures(summary, manipulator):
 def write_report(folder, summary, manipulator, playback=None):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter.
 
-    playback  path of the page that plays the judged run back, in the same folder, or None
+    playback  `Playback` of the judged run, or None
     """
     return write_page(folder, 'report.html.j2', figures(summary, manipulator), summary,
-                      f'{summary.machine} under {summary.judged.law}', summary=summary,
-                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)),
-                      playback=playback and playback.name)
+                      f'{summary.machine} under {summary.judged.law}', playbacks={MOTION: playback}, summary=summary,
+                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
 
 
 class Head(NamedTuple):
@@ -163,11 +163,12 @@ class Head(NamedTuple):
     shade: str = ''     # class of the verdict; '': by whether there is a reason
 
 
-def write_page(folder, template, figures, result, title, file='report.html', **values):
+def write_page(folder, template, figures, result, title, file='report.html', playbacks=None, **values):
     """Write {file name: (title, Figure)} as PNG files, and a page with them and the values in it; returns its path.
 
-    result  `Head`, or another object with its attributes
-    file    name of the page
+    result     `Head`, or another object with its attributes
+    file       name of the page
+    playbacks  {title: `Playback` that the page contains, or None}
     """
     folder = Path(folder)
     pictures = []
@@ -178,8 +179,10 @@ def write_page(folder, template, figures, result, title, file='report.html', **v
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
     path = folder / file
+    played = [(heading, playback.path.name, playback.path.read_text(encoding='utf-8'))
+              for heading, playback in (playbacks or {}).items() if playback]
     path.write_text(environment.get_template(template).render(
-        pictures=pictures, title=title, verdict=result.verdict, reason=result.reason,
+        pictures=pictures, playbacks=played, title=title, verdict=result.verdict, reason=result.reason,
         shade=getattr(result, 'shade', ''), facts=result.facts, **values),
         encoding='utf-8')
     return path
