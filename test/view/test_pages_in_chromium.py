@@ -8,6 +8,7 @@ from support.machines import URDF
 from support.nodes.browser import browser
 
 from psdyn_ros.api.load import load
+from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 from psdyn_ros.view import write_page
 from psdyn_ros.view.motion import simulated_motion
 
@@ -134,6 +135,25 @@ def test_a_reference_is_a_ghost_that_can_be_switched_off(opened, machines, tmp_p
     assert page.evaluate('viewer.drawing.ghost.every(group => !group.visible)')
     assert changed(shown, page.screenshot()) > 0.005
     assert errors == []
+    page.close()
+
+
+def test_a_report_plays_the_motion_within_itself(opened, tmp_path):
+    commands = tmp_path / 'commands.csv'
+    commands.write_text('time,lift_cylinder\n0,0.3\n')
+    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
+    for beside in (tmp_path / 'bag').iterdir():     # the report does without
+        if beside != outcome.report:
+            beside.unlink()
+    page, errors, requests = opened(outcome.report.as_uri(), viewer=False)
+    frame = page.frame_locator('iframe')
+    frame.locator('#stage canvas').wait_for(timeout=60_000)
+    frame.locator('#speed').select_option('5')
+    frame.locator('#play').click()
+    inside = page.frames[1]
+    inside.wait_for_function('viewer.t === viewer.to', timeout=60_000)
+    assert inside.evaluate('viewer.machine.x[1]') > 0.21
+    assert errors == [] and len(requests) == 1
     page.close()
 
 

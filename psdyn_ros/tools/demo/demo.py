@@ -240,7 +240,7 @@ def _track(setup, manipulator, output, lock_step, computer):
                            travel=np.ptp(waypoints.positions, axis=0), facts=facts)
     oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
     playback = write_playback(output, output / JUDGED[setup.level], manipulator, hydraulics=oil)
-    return summary, page.write_report(output, summary, manipulator.driven_machine, setup.urdf, playback)
+    return summary, page.write_report(output, summary, manipulator.driven_machine, playback)
 
 
 def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
