@@ -77,29 +77,32 @@ def checked_cases(names):
 
 def model_urdf(urdf):
     """The URDF text of the machine with its payload, as the model has it."""
-    return _with(urdf, _payload(PAYLOAD))
+    return payload_urdf(urdf, PAYLOAD)
 
 
 def machine_urdf(case, urdf):
     """So too, as the machine of a case is."""
     if case == 'payload':
-        return _with(urdf, _payload(HEAVIER * PAYLOAD))
+        return payload_urdf(urdf, HEAVIER * PAYLOAD)
     loaded = model_urdf(urdf)
-    if case == 'base_tilt':
-        roll, pitch = (TILT * share for share in TILT_AXIS)
-        return _with(loaded, '  <link name="ground"/>\n  <joint name="ground_mount" type="fixed">\n'
-                             '    <parent link="ground"/>\n    <child link="base_link"/>\n'
-                             f'    <origin rpy="{roll!r} {pitch!r} 0"/>\n  </joint>\n')
-    return loaded
+    return tilted_urdf(loaded, *(TILT * share for share in TILT_AXIS)) if case == 'base_tilt' else loaded
 
 
-def _payload(mass):
+def payload_urdf(urdf, mass, com=COM):
+    """URDF text with a payload [kg] whose centre of mass is at `com` [m] from the tool."""
     inertia = repr(mass * GYRATION**2)
-    return (f'  <link name="{PAYLOAD_LINK}">\n    <inertial>\n      <origin xyz="{" ".join(map(str, COM))}"/>\n'
-            f'      <mass value="{mass:g}"/>\n      <inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" '
-            'ixy="0" ixz="0" iyz="0"/>\n    </inertial>\n  </link>\n'
-            f'  <joint name="{PAYLOAD_LINK}_mount" type="fixed">\n    <parent link="tcp"/>\n'
-            f'    <child link="{PAYLOAD_LINK}"/>\n  </joint>\n')
+    return _with(urdf, f'  <link name="{PAYLOAD_LINK}">\n    <inertial>\n      <origin xyz="{" ".join(map(str, com))}"/>\n'
+                       f'      <mass value="{mass:g}"/>\n      <inertia ixx="{inertia}" iyy="{inertia}" '
+                       f'izz="{inertia}" ixy="0" ixz="0" iyz="0"/>\n    </inertial>\n  </link>\n'
+                       f'  <joint name="{PAYLOAD_LINK}_mount" type="fixed">\n    <parent link="tcp"/>\n'
+                       f'    <child link="{PAYLOAD_LINK}"/>\n  </joint>\n')
+
+
+def tilted_urdf(urdf, roll, pitch):
+    """URDF text on ground that slopes [rad]."""
+    return _with(urdf, '  <link name="ground"/>\n  <joint name="ground_mount" type="fixed">\n'
+                       '    <parent link="ground"/>\n    <child link="base_link"/>\n'
+                       f'    <origin rpy="{roll!r} {pitch!r} 0"/>\n  </joint>\n')
 
 
 def _with(urdf, more):

@@ -12,7 +12,6 @@ from ...api.environment import BaseMotion
 from ...model.errors import StateError
 from ..identification.normal_equations import frictions
 from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
-from ..metrics.prediction import NEAR_STOP
 from ..signals.filters import through_gaps
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
@@ -62,13 +61,13 @@ class Corrections:
     def __call__(self, block, prediction):
         """(rows (n,), e (n, actuators), C (n, actuators, count)) of a `Block` and its `Prediction`.
 
-        Rows are some of the core; e is NaN where the effort is not known, or the actuator is near a stop, whose force
-        is not in the prediction.  There are no rows where the model cannot follow.
+        Rows are some of the core; e is NaN where the effort is not known or not clear: an end stop may push, or
+        friction may be anything.  There are no rows where the model cannot follow.
         """
         rows = np.arange(prediction.core.start, prediction.core.stop, max(1, round(SPACING / prediction.period)))
         x, xd, xdd = (np.ascontiguousarray(values[rows]) for values in (prediction.x, prediction.xd, prediction.xdd))
         e = (prediction.effort - prediction.effort_id)[rows]
-        e[prediction.regime[rows] == NEAR_STOP] = np.nan
+        e[prediction.unclear[rows]] = np.nan
         C = np.zeros((*e.shape, self.count))
         try:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))

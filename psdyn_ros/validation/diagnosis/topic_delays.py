@@ -183,7 +183,7 @@ class _Evidence:
             unknown = np.any([~np.isfinite(values) for values in parts.values()], axis=0)
             # what is bridged is not compared
             near = maximum_filter1d(unknown, 2 * (half + round(APART / block.period)) + 1)
-            chosen = moving & ~near[rows]
+            chosen = moving & ~near[rows] & ~prediction.unclear[rows, axis]
             if not chosen.any():
                 continue
             used, own = rows[chosen], columns[chosen, axis]
