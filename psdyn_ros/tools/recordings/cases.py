@@ -90,8 +90,8 @@ def machine_urdf(case, urdf):
 
 def payload_urdf(urdf, mass, com=COM):
     """URDF text with a payload [kg] whose centre of mass is at `com` [m] from the tool."""
-    inertia = repr(mass * GYRATION**2)
-    return _with(urdf, f'  <link name="{PAYLOAD_LINK}">\n    <inertial>\n      <origin xyz="{" ".join(map(str, com))}"/>\n'
+    inertia, place = repr(mass * GYRATION**2), ' '.join(map(str, com))
+    return _with(urdf, f'  <link name="{PAYLOAD_LINK}">\n    <inertial>\n      <origin xyz="{place}"/>\n'
                        f'      <mass value="{mass:g}"/>\n      <inertia ixx="{inertia}" iyy="{inertia}" '
                        f'izz="{inertia}" ixy="0" ixz="0" iyz="0"/>\n    </inertial>\n  </link>\n'
                        f'  <joint name="{PAYLOAD_LINK}_mount" type="fixed">\n    <parent link="tcp"/>\n'

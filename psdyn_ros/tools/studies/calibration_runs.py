@@ -27,15 +27,16 @@ from ...validation.bags.row_bag import Template, joint_states, labelled_array
 from ...validation.bags.simulated_bag import STATES, TELEMETRY
 from ..recordings.cases import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, tilted_urdf
 from ..recordings.random_moves import random_moves
-from .second_plant import SecondPlant
-from .second_plant.sensors import Sensors
+from .second_plant import SecondPlant, Sensors
 
 MACHINE = 'hiab_xs031'
+URDF, HYDRAULICS, SENSORS = find_machine(MACHINE), *(find_config(f'{MACHINE}_{what}.yaml') for what in (
+    'hydraulics', 'sensors'))
 PERIOD = 0.002              # s of the controller, and of what is kept of a motion
 REST = 0.5                  # s before and after the motion
 BEGIN = 1_700_000_000 * SECOND      # ns, stamp of the first instant
 LATENCY = 200_000           # ns from a stamp to its receipt
-LIFT, TILT, TELESCOPE = 1, 2, 3     # numbers of actuators; of their cylinders one less
+LIFT, TILT = 1, 2           # numbers of actuators; of their cylinders one less
 ENDS = 0.05                 # s of a motion at either end that no bag has, so that what is late or early is known
 
 
@@ -104,7 +105,7 @@ class Case:
 @cache
 def machine_text(payload=PAYLOAD, com=COM, tilt=0.0):
     """URDF text of the crane with a payload [kg, m], on ground that pitches by `tilt` [rad]."""
-    text = payload_urdf(read_text(find_machine(MACHINE)), payload, com)
+    text = payload_urdf(read_text(URDF), payload, com)
     return tilted_urdf(text, 0.0, tilt) if tilt else text
 
 
@@ -117,7 +118,7 @@ def crane(text):
 @cache
 def oil():
     """`Hydraulics` of the crane."""
-    return read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), crane(machine_text()).actuators)
+    return read_hydraulics(HYDRAULICS, crane(machine_text()).actuators)
 
 
 def with_cylinder(name, **changes):
@@ -219,13 +220,14 @@ def run_motion(seed, seconds):
     """
     machine = crane(machine_text())
     waypoints = random_moves(machine, RANGES, SPEEDS, seconds, seed)
-    plant = SecondPlant(machine_text(), find_config(f'{MACHINE}_hydraulics.yaml'), position=dict(zip(machine.coordinates, waypoints.positions[0])),
+    start = dict(zip(machine.coordinates, waypoints.positions[0]))
+    plant = SecondPlant(machine_text(), HYDRAULICS, position=start,
                         sensors=Sensors(seed=seed))
     law = make_law('valve_computed_torque', machine, oil(), period=PERIOD)
     law.hold(waypoints.positions[0])
     law.reference.follow(waypoints, REST)
     rows = []
-    for k in range(round((seconds + 2.0 * REST) / PERIOD)):
+    for _ in range(round((seconds + 2.0 * REST) / PERIOD)):
         x, xd, pressures, _, age = plant.measure()
         command = law.update(plant.time - age, x, xd, pressures, age=age)
         rows.append((plant.time, plant.x, plant.xd, command[0], plant.pressures))
@@ -335,7 +337,7 @@ def _sensors():
     machine = crane(machine_text())
     channels = [f'{name}.{kind}' for name in machine.joints for kind in ('position', 'velocity', 'effort')]
     channels += [f'{name}.pressure_{port}' for name in oil().cylinders for port in 'ab']
-    return read_sensors(find_config(f'{MACHINE}_sensors.yaml'), channels)
+    return read_sensors(SENSORS, channels)
 
 
 @cache

@@ -18,8 +18,8 @@ SPACING = 0.02              # s between rows; the filter leaves little in betwee
 STEP = 1e-5                 # m, rad of central differences
 ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
 # columns that each actuator has of its own, then those of the payload, of the tilt, of encoders and of pairs
-RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, PORTS = range(7)
-OWN = 7
+RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, BORE, PORTS = range(8)
+OWN = 8
 PAYLOAD = slice(OWN, OWN + COUNT)
 TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
 ENCODERS = TILT.stop
@@ -31,9 +31,11 @@ class Corrections:
     predictor  `Predictor` whose residual is in question
 
     link       that carries the payload: the outermost one that moves
+    carried    kg of all that moves with it, as one body
     encoders   {coordinate, by number: name of the measured joint that it follows from}, known with the first block
     gravity    (2, 3) change of gravity per rad that the base is tilted about its x and its y [m/s^2]
-    pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns follow those of encoders
+    scales     number of the first column of scales of encoders
+    pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns come last
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
@@ -43,6 +45,7 @@ class Corrections:
         self.predictor, manipulator = predictor, predictor.manipulator
         self.actuators = tuple(manipulator.actuators)
         self.link = outermost(manipulator)
+        self.carried = moving_mass(manipulator, self.link)
         self._regressor = Regressor(manipulator, [self.link])
         self.gravity = -np.cross(np.eye(3)[:2], manipulator.gravity)
         seals = np.array(frictions(manipulator, predictor.hydraulics))
@@ -50,7 +53,8 @@ class Corrections:
         self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
         self.encoders, self._map = None, None
         self.pairs = list(combinations(range(len(self.actuators)), 2))
-        self.first_pair = ENCODERS + manipulator.dof
+        self.scales = ENCODERS + manipulator.dof
+        self.first_pair = self.scales + manipulator.dof
         self.skipped = 0
 
     @property
@@ -72,10 +76,13 @@ class Corrections:
         try:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., TILT] = self._tilt(x)
-            C[..., ENCODERS:self.first_pair] = self._encoders(block, x, xd, xdd, rows)
+            offsets = self._encoders(block, x, xd, xdd, rows)
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
+        C[..., ENCODERS:self.scales] = offsets
+        for k, joint in self.encoders.items():
+            C[..., self.scales + k] = offsets[..., k] * block.positions[rows, block.joints.index(joint), None]
         # not `effort_rate`, which has another bandwidth than the efforts
         C[..., RATE] = -np.gradient(prediction.effort, prediction.period, axis=0)[rows]
         C[..., OFFSET] = 1.0
@@ -83,11 +90,17 @@ class Corrections:
         C[..., FRICTION] = self._friction(prediction)[rows]
         gains = self._gains(block, prediction)[rows]
         C[..., GAIN_A:GAIN_B + 1] = gains
+        C[..., BORE] = gains.sum(axis=-1)
         C[..., PORTS] = self._exchanged(gains)
         for k, (one, other) in enumerate(self.pairs):
             for axis, of in ((one, other), (other, one)):
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
+
+    def resting_payload(self, x):
+        """(n, actuators, 4) columns of mass and moments of a payload while the machine stands at x (n, dof)."""
+        x, still = np.ascontiguousarray(x), np.zeros_like(x)
+        return self._on_actuators(x, self._regressor(x, still, still))[..., :4]
 
     def _on_actuators(self, x, columns):
         """Columns (n, dof, k) of forces on the coordinates as efforts (n, actuators, k)."""
@@ -206,6 +219,15 @@ def outermost(manipulator):
     cylinders = {joint.child for one in triangles for joint in (one.barrel, one.rod)}
     moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
     return max(moving, key=lambda link: (link not in inner, link not in cylinders, depth(link)))
+
+
+def moving_mass(manipulator, link):
+    """Return the mass [kg] of a link and of all that is fixed to it."""
+    description, group = manipulator.machine.description, {link}
+    fixed = [(one.parent, one.child) for one in description.joints.values() if one.type == 'fixed']
+    while more := {end for ends in fixed for end in ends if group & set(ends)} - group:
+        group |= more
+    return sum(one.inertial.mass for name in group if (one := description.links[name]).inertial)
 
 
 def measured_by(manipulator, joints):

@@ -14,7 +14,7 @@ from ..signals.filters import SavitzkyGolay, through_gaps
 
 REGIMES = STATIC, SLOW, FAST, REVERSING, NEAR_STOP = range(5)
 REGIME_NAMES = ('static', 'slow', 'fast', 'reversing', 'near_stop')
-SLIDES = 2.0                # slip velocities from which an actuator slides: 96 % of the level of the regularised law
+SLIDES = 3.0                # slip velocities from which an actuator slides: 99.5 % of the level of the regularised law
 TRAVEL = 4.0                # deflections of bristles after which friction has its level, whatever it was before
 PRESLIDING = Friction().presliding
 JUDGED_REGIMES = slice(NEAR_STOP)     # the force of an end stop is in no model, nor in what was measured
