@@ -25,8 +25,8 @@ from ...validation.bags.bulk_decoder import type_store
 from ...validation.bags.recording import write_bag
 from ...validation.bags.row_bag import Template, joint_states, labelled_array
 from ...validation.bags.simulated_bag import STATES, TELEMETRY
-from ..recordings.cases import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, tilted_urdf
-from ..recordings.random_moves import random_moves
+from .loaded_crane import COM, PAYLOAD, RANGES, SPEEDS, payload_urdf, tilted_urdf
+from .random_moves import random_moves
 from .second_plant import SecondPlant, Sensors
 
 MACHINE = 'hiab_xs031'
