@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from ..metrics.tracking import units
-from . import machine_drawing
+from . import machine_drawing, swing
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 from .hydraulic_figures import pressures
 
@@ -46,6 +46,7 @@ class Summary(NamedTuple):
     duration   s that the motion takes
     travel     (n,) how far the reference takes each coordinate
     facts      label -> text: the conditions of the run
+    swings     (`Swing` of the judged run, of the other one) where a load hangs; of fewer runs where one did not move
     """
 
     machine: str
@@ -54,6 +55,7 @@ class Summary(NamedTuple):
     duration: float
     travel: np.ndarray
     facts: dict
+    swings: tuple = ()
 
     @property
     def reason(self):
@@ -68,14 +70,16 @@ class Summary(NamedTuple):
             if part < COMPLETE * whole:
                 return f'the reference of {error.joint} went {part:.3g} of {whole:.3g} {error.unit} only.'
         late = [error.joint for error in tracking.errors if not error.passed]
-        return f'{", ".join(late)} did not follow the reference within the bound.' if late else ''
+        if late:
+            return f'{", ".join(late)} did not follow the reference within the bound.'
+        return swing.reason(self.swings)
 
     @property
     def verdict(self):
         """One sentence."""
         if self.reason:
             return f'FAIL: {self.reason}'
-        return 'PASS: every coordinate follows its reference within its bound.' + (
+        return 'PASS: every coordinate follows its reference within its bound.' + swing.sentence(self.swings) + (
             f' The baseline did not: {self.baseline.stopped}.' if self.baseline and self.baseline.stopped else '')
 
     @property
@@ -132,11 +136,13 @@ def figures(summary, manipulator, urdf):
     """file name -> (title, Figure) of everything that the report shows."""
     shown = {
         'motion.png': ('The motion, from the side', motion(
-            manipulator, urdf, summary.judged.tracking.time, summary.judged.tracking.measured,
+            manipulator, urdf, summary.judged.tracking.time, _positions(summary.judged, manipulator),
             f'{summary.machine} under {summary.judged.law}')),
         'tracking.png': ('Positions and tracking errors', _tracking(summary)),
         'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
     }
+    if summary.swings:
+        shown['swing.png'] = 'Swing of the load', swing.figure(summary.swings)
     law, recording, tracking, _ = summary.judged
     if recording.telemetry is not None:
         shown['pressures.png'] = 'Pressures and valves', pressures(
@@ -144,15 +150,24 @@ def figures(summary, manipulator, urdf):
     return shown
 
 
-def write_report(folder, summary, manipulator, urdf, playback=None):
+def _positions(run, manipulator):
+    """Return the positions (N, nx) of all coordinates, passive ones too, at the instants of the tracking of a run."""
+    states = run.recording.states.columns(manipulator.coordinates)
+    instants = run.tracking.start + np.round(1e9 * run.tracking.time).astype(np.int64)
+    return states['position'][np.searchsorted(states.stamps, instants)]
+
+
+def write_report(folder, summary, manipulator, urdf, playback=None, other_playback=None):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter.
 
-    playback  path of the page that plays the judged run back, in the same folder, or None
+    playback        path of the page that plays the judged run back, in the same folder, or None
+    other_playback  link to that of the other run, or None
     """
     return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary,
                       f'{summary.machine} under {summary.judged.law}', summary=summary,
-                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)),
-                      playback=playback and playback.name)
+                      tracking=list(tracking_table(summary)), swing=list(swing.table(summary.swings)),
+                      timing=list(timing_table(summary)), playback=playback and playback.name,
+                      other_playback=other_playback)
 
 
 class Head(NamedTuple):
