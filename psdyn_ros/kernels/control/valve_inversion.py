@@ -101,8 +101,8 @@ def opening_of(c, u, blend):
     if c['jump']:
         return u
     overlap = c['overlap_up'] if u > 0.0 else c['overlap_down']
-    spread = overlap + (1.0 - overlap) * blend
-    o = abs(u) * blend / spread if abs(u) < spread else (abs(u) - overlap) / (1.0 - overlap)
+    band = overlap + (1.0 - overlap) * blend
+    o = abs(u) * blend / band if abs(u) < band else (abs(u) - overlap) / (1.0 - overlap)
     return math.copysign(o, u)
 
 
