@@ -14,7 +14,7 @@ import psdyn_ros
 from psdyn_ros.api import compilation
 from psdyn_ros.model.locate import machine_names
 
-WITH_MACHINE = ('annotate', 'check', 'demo', 'load-chart', 'simulate', 'validate', 'view')
+WITH_MACHINE = ('annotate', 'check', 'demo', 'load-chart', 'plan', 'simulate', 'validate', 'view')
 
 
 @pytest.mark.parametrize('command', WITH_MACHINE)

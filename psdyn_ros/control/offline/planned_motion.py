@@ -26,6 +26,7 @@ WINDOW = 0.1            # s where no jerk is limited
 STEP = 0.01             # s between two instants
 EXCEEDED = 1e-3         # share of a limit by which a motion may go beyond it
 SLOWER = 100            # times that a motion is slowed down
+JERK_SHARE = 0.8        # of the limit of jerk: quintics between the instants exceed their mean where it steps
 MARGIN = 1.001          # by which a motion is slowed down more than its worst limit asks for
 
 
@@ -74,7 +75,7 @@ def plan_motion(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimit
     Raises as `plan`, and StateError where the averaged timing does not come within the limits.
     """
     m = manipulator
-    jerk = np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof)
+    jerk = JERK_SHARE * (np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof))
     fastest, curve = plan(m, path, limits, nodes=nodes), path_curve(m, path)
     steps = np.abs(np.diff(fastest.xdd, axis=0, prepend=0.0, append=0.0)).max(axis=0)
     with np.errstate(invalid='ignore'):

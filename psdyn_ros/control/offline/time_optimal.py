@@ -97,10 +97,10 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
               share: float = 1.0) -> PathLimits:
     """Return the `PathLimits` that a machine declares.
 
-    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], less their
-    friction at the rated speed, and less what the valve takes when it is open; speeds that compensated valves allow;
-    the flow of the pump.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure,
-    openings and flow, so that the rest is left to a controller.
+    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], less what
+    the pump droops by when it gives all its flow, less their friction at the rated speed, and less what the valve takes
+    when it is open; speeds that compensated valves allow; the flow of the pump.  acceleration (dof,): none is declared;
+    None: no limit.  share: of efforts, pressure, openings and flow, so that the rest is left to a controller.
     """
     m, none = manipulator, np.full(manipulator.dof, np.inf)
     acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
@@ -111,7 +111,8 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     areas, losses, flow = np.zeros((2, len(m.actuators))), np.zeros((2, len(m.actuators))), np.inf
     if hydraulics is not None:
         supply, flow = hydraulics.supply, share * hydraulics.supply.max_flow
-        pressure = share * (supply.pressure if pressure is None else float(pressure))
+        pressure = supply.pressure if pressure is None else float(pressure)
+        pressure = share * (pressure - (supply.droop if np.isfinite(flow) else 0.0))
         axes = hydraulic_records(m, hydraulics)[0]
         rated = np.where(np.isfinite(m.limits.velocity), m.limits.velocity, 0.0)
         friction = axes['coulomb'] + axes['stribeck'] + axes['viscous'] * rated

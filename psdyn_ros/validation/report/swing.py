@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 
-LEFT = 0.05             # share of the swing without a shaper that may be left with one
+LEFT = 0.2              # share of the swing without a shaper that may be left with one; a wide slew leaves a tenth
 COLORS = BLUE, VERMILLION
 
 
