@@ -247,9 +247,9 @@ def _track(setup, manipulator, output, lock_step, computer):
     playback = write_playback(output, output / next(iter(setup.runs)), manipulator, hydraulics=oil)
     other = None
     if len(swings) > 1:
-        other = write_playback(output / hanging.UNSHAPED, output / list(setup.runs)[1], manipulator, hydraulics=oil)
-    return summary, page.write_report(output, summary, manipulator, setup.urdf, playback,
-                                      other and f'{hanging.UNSHAPED}/{other.name}')
+        other = write_playback(output, output / list(setup.runs)[1], manipulator, hydraulics=oil,
+                               file=f'{hanging.UNSHAPED}.html')
+    return summary, page.write_report(output, summary, manipulator, playback, other)
 
 
 def _run_law(run, setup, manipulator, waypoints, bag, lock_step):

@@ -4,6 +4,7 @@ import numpy as np
 
 from ...control.reference.reference import ReferenceMotion
 from ...control.reference.reference_limits import ReferenceLimits
+from ...control.reference.segments import PEAK
 from ...control.reference.trajectory import TrajectoryError, Waypoints
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
 from ...model.parameters.hydraulics import EFFORT
@@ -11,7 +12,6 @@ from ...model.parameters.hydraulics import EFFORT
 DURATION = 10.0             # s
 RANGE_SHARE = 0.36          # of the range between its limits that a coordinate travels at most
 SPEED_SHARE = 0.5           # of its rated speed that it reaches at most
-PEAK = 1.875                # peak speed of a quintic from rest to rest, in units of its mean speed
 STEPS = ((0.05, 0.45, 0.50, 0.90), (0.05, 0.40, 0.50, 0.85), (0.10, 0.40, 0.55, 0.90))
 # of the duration: when a coordinate leaves, arrives, leaves again and is back; the coordinates take turns with these
 SMALLER = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)
