@@ -128,8 +128,8 @@ def _sampled(m: Manipulator, timing: Any, curve: Any, limits: PathLimits, jerk: 
     flow = out @ limits.area_out + back @ limits.area_in
     lost_up, lost_down = opening_loss(limits, xd)
     upper, lower = limits.upper - lost_up, limits.lower + lost_down
-    middle = 0.5 * (upper + lower)
     with np.errstate(invalid='ignore', divide='ignore'):
+        middle = 0.5 * (upper + lower)
         half = np.where(np.isfinite(upper - lower), upper - middle, np.inf)
         effort = np.where(np.isfinite(half), np.abs(f - np.where(np.isfinite(middle), middle, 0.0)) / half, 0.0)
         third = np.diff(xdd, axis=0, prepend=xdd[:1]) / (time[1] - time[0])

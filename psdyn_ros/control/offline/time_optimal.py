@@ -132,7 +132,8 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
         upper, lower = upper - friction, lower + friction
     named = {what: Axis(m.actuators, (unit,) * len(m.actuators)) for what, unit in (('areas', 'm^2'),
                                                                                     ('losses', 'N s^2/m^2'))}
-    return PathLimits(velocity, acceleration, lower, upper, *areas, *losses, flow, axes={**m.axes, **named})
+    return PathLimits(velocity, acceleration, lower, upper, areas[0], areas[1], losses[0], losses[1], flow,
+                      axes={**m.axes, **named})
 
 
 def _valve(cylinder: Cylinder, share: float) -> tuple[tuple[float, float], float]:
