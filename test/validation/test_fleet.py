@@ -151,6 +151,7 @@ def test_fleet_of_undecided_bags_alone_is_undecided(verdicts, said):
     assert found.text == said and found.exit_code == EXIT_CODES[UNDECIDED]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_bag_has_its_own_report_and_one_that_kills_its_process_ends_no_other(local):
     found, folder = local
@@ -227,6 +228,7 @@ def test_control_c_ends_all_processes(bags, monkeypatch, interruptible):
     assert pids and all(gone(pid) for pid in pids)
 
 
+@pytest.mark.long
 def test_processes_end_with_whoever_started_them():
     parent = subprocess.Popen([sys.executable, '-c', PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())

@@ -22,7 +22,7 @@ ROUNDS = 100                # of making the motion of one coordinate smaller
 STEPS_DOWN = (0.5, 0.98)    # of which each makes it smaller by a factor in here
 
 
-def demonstration(manipulator, duration=DURATION, travel=None, declaration=None, say=None):
+def demonstration(manipulator, duration=DURATION, travel=None, declaration=None, say=None, pause=0.0):
     """`Waypoints` of a motion of all coordinates, passive ones aside, that ends where it starts, the initial position.
 
     Each goes towards the middle of its range and back, from rest to rest on quintics. A shorter motion goes less far,
@@ -34,6 +34,7 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
     declaration  `SafetyDeclaration` whose limits of references and of efforts are kept too; None: those of the URDF
     say          called with a sentence for each coordinate that goes less far than range, speed and `travel` would let
                  it
+    pause        s for which all stand still where they are farthest, and at the end, beside `duration`
 
     Raises TrajectoryError, UnknownNameError.
     """
@@ -43,10 +44,12 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
             raise UnknownNameError(
                 f"travel of '{name}': no coordinate of '{m.name}'{did_you_mean(name, m.coordinates)}")
     schedule = [[duration * step for step in STEPS[i % len(STEPS)]] for i in range(m.dof)]
+    schedule = [[leave, arrive, turn + pause, back + pause] for leave, arrive, turn, back in schedule]
+    end = duration + 2.0 * pause
     far = [_travel(m, i, arrive - leave, travel.get(m.coordinates[i]))
            for i, (leave, arrive, _, _) in enumerate(schedule)]
-    times = np.unique(np.concatenate([[0.0, duration], *schedule]))
-    unit, looks = (_out_and_back(at, far, schedule) for at in (times, np.linspace(0.0, duration, LOOKS)))
+    times = np.unique(np.concatenate([[0.0, end], *schedule]))
+    unit, looks = (_out_and_back(at, far, schedule) for at in (times, np.linspace(0.0, end, LOOKS)))
     limits = ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration)
     allowed = _allowed_efforts(m, declaration)
     obstacle = None

@@ -7,7 +7,7 @@ from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless, hydraulic_records
-from ...model.errors import StateError
+from ...model.errors import ActuationError, StateError
 from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import Friction
 from ..signals.filters import SavitzkyGolay, through_gaps
@@ -101,9 +101,15 @@ class Predictor:
     hydraulics   its `Hydraulics`, whose friction counts; None: that of the URDF does
     filter       made by `make_filter`; None: `SavitzkyGolay` with the period of the first block
     bounds       of regimes
+
+    Raises ActuationError for a machine with passive joints.
     """
 
     def __init__(self, manipulator, hydraulics=None, filter=None, bounds=None):
+        if manipulator.underactuated:
+            raise ActuationError(f"'{manipulator.name}' has passive joints, {', '.join(manipulator.passive_joints)}, "
+                                 'whose swing decides the efforts; a recording is not compared with such a model yet; '
+                                 'expected a machine whose coordinates are all driven')
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.filter, self.bounds = filter, bounds or Bounds()
         self.mechanism = frictionless(manipulator, hydraulics)
