@@ -129,6 +129,9 @@ def judge(metrics, source, settings, *, skipped=0):
                         'needed')
     judged = metrics.measured()
     held = any(metrics.held(axis) > 0.0 for axis in range(len(metrics.actuators)))
+    # the rest of an actuator that friction holds nearly all the time is its starts and stops
+    judged = [axis for axis in judged if not metrics.held(axis) > 0.0
+              or metrics.effort(axis).count * metrics.period >= settings.machine.seconds]
     if not judged and not held and not unusable:
         near = any(metrics.known(axis) for axis in range(len(metrics.actuators)))
         unusable.append('every actuator is near an end stop all the time; there is nothing to judge the model by'
