@@ -49,7 +49,7 @@ def test_a_page_pictures_and_json_say_what_got_worse(bags, tmp_path):
     assert (tmp_path / 'report.html').read_text().count('<iframe') == 2
     page = (tmp_path / 'report.html').read_text()
     assert found.text in page and page.count('data:image/png;base64') == 2 and 'lift_cylinder' in page
-    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert not re.search(r'(src|href)="(?!data:|playback_)', page)
     said = json.loads((tmp_path / 'comparison.json').read_text())
     assert said['verdict'] == WORSE and said['exit_code'] == 1
     assert said['first']['verdict'] == 'PASS' and said['second']['verdict'] == 'FAIL'
