@@ -167,6 +167,13 @@ def opened(bench):
         yield
 
 
+@pytest.mark.parametrize('rate', [100.0, 200.0])
+def test_an_emergency_stop_in_motion_neither_speeds_up_nor_swings(rate):
+    trial = motion_of(('package', make_machine('valve', rate=rate)), an_injection('stop_pressed'), State.RUN)
+    assert trial.good, trial.missed
+    assert trial.rest < 0.75        # at 200 Hz it was 1.16 s
+
+
 def test_a_stop_that_takes_too_long_and_too_far_is_missed(moved):
     _, machine = moved
     bench = Bench(machine, 0)
