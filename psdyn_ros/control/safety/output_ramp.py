@@ -30,7 +30,7 @@ class OutputRamp:
         self._deceleration = declaration.deceleration.tolist()
         self._rate = declaration.command_rate.tolist()
         self._limit = declaration.command_limit.tolist()
-        self._longest = declaration.stop_time - EASE
+        self._longest, self._stop_time = declaration.stop_time - EASE, declaration.stop_time_ns
         self._half_swing = 0.5 * swing_period
         self._by_oil = [tier not in (EFFORT, PRESSURE) for tier in declaration.tiers]
         self._count = len(self._rate)
@@ -57,8 +57,8 @@ class OutputRamp:
             straight = max(straight, slowest, abs(self._from[i] - self._to[i]) / self._rate[i])
         self._started, self._straight = now, math.ceil(straight * SECOND)
         self._ease = round(EASE * SECOND) if slowest > 0.0 else 0
-        delay = min(self._half_swing, self._longest - straight, 2.0 * SWING_WAY / fastest) if fastest > 0.0 else 0.0
-        self._delay = math.floor(max(delay, 0.0) * SECOND)
+        delay = min(self._half_swing, 2.0 * SWING_WAY / fastest) if fastest > 0.0 else 0.0
+        self._delay = max(min(round(delay * SECOND), self._stop_time - self._straight - self._ease), 0)
         self._duration = self._straight + self._ease + self._delay
 
     def at(self, now):
