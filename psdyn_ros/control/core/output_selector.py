@@ -110,6 +110,8 @@ class OutputSelector:
                 with suppress(Exception):       # whatever failed: they shut at once
                     self._closing.start(self._least_command(), self._motion.rates(x, self.rate), self._neutral, clock)
                     self.closing = True
+        if clock is None:
+            self.closing = False
         self.mode = AT_SAFE
         with suppress(Exception):       # of a check after an exception
             self._runner.restart()

@@ -82,7 +82,7 @@ class StateChecks(Check):
         self.rejected = 0
         self.at_stop = False            # whether some coordinate is within the margin of an end stop
         self.residual = 0.0             # m, of the loops at the last state
-        self._anchor = None             # (x, how far each may be from it) before a step that lasts; None: there was none
+        self._anchor = None             # (x, how far each may be from it) before a step that lasts; None: none did
         self._deceleration = _of_coordinates(manipulator, declaration, declaration.deceleration)
         self.findings = []
         self.commands_received = True   # whether somebody does: the text on a machine that stands still depends on it

@@ -57,7 +57,7 @@ class OutputRamp:
             straight = max(straight, slowest, abs(self._from[i] - self._to[i]) / self._rate[i])
         self._started, self._straight = now, math.ceil(straight * SECOND)
         self._ease = round(EASE * SECOND) if slowest > 0.0 else 0
-        delay = min(self._half_swing, 2.0 * SWING_WAY / fastest) if fastest > 0.0 else 0.0
+        delay = min(self._half_swing, 2.0 * SWING_WAY / fastest) if slowest > 0.0 < fastest else 0.0
         self._delay = max(min(round(delay * SECOND), self._stop_time - self._straight - self._ease), 0)
         self._duration = self._straight + self._ease + self._delay
 
