@@ -34,7 +34,7 @@ def draw_machine(name):
     x, view = manipulator.initial_position, _view(*VIEWS[name])
     figure, axes = pyplot.subplots(figsize=(8, 6))
     shapes = [(shape, _placed(manipulator.link_pose(x, shape.link), shape.points)) for shape in
-              shapes_of(urdf.read_text())]
+              shapes_of(manipulator.machine.description)]
     for shape, points in sorted(shapes, key=lambda pair: (pair[1] @ view[2]).mean()):
         _draw(axes, points, view, np.array(shape.color[:3]))
     pins = [_placed(manipulator.link_pose(x, closure.parent), closure.parent_origin.position) @ view[:2].T

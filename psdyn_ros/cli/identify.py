@@ -27,6 +27,7 @@ def run(options):
     """Identify and print a table; return the exit code."""
     from ..validation.identification.corrected_model import write_corrected
     from ..validation.identify import identify_bag
+    from ..validation.playback import write_playback
     from ..validation.report.identification_report import write_report
 
     try:
@@ -38,7 +39,8 @@ def run(options):
             folder = Path(options.output)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / 'identification.json').write_text(json.dumps(found.as_dict(), indent=2) + '\n')
-            print(write_report(folder, found))
+            print(write_report(folder, found, write_playback(folder, options.bag, manipulator, hydraulics=hydraulics,
+                                                             topics=chosen_topics(options.topic))))
             for path in write_corrected(folder, found, manipulator, options.urdf, hydraulics):
                 print(path)
     except (PsdynError, OSError) as error:

@@ -48,8 +48,7 @@ def run(options):
     speed = outcome.simulated / outcome.elapsed
     print(f'\n{outcome.simulated:.3f} s simulated in {outcome.elapsed:.2f} s, {speed:.0f} '
           f'times faster than real time; {outcome.messages} messages in {outcome.bag}')
-    if outcome.playback:
-        print(f'playback: {outcome.playback}')
+    print(f'report: {outcome.report}')
     if outcome.fault:
         print(f'FAULT: {outcome.fault}; snapshot: {outcome.snapshot}')
         return 1

@@ -14,6 +14,7 @@ from ..api.manipulator import Manipulator
 from ..model.parameters.hydraulics import Hydraulics
 from .metrics.comparison import SAME, WORSE, compare, worst
 from .metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+from .playback import write_playback
 from .validate import Validation, validate
 
 
@@ -78,7 +79,8 @@ def compare_bags(first: str | PathLike[str], second: str | PathLike[str], urdf: 
 
     first, second  bags: before and after
     urdf, hydraulics, initial, options  as `validate` takes them
-    output         folder for report.html, its pictures and comparison.json; None writes nothing
+    output         folder for report.html, its pictures, playback_first.html and playback_second.html of up to 5 minutes
+                   each, and comparison.json; None writes nothing
     Raises what `validate` raises.
     """
     found = [validate(bag, urdf, hydraulics=hydraulics, initial=initial, **options)
@@ -88,5 +90,8 @@ def compare_bags(first: str | PathLike[str], second: str | PathLike[str], urdf: 
     if output is not None:
         # figures take a second to import
         from .report.compare_report import write_comparison
-        write_comparison(output, comparison)
+        write_comparison(output, comparison, [
+            write_playback(output, one.bag, one.manipulator, hydraulics=one.predictor.hydraulics,
+                           topics=one.settings.topics | (options.get('topics') or {}), file=f'playback_{name}.html')
+            for name, one in (('first', comparison.first), ('second', comparison.second))])
     return comparison

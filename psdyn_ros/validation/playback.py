@@ -7,8 +7,9 @@ import numpy as np
 
 from ..model.errors import MeasurementError
 from ..model.units import SECOND
-from ..view import Motion, machine_page, write_page
+from ..view import Motion, machine_page, page
 from ..view.motion import frames, nearest, signals
+from ..view.page import PLAYBACK
 from .bags.bulk_decoder import Decoder
 from .bags.recording import BagError
 from .bags.source import open_bag
@@ -16,7 +17,6 @@ from .signals.blocks import blocks
 from .signals.topic_readers import rows_stamps
 from .signals.topics import find_topics
 
-PLAYBACK = 'playback.html'
 MAX_SECONDS = 300.0         # s of a recording that is played beside a report
 MAX_LAG = 0.1               # s that a reference may lie from the frame that shows it
 DESCRIPTION = '/robot_description'
@@ -74,18 +74,18 @@ def recorded_motion(bag, manipulator, *, hydraulics=None, topics=None):
         return Recorded(motion, _damage(source))
 
 
-def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None):
-    """Write the page that plays a bag back into a folder; return its path, None where no motion can be shown.
+def write_playback(folder, bag, manipulator, *, hydraulics=None, topics=None, file=PLAYBACK):
+    """Write the page that plays a bag back into a folder; return its `Playback`.
+
+    None where no motion can be shown, or the bag is longer than `MAX_SECONDS`.
 
     hydraulics and topics as `recorded_motion` takes them.
     """
+    with open_bag(bag) as source:
+        if source.end_ns - source.start_ns > MAX_SECONDS * SECOND:
+            return None
     motion, sentences = recorded_motion(bag, manipulator, hydraulics=hydraulics, topics=topics)
-    if motion is None:
-        return None
-    path = Path(folder) / PLAYBACK
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_page(path, manipulator, motion, messages=sentences)
-    return path
+    return motion and page.write_playback(folder, manipulator, motion, file=file, messages=sentences)
 
 
 def description_in(bag):

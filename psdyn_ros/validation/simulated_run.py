@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from tqdm import tqdm
 
 from ..api.load import load
@@ -14,7 +13,6 @@ from ..model.locate import find_config, find_machine
 from ..model.parameters.hydraulics import read_hydraulics
 from ..model.parameters.sensors import read_sensors
 from ..model.text_file import read_text
-from ..model.units import number_text
 from ..simulation.command_file import read_commands
 from ..simulation.faults import FaultInjector, read_faults
 from ..simulation.hydraulic_plant import HydraulicPlant
@@ -25,7 +23,7 @@ from ..simulation.sensors.readings import exact_readings
 from ..simulation.snapshot import Machine, write_snapshot
 from ..simulation.study import Study
 from .bags.simulated_bag import SimulatedBag
-from .playback import write_playback
+from .simulated_states import SimulatedStates
 
 SNAPSHOT = 'snapshot.npz'
 TTL = 0.1                       # s of simulated time; commands from a file never age
@@ -40,7 +38,7 @@ class Outcome(NamedTuple):
     messages     written
     fault        why the plant stopped; empty where it did not
     snapshot     path of the snapshot of a plant that stopped, or None
-    playback     path of a page that plays the run back, or None where it has a floating base or is too short
+    report       path of the page about the run, with pictures and a playback
     table        rows of text, the header first: range of every actuator and its pressures
     """
 
@@ -50,7 +48,7 @@ class Outcome(NamedTuple):
     messages: int
     fault: str
     snapshot: Path
-    playback: Path
+    report: Path
     table: tuple
 
 
@@ -91,7 +89,7 @@ def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
     output = Path(output)
     if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
         raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
-    manipulator = load(find_machine(machine), initial=run.initial)
+    manipulator = load(machine, initial=run.initial)
     hydraulics = run.hydraulics
     if hydraulics is None and not Path(machine).is_file():
         hydraulics = find_config(f'{machine}_hydraulics.yaml')
@@ -106,14 +104,14 @@ def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
     duration = float(table.times[-1]) + 1.0 if run.duration is None else run.duration
     if output.exists():
         output.rmdir()
-    ranges = _Ranges(plant)
+    states = SimulatedStates(plant)
     started = time.perf_counter()
     with SimulatedBag(output, plant.cylinders, bank.mounted if bank else ()) as bag, \
             tqdm(total=duration, unit='s', disable=True if quiet else None, leave=False,
                  bar_format='{desc}{bar} {n:.1f} of {total:.1f} s') as bar:
         for readings in study.run(duration, 1.0 / run.log_rate):
             bag.write(plant, readings, exact_readings(plant))
-            ranges.add()
+            states.add()
             bar.update(plant.time - bar.n)
         messages = bag.messages
     snapshot = None
@@ -123,8 +121,17 @@ def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
                             hydraulics=read_text(hydraulics) if hydraulics else '')
         write_snapshot(snapshot, plant, made_from, seed=run.seed)
     elapsed = time.perf_counter() - started
-    playback = write_playback(output, output, manipulator, hydraulics=getattr(plant, 'hydraulics', None))
-    return Outcome(output, plant.time, elapsed, messages, plant.fault, snapshot, playback, tuple(ranges.table()))
+    facts = {
+        'machine': f'{machine}, {manipulator.dof} degrees of freedom, {manipulator.total_mass:.2f} kg',
+        'commands': commands, 'hydraulics': hydraulics or 'none, efforts act on the mechanism',
+        'sensors': run.sensors or 'exact', 'faults': run.faults or 'none', 'seed': run.seed,
+        'plant': f'steps of {run.period:g} s, {run.substeps} of the solver in each',
+        'took': f'{elapsed:.2f} s, {plant.time / elapsed:.0f} times faster than real time',
+        'recording': f'{output}, {messages} messages (MCAP)'}
+    from .report.simulated_report import write_report  # figures take a second to import
+    modes = getattr(plant, 'modes', ('effort',) * len(manipulator.actuators))
+    report = write_report(output, manipulator, states, modes, plant.fault, facts)
+    return Outcome(output, plant.time, elapsed, messages, plant.fault, snapshot, report, tuple(states.ranges()))
 
 
 def _plant(manipulator, hydraulics, run):
@@ -134,31 +141,3 @@ def _plant(manipulator, hydraulics, run):
     if run.modes and set(run.modes.values()) != {'effort'}:
         raise ModelError(f"'{manipulator.name}' has no hydraulics here, so every command mode is effort")
     return Plant(manipulator, period=run.period, substeps=run.substeps, command_timeout=TTL)
-
-
-class _Ranges:
-    """Lowest and highest of what the actuators do."""
-
-    def __init__(self, plant):
-        self._plant = plant
-        self._low, self._high = np.inf, -np.inf
-
-    def add(self):
-        plant = self._plant
-        names, position, velocity, _ = plant.manipulator.joint_state(plant.x, plant.xd)
-        columns = [names.index(name) for name in plant.manipulator.actuators]
-        pressures = np.full((len(columns), 2), np.nan)
-        for name, row in zip(plant.cylinders, getattr(plant, 'telemetry', ())):
-            pressures[plant.manipulator.actuators.index(name)] = row[:2]
-        now = np.column_stack((position[columns], velocity[columns], plant.force, 1e-5 * pressures))
-        self._low, self._high = np.minimum(self._low, now), np.maximum(self._high, now)
-
-    def table(self):
-        yield 'actuator', 'position [m, rad]', 'velocity [m/s, rad/s]', 'force [N, N m]', 'p_a [bar]', 'p_b [bar]'
-        for name, low, high in zip(self._plant.manipulator.actuators, self._low, self._high):
-            yield (name, *(_range(a, b) if a == a else '' for a, b in zip(low, high)))
-
-
-def _range(low, high):
-    scale = max(abs(low), abs(high))
-    return f'{number_text(low, scale)} to {number_text(high, scale)}'

@@ -25,7 +25,7 @@ from .metrics.prediction import Predictor
 from .metrics.simulation_error import SimulationError
 from .metrics.tolerances import Settings, read_settings
 from .metrics.verdict import UNDECIDED, Verdict, judge
-from .playback import MAX_SECONDS, write_playback
+from .playback import write_playback
 from .report.plot_samples import Traces
 from .signals.blocks import OVERLAP, ROWS, blocks
 from .signals.quality import Quality
@@ -142,10 +142,7 @@ def _write(found: Validation, output: File, bag: File, manipulator: Manipulator,
            topics: Mapping[str, Any]) -> None:
     from .report.validation_report import write_outputs  # figures take a second to import
 
-    playback = None
-    if found.duration <= MAX_SECONDS:
-        playback = write_playback(output, bag, manipulator, hydraulics=hydraulics, topics=topics)
-    write_outputs(output, found, playback)
+    write_outputs(output, found, write_playback(output, bag, manipulator, hydraulics=hydraulics, topics=topics))
 
 
 def _causes(verdict: Any, quality: Any, diagnosis: Any, taken: Any) -> tuple[tuple[Any, ...], str]:

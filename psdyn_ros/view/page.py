@@ -8,12 +8,15 @@ import os
 import tempfile
 import webbrowser
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from .motion import Motion
 from .scene import scene
 
 ASSETS = Path(__file__).parent / 'assets'
+PLAYBACK = 'playback.html'
 PROGRAM = ('three.js', 'machine.js', 'plots.js', 'viewer.js')
 
 
@@ -47,6 +50,21 @@ def write_page(path, manipulator, motion=None, **options):
     text = machine_page(manipulator, motion, **options).encode('utf-8', 'replace')
     Path(path).write_bytes(text)
     return len(text)
+
+
+class Playback(NamedTuple):
+    """A page in a file, and the `Motion` that it plays."""
+
+    path: Path
+    motion: Motion
+
+
+def write_playback(folder, manipulator, motion, *, file=PLAYBACK, messages=()):
+    """Write the page that plays a `Motion` back into a folder, which is made; return the `Playback`."""
+    path = Path(folder) / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_page(path, manipulator, motion, messages=messages)
+    return Playback(path, motion)
 
 
 def show(manipulator, x=None, path=None):

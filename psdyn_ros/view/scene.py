@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from .shapes import pose_row, shapes_of
+from .poses import from_base_to_tips, link_poses
+from .shapes import middle, pose_row, shapes_of
+from .topology import tool_of
 
 TURN = 2.0 * np.pi      # a slider of a joint without limits goes half of it either way
 
@@ -15,7 +17,7 @@ def scene(manipulator, x=None):
     description = manipulator.machine.description
     x = manipulator.initial_position if x is None else np.asarray(x, dtype=float)
     links = {name: k for k, name in enumerate(description.links)}
-    joints = _from_base_to_tips(description)
+    joints = from_base_to_tips(description)
     shapes, sentences = shapes_of(description)
     arrays, drawn = {}, []
     for link, some in shapes.items():
@@ -25,7 +27,8 @@ def scene(manipulator, x=None):
                 arrays[f'vertices {shape["mesh"]}'] = shape.pop('vertices')
                 arrays[f'triangles {shape["mesh"]}'] = shape.pop('triangles')
             drawn.append({'link': links[link], **shape})
-    position = dict(zip(manipulator.joints, manipulator.joint_state(x)[1].tolist()))
+    positions = manipulator.joint_state(x)[1]
+    position = dict(zip(manipulator.joints, positions.tolist()))
     allocation = len(manipulator.actuators) >= len(manipulator.coordinates) > 0
     return {
         'name': manipulator.name,
@@ -48,25 +51,13 @@ def scene(manipulator, x=None):
                    for name, link in description.links.items() if link.inertial is not None],
         'gravity': manipulator.gravity.tolist(),
         'shapes': drawn,
-        'tool': _tool(manipulator, shapes, x, links),
+        'tool': _tool(manipulator, shapes, positions, x[None, :7] if manipulator.floating else None, links),
         'messages': sentences,
     }, arrays
 
 
 def _finite(value):
     return float(value) if np.isfinite(value) else None
-
-
-def _from_base_to_tips(description):
-    """Return the joints, each after the one that carries its parent link."""
-    waiting, placed, found = list(description.joints.values()), set(description.links), []
-    placed -= {joint.child for joint in waiting}
-    while waiting:
-        ready = [joint for joint in waiting if joint.parent in placed]
-        found += ready
-        placed |= {joint.child for joint in ready}
-        waiting = [joint for joint in waiting if joint.child not in placed]
-    return found
 
 
 def _slider(manipulator, joint, position):
@@ -118,16 +109,8 @@ def _actuator(manipulator, name, links):
             'limit': float(limit) if 0.0 < limit < np.inf else None}
 
 
-def _tool(manipulator, shapes, x, links):
-    """Return the point whose path is drawn: the middle of the last shape of the link that reaches farthest."""
-    best, reach = None, -1.0
-    for link, some in shapes.items():
-        if some:
-            pose = manipulator.link_pose(x, link)
-            point = np.array(some[-1]['pose']).reshape(3, 4)[:, 3]
-            if some[-1]['form'] == 'mesh':
-                point = np.zeros(3)
-            far = float(np.linalg.norm((pose[:3, :3] @ point + pose[:3, 3])[:2]))
-            if far > reach:
-                best, reach = {'link': links[link], 'point': point.tolist()}, far
-    return best
+def _tool(manipulator, shapes, joints, base, links):
+    """Return the point whose path is drawn, None where there is none."""
+    poses = {name: rows[0] for name, rows in link_poses(manipulator, joints[None], base).items()}
+    tool = tool_of(manipulator, poses, {name: middle(some[-1]) for name, some in shapes.items() if some})
+    return tool and {'link': links[tool[0]], 'point': tool[1].tolist()}

@@ -37,7 +37,10 @@ def shapes_of(description):
     if missing:
         listed = list(missing)[:MAX_LISTED] + ([f'{len(missing) - MAX_LISTED} more'] * (len(missing) > MAX_LISTED))
         sentences.append(f'{len(missing)} meshes are not shown: {"; ".join(listed)}')
-    bare = [name for name, shapes in found.items() if not shapes]
+    wanted = {link for link, _ in visuals}
+    # among visuals, a link without mass is a frame such as a tool centre point
+    bare = [name for name, shapes in found.items() if not shapes and (
+        not visuals or name in wanted or description.links[name].inertial is not None)]
     for name in bare:
         found[name] = _bars(description, name)
     if not visuals:
@@ -86,6 +89,11 @@ def pose_row(rotation, position):
     return np.column_stack((rotation, position)).ravel().tolist()
 
 
+def middle(shape):
+    """Return the middle (3,) of a shape in link axes; of a mesh the origin of its link."""
+    return np.zeros(3) if shape['form'] == 'mesh' else np.array(shape['pose']).reshape(3, 4)[:, 3]
+
+
 def _numbers(text, count):
     values = np.array((text or '').split(), dtype=float)
     if values.size != count or not np.isfinite(values).all():
@@ -103,13 +111,15 @@ def _bars(description, link):
     if not ends and inertial is not None:
         ends = [inertial.com]
     thickness = 0.02 * _reach(description)
-    shapes = [{'form': 'sphere', 'radius': 0.8 * thickness, 'color': BAR, 'pose': pose_row(np.eye(3), np.zeros(3))}]
+    shapes = []
     for end in ends:
         length = float(np.linalg.norm(end))
         if length > 1e-6:
             shapes.append({'form': 'cylinder', 'radius': 0.5 * thickness, 'length': length, 'color': BAR,
                            'pose': pose_row(_rotation_onto(end / length), 0.5 * end)})
-    return shapes
+    # last, since the path of a tool is that of its last shape
+    return [*shapes, {'form': 'sphere', 'radius': 0.8 * thickness, 'color': BAR,
+                      'pose': pose_row(np.eye(3), np.zeros(3))}]
 
 
 def _reach(description):

@@ -1,6 +1,7 @@
 """Validation of bags: who passes, who fails and why, what is written, and exit codes."""
 
 import csv
+import html
 import json
 import re
 import shutil
@@ -20,7 +21,8 @@ from psdyn_ros.validation.metrics.tolerances import read_settings
 from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS, Check
 from psdyn_ros.validation.validate import validate
 
-PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png')
+PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png',
+            'motion.png')
 CASES = {'exact': {}, 'plain': {'plain': True}, 'payload': {'plain': True, 'payload': 30.0},
          'drift': {'plain': True, 'drift': 5e4}}
 
@@ -181,11 +183,13 @@ def test_what_is_not_a_number_is_within_no_tolerance():
 # outputs
 
 
-def test_the_report_needs_no_other_file_but_the_playback_that_it_links(exact):
+def test_the_report_contains_its_pictures_and_the_playback(exact):
     found, folder = exact
     page = (folder / 'report.html').read_text()
     assert found.verdict.text in page and 'hiab_xs031' in page
-    assert set(re.findall(r'(?:src|href)="(?!data:)(.*?)"', page)) == {'playback.html'} and 'http' not in page
+    around, played = re.sub(r'srcdoc="[^"]*"', '', page), html.unescape(re.search(r'srcdoc="([^"]*)"', page)[1])
+    assert set(re.findall(r'(?:src|href)="(?!data:)(.*?)"', around)) == {'playback.html'} and 'http' not in around
+    assert played == (folder / 'playback.html').read_text()
     assert page.count('data:image/png;base64') == len(PICTURES)
     assert {path.name for path in folder.iterdir()} == {
         'report.html', 'validation.json', 'metrics.csv', 'seconds.csv', 'spectrum.csv', 'predicted',
@@ -221,6 +225,7 @@ def test_json_and_csv_say_what_the_metrics_say(exact):
     assert len(list(csv.reader((folder / 'spectrum.csv').open()))) > 100
 
 
+@pytest.mark.long
 def test_outputs_replace_those_of_the_last_time_and_leave_others_alone(bags, tmp_path):
     (tmp_path / 'mine.txt').write_text('kept')
     (tmp_path / 'report.html').write_text('old')

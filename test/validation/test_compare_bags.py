@@ -44,7 +44,9 @@ def test_a_page_pictures_and_json_say_what_got_worse(bags, tmp_path):
     found = compared(bags, 'before', 'heavier', output=tmp_path)
     assert found.exit_code == 1 and changed(found, WORSE) >= {
         (name, figure) for name in ('lift_cylinder', 'tilt_cylinder') for figure in ('rmse', 'bias')}
-    assert {path.name for path in tmp_path.iterdir()} == {'report.html', 'comparison.json', 'changes.png', 'errors.png'}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        'report.html', 'comparison.json', 'changes.png', 'errors.png', 'playback_first.html', 'playback_second.html'}
+    assert (tmp_path / 'report.html').read_text().count('<iframe') == 2
     page = (tmp_path / 'report.html').read_text()
     assert found.text in page and page.count('data:image/png;base64') == 2 and 'lift_cylinder' in page
     assert not re.search(r'(src|href)="(?!data:)', page)
@@ -58,6 +60,7 @@ def test_a_page_pictures_and_json_say_what_got_worse(bags, tmp_path):
     assert compared(bags, 'heavier', 'before').verdict == BETTER
 
 
+@pytest.mark.long
 def test_a_delay_and_a_frozen_sensor_count(bags):
     late = compared(bags, 'before', 'late')
     delays = {change.actuator: change for change in late.changes if change.figure == 'delay'}
@@ -93,6 +96,7 @@ def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsy
         assert text in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_partial_and_unusable_recordings(bags, tmp_path):
     data = bags['again'].read_bytes()
     cut = tmp_path / 'cut.mcap'

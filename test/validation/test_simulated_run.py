@@ -9,6 +9,7 @@ from psdyn_ros.kernels.hydraulics.records import QUANTITIES
 from psdyn_ros.model.locate import find_config, find_machine
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.simulation.snapshot import replay
+from psdyn_ros.validation import simulated_states
 from psdyn_ros.validation.bags.recording import read_messages
 from psdyn_ros.validation.bags.simulated_bag import COMMANDS, DYNAMICS, LABELS, STATES, TELEMETRY, TRUTH
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
@@ -60,6 +61,36 @@ def test_the_bag_holds_what_happened(tmp_path, commands):
     np.testing.assert_array_equal(command.effort, [800.0, np.nan, np.nan, np.nan])
 
 
+def test_the_report_shows_commands_motion_and_pressures(tmp_path, commands):
+    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
+    page = outcome.report.read_text()
+    assert outcome.report == tmp_path / 'bag' / 'report.html' and '1.000 s simulated.' in page
+    for cell in outcome.table[2]:       # of the lift cylinder
+        assert f'<td>{cell}</td>' in page
+    assert page.count('<iframe') == 1 and (tmp_path / 'bag' / 'playback.html').is_file()
+    for name in ('motion.png', 'actuators.png', 'pressures.png'):
+        assert (tmp_path / 'bag' / name).read_bytes().startswith(b'\x89PNG')
+
+
+def test_what_is_drawn_is_what_the_bag_holds(tmp_path, commands, monkeypatch):
+    monkeypatch.setattr(simulated_states, 'MAX_KEPT', 40)
+    plants = []
+    add = simulated_states.SimulatedStates.add
+    monkeypatch.setattr(simulated_states.SimulatedStates, 'add', lambda self: plants.append(self) or add(self))
+    simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
+    states, messages = plants[-1], contents(tmp_path / 'bag')
+    rows = np.round(100 * states.time).astype(int)
+    assert 20 < len(rows) <= 41 and (np.diff(rows) == 4).all()
+    for row, x, force in zip(rows, states.x, states.effort):
+        point = messages[DYNAMICS][row].points[0]
+        np.testing.assert_array_equal(force, point.effort)
+        np.testing.assert_allclose(x, point.positions, atol=1e-15)
+    # the ranges are those of all instants
+    low, high = (float(part) for part in list(states.ranges())[4][1].split(' to '))
+    lengths = [message.points[0].positions[3] for message in messages[DYNAMICS]]
+    assert (low, high) == pytest.approx((min(lengths), max(lengths)), rel=1e-3)
+
+
 def test_the_same_seed_gives_the_same_bag_and_another_one_does_not(tmp_path, commands):
     sensors = find_config('hiab_xs031_sensors.yaml')
     for name, seed in (('a', 3), ('b', 3), ('c', 4)):
@@ -78,7 +109,7 @@ def test_a_machine_without_hydraulics_takes_efforts(tmp_path):
     five_bar = load(find_machine('five_bar'))
     path.write_text(f'time,{",".join(five_bar.actuators)}\n0{",0" * len(five_bar.actuators)}\n')
     outcome = simulate_into_bag('five_bar', path, tmp_path / 'bag', Run(duration=0.2), quiet=True)
-    assert not outcome.fault
+    assert not outcome.fault and not (tmp_path / 'bag' / 'pressures.png').exists()
     messages = read_messages(tmp_path / 'bag', (TRUTH, TELEMETRY))
     assert len(messages[TRUTH]) == 21 and not messages[TELEMETRY]
 
@@ -96,6 +127,7 @@ def test_a_plant_that_cannot_go_on_ends_the_run_with_one_and_can_be_replayed(tmp
                      '--hydraulics', str(hydraulics), '--duration', '8'])
     said = capsys.readouterr().out
     assert code == 1 and 'FAULT: the motion cannot be integrated beyond' in said, said
+    assert 'FAULT: the motion cannot' in (tmp_path / 'bag' / 'report.html').read_text()
     again = replay(tmp_path / 'bag' / 'snapshot.npz')
     assert again.fault and again.fault.split(':')[1:] == said.split('FAULT: ')[1].split(';')[0].split(':')[1:]
     truth = contents(tmp_path / 'bag')[TRUTH]

@@ -4,14 +4,12 @@ import re
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from rosbags.typesys import Stores, get_typestore
 from support.machines import URDF
 
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.validation.bags.recording import TOPICS, BagError, read_bag, write_bag
 from psdyn_ros.validation.metrics.tracking import BOUNDS, track, units
-from psdyn_ros.validation.report import machine_drawing
 from psdyn_ros.validation.report import page as report
 
 CRANE = URDF / 'hiab_xs031.urdf'
@@ -139,7 +137,7 @@ def summary(tmp_path, crane, rng):
 
 
 def test_the_verdict_is_on_top_and_the_page_needs_nothing_else(tmp_path, crane, summary):
-    page = report.write_report(tmp_path, summary(1e-5), crane, CRANE.read_text()).read_text()
+    page = report.write_report(tmp_path, summary(1e-5), crane).read_text()
     body = page[page.index('<body>'):]
     assert body.index('PASS') < body.index('<table>') < body.index('<img')
     assert not re.search(r'(src|href)="(?!data:)', page) and '://' not in page
@@ -152,7 +150,7 @@ def test_the_verdict_is_on_top_and_the_page_needs_nothing_else(tmp_path, crane, 
 def test_the_reason_of_a_failure_is_named(tmp_path, crane, summary):
     late = summary(2.0 * max(BOUNDS.values()))
     assert late.verdict.startswith('FAIL: slew, lift_cylinder, tilt_cylinder, telescope did not follow')
-    assert 'FAIL' in report.write_report(tmp_path, late, crane, CRANE.read_text()).read_text()
+    assert 'FAIL' in report.write_report(tmp_path, late, crane).read_text()
 
 
 def test_a_recording_that_ends_early_fails(summary):
@@ -173,6 +171,7 @@ def test_tables_hold_the_figures(summary):
     assert 'computed torque' in text and text.splitlines()[1].split()[-3:] == ['100', '200', '300']
 
 
+@pytest.mark.long
 def test_a_baseline_that_ended_early_costs_only_its_columns(tmp_path, crane, summary):
     whole = summary(1e-4)
     never_moved = whole.baseline._replace(recording=None, tracking=None, stopped='it did not hold the machine')
@@ -184,7 +183,7 @@ def test_a_baseline_that_ended_early_costs_only_its_columns(tmp_path, crane, sum
         assert header[5:] == ('RMS baseline', 'maximum baseline', 'ratio of RMS')
         assert [row[:5] for row in rows] == [row[:5] for row in list(report.tracking_table(whole))[1:]]
         assert {row[5:] for row in rows} == {('', '', '')}
-        text = report.write_report(tmp_path, shortened, crane, CRANE.read_text()).read_text()
+        text = report.write_report(tmp_path, shortened, crane).read_text()
         assert baseline.stopped in text and 'It is not compared.' in text
     assert [run.law for run in shortened.runs] == ['computed torque']
 
@@ -199,33 +198,3 @@ def test_a_better_baseline_has_a_ratio_below_one(summary):
     whole = summary(1e-4)
     swapped = whole._replace(judged=whole.baseline, baseline=whole.judged)
     assert {row[-1] for row in list(report.tracking_table(swapped))[1:]} == {'0.1'}
-
-
-# drawing
-
-
-def test_a_machine_is_drawn_where_its_links_are(crane):
-    shapes = machine_drawing.shapes_of(CRANE.read_text())
-    assert {shape.link for shape in shapes} >= {'base_link', 'pillar', 'lift_boom_link', 'telescope_link'}
-    axes = Figure().subplots()
-    x = crane.initial_position
-    tip = machine_drawing.draw(axes, crane, shapes, x)
-    assert len(axes.patches) == len(shapes)
-    x[0] = 2.0              # seen from its side, slewing does not show
-    assert machine_drawing.draw(axes, crane, shapes, x) == pytest.approx(tip)
-    x[3] += 0.3             # the telescope does
-    assert np.linalg.norm(machine_drawing.draw(axes, crane, shapes, x) - tip) == pytest.approx(0.3, abs=0.02)
-
-
-def test_shapes_are_where_their_origin_says():
-    text = ('<robot name="r"><material name="red"><color rgba="1 0 0 1"/></material><link name="a">'
-            '<visual><origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/><geometry><box size="2 4 6"/></geometry>'
-            '<material name="red"/></visual>'
-            '<visual><geometry><cylinder radius="0.5" length="2"/></geometry></visual>'
-            '<visual><geometry><sphere radius="0.5"/></geometry></visual>'
-            '<visual><geometry><mesh filename="none.stl"/></geometry></visual></link></robot>')
-    box, cylinder, sphere = machine_drawing.shapes_of(text)
-    assert box.points.min(axis=0) == pytest.approx([-1, 1, 0]) and box.points.max(axis=0) == pytest.approx([3, 3, 6])
-    assert tuple(box.color) == (1, 0, 0, 1)
-    assert np.hypot(*cylinder.points[:, :2].T) == pytest.approx(0.5) and np.ptp(cylinder.points[:, 2]) == 2.0
-    assert np.linalg.norm(sphere.points, axis=1) == pytest.approx(0.5)

@@ -8,6 +8,7 @@ from support.machines import URDF
 from support.nodes.browser import browser
 
 from psdyn_ros.api.load import load
+from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 from psdyn_ros.view import write_page
 from psdyn_ros.view.motion import simulated_motion
 
@@ -137,6 +138,25 @@ def test_a_reference_is_a_ghost_that_can_be_switched_off(opened, machines, tmp_p
     page.close()
 
 
+def test_a_report_plays_the_motion_within_itself(opened, tmp_path):
+    commands = tmp_path / 'commands.csv'
+    commands.write_text('time,lift_cylinder\n0,0.3\n')
+    outcome = simulate_into_bag('hiab_xs031', commands, tmp_path / 'bag', Run(duration=1.0), quiet=True)
+    for beside in (tmp_path / 'bag').iterdir():     # the report does without
+        if beside != outcome.report:
+            beside.unlink()
+    page, errors, requests = opened(outcome.report.as_uri(), viewer=False)
+    frame = page.frame_locator('iframe')
+    frame.locator('#stage canvas').wait_for(timeout=60_000)
+    frame.locator('#speed').select_option('5')
+    frame.locator('#play').click()
+    inside = page.frames[1]
+    inside.wait_for_function('viewer.t === viewer.to', timeout=60_000)
+    assert inside.evaluate('viewer.machine.x[1]') > 0.21
+    assert errors == [] and len(requests) == 1
+    page.close()
+
+
 def test_color_by_force_differs_from_the_declared_one(opened, machines, tmp_path):
     page, errors, _ = opened(written(tmp_path, machines['hiab_xs031']))
     page.wait_for_timeout(300)
@@ -148,6 +168,7 @@ def test_color_by_force_differs_from_the_declared_one(opened, machines, tmp_path
     page.close()
 
 
+@pytest.mark.long
 def test_a_browser_without_webgl_still_has_sliders_and_says_why(opened, machines, tmp_path):
     page, _, _ = opened(written(tmp_path, machines['hiab_xs031']), script=NO_WEBGL)
     assert 'no WebGL' in page.locator('#messages').inner_text()

@@ -42,7 +42,7 @@ def run(setup, manipulator, output, computer):
         'recording': f'{bag} (MCAP)',
     }
     response = evaluate(m, read_free_motion(bag, m.floating), forces, setup.duration, facts)
-    return response, write_report(output, response, m, setup.urdf)
+    return response, write_report(output, response, m)
 
 
 def _record(bag, setup, manipulator):

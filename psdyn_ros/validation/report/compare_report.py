@@ -79,8 +79,10 @@ def _facts(comparison):
     return facts
 
 
-def write_comparison(folder, comparison):
+def write_comparison(folder, comparison, playbacks):
     """Write report.html, its pictures and comparison.json into a folder; returns the path of the page.
+
+    playbacks  `Playback` of the first and of the second recording, each may be None
 
     Raises OSError where that is not possible.
     """
@@ -92,7 +94,8 @@ def write_comparison(folder, comparison):
     changes = list(changes_table(comparison)) if comparison.changes else []
     return write_page(folder, 'compare.html.j2', figures(comparison), page,
                       f'{comparison.first.manipulator.name}: two recordings', partial=comparison.partial,
-                      changes=changes, simulation=list(simulation_table(comparison)))
+                      changes=changes, simulation=list(simulation_table(comparison)),
+                      playbacks=dict(zip(('The first motion in 3-D', 'The second motion in 3-D'), playbacks)))
 
 
 def figures(comparison):

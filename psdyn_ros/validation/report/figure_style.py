@@ -1,7 +1,7 @@
 """What figures share: colours, resolution, grid."""
 
-# Okabe and Ito: distinguished by everyone, and in print
-BLACK, BLUE, VERMILLION, GREEN = '#000000', '#0072B2', '#D55E00', '#009E73'
+# the first four are of Okabe and Ito: distinguished by everyone, and in print; the last is the tool path of the viewer
+BLACK, BLUE, VERMILLION, GREEN, PURPLE = '#000000', '#0072B2', '#D55E00', '#009E73', '#8E24AA'
 DPI = 130
 
 

@@ -8,10 +8,13 @@ from matplotlib.figure import Figure
 
 from ...api.orientation import quaternion, rotation
 from ...simulation.offline import simulate
+from ...view.motion import simulated_motion
+from ...view.page import write_playback
 from ..bags.recording import BagError
 from ..metrics.tracking import units
 from . import page
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
+from .machine_drawing import motion_picture
 
 BOUNDS = {'m': 0.5e-3, 'rad': 1e-3}     # largest deviation within a window
 WINDOW = 1.0            # s after which the reference starts again from what was recorded: no motion is too sensitive
@@ -153,15 +156,17 @@ def _angle(a, b):
     return 4.0 * np.arctan2(np.linalg.norm(a - b), np.linalg.norm(a + b))
 
 
-def write_report(folder, response, manipulator, urdf):
+def write_report(folder, response, manipulator):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter."""
+    motion = simulated_motion(manipulator, response.time, response.x)
     figures = {
-        'motion.png': ('The motion', page.motion(manipulator, urdf, response.time, response.x, response.machine)),
+        'motion.png': ('The motion, from the side', motion_picture(manipulator, motion, response.machine)),
         'response.png': ('The coordinates', _coordinates(manipulator, response)),
         'energy.png': ('Energy', _energy(response)),
     }
     return page.write_page(Path(folder), 'free_response.html.j2', figures, response,
-                             f'{response.machine}: free response', deviations=list(response.table()))
+                           f'{response.machine}: free response', deviations=list(response.table()),
+                           playbacks={page.MOTION: write_playback(folder, manipulator, motion)})
 
 
 def _coordinates(manipulator, response):

@@ -8,12 +8,13 @@ from .figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION, finish
 BAR, LITRES_PER_MINUTE = 1e-5, 6e4
 
 
-def pressures(telemetry, start, until, title):
+def pressures(telemetry, start, until, title, since='from the first motion'):
     """Chamber pressures and supply beside spool and flow of every cylinder.
 
     telemetry  `Series` of cylinders
     start      ns of the time zero of the figure
     until      s, where it ends
+    since      what time zero is
     """
     time = (telemetry.stamps - start) * 1e-9
     shown = (time >= 0.0) & (time <= until)
@@ -40,7 +41,7 @@ def pressures(telemetry, start, until, title):
             right.legend(lines, [line.get_label() for line in lines], fontsize=9, ncols=3)
     grid[0][0].set_title(f'pressures, {title}')
     grid[0][1].set_title('valves')
-    finish(grid)
+    finish(grid, since)
     return figure
 
 

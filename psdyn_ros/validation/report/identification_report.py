@@ -6,14 +6,17 @@ from matplotlib.figure import Figure
 
 from ..identification.identified import IDENTIFIED_SHARE
 from .figure_style import BLACK, BLUE, DPI, VERMILLION
-from .page import KILO, Head, write_page
+from .page import KILO, MOTION, Head, write_page
 
 TOP = 1.2                   # of the fastest speed at which friction is stated, to which it is drawn
 BREAK = 2.0                 # times the usual distance of samples, from which a line is interrupted
 
 
-def write_report(folder, found):
-    """Write identification.html and its pictures of an `Identification` into a folder that exists; the page's path."""
+def write_report(folder, found, playback=None):
+    """Write identification.html and its pictures of an `Identification` into a folder that exists; the page's path.
+
+    playback  `Playback` of the recording, or None
+    """
     held = found.held_out
     text = held.text + (' (of a partial input)' if found.partial else '')
     facts = {'machine': found.machine, 'recording': found.source, 'used': f'{found.seconds:.1f} s, {found.equations} '
@@ -23,7 +26,7 @@ def write_report(folder, found):
         f'{found.machine}: identified from a recording', file='identification.html', payload=found.payload,
         bodies=list(bodies_table(found)), friction=list(friction_table(found)), held_out=list(held_out_table(found)),
         base=list(base_table(found)), sensors=list(sensors_table(found)), partial=found.partial,
-        findings=found.findings)
+        findings=found.findings, playbacks={MOTION: playback})
 
 
 def bodies_table(found):

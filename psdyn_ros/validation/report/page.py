@@ -10,18 +10,20 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from ...view.motion import simulated_motion
 from ..metrics.tracking import units
-from . import machine_drawing
+from . import swing
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 from .hydraulic_figures import pressures
+from .machine_drawing import motion_picture
 
 STYLES = ({'color': BLUE, 'linewidth': 1.4}, {'color': VERMILLION, 'linewidth': 1.4, 'linestyle': '--'})
 # unit of an actuator -> factor and unit of its errors, unit of its positions
 DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
-LABEL_SPACE = 0.07          # of the picture of the motion between two times written on it
-POSES = 5           # of the machine in the picture of the motion
 KILO = 2e3          # N or N m from which forces are shown in thousands
+MOTION = 'The motion in 3-D'
+WITHOUT_SHAPER = 'The motion without the swing shaper'
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
 
 
@@ -46,6 +48,7 @@ class Summary(NamedTuple):
     duration   s that the motion takes
     travel     (n,) how far the reference takes each coordinate
     facts      label -> text: the conditions of the run
+    swings     (`Swing` of the judged run, of the other one) where a load hangs; of fewer runs where one did not move
     """
 
     machine: str
@@ -54,6 +57,7 @@ class Summary(NamedTuple):
     duration: float
     travel: np.ndarray
     facts: dict
+    swings: tuple = ()
 
     @property
     def reason(self):
@@ -68,14 +72,16 @@ class Summary(NamedTuple):
             if part < COMPLETE * whole:
                 return f'the reference of {error.joint} went {part:.3g} of {whole:.3g} {error.unit} only.'
         late = [error.joint for error in tracking.errors if not error.passed]
-        return f'{", ".join(late)} did not follow the reference within the bound.' if late else ''
+        if late:
+            return f'{", ".join(late)} did not follow the reference within the bound.'
+        return swing.reason(self.swings)
 
     @property
     def verdict(self):
         """One sentence."""
         if self.reason:
             return f'FAIL: {self.reason}'
-        return 'PASS: every coordinate follows its reference within its bound.' + (
+        return 'PASS: every coordinate follows its reference within its bound.' + swing.sentence(self.swings) + (
             f' The baseline did not: {self.baseline.stopped}.' if self.baseline and self.baseline.stopped else '')
 
     @property
@@ -128,15 +134,18 @@ def as_text(rows):
                                for i, (cell, width) in enumerate(zip(row, widths))) for row in rows)
 
 
-def figures(summary, manipulator, urdf):
+def figures(summary, manipulator):
     """file name -> (title, Figure) of everything that the report shows."""
     shown = {
-        'motion.png': ('The motion, from the side', motion(
-            manipulator, urdf, summary.judged.tracking.time, summary.judged.tracking.measured,
+        'motion.png': ('The motion, from the side', motion_picture(
+            manipulator, simulated_motion(manipulator, summary.judged.tracking.time,
+                                          _positions(summary.judged, manipulator)),
             f'{summary.machine} under {summary.judged.law}')),
         'tracking.png': ('Positions and tracking errors', _tracking(summary)),
         'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
     }
+    if summary.swings:
+        shown['swing.png'] = 'Swing of the load', swing.figure(summary.swings)
     law, recording, tracking, _ = summary.judged
     if recording.telemetry is not None:
         shown['pressures.png'] = 'Pressures and valves', pressures(
@@ -144,15 +153,24 @@ def figures(summary, manipulator, urdf):
     return shown
 
 
-def write_report(folder, summary, manipulator, urdf, playback=None):
+def _positions(run, manipulator):
+    """Return the positions (N, nx) of all coordinates, passive ones too, at the instants of the tracking of a run."""
+    states = run.recording.states.columns(manipulator.coordinates)
+    instants = run.tracking.start + np.round(1e9 * run.tracking.time).astype(np.int64)
+    return states['position'][np.searchsorted(states.stamps, instants)]
+
+
+def write_report(folder, summary, manipulator, playback=None, other_playback=None):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter.
 
-    playback  path of the page that plays the judged run back, in the same folder, or None
+    playback        `Playback` of the judged run, or None
+    other_playback  that of the other run, or None
     """
-    return write_page(folder, 'report.html.j2', figures(summary, manipulator, urdf), summary,
-                      f'{summary.machine} under {summary.judged.law}', summary=summary,
-                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)),
-                      playback=playback and playback.name)
+    return write_page(folder, 'report.html.j2', figures(summary, manipulator), summary,
+                      f'{summary.machine} under {summary.judged.law}',
+                      playbacks={MOTION: playback, WITHOUT_SHAPER: other_playback}, summary=summary,
+                      tracking=list(tracking_table(summary)), swing=list(swing.table(summary.swings)),
+                      timing=list(timing_table(summary)))
 
 
 class Head(NamedTuple):
@@ -164,11 +182,12 @@ class Head(NamedTuple):
     shade: str = ''     # class of the verdict; '': by whether there is a reason
 
 
-def write_page(folder, template, figures, result, title, file='report.html', **values):
+def write_page(folder, template, figures, result, title, file='report.html', playbacks=None, **values):
     """Write {file name: (title, Figure)} as PNG files, and a page with them and the values in it; returns its path.
 
-    result  `Head`, or another object with its attributes
-    file    name of the page
+    result     `Head`, or another object with its attributes
+    file       name of the page
+    playbacks  {title: `Playback` that the page contains, or None}
     """
     folder = Path(folder)
     pictures = []
@@ -179,8 +198,10 @@ def write_page(folder, template, figures, result, title, file='report.html', **v
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / 'templates'), autoescape=True)
     path = folder / file
+    played = [(heading, playback.path.name, playback.path.read_text(encoding='utf-8'))
+              for heading, playback in (playbacks or {}).items() if playback]
     path.write_text(environment.get_template(template).render(
-        pictures=pictures, title=title, verdict=result.verdict, reason=result.reason,
+        pictures=pictures, playbacks=played, title=title, verdict=result.verdict, reason=result.reason,
         shade=getattr(result, 'shade', ''), facts=result.facts, **values),
         encoding='utf-8')
     return path
@@ -257,32 +278,3 @@ def _effort(run, name):
         return telemetry.stamps, telemetry['net_force'][:, telemetry.names.index(name)]
     commands = run.recording.commands
     return commands.stamps, commands['effort'][:, commands.names.index(name)]
-
-
-def motion(manipulator, urdf, time, positions, title):
-    """The machine at instants spread over a motion, positions (N, nx), the first one solid, and where its load goes."""
-    shapes, view = machine_drawing.shapes_of(urdf), machine_drawing.View(manipulator)
-    figure = Figure(figsize=(9, 8), dpi=DPI, layout='constrained')
-    axes = figure.subplots()
-    instants = np.linspace(0, len(time) - 1, POSES, endpoint=False).astype(int)
-    for k in instants[::-1]:
-        machine_drawing.draw(axes, manipulator, shapes, positions[k], alpha=0.3 if k else 1.0, view=view)
-    places = np.array([machine_drawing.middles(manipulator, shapes, positions[k], view) for k in instants])
-    tips = places[:, np.argmax(np.linalg.norm(np.ptp(places, axis=0), axis=1))]     # of what goes farthest
-    axes.set_aspect('equal')
-    axes.autoscale_view()
-    width, height = np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())
-    space = LABEL_SPACE * max(width, height)
-    figure.set_size_inches(9, min(max(9 * height / width + 1, 4), 10))
-    for row, (k, tip) in enumerate(zip(instants, tips)):
-        # a motion that comes back would write one time over another
-        if any(np.linalg.norm(tip - other) < space for other in tips[:row]):
-            continue
-        axes.annotate(f'{time[k]:.1f} s', tip, ha='center', va='center', fontsize=9,
-                      bbox={'facecolor': 'white', 'edgecolor': 'none', 'alpha': 0.8, 'pad': 1.5})
-    axes.set_title(f'{title}, {view.title}')
-    axes.set_xlabel(view.across)
-    axes.set_ylabel('height [m]')
-    axes.grid(True, color='#dddddd', linewidth=0.6)
-    axes.set_axisbelow(True)
-    return figure

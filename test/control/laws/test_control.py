@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -19,7 +20,6 @@ from psdyn_ros.simulation.forced import ForcedIntegrator
 from psdyn_ros.simulation.offline import simulate
 from psdyn_ros.simulation.plant import HELD, RUNNING, Plant
 from psdyn_ros.tools.demo.demonstration import demonstration
-from psdyn_ros.validation.report import machine_drawing
 
 LOW = {'elbow_1': -1.1504558472410755, 'elbow_2': -2.6118557488308576}
 GENERAL = [('four_bar', {}), ('five_bar', {}), ('five_bar', LOW), ('pkm_2pur2rpu', {}), ('excavator', {})]
@@ -64,7 +64,7 @@ def run(law, plant, seconds):
     return np.array(errors)
 
 
-@pytest.mark.parametrize('name, initial', MACHINES)
+@pytest.mark.parametrize('name, initial', thorough(MACHINES, 2, several=True))
 @pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
 def test_the_first_position_is_held(machine, name, initial, kind):
     m = machine(name, initial)
@@ -372,14 +372,3 @@ def test_brakes_hold_the_actuators_while_what_has_none_moves():
     assert plant.state == HELD and abs(q[column] - start[column]) < 1e-4
     assert np.abs(q - start).max() > 0.05
     assert sum(m.energy(plant.x, plant.xd)) == pytest.approx(energy, abs=1e-3)      # brakes that rest do no work
-
-
-# pictures
-
-
-@pytest.mark.parametrize('name, slews, across', [
-    ('hiab_xs031', True, 'reach [m]'), ('excavator', True, 'reach [m]'), ('five_bar', False, 'x [m]'),
-    ('pkm_2pur2rpu', False, 'y [m]'), ('balloon', False, 'x [m]')])
-def test_a_machine_is_seen_from_where_it_is_large(machine, name, slews, across):
-    view = machine_drawing.View(machine(name))
-    assert (view.slews, view.across) == (slews, across)

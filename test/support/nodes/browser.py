@@ -29,6 +29,8 @@ class Opened(NamedTuple):
 def browser():
     """Give a function that opens an address as `Opened`, after a script of the test where one is given.
 
+    It waits for the viewer of a page, unless the page is none of the viewer.
+
     Skips the test where Chromium or playwright is missing.
     """
     playwright = pytest.importorskip('playwright.sync_api', reason='playwright is not installed')
@@ -37,7 +39,7 @@ def browser():
     with playwright.sync_playwright() as engine:
         chromium = engine.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
 
-        def opened(address, script=None):
+        def opened(address, script=None, viewer=True):
             found = Opened(chromium.new_page(viewport={'width': 1100, 'height': 700}), [], [])
             found.page.on('pageerror', lambda error: found.errors.append(str(error)))
             found.page.on('console', lambda message: message.type == 'error' and found.errors.append(message.text))
@@ -45,7 +47,8 @@ def browser():
             if script:
                 found.page.add_init_script(script)
             found.page.goto(address)
-            found.page.wait_for_function('window.viewer !== undefined', timeout=1e3 * START_S)
+            if viewer:
+                found.page.wait_for_function('window.viewer !== undefined', timeout=1e3 * START_S)
             return found
 
         try:
