@@ -195,6 +195,11 @@ class ControlLaw:
         return command
 
     @property
+    def swing_period(self):
+        """s of the slowest mode of the machine on its oil, at its initial position; 0: none is known."""
+        return 0.0
+
+    @property
     def supply_setting(self):
         """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics."""
         return None if self.hydraulics is None else float(self.supply['pressure'][0])

@@ -58,7 +58,10 @@ class ValveLaw(ControlLaw):
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(self.manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
-        self._stable = stable_limits(self.load.mechanism, self._modes(), self.lag + period)
+        modes = self._modes()
+        self._stable = stable_limits(self.load.mechanism, modes, self.lag + period)
+        standing = modes.frequencies[modes.frequencies > 0.0]
+        self._swing_period = 1.0 / float(standing.min()) if on_valve.any() and standing.size else 0.0
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
     def _make_buffer(self, pressure_lag):
@@ -129,6 +132,11 @@ class ValveLaw(ControlLaw):
     def error_integrals(self):
         """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
         return self._law['sum'].copy()
+
+    @property
+    def swing_period(self):
+        """As `ControlLaw.swing_period`."""
+        return self._swing_period
 
     @property
     def predicted_efforts(self):
