@@ -15,7 +15,8 @@ coverage_tests := $(filter-out $(foreach skip,$(coverage_skips),test/$(skip) tes
     $(sort $(shell find test -name 'test_*.py')))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-all test-long test-oldest coverage bench campaign mutation lint clean distclean
+.PHONY: help demo docs test test-all test-long test-oldest coverage bench calibration campaign \
+    mutation lint clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -53,6 +54,10 @@ bench:  ## compare our dynamics with Pinocchio and MuJoCo
 campaign:  ## every fault in every state, killed and stopped controllers: docs/reference/fault_report.md (an hour; ARGS="--short")
 	@$(bootstrap) dev
 	@$(bin)/python -m psdyn_ros.tools.fault_campaign.campaign $(ARGS)
+
+calibration:  ## how far validate, compare and identify can be trusted: docs/reference/calibration.md (an hour; ARGS="--short")
+	@$(bootstrap) dev
+	@$(bin)/python -m psdyn_ros.tools.studies.calibration_study $(ARGS)
 
 mutation:  ## mutants of the safety states, the output gate and the ramp, which the tests must notice (10 min)
 	@$(bootstrap) dev

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from psdyn_ros.api.load import load
-from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 from psdyn_ros.model.units import SECOND
 from psdyn_ros.validation.bags.bulk_decoder import type_store
@@ -57,7 +57,7 @@ with Reader(sys.argv[1]) as reader:
 
 def motion(seconds):
     """Yield (t, x, xd, efforts, pressures) of parts of a recording of the swinging crane, by plain sensors."""
-    machine = load(find_machine(MACHINE))
+    machine = load(MACHINE)
     oil = read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), machine.actuators)
     predictor, rng, w = Predictor(machine, oil), np.random.default_rng(0), 2.0 * np.pi * FREQUENCY
     count = round(seconds / PERIOD)
@@ -78,7 +78,7 @@ def motion(seconds):
 
 def write_array_bag(path, seconds):
     """A bag with pressures as a labelled array."""
-    machine = load(find_machine(MACHINE))
+    machine = load(MACHINE)
     cylinders = tuple(read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), machine.actuators).cylinders)
     topics = {'/joint_states': joint_states(machine.actuators),
               '/hydraulics': labelled_array(cylinders, ('pressure_a', 'pressure_b', 'stamp'))}
@@ -93,7 +93,7 @@ def write_array_bag(path, seconds):
 
 def write_ports_bag(path, seconds):
     """A bag with a FluidPressure topic for each port."""
-    machine = load(find_machine(MACHINE))
+    machine = load(MACHINE)
     cylinders = tuple(read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), machine.actuators).cylinders)
     ports = [(f'/{name}/pressure_{port}', row, column) for row, name in enumerate(cylinders)
              for column, port in enumerate('ab')]

@@ -4,9 +4,9 @@ import numpy as np
 import psdyn_ros
 from psdyn_ros.control import read_hydraulics
 from psdyn_ros.control.offline.time_optimal import limits_of, plan
-from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.locate import find_config
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 limits = limits_of(crane, hydraulics, acceleration=np.full(crane.dof, 0.5))
 start = crane.initial_position

@@ -1,8 +1,7 @@
 """Which cylinder forces does a motion need, and which motion do these forces make?  Vectors go by name."""
 import psdyn_ros
-from psdyn_ros.model.locate import find_machine
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 x = {'slew': 0.3, 'lift_cylinder': 0.2, 'tilt_cylinder': 0.3, 'telescope': 0.5}         # rad, m
 xd = {'slew': 0.1, 'lift_cylinder': 0.05, 'tilt_cylinder': 0.0, 'telescope': 0.1}
 xdd = dict.fromkeys(crane.coordinates, 0.2)

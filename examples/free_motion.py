@@ -3,10 +3,9 @@ import numpy as np
 
 import psdyn_ros
 from psdyn_ros.api.hydraulics.statics import frictionless
-from psdyn_ros.model.locate import find_machine
 from psdyn_ros.simulation.offline import simulate
 
-crane = frictionless(psdyn_ros.load(find_machine('hiab_xs031')))
+crane = frictionless(psdyn_ros.load('hiab_xs031'))
 rest = np.zeros(crane.dof)
 motion = simulate(crane, crane.initial_position, rest, np.linspace(0.0, 0.2, 41), effort=rest)
 print(motion)

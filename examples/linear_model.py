@@ -3,9 +3,8 @@ import numpy as np
 from scipy.signal import StateSpace, step
 
 import psdyn_ros
-from psdyn_ros.model.locate import find_machine
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 x = crane.initial_position
 model = crane.linearize(x, np.zeros(crane.dof), crane.gravity_forces(x), outputs=['lift_boom/position'])
 print(model)                                    # shapes, names, units

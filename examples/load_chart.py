@@ -3,9 +3,9 @@ import numpy as np
 
 import psdyn_ros
 from psdyn_ros.control import read_hydraulics
-from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.locate import find_config
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
 chart = crane.load_chart('tcp', hydraulics=hydraulics, nodes=(8, 8))
 for reach, mass in zip(chart.reach, chart.capacity()):

@@ -2,9 +2,8 @@
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.model.locate import find_machine
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 x = crane.random_positions(2000, rng=1)         # within all limits, every loop closes
 forces = crane.gravity_forces(x)                # (2000, actuators)
 height = crane.link_pose(x, 'tcp')[:, 2, 3]

@@ -1,8 +1,7 @@
 """What does a load change?  70 kg as a point mass on the tip: forces, and the first natural frequency of the slew."""
 import psdyn_ros
-from psdyn_ros.model.locate import find_machine
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 loaded = crane.with_payload('tcp', 70.0)
 x = crane.initial_position
 for name, empty, full in zip(crane.actuators, crane.gravity_forces(x), loaded.gravity_forces(x)):

@@ -2,9 +2,8 @@
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.model.locate import find_machine
 
-crane = psdyn_ros.load(find_machine('hiab_xs031'))
+crane = psdyn_ros.load('hiab_xs031')
 target = [2.5, 1.0, 1.5]                        # m, in base axes
 x = crane.inverse_kinematics('tcp', target)
 print(dict(zip(crane.coordinates, np.round(x, 3).tolist())))

@@ -2,9 +2,8 @@
 from pathlib import Path
 
 import psdyn_ros
-from psdyn_ros.model.locate import find_machine
 
-excavator = psdyn_ros.load(find_machine('excavator'))
+excavator = psdyn_ros.load('excavator')
 excavator.show(path='excavator.html')           # without a path the browser opens
 size = Path('excavator.html').stat().st_size
 print(f'excavator.html: {size / 1e6:.2f} MB')

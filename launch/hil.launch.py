@@ -44,14 +44,17 @@ def start(given):
     law = {'law': 'valve_computed_torque' if valve else 'computed_torque', 'safety': given.of_package('_safety.yaml'),
            'emergency_stop': 'none', 'autostart': True}
     time = given.chosen('use_sim_time')
-    return [
+    actions = [
         given.ours('simulator', given.chosen('hydraulics', publish_clock='use_sim_time'),
                    defaults={'ttl': TTL, **hydraulics}, remappings=[('~/joint_commands', 'controller/joint_commands')]),
-        *[given.ours('controller', time, given.chosen('hydraulics', 'law', 'safety', 'emergency_stop', 'autostart'),
-                     defaults={**hydraulics, **law})] * given.flag('controller'),
         given.robot_state_publisher(time),
         *given.rviz(time),
     ]
+    if given.flag('controller'):
+        actions.append(given.ours(
+            'controller', time, given.chosen('hydraulics', 'law', 'safety', 'emergency_stop', 'autostart'),
+            defaults={**hydraulics, **law}))
+    return actions
 
 
 def generate_launch_description():

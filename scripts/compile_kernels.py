@@ -13,7 +13,6 @@ from psdyn_ros import load
 from psdyn_ros.api.compilation import HYDRAULIC, HYDRAULIC_LOOPS, LOOPS, TREE
 from psdyn_ros.control.safety.fault_table import State
 from psdyn_ros.kernels.runtime.compiler import cache_is_warm, compiled
-from psdyn_ros.model.locate import find_machine
 from psdyn_ros.tools.fault_campaign.bench import LEVELS, Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 
@@ -22,7 +21,7 @@ GROUPS = TREE, HYDRAULIC, LOOPS, HYDRAULIC_LOOPS
 
 
 def derive(name):
-    m = load(find_machine(name))
+    m = load(name)
     zero = np.zeros(m.dof)
     m.inverse_dynamics_derivatives(m.initial_position, zero, zero)
     m.forward_dynamics_derivatives(m.initial_position, zero, np.zeros(len(m.actuators)))
@@ -35,7 +34,7 @@ def crane():
     derive(CRANE)
 
 
-JOBS = {'crane': crane, 'loops': lambda: load(find_machine(GENERAL)),
+JOBS = {'crane': crane, 'loops': lambda: load(GENERAL),
         'plant of loops': lambda: make_machine('valve', GENERAL), 'derivatives of loops': lambda: derive(GENERAL)}
 # jobs that go side by side; the second round calls what the first one has compiled
 ROUNDS = ('crane', 'loops'), ('derivatives of loops', 'plant of loops')

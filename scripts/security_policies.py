@@ -34,7 +34,7 @@ CONTROLLED = ('-p', 'law:=valve_computed_torque', '-p', f'safety:={find_config("
 FLOATING = ('-p', f'robot_description:={find_machine("balloon")}', '-p', 'allow_unphysical:=true')
 SEALED = ('--params-file', str(FOLDER / 'sealed.yaml'))
 SIMULATED_TIME = ('-p', 'use_sim_time:=true')
-ACTUATORS = load(find_machine('hiab_xs031')).actuators
+ACTUATORS = load('hiab_xs031').actuators
 COMMANDS = '/controller/joint_commands'
 ON_RIG = 'lift_cylinder'
 # node -> arguments of each of its runs

@@ -23,7 +23,8 @@ def load(path_or_xml: str | PathLike[str], *, gravity: npt.ArrayLike = (0.0, 0.0
          allow_unphysical: bool = False) -> Manipulator:
     """Return the `Manipulator` of a URDF.
 
-    path_or_xml: a file (.urdf, or .xacro where xacro is installed), or XML text, which starts with '<'.
+    path_or_xml: a file (.urdf, or .xacro where xacro is installed), the name of a machine of the package, or XML text,
+        which starts with '<'.
     gravity: (3,) in inertial axes [m/s^2].
     initial: {joint: position}; picks the assembly mode of each loop nearest to it, and the initial position.
     actuated: actuated joints in the order of f, where <ros2_control> does not say it or is to be overruled.

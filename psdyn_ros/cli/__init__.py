@@ -17,6 +17,11 @@ from ..model.errors import PsdynError
 from ..model.troubleshooting import error_advice
 from ._options import YAML_FILES
 
+ABOUT = '''Dynamics and control of manipulators with cylinder-driven closed loops.
+
+Start with `psdyn demo`, `psdyn view hiab_xs031`, and `psdyn check FILE` for a URDF of your own. Of these, status,
+enable, move, send, record, echo, stop and reset talk to running nodes.'''
+
 
 def main(arguments=None):
     """Run the command line and return the exit code."""
@@ -56,13 +61,13 @@ def commands():
 
 def parser():
     """Return the argument parser of all commands."""
-    parser = argparse.ArgumentParser(
-        prog='psdyn', description='Dynamics and control of manipulators with cylinder-driven closed loops.',
-        epilog=YAML_FILES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog='psdyn', description=ABOUT, epilog=YAML_FILES,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--version', action='version', version=f'psdyn {__version__}')
     subparsers = parser.add_subparsers(metavar='COMMAND', required=True)
     for name, module in commands().items():
-        subparser = subparsers.add_parser(name, help=module.HELP)
+        subparser = subparsers.add_parser(
+            name, help=module.HELP, description=f'{module.HELP[0].upper()}{module.HELP[1:]}.')
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser

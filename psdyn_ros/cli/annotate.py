@@ -1,7 +1,6 @@
 """`psdyn annotate`: a trajectory file with the efforts that it needs."""
 
 from ..model.errors import ModelError
-from ..model.locate import find_machine
 from ._options import add_machine, initial_positions
 
 HELP = 'fill a trajectory with the efforts that it needs, for a stock joint_trajectory_controller'
@@ -25,7 +24,7 @@ def run(options):
     from ..control.offline.annotate import annotate
     from ..control.offline.trajectory_file import read_trajectory, trajectory_text
 
-    machine = load(find_machine(options.machine), initial=initial_positions(options.initial))
+    machine = load(options.machine, initial=initial_positions(options.initial))
     if options.payload:
         link, *numbers = options.payload
         try:

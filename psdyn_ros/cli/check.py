@@ -2,7 +2,7 @@
 
 import os
 
-from ..model.locate import find_config, find_machine
+from ..model.locate import find_config
 from ._options import add_machine, at_least, initial_positions
 
 HELP = 'print tree, loops, actuators and warnings of a URDF'
@@ -37,7 +37,7 @@ def run(options):
     from ..api.load import load
     from ..model.parameters.hydraulics import read_hydraulics
 
-    manipulator = load(find_machine(options.file), gravity=options.gravity, initial=initial_positions(options.initial),
+    manipulator = load(options.file, gravity=options.gravity, initial=initial_positions(options.initial),
                        actuated=options.actuated, loops_file=options.loops_file,
                        allow_unphysical=options.allow_unphysical)
     if options.witness:

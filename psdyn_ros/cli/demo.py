@@ -1,8 +1,8 @@
-"""`psdyn demo`: simulator and controller as processes, compared with PD."""
+"""`psdyn demo`: simulator and controller as processes, under computed torque and under a baseline."""
 
 from ._options import add_machine, without_ros
 
-HELP = 'simulate and control a machine over ROS 2, compare with PD, write a report'
+HELP = 'simulate and control a machine over ROS 2, compare with PID or PD, write a report'
 
 
 def add_arguments(parser):

@@ -3,7 +3,7 @@
 import os
 
 from ..model.errors import ModelError
-from ..model.locate import find_config, find_machine
+from ..model.locate import find_config
 from ._options import add_machine, at_least
 
 HELP = 'draw how much a machine holds over reach and height, by its efforts and cylinder pressures'
@@ -29,7 +29,7 @@ def run(options):
     from ..model.parameters.hydraulics import read_hydraulics
     from ..tools.charts.load_chart import draw, write_table
 
-    m = load(find_machine(options.machine))
+    m = load(options.machine)
     file = options.hydraulics
     if file is None and not os.path.isfile(options.machine):
         file = find_config(f'{options.machine}_hydraulics.yaml')

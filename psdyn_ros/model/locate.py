@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from .errors import ModelError, did_you_mean
+from .errors import ModelError, did_you_mean, shorten
 
 
 def share_folders() -> list[Path]:
@@ -26,13 +26,12 @@ def machine_names() -> list[str]:
 
 def find_machine(name_or_path: str | os.PathLike[str]) -> str:
     """Return the path of a URDF: a file, or the name of a machine of the package."""
-    if Path(name_or_path).is_file():
-        return str(name_or_path)
-    for folder in share_folders():
-        path = folder / 'urdf' / f'{name_or_path}.urdf'
-        if path.is_file():
-            return str(path)
-    raise ModelError(f"'{name_or_path}': no such file or machine{did_you_mean(str(name_or_path), machine_names())}")
+    name = str(name_or_path)
+    candidates = (name, *(os.path.join(folder, 'urdf', f'{name}.urdf') for folder in share_folders()))
+    for path in candidates:
+        if os.path.exists(path):
+            return path
+    raise ModelError(f"'{shorten(name)}': no such file or machine{did_you_mean(name, machine_names())}")
 
 
 def find_config(file_name: str) -> str | None:

@@ -89,7 +89,7 @@ def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
     output = Path(output)
     if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
         raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
-    manipulator = load(find_machine(machine), initial=run.initial)
+    manipulator = load(machine, initial=run.initial)
     hydraulics = run.hydraulics
     if hydraulics is None and not Path(machine).is_file():
         hydraulics = find_config(f'{machine}_hydraulics.yaml')

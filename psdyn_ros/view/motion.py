@@ -87,12 +87,13 @@ def simulated_motion(manipulator, time, x, effort=None):
 
 
 def signals(manipulator, joints, reference=None, effort=None, pressures=None):
-    """Return the tuple of `Signal` of the actuators, of the coordinates of a machine without any.
+    """Return the tuple of `Signal` of actuators and passive joints, of the coordinates of a machine without actuators.
 
     joints, reference (n, joints); effort (n, actuators); pressures as in `Motion`.
     """
     description, found = manipulator.machine.description.joints, []
-    shown = manipulator.actuators or manipulator.coordinates
+    driven = manipulator.actuators or manipulator.coordinates
+    shown = (*driven, *(name for name in manipulator.passive_joints if name not in driven))
     for kinds, position, force in ((('prismatic',), 'm', 'N'), (('revolute', 'continuous'), 'rad', 'N m')):
         names = tuple(name for name in shown if description[name].type in kinds)
         if not names:
@@ -101,6 +102,7 @@ def signals(manipulator, joints, reference=None, effort=None, pressures=None):
         found.append(Signal('position', position, names, joints[:, columns],
                             None if reference is None else reference[:, columns]))
         if effort is not None and manipulator.actuators:
+            names = tuple(name for name in names if name in manipulator.actuators)
             columns = [manipulator.actuators.index(name) for name in names]
             if np.isfinite(effort[:, columns]).any():
                 found.append(Signal('force' if force == 'N' else 'moment', force, names, effort[:, columns]))

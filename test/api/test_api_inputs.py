@@ -342,6 +342,7 @@ def test_the_properties_of_the_crane():
     assert repr(CRANE) == "<Manipulator 'hiab_xs031': 4 DoF, 4 actuators, 2 loops, 1062.93 kg>"
 
 
+@pytest.mark.long
 def test_hundreds_of_modules():
     machine = loop_chain(666 if psdyn_ros.compiled else 100)       # 1999 links
     manipulator = psdyn_ros.load(machine.xml)

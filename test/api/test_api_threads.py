@@ -36,6 +36,7 @@ def everything(manipulator, s):
     return np.concatenate([np.ravel(answer) for answer in answers])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', thorough(['crane', 'tree', 'excavator'], ['excavator']))
 def test_threads_do_not_disturb_each_other(name, rng):
     case = made(name)

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import thorough
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.cases import made
@@ -54,7 +55,7 @@ def pose_of(m, x, link):
 
 @pytest.mark.jit
 @pytest.mark.parametrize('whole', [False, True], ids=['position', 'pose'])
-@pytest.mark.parametrize('name', TOOLS)
+@pytest.mark.parametrize('name', thorough([*TOOLS], 2))
 def test_random_poses_are_reached_within_the_limits(name, whole, rng):
     """All of 300; the 99.9 % of the requirement leave none."""
     m, times = machine(name), []

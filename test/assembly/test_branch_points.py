@@ -194,6 +194,7 @@ def straight_way(m, direction, end):
     return poses
 
 
+@pytest.mark.long
 def test_spherical_platform_is_on_its_branch_up_to_its_dead_points(rng):
     """Three loops in space: each position has the pose of the straight way, to 1e-9 rad before the way ends."""
     m = psdyn_ros.load(spherical_platform())

@@ -147,7 +147,7 @@ def test_broken_files(text, words, psdyn, file):
 
 @pytest.mark.parametrize('arguments, words', [
     (['check', 'missing.urdf'], "'missing.urdf': no such file or machine; there are: balloon, excavator, "),
-    (['check', '.'], "'.': no such file or machine"),
+    (['check', '.'], "cannot read '.'"),
     (['check', 'hiab_xs031', '--initial', 'lift_boom=down'], "--initial 'lift_boom=down': expected JOINT=POSITION"),
     (['check', 'hiab_xs031', '--initial', 'lift_boom'], "--initial 'lift_boom': expected JOINT=POSITION"),
     (['check', 'hiab_xs031', '--initial', 'lift_bom=1'], "UnknownNameError: initial position of 'lift_bom'"),

@@ -239,6 +239,7 @@ def test_projectors_remove_the_passive_joints(case):
                 assert np.abs(leg.Phi @ leg.A_e[i] @ leg.p[i]).max() < 1e-11
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', MECHANISMS)
 def test_legs_close_again_after_a_motion(name, rng):
     for attempt in range(5):

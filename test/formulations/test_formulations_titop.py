@@ -241,6 +241,7 @@ def closed_chain(rng, damping, sideways=1.0):
     return tree
 
 
+@pytest.mark.long
 def test_loop_closure_is_internal(rng):
     """A free machine keeps its momentum, and without damping its energy, however far the gap opens."""
     system = closed_chain(rng, 0, sideways=3).assemble((0, 0, 0))

@@ -123,6 +123,7 @@ def test_campaign(number, rng):
         round_trip(case.m, s, 1e-10)
 
 
+@pytest.mark.long
 def test_accuracy_up_to_eight_modules(rng):
     """The median of the difference to the engine is rounding, and its worst case at most 1e-12 nine times in ten."""
     forward, inverse = [], []

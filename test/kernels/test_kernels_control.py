@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -130,9 +131,9 @@ FAR = {'hiab_xs031': [0.3, 0.005, 0.005, 0.1], 'five_bar': [0.2, 0.2], 'excavato
        'pkm_2pur2rpu': [0.01, 0.01, 0.002]}
 
 
-@pytest.mark.parametrize('name, joints', [
-    ('hiab_xs031', ()), ('five_bar', ()), ('excavator', ()), ('pkm_2pur2rpu', ()),
-    ('hiab_xs031', ('slew', 'lift_boom', 'tilt_boom', 'telescope')), ('five_bar', ('elbow_1', 'elbow_2'))])
+@pytest.mark.parametrize('name, joints', thorough([
+    ('hiab_xs031', ()), ('five_bar', ('elbow_1', 'elbow_2')), ('five_bar', ()), ('excavator', ()), ('pkm_2pur2rpu', ()),
+    ('hiab_xs031', ('slew', 'lift_boom', 'tilt_boom', 'telescope'))], 2, several=True))
 @pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
 def test_the_cycle_gives_the_efforts_of_its_slow_twin(name, joints, kind, rng):
     if joints and kind is PdGravity:

@@ -101,6 +101,7 @@ def test_hints_of_any_kind_change_nothing(kind, rng):
     assert closing > STATES // 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('kind', thorough(SPATIAL, ('spatial_universal', 'parallel')))
 def test_hinted_paths_past_singular_poses(kind, rng):
     """Far over the range and back: the same position or the same error at every step, whatever was closed before."""
@@ -114,6 +115,7 @@ def test_hinted_paths_past_singular_poses(kind, rng):
     assert 0 in seen
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not compiled, reason='loading takes minutes')
 @pytest.mark.parametrize('robot', thorough([delta_robot, stewart_platform], 1))
 def test_hints_of_parallel_robots_change_nothing(robot, rng):
@@ -150,6 +152,7 @@ def test_newton_finds_the_root_from_trusted_distances(kind, rng):
         assert abs(found - q).max() < 1e-9
 
 
+@pytest.mark.long
 def test_hints_on_the_other_branch_next_to_singular_poses(rng):
     """Where two solutions meet, closer to each other than to what the table predicts."""
     others = 0

@@ -103,6 +103,7 @@ def test_least_weighted_efforts(rng):
     assert np.abs(null @ (weights * f)).max() < 1e-9 * np.abs(f).max()
 
 
+@pytest.mark.long
 def test_virtual_work_of_external_wrenches(case, rng):
     """A wrench on a link does the work of its force at the link's origin and of its moment."""
     _, oracle, s = case

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.cases import Case
 from support.general_machines import general_state
 from support.machines import load
@@ -12,7 +13,7 @@ from test_dynamics import CLOSE, disagreements, round_trip
 ROBOTS = {'delta': (delta_robot(), 3, 18), 'stewart': (stewart_platform(), 6, 21)}
 
 
-@pytest.mark.parametrize('name', ROBOTS)
+@pytest.mark.parametrize('name', thorough([*ROBOTS], 1))
 def test_agrees_with_the_independent_engine(name, rng):
     machine, dof, joints = ROBOTS[name]
     case = Case(machine, GeneralOracle(machine.xml, machine.gravity, coordinates=machine.coordinates),
@@ -27,6 +28,7 @@ def test_agrees_with_the_independent_engine(name, rng):
         round_trip(case.m, s)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name', ROBOTS)
 def test_legs_are_eliminated_within_their_own_rows(name):
     """Two joints of each of five legs in three rows; five joints are left for the five rows that are left."""

@@ -402,6 +402,7 @@ def test_a_signal_ends_a_node_with_zero_and_without_a_traceback(tmp_path, case):
         assert 'Traceback' not in g.said(name) and 'Error' not in g.said(name)
 
 
+@pytest.mark.long
 def test_a_controller_that_ends_after_its_simulator_in_simulated_time_reports_no_error(tmp_path):
     with graph(tmp_path, '/ctrl_c') as g:
         g.start('simulator', *MACHINE, *SLOW_CLOCK, '-p', 'ttl:=0.2',
@@ -447,6 +448,7 @@ def test_a_node_that_cannot_run_says_why_and_ends_with_two(refused, row):
         assert 'robot_description is empty: waiting for' in said.split(REFUSED[row][2])[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('case', thorough([('simulator', 500.0), ('controller', 5000.0)], 1), ids=str)
 def test_without_numba_a_rate_that_cannot_be_held_is_refused_with_the_remedy(tmp_path, monkeypatch, case):
     name, rate = case

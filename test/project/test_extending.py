@@ -100,6 +100,7 @@ def test_slider_crank_closes_by_iteration_before_and_in_closed_form_after(origin
     assert output(script, copy(tmp_path, LOOPS)) == lines.format(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('page, number', [
     (page, number) for page in (JOINT, LOOPS) for number in range(len(blocks(page, 'diff')))],
     ids=lambda value: getattr(value, 'stem', str(value)))

@@ -83,7 +83,7 @@ ROOMS = {
         '': set(),
         'demo': {''},
         'operator': {'demo'},
-        'recordings': {'demo'},
+        'recordings': {'demo', 'studies'},
         'timing': {'demo'},
         'fault_campaign': {'timing', 'demo', 'studies'},
         'studies': set(),

@@ -24,6 +24,7 @@ def do(page, folder):
     return walk.folder
 
 
+@pytest.mark.long
 def test_your_crane_in_30_minutes_finds_the_missing_load(tmp_path):
     page = (TUTORIALS / 'your_crane.md').read_text()
     assert f'value: [{MASS:g}]' in page and f'load of {MASS:g} kg' in page
@@ -33,6 +34,7 @@ def test_your_crane_in_30_minutes_finds_the_missing_load(tmp_path):
     assert re.search(r'<title>', (folder / 'motion.html').read_text())
 
 
+@pytest.mark.long
 def test_the_demo_explained_does_what_it_says(tmp_path):
     folder = do('demo.md', tmp_path)
     for output in ('demo_output', 'judged'):

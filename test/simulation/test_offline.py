@@ -91,6 +91,7 @@ def test_balloon_without_dampers_for_twenty_seconds():
     np.testing.assert_allclose(np.linalg.norm(motion.x[:, 3:7], axis=1), 1.0, rtol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_balloon_moves_as_the_reference_does_for_twenty_seconds():
     m, data = machine('balloon'), reference('balloon')

@@ -30,6 +30,7 @@ def broken(five_bar):
     raise AssertionError('the five-bar went on')
 
 
+@pytest.mark.long
 def test_the_step_that_failed_fails_again_from_its_file(five_bar, tmp_path, capsys):
     plant = broken(five_bar)
     path = tmp_path / 'fault.npz'

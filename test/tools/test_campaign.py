@@ -191,6 +191,7 @@ def test_every_sensor_and_the_law_lie_in_every_state_on_both_plants():
         assert 'valve' not in one.levels or all((one, state) in tried for state in one.states)
 
 
+@pytest.mark.long
 def test_a_trial_repeats_itself(moved):
     lie = a_lie('an encoder drifts')
     assert motion_of(moved, lie, State.RUN) == motion_of(moved, lie, State.RUN)

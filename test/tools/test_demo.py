@@ -1,10 +1,7 @@
 """The demonstration from end to end, on a short reference; and what becomes of it when it is stopped."""
 
-import json
 import re
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -32,7 +29,7 @@ pytestmark = pytest.mark.dds
 
 @pytest.mark.parametrize('level, laws, title, better, duration', [
     ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
-    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 6, marks=pytest.mark.long),
+    pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 16, marks=pytest.mark.long),
 ])
 def test_the_demonstration_passes_and_leaves_bags_figures_and_a_report(tmp_path, level, laws, title, better, duration):
     process = start('psdyn_ros.cli', 'demo', '--duration', str(duration), '--output', str(tmp_path),
@@ -90,6 +87,7 @@ def ns_of(message):
     return message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
 
 
+@pytest.mark.long
 @pytest.mark.lockstep
 @pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
 def test_a_signal_ends_it_and_both_nodes_with_it(tmp_path, number):
@@ -120,16 +118,6 @@ def test_a_node_that_dies_is_reported_with_its_last_words(tmp_path, monkeypatch,
     assert cli.main(['demo', '--output', str(tmp_path), '--duration', '3']) == 2
     said = capfd.readouterr().err
     assert 'controller ended by itself' in said and "'no_such_law' is not a choice" in said
-
-
-@pytest.mark.long
-def test_the_latency_benchmark_asks_both_nodes_and_loses_little(tmp_path):
-    process = subprocess.run([sys.executable, '-m', 'bench.latency', '--rounds', '50', '--out', str(tmp_path)],
-                             cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
-    result = json.loads((tmp_path / 'latency.json').read_text())
-    assert process.returncode == (result['ratio'] > result['target']), process.stdout
-    assert result['ratio'] > 0.5 and result['lost'] <= 25
-    assert all(0.0 < result['seconds'][name]['p50'] < 0.1 for name in ('controller', 'echo'))
 
 
 @pytest.mark.lockstep

@@ -15,6 +15,7 @@ LATENCY = ('psdyn_ros.cli', 'latency', '--rate', '100', '--trigger', 'timer', '-
 SOAK = ('psdyn_ros.tools.timing.soak', '--hours', '1'), 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('case', thorough([(LATENCY, signal.SIGINT), (SOAK, signal.SIGTERM), (LATENCY, signal.SIGTERM),
                                            (SOAK, signal.SIGINT)], 2), ids=str)
 def test_a_signal_ends_it_and_its_nodes(case):

@@ -36,6 +36,7 @@ from psdyn_ros.validation.bags.source import open_bag
 SEED = int(os.environ['PSDYN_SEED']) % 2 ** 31
 
 
+@pytest.mark.long
 def test_no_verdict_crashes_hangs_or_passes_wrongly():
     report = campaign(56, seed=SEED)
     assert report.failures == [] and report.wrong_passes == []

@@ -17,7 +17,8 @@ from psdyn_ros import cli, load  # noqa: E402
 from psdyn_ros.control.reference.reference import ReferenceMotion  # noqa: E402
 from psdyn_ros.tools.recordings import cases as record_cases  # noqa: E402
 from psdyn_ros.tools.recordings import record as record_demo  # noqa: E402
-from psdyn_ros.tools.recordings.random_moves import random_moves  # noqa: E402
+from psdyn_ros.tools.studies import loaded_crane  # noqa: E402
+from psdyn_ros.tools.studies.random_moves import random_moves  # noqa: E402
 from psdyn_ros.validation.bags.recording import joint_series, read_messages, telemetry_series  # noqa: E402
 from psdyn_ros.validation.metrics.comparison import WORSE, compare  # noqa: E402
 from psdyn_ros.validation.metrics.metrics import EFFORT  # noqa: E402
@@ -202,7 +203,7 @@ def test_what_it_cannot_use_ends_it_with_two(tmp_path, capfd, arguments, says):
 
 def test_moves_keep_to_their_ranges_and_repeat_with_their_seed():
     crane = load(record_cases.model_urdf((ROOT / 'urdf' / 'hiab_xs031.urdf').read_text()))
-    ranges, speeds = record_cases.RANGES, record_cases.SPEEDS
+    ranges, speeds = loaded_crane.RANGES, loaded_crane.SPEEDS
     one, same, other = (random_moves(crane, ranges, speeds, 40.0, seed) for seed in (3, 3, 4))
     assert np.array_equal(one.positions, same.positions) and one.positions.shape != other.positions.shape
     reference = ReferenceMotion(crane)

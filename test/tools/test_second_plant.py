@@ -173,6 +173,7 @@ def test_spool_lags_and_keeps_to_its_rate():
     assert 0.1 < spools[4][2] < 0.45 and spools[-1][2] == pytest.approx(0.5, abs=1e-3)
 
 
+@pytest.mark.long
 def test_stiction_holds_without_creeping_and_breaks_away():
     plant = on_valves(stiction={'telescope': 3000.0})
     breakaway = plant.axes[TELESCOPE]['coulomb'] + 3000.0
@@ -213,6 +214,7 @@ def test_pressure_never_falls_below_vacuum():
     assert -1e5 < lowest < 1e6
 
 
+@pytest.mark.long
 def test_end_stop_holds_a_cylinder_under_full_pressure():
     plant = steps(on_valves(), [0.0, 0.0, 0.0, 1.0], 4.0)
     assert 1.1 <= plant.x[TELESCOPE] < 1.102

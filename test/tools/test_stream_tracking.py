@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 
 from psdyn_ros.tools.studies.stream_study import AHEAD, LATE, NOMINAL, NOW, START, Case, main, motion, run
 
@@ -19,9 +20,9 @@ def test_the_motion_streamed_is_smooth_and_begins_at_rest():
     assert 0.15 < np.abs(v[:, 1:]).max() < SPEED + 0.01
 
 
-@pytest.mark.parametrize('rate, stamps, rows, bound', [
-    (50.0, NOW, 1, EXACT), (50.0, NOW, 3, EXACT), (500.0, NOW, 2, EXACT), (50.0, AHEAD, 3, 1.9e-4),
-    (200.0, LATE, 2, EXACT), (50.0, NOMINAL, 2, EXACT)])
+@pytest.mark.parametrize('rate, stamps, rows, bound', thorough([
+    (50.0, NOW, 1, EXACT), (50.0, AHEAD, 3, 1.9e-4), (200.0, LATE, 2, EXACT), (50.0, NOW, 3, EXACT),
+    (500.0, NOW, 2, EXACT), (50.0, NOMINAL, 2, EXACT)], 3, several=True))
 def test_points_with_jitter_and_losses_are_tracked(rate, stamps, rows, bound):
     found = run(Case(rate, stamps, rows, 6.0))
     assert found.stopped == np.inf and not found.refused, found.refusal

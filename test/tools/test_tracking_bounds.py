@@ -29,6 +29,7 @@ from psdyn_ros.tools.studies.tracking_runs import (
 from psdyn_ros.tools.studies.tracking_study import Result, cases, judged
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_short_study_meets_every_bound_and_writes_what_it_found(tmp_path, capsys):
     assert tracking.main(['--short', '--output', str(tmp_path)]) == 0

@@ -225,6 +225,7 @@ def test_json_and_csv_say_what_the_metrics_say(exact):
     assert len(list(csv.reader((folder / 'spectrum.csv').open()))) > 100
 
 
+@pytest.mark.long
 def test_outputs_replace_those_of_the_last_time_and_leave_others_alone(bags, tmp_path):
     (tmp_path / 'mine.txt').write_text('kept')
     (tmp_path / 'report.html').write_text('old')

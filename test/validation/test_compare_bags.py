@@ -59,6 +59,7 @@ def test_a_page_pictures_and_json_say_what_got_worse(bags, tmp_path):
     assert compared(bags, 'heavier', 'before').verdict == BETTER
 
 
+@pytest.mark.long
 def test_a_delay_and_a_frozen_sensor_count(bags):
     late = compared(bags, 'before', 'late')
     delays = {change.actuator: change for change in late.changes if change.figure == 'delay'}
@@ -94,6 +95,7 @@ def test_the_command_line_prints_and_returns_the_exit_code(bags, tmp_path, capsy
         assert text in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_partial_and_unusable_recordings(bags, tmp_path):
     data = bags['again'].read_bytes()
     cut = tmp_path / 'cut.mcap'

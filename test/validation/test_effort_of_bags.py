@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.bags.recorded_motion import write_demonstration
 
 from psdyn_ros.api.hydraulics.statics import frictionless
@@ -19,7 +20,7 @@ from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 from psdyn_ros.validation.validate import validate
 
 
-@pytest.mark.parametrize('topics', [{}, {'pressures': 'none'}])
+@pytest.mark.parametrize('topics', thorough([{}, {'pressures': 'none'}], 1))
 def test_bag_of_exact_hydraulic_model_passes(tmp_path, topics):
     found = validate(write_demonstration(tmp_path / 'bag'), 'hiab_xs031', topics=topics)
     assert found.predictor.hydraulics is not None and bool(found.channels.telemetry) != bool(topics)

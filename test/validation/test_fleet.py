@@ -21,7 +21,7 @@ from psdyn_ros.validation.fleet import batch, dask_workers, process_pool
 from psdyn_ros.validation.fleet.batch import Fleet, validate_many
 from psdyn_ros.validation.fleet.process_pool import ClusterLost, Outcome
 from psdyn_ros.validation.fleet.summary_page import summary
-from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS
+from psdyn_ros.validation.metrics.verdict import EXIT_CODES, FAIL, INVALID, PASS, UNDECIDED
 
 # a scheduler, and one worker in a process of its own, until standard input ends
 CLUSTER = '''
@@ -142,6 +142,16 @@ def test_the_worst_bag_counts(codes, error, code):
     assert f'of {len(codes)} bags' in summary(found)
 
 
+@pytest.mark.parametrize('verdicts, said', [
+    ((UNDECIDED, UNDECIDED), f'{UNDECIDED}: of 2 bags 2 undecided'),
+    ((PASS, UNDECIDED), f'{PASS}: of 2 bags 1 undecided, 1 pass')])
+def test_fleet_of_undecided_bags_alone_is_undecided(verdicts, said):
+    outcomes = tuple(Outcome(str(k), one, EXIT_CODES[one], '') for k, one in enumerate(verdicts))
+    found = Fleet(MACHINE, 'defaults', outcomes, {})
+    assert found.text == said and found.exit_code == EXIT_CODES[UNDECIDED]
+
+
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_bag_has_its_own_report_and_one_that_kills_its_process_ends_no_other(local):
     found, folder = local
@@ -218,6 +228,7 @@ def test_control_c_ends_all_processes(bags, monkeypatch, interruptible):
     assert pids and all(gone(pid) for pid in pids)
 
 
+@pytest.mark.long
 def test_processes_end_with_whoever_started_them():
     parent = subprocess.Popen([sys.executable, '-c', PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     child = int(parent.stdout.readline())

@@ -36,6 +36,7 @@ def nonsense(rng, shape, about, spread, absurd):
     return np.where(rng.random(shape) < absurd, rng.choice(odd, shape), about + spread * rng.normal(size=shape))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings('ignore:.*(overflow|invalid value|divide).*:RuntimeWarning')
 @pytest.mark.parametrize('period', [None, PERIOD])
 def test_nothing_that_comes_ends_it(period, rng):

@@ -171,6 +171,7 @@ def test_tables_hold_the_figures(summary):
     assert 'computed torque' in text and text.splitlines()[1].split()[-3:] == ['100', '200', '300']
 
 
+@pytest.mark.long
 def test_a_baseline_that_ended_early_costs_only_its_columns(tmp_path, crane, summary):
     whole = summary(1e-4)
     never_moved = whole.baseline._replace(recording=None, tracking=None, stopped='it did not hold the machine')

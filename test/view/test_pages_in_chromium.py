@@ -168,6 +168,7 @@ def test_color_by_force_differs_from_the_declared_one(opened, machines, tmp_path
     page.close()
 
 
+@pytest.mark.long
 def test_a_browser_without_webgl_still_has_sliders_and_says_why(opened, machines, tmp_path):
     page, _, _ = opened(written(tmp_path, machines['hiab_xs031']), script=NO_WEBGL)
     assert 'no WebGL' in page.locator('#messages').inner_text()

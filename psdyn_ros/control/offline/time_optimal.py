@@ -1,8 +1,10 @@
-"""Time-optimal timing of a path of the coordinates within limits of speed, acceleration, effort and pump flow.
+"""Time-optimal timing of a path of the coordinates within speeds, accelerations, efforts, valves and pump flow.
 
 Along x(s) the squared path speed w = (ds/dt)^2 and the path acceleration u = d2s/dt2 enter everything linearly:
 
     xd^2 = x'^2 w,    xdd = x' u + x'' w,    f = a u + b w + c,    w_(i+1) = w_i + 2 h u_i
+
+and so does the force that an open valve leaves to a cylinder, as the pressures that its edges take go with xd^2.
 
 One backward pass finds the interval of w at each node from which the end can be reached at rest, one forward pass takes
 the largest u that stays within these intervals: reachability analysis (H. Pham and Q.-C. Pham, IEEE Trans. Robotics,
@@ -20,12 +22,13 @@ from scipy.interpolate import CubicSpline
 
 from ...api.arguments import Array, vector
 from ...api.batch import actuator_states
-from ...api.hydraulics.statics import frictionless
+from ...api.hydraulics.statics import frictionless, hydraulic_records
 from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
-from ...model.parameters.hydraulics import Hydraulics
+from ...model.parameters.hydraulics import Cylinder, Hydraulics
 
+STOP_MARGIN = 1e-9      # m or rad by which a path may be beyond a limit, by rounding
 SMALL = 1e-12           # coefficients of u below this share of the largest of their row count as zero
 
 
@@ -33,8 +36,9 @@ SMALL = 1e-12           # coefficients of u below this share of the largest of t
 class PathLimits(Result):
     """Limits along a path; infinite where there is none."""
 
-    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'velocity': ('xd',), 'acceleration': ('xdd',), 'lower': ('f',),
-                                                     'upper': ('f',), 'area_out': ('areas',), 'area_in': ('areas',)}
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        'velocity': ('xd',), 'acceleration': ('xdd',), 'lower': ('f',), 'upper': ('f',), 'area_out': ('areas',),
+        'area_in': ('areas',), 'loss_out': ('losses',), 'loss_in': ('losses',)}
     UNITS: ClassVar[Mapping[str, str]] = {'flow': 'm^3/s'}
 
     velocity: np.ndarray
@@ -49,6 +53,10 @@ class PathLimits(Result):
     """(actuators,) oil that an actuator takes from the pump per metre or radian in its positive direction [m^2]."""
     area_in: np.ndarray
     """(actuators,) in its negative direction."""
+    loss_out: np.ndarray
+    """(actuators,) force that the open valve takes per squared speed in the positive direction [N s^2/m^2]."""
+    loss_in: np.ndarray
+    """(actuators,) in the negative direction."""
     flow: float
     """Largest flow of the pump into all actuators together [m^3/s]."""
 
@@ -85,27 +93,60 @@ class Constraints(NamedTuple):
 
 
 def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
-              acceleration: npt.ArrayLike | None = None, pressure: float | None = None) -> PathLimits:
+              acceleration: npt.ArrayLike | None = None, pressure: float | None = None,
+              share: float = 1.0) -> PathLimits:
     """Return the `PathLimits` that a machine declares.
 
-    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], and the
-    flow of the pump.  acceleration (dof,): none is declared; None: no limit.
+    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], less their
+    friction at the rated speed, and less what the valve takes when it is open; speeds that compensated valves allow;
+    the flow of the pump.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure,
+    openings and flow, so that the rest is left to a controller.
     """
     m, none = manipulator, np.full(manipulator.dof, np.inf)
     acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
-    upper = np.where(m.limits.effort > 0.0, m.limits.effort, np.inf)
-    lower, areas, flow = -upper, np.zeros((2, len(m.actuators))), np.inf
+    if not 0.0 < share <= 1.0:
+        raise StateError(f'share = {share:g}: expected more than 0, and at most 1')
+    upper = np.where(m.limits.effort > 0.0, share * m.limits.effort, np.inf)
+    lower, velocity = -upper, m.coordinate_limits.velocity.copy()
+    areas, losses, flow = np.zeros((2, len(m.actuators))), np.zeros((2, len(m.actuators))), np.inf
     if hydraulics is not None:
-        supply, flow = hydraulics.supply, hydraulics.supply.max_flow
-        pressure = supply.pressure if pressure is None else float(pressure)
+        supply, flow = hydraulics.supply, share * hydraulics.supply.max_flow
+        pressure = share * (supply.pressure if pressure is None else float(pressure))
+        axes = hydraulic_records(m, hydraulics)[0]
+        rated = np.where(np.isfinite(m.limits.velocity), m.limits.velocity, 0.0)
+        friction = axes['coulomb'] + axes['stribeck'] + axes['viscous'] * rated
         for row, name in enumerate(m.actuators):
             cylinder = hydraulics.cylinders.get(name)
             if cylinder is not None:
                 a, b = areas[:, row] = cylinder.area_a, cylinder.area_b
-                upper[row] = min(upper[row], pressure * a - supply.return_pressure * b)
-                lower[row] = max(lower[row], supply.return_pressure * a - pressure * b)
-    return PathLimits(m.coordinate_limits.velocity.copy(), acceleration, lower, upper, areas[0], areas[1], flow,
-                      axes={**m.axes, 'areas': Axis(m.actuators, ('m^2',) * len(m.actuators))})
+                left = pressure - (cylinder.valve.compensator_margin if cylinder.valve.compensated else 0.0)
+                upper[row] = min(upper[row], left * a - supply.return_pressure * b)
+                lower[row] = max(lower[row], supply.return_pressure * a - left * b)
+                losses[:, row], fastest = _valve(cylinder, share)
+                if m.actuators == m.coordinates:
+                    velocity[row] = min(velocity[row], fastest)
+        upper, lower = upper - friction, lower + friction
+    named = {what: Axis(m.actuators, (unit,) * len(m.actuators)) for what, unit in (('areas', 'm^2'),
+                                                                                    ('losses', 'N s^2/m^2'))}
+    return PathLimits(velocity, acceleration, lower, upper, *areas, *losses, flow, axes={**m.axes, **named})
+
+
+def _valve(cylinder: Cylinder, share: float) -> tuple[tuple[float, float], float]:
+    """Return ((forces taken per squared speed extending, retracting), largest speed) of a valve open by a share.
+
+    A compensated edge takes its margin at any speed, which is no part of these.
+    """
+    valve, a, b = cylinder.valve, cylinder.area_a, cylinder.area_b
+    pa, at, pb, bt = (share * flow / np.sqrt(valve.nominal_pressure_drop) for flow in valve.nominal_flow)
+    extending, retracting = b ** 3 / bt ** 2, a ** 3 / at ** 2
+    if not valve.compensated:
+        return (extending + a ** 3 / pa ** 2, retracting + b ** 3 / pb ** 2), np.inf
+    return (extending, retracting), float(np.sqrt(valve.compensator_margin) * min(pa / a, pb / b))
+
+
+def opening_loss(limits: PathLimits, xd: Array) -> tuple[Array, Array]:
+    """Return what open valves take off the largest and the least force (N, actuators) at speeds xd (N, actuators)."""
+    return (limits.loss_out * np.maximum(xd, 0.0) ** 2, limits.loss_in * np.maximum(-xd, 0.0) ** 2)
 
 
 def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, nodes: int = 200) -> Plan:
@@ -114,7 +155,8 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
     path (k, nx): way points of the coordinates, two or more; a natural cubic spline goes through them, for two a
     straight line.  Efforts are those of inverse dynamics; friction counts with nothing and with what it is at the
     largest speed that limits of speed and flow allow, whichever is worse.
-    Raises ShapeError; StateError that names the node where no motion is within the limits; ActuationError for a
+    Raises ShapeError; StateError that names the node where no motion is within the limits, or where the path leaves
+    those of the coordinates; what inverse dynamics raise where a loop does not close; ActuationError for a
     floating base and where the actuators are not the coordinates.
     """
     m = manipulator
@@ -122,6 +164,7 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
         raise ActuationError(f"'{m.name}': the planner takes machines on a fixed base whose actuators are the "
                              'coordinates')
     x, slope, bend = spline(m, path, nodes)
+    _check_stops(m, x)
     constraints = constraints_of(m, x, slope, bend, limits)
     w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node))
     speed = np.sqrt(w)
@@ -131,7 +174,13 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
 
 
 def spline(m: Manipulator, path: npt.ArrayLike, nodes: int) -> tuple[Array, Array, Array]:
-    """Return x, x' and x'' (nodes, nx) of a spline through way points (k, nx), equally spaced in s."""
+    """Return x, x' and x'' (nodes, nx) of `path_curve`, equally spaced in s."""
+    curve, s = path_curve(m, path), np.linspace(0.0, 1.0, nodes)
+    return np.ascontiguousarray(curve(s)), curve(s, 1), curve(s, 2)
+
+
+def path_curve(m: Manipulator, path: npt.ArrayLike) -> CubicSpline:
+    """Return the spline x(s), s from 0 to 1, through way points (k, nx)."""
     path = np.asarray(path, dtype=float)
     if path.ndim != 2 or path.shape[0] < 2 or path.shape[1] != m.nx:
         raise ShapeError(f'path has shape {path.shape}; expected two or more rows of {m.nx} positions')
@@ -140,9 +189,19 @@ def spline(m: Manipulator, path: npt.ArrayLike, nodes: int) -> tuple[Array, Arra
     steps = np.linalg.norm(np.diff(path, axis=0) / width, axis=1)
     if not (steps > 0.0).all():
         raise StateError(f'path: points {int(np.argmin(steps))} and {int(np.argmin(steps)) + 1} are the same')
-    curve = CubicSpline(np.concatenate(([0.0], np.cumsum(steps / steps.sum()))), path, bc_type='natural')
-    s = np.linspace(0.0, 1.0, nodes)
-    return np.ascontiguousarray(curve(s)), curve(s, 1), curve(s, 2)
+    s = np.concatenate(([0.0], np.cumsum(steps / steps.sum())))
+    s[-1] = 1.0
+    return CubicSpline(s, path, bc_type='natural')
+
+
+def _check_stops(m: Manipulator, x: Array) -> None:
+    """Raise StateError where rows of x (N, nx) are beyond the limits of the coordinates."""
+    limits = m.coordinate_limits
+    beyond = np.maximum(x - limits.upper, limits.lower - x)
+    node, column = np.unravel_index(int(np.argmax(beyond)), beyond.shape)
+    if beyond[node, column] > STOP_MARGIN:
+        raise StateError(f'the path goes {beyond[node, column]:.3g} beyond the limit of {m.coordinates[column]} at '
+                         f'{_where(m, x, int(node))}; expected {limits.lower[column]:g} to {limits.upper[column]:g}')
 
 
 def constraints_of(m: Manipulator, x: Array, slope: Array, bend: Array, limits: PathLimits) -> Constraints:
@@ -162,8 +221,10 @@ def constraints_of(m: Manipulator, x: Array, slope: Array, bend: Array, limits: 
     upper = limits.upper - c - np.maximum(friction, 0.0)
     lower = limits.lower - c - np.minimum(friction, 0.0)
     bound = np.broadcast_to(limits.acceleration, slope.shape)
+    lost = [loss * np.maximum(way * slope, 0.0) ** 2
+            for loss, way in ((limits.loss_out, 1.0), (limits.loss_in, -1.0))]
     alpha = np.concatenate((a, -a, slope, -slope), axis=1)
-    beta = np.concatenate((b, -b, bend, -bend), axis=1)
+    beta = np.concatenate((b + lost[0], -b + lost[1], bend, -bend), axis=1)
     gamma = np.concatenate((upper, -lower, bound, bound), axis=1)
     return Constraints(alpha, beta, gamma, largest)
 

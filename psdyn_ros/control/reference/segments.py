@@ -18,6 +18,7 @@ QUINTIC = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0, 0.0, 0.
                     [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5], [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
                     [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5]])
 EXPONENTS = np.arange(6)
+PEAK = 1.875                # peak speed of a quintic from rest to rest, in units of its mean speed
 LOOKS = 10                  # samples of a bridge
 
 

@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from ..errors import DuplicateNameError, InertiaError, ModelError, check_name, shorten
+from ..locate import find_machine
 from ..text_file import read_text
 from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
 from .loops_file import read_loops
@@ -25,7 +26,7 @@ NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(in
 
 
 def read(path_or_xml, loops_file=None):
-    """Return the `Description` of a URDF file, or of a text that starts with '<'."""
+    """Return the `Description` of a URDF file, of a machine of the package, or of a text that starts with '<'."""
     try:
         path = os.fspath(path_or_xml)
     except TypeError:
@@ -33,8 +34,8 @@ def read(path_or_xml, loops_file=None):
     if not isinstance(path, str):
         raise ModelError(f'expected a path or XML text, not {type(path_or_xml).__name__}')
     text = path.lstrip('\ufeff \t\r\n')
-    file = '' if text.startswith('<') else path
-    text = text if text.startswith('<') else read_text(path)
+    file = '' if text.startswith('<') else find_machine(path)
+    text = read_text(file) if file else text
     robot = parse(text)
     if robot.tag != 'robot':
         raise ModelError(f'line {robot.line}: the root element is <{shorten(robot.tag)}>; a URDF has <robot>')

@@ -21,7 +21,7 @@ RESERVE = 0.1                   # of the period, before a deadline: no callback 
 LONGEST_RESERVE = 200_000       # ns
 SILENCE = 1.5                   # periods after which a cycle runs without a request
 CALLBACKS = 64                  # between two cycles
-PATIENCE = 2_000_000_000        # ns after which a chore is done though there is no room for it
+LONGEST_WAIT_NS = 2_000_000_000        # ns after which a chore is done though there is no room for it
 MARGIN = 1.5                    # times the longest duration of a chore, which must be left before the next cycle
 FIRST = 200_000                 # ns that a chore is assumed to take before it was done once
 WAITING = 64                    # lines that a log keeps
@@ -201,7 +201,7 @@ class ControlLoop:
         if not due:
             self._chores_due = min((chore.due for chore in waiting), default=NEVER)
         for chore in sorted(due, key=lambda chore: chore.due):
-            forced = now - chore.due > PATIENCE
+            forced = now - chore.due > LONGEST_WAIT_NS
             if forced or self.has_room(MARGIN * chore.longest):
                 chore.do(self._clock, forced)
                 return True

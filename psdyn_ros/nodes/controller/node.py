@@ -50,12 +50,12 @@ from .publishers import ControllerDiagnostics, ControllerOutputs
 from .subscribers import ControllerInputs
 from .trajectory_validation import TrajectoryChecks
 
-POLL = 1.0                  # s between two looks at who else publishes
-DOUBT = SECOND // 20        # ns, the same when what is measured contradicts itself
-FLUSH = 0.01                # s between two lines of the log
-PATIENCE = SECOND           # ns beyond the declared time of a stop, after which it is given up
-DELIVERY = 0.05             # s that receivers have to acknowledge the last output
-IDLE = SECOND // 20         # ns between two cycles while simulated time stands still
+LOOK_S = 1.0                        # between two looks at who else publishes
+LOOK_AFTER_DOUBT_NS = SECOND // 20  # the same when what is measured contradicts itself
+FLUSH_S = 0.01                      # between two lines of the log
+STOP_OVERTIME_NS = SECOND           # beyond the declared time of a stop, after which it is given up
+DELIVERY_S = 0.05                   # that receivers have to acknowledge the last output
+IDLE_NS = SECOND // 20              # between two cycles while simulated time stands still
 
 
 class Controller:
@@ -79,7 +79,7 @@ class Controller:
         self._rest_deadline = None      # ns when a stop in progress is given up; None: there is none
         self._failing = False           # it ends because of an exception: only errors of commands count
         self._lines = DeferredLog(self._say)        # of the core, which must not wait for a terminal
-        self._reported = -PATIENCE
+        self._reported = -STOP_OVERTIME_NS
         self._autostart = Autostart(node) if p.autostart else None
         if not p.autostart:
             node.get_logger().info(f'waiting for `ros2 lifecycle set {node.get_fully_qualified_name()} configure`')
@@ -165,7 +165,7 @@ class Controller:
         """Begin to bring the machine to rest and to its safe output; `turn` goes on with it."""
         if self._rest_deadline is None:
             now = time.monotonic_ns()
-            self._rest_deadline = now + self._setup.config.declaration.stop_time_ns + PATIENCE
+            self._rest_deadline = now + self._setup.config.declaration.stop_time_ns + STOP_OVERTIME_NS
             self._checks.forget()
             self._core.deactivate(now)
 
@@ -207,7 +207,7 @@ class Controller:
             return
         # a process that ends takes with it what its receivers do not have yet
         with suppress(Exception):       # of a middleware that cannot tell
-            self._outputs.wait_for_receivers(DELIVERY)
+            self._outputs.wait_for_receivers(DELIVERY_S)
         self._lines.flush_all()
         if not self._core.finished and any(map(self._node.count_subscribers, self._outputs.command_topics)):
             self._node.get_logger().error('the stop did not come to its end; the receiver of the commands has to act')
@@ -219,9 +219,9 @@ class Controller:
         loop = self._loop = ControlLoop(round(SECOND / p.rate), self._cycle, p.trigger)
         loop.chore(self._publish_statistics, 1.0 / p.report_rate)
         loop.chore(self._report, 1.0 / p.report_rate)
-        self._looking = loop.chore(self._look_around, POLL)
-        loop.chore(self._collect_garbage, POLL)
-        loop.chore(self._lines.flush, FLUSH)
+        self._looking = loop.chore(self._look_around, LOOK_S)
+        loop.chore(self._collect_garbage, LOOK_S)
+        loop.chore(self._lines.flush, FLUSH_S)
         loop.chore(self._check_trajectory, 0.0)
 
     def _release(self):
@@ -275,7 +275,7 @@ class Controller:
         output = core.step(*both_clocks(self._now), measured)
         if measured is not None and core.refused:
             self._rejections.add('joint_states', core.refused, began)
-            self._looking.hasten(DOUBT)     # perhaps another node publishes states
+            self._looking.hasten(LOOK_AFTER_DOUBT_NS)     # perhaps another node publishes states
         if output is None:
             return
         computed = time.monotonic_ns()
@@ -292,7 +292,7 @@ class Controller:
 
         A step that repeats an answer would count its period twice where /clock is ahead of the state.
         """
-        return (self._p.trigger == 'state' and self._setup.config.simulated_time and now - self._last_step < IDLE
+        return (self._p.trigger == 'state' and self._setup.config.simulated_time and now - self._last_step < IDLE_NS
                 and self._now() - self._core.inputs.stamp < SILENCE * self._loop.period)
 
     def _look_around(self):

@@ -101,8 +101,8 @@ class StateReader:
     passive      names of passive joints, which the machine does not have, and which may be in the message
 
     `passive` (2, passive) are positions and rates of these at the last message, NaN where it has none.
-    `residual` is how far they did at the last message; `positions` (m,) are those of its `joints` that the machine has,
-    where they are more than needed, else None.
+    `residual` [m or rad] is the largest contradiction of redundant measurements in the last message; `positions` (m,)
+    are those of its `joints` that the machine has, where they are more than needed, else None.
     """
 
     def __init__(self, manipulator, tolerance, on_extra, passive=()):

@@ -41,8 +41,8 @@ class Parameter:
 # of every node
 MACHINE = (
     Parameter('robot_description', '',
-              'URDF of the machine, as text or as the path of a file; empty: taken from the topic '
-              'robot_description of the namespace'),
+              'URDF of the machine: its text, the path of a file, or the name of a machine of the package; empty: '
+              'taken from the topic robot_description of the namespace'),
     Parameter('robot_description_timeout', 10.0, 's to wait for that topic', 0.1, 600.0),
     Parameter('loops_file', '', 'YAML file with the loops of a machine whose URDF does not declare them; empty: none'),
     Parameter('assembly', '', 'JOINT=POSITION pairs, m or rad, that pick the assembly mode of loops and where the '

@@ -1,7 +1,8 @@
 """`psdyn demo`: a machine simulated and controlled by two ROS processes, recorded and judged.
 
-The same reference runs twice, under computed torque and under the baseline, each time with new processes, in lock-step
-or on the clock. Tables and report are made from the recordings, of a run that ended early too.
+The same reference runs twice, under computed torque and under the baseline, or with and without a swing shaper where a
+load hangs, each time with new processes, in lock-step or on the clock. Tables and report are made from the recordings,
+of a run that ended early too.
 """
 
 import math
@@ -30,7 +31,7 @@ from ...validation.bags.recording import TOPICS, BagError, Topics, read_bag
 from ...validation.metrics.tracking import track, units
 from ...validation.playback import write_playback
 from ...validation.report import page
-from . import free_response, rig_demo
+from . import free_response, hanging, rig_demo
 from .demo_safety import declared_safety
 from .demonstration import DURATION, demonstration
 from .machine_run import RATE_OF_REPORTS, Encoders, MachineRun, controller_parameters, declaration
@@ -63,18 +64,19 @@ class Setup(NamedTuple):
     """What is demonstrated.
 
     level       VALVE or EFFORT
-    names       law -> what the report calls it
+    runs        name -> parameters of the controller of this run, the judged run first; the second one is compared
+    names       name of a run -> what the report calls it
     machine     path of its URDF
     urdf        its text
     simulator   parameters of the node, without those that the demonstration adds
     controller  so too
     safety      path of the safety declaration of the machine, or None
     duration    s of motion
-    bandwidths  law -> rad/s
     travel      {coordinate: m or rad}, see `demonstration`
     """
 
     level: str
+    runs: dict
     names: dict
     machine: str
     urdf: str
@@ -82,7 +84,6 @@ class Setup(NamedTuple):
     controller: dict
     safety: str | None
     duration: float
-    bandwidths: dict
     travel: dict
 
 
@@ -147,11 +148,10 @@ def _setup(machine, level, config, given):
     tuned = 'baseline_bandwidth' in {**configured['demo'], **given} or (level == VALVE and of_package)
     laws = JUDGED[level], BASELINE[level]
     names = dict(zip(laws, (NAMES[laws[0]], NAMES[laws[1]] + ('' if tuned else ', untuned'))))
-    return Setup(level, names, path, read_text(path), configured['simulator'], configured['controller'], safety,
-                 duration,
-                 {JUDGED[level]: _number('bandwidth', settings),
-                  BASELINE[level]: _number('baseline_bandwidth', settings)},
-                 {name: _number(name, travel) for name in travel})
+    runs = {law: {'law': law, 'bandwidth': _number(name, settings)}
+            for law, name in zip(laws, ('bandwidth', 'baseline_bandwidth'))}
+    return Setup(level, runs, names, path, read_text(path), configured['simulator'], configured['controller'], safety,
+                 duration, {name: _number(name, travel) for name in travel})
 
 
 def _set_level(level, name, configured):
@@ -219,15 +219,19 @@ def _track(setup, manipulator, output, lock_step, computer):
     shortened, began = [], time.monotonic()
     hydraulics = setup.simulator['hydraulics'] if setup.level == VALVE else None
     declared = declared_safety(manipulator, setup.safety, hydraulics, setup.controller.get('output'))
-    waypoints = demonstration(manipulator, setup.duration, setup.travel, declared, shortened.append)
+    hangs, pause = manipulator.underactuated, 0.0
+    if hangs:
+        setup = hanging.compared(setup)
+        pause = hanging.pause(manipulator, setup)
+    waypoints = demonstration(manipulator, setup.duration, setup.travel, declared, shortened.append, pause)
     output.mkdir(parents=True, exist_ok=True)
     laws = ', '.join(setup.names.values())
     print(f'{manipulator.name}: {len(manipulator.actuators)} actuators, {manipulator.total_mass:.2f} kg; '
           f'{setup.duration:g} s of motion under each of {laws}', flush=True)
     for sentence in shortened:
         print(f'in {setup.duration:g} s {sentence}', flush=True)
-    judged, baseline = (_run_law(law, setup, manipulator, waypoints, output / law, lock_step)
-                        for law in setup.bandwidths)
+    judged, baseline = (_run_law(name, setup, manipulator, waypoints, output / name, lock_step)
+                        for name in setup.runs)
     facts = _facts(setup, manipulator, output, lock_step) | computer
     facts['took'] = f'{time.monotonic() - began:.0f} s'
     if shortened:
@@ -236,24 +240,29 @@ def _track(setup, manipulator, output, lock_step, computer):
         facts['stalls'] = '; '.join(_stalls(run, setup) for run in (judged, baseline) if run.recording is not None)
     if judged.recording is None:
         raise DemoError(f'{judged.law}: {judged.stopped}; logs are in {output / "log"}')
+    swings = hanging.swings(manipulator, (judged, baseline)) if hangs else ()
     summary = page.Summary(manipulator.name, judged, baseline, duration=_motion_time(waypoints),
-                           travel=np.ptp(waypoints.positions, axis=0), facts=facts)
+                           travel=np.ptp(waypoints.positions, axis=0), facts=facts, swings=swings)
     oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
-    playback = write_playback(output, output / JUDGED[setup.level], manipulator, hydraulics=oil)
-    return summary, page.write_report(output, summary, manipulator.driven_machine, playback)
+    playback = write_playback(output, output / next(iter(setup.runs)), manipulator, hydraulics=oil)
+    other = None
+    if len(swings) > 1:
+        other = write_playback(output, output / list(setup.runs)[1], manipulator, hydraulics=oil,
+                               file=f'{hanging.UNSHAPED}.html')
+    return summary, page.write_report(output, summary, manipulator, playback, other)
 
 
-def _run_law(law, setup, manipulator, waypoints, bag, lock_step):
-    """The `page.Run` of a law; without a recording where the machine did not move before the run ended."""
-    name = setup.names[law]
+def _run_law(run, setup, manipulator, waypoints, bag, lock_step):
+    """The `page.Run` of a run; without a recording where the machine did not move before the run ended."""
+    name = setup.names[run]
     try:
-        _record(bag, law, setup, manipulator, waypoints, lock_step)
+        _record(bag, run, setup, manipulator, waypoints, lock_step)
         stopped = ''
     except StoppedError as error:
         stopped = f'the controller stopped the machine: {error}'
         print(f'{name}: {stopped}', flush=True)
     except DemoError as error:
-        if law in JUDGED.values():
+        if run == next(iter(setup.runs)):
             raise
         print(f'{name}: {error}', flush=True)
         return page.Run(name, None, None, str(error))
@@ -280,14 +289,14 @@ def _silence(stamps, rate):
     return 1e-9 * float(np.diff(answered).max()), max(0.0, 1.0 - answered.size / states)
 
 
-def _record(bag, law, setup, manipulator, waypoints, lock_step):
-    """Let both nodes run the waypoints under one law, and record them in a bag, also where that ends early.
+def _record(bag, name, setup, manipulator, waypoints, lock_step):
+    """Let both nodes run the waypoints in one run, and record them in a bag, also where that ends early.
 
     Raises StoppedError, when the bag is written, where the controller stopped the machine; DemoError.
     """
-    logs = bag.parent / 'log' / law
+    logs = bag.parent / 'log' / name
     logs.mkdir(parents=True, exist_ok=True)
-    parameters = _write_parameters(law, setup, manipulator, logs, lock_step)
+    parameters = _write_parameters(name, setup, manipulator, logs, lock_step)
     topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
     stopped = None
     with graph(logs) as (nodes, node, spin_once):
@@ -295,12 +304,12 @@ def _record(bag, law, setup, manipulator, waypoints, lock_step):
         recorder = Recorder(node, topics, (lambda: encoders.stamp) if lock_step else time.time_ns,
                             {TOPICS.states: encoders.pass_on})
         run = MachineRun(nodes, parameters, node, spin_once, encoders, lock_step,
-                         round(SECOND / setup.simulator['rate']), setup.names[law])
+                         round(SECOND / setup.simulator['rate']), setup.names[name])
         origin = run.hold()
         begin = (origin if lock_step else encoders.stamp) + round(LEAD * SECOND)
         try:
             run.follow(waypoints, begin)
-            run.rest(begin + round((setup.duration + REST) * SECOND))
+            run.rest(begin + round((waypoints.times[-1] + REST) * SECOND))
             ended = encoders.stamp
             run.stand_by()
         except StoppedError as error:
@@ -313,12 +322,13 @@ def _record(bag, law, setup, manipulator, waypoints, lock_step):
         raise stopped
 
 
-def _write_parameters(law, setup, manipulator, logs, lock_step):
-    """The path of the parameter file of both nodes."""
-    parameters, safety, weak = logs / 'parameters.yaml', logs / 'safety.yaml', law in BASELINE.values()
+def _write_parameters(name, setup, manipulator, logs, lock_step):
+    """The path of the parameter file of both nodes in a run."""
+    chosen = setup.runs[name]
+    parameters, safety, weak = logs / 'parameters.yaml', logs / 'safety.yaml', chosen['law'] in BASELINE.values()
     safety.write_text(yaml.safe_dump(declaration(manipulator, setup.safety, lock_step, weak)))
-    controller = {**setup.controller, 'robot_description': setup.urdf, 'law': law, 'bandwidth': setup.bandwidths[law],
-                  'safety': str(safety), **controller_parameters(lock_step)}
+    controller = {**setup.controller, 'robot_description': setup.urdf, **chosen, 'safety': str(safety),
+                  **controller_parameters(lock_step)}
     if weak:
         controller.pop('gains', None)       # they are those of the other law
     simulator = {**setup.simulator, 'robot_description': setup.urdf, 'report_rate': RATE_OF_REPORTS,
@@ -346,14 +356,14 @@ def _facts(setup, manipulator, output, lock_step):
                 '(trigger: state)',
         'processes': 'simulator and controller, each a process of its own, over DDS, '
                      + ('in lock-step' if lock_step else 'in real time') + '; model and plant are the same',
-        'recordings': ', '.join(str(output / law) for law in setup.bandwidths) + ' (MCAP)',
+        'recordings': ', '.join(str(output / name) for name in setup.runs) + ' (MCAP)',
     }
 
 
 def _level_facts(setup):
     if setup.level == EFFORT:
-        return {'gains': 'Kp = w^2, Kd = 2 w with ' + ', '.join(f'w = {w:g} rad/s for {setup.names[law]}'
-                                                                for law, w in setup.bandwidths.items())}
+        return {'gains': 'Kp = w^2, Kd = 2 w with ' + ', '.join(
+            f'w = {run["bandwidth"]:g} rad/s for {setup.names[name]}' for name, run in setup.runs.items())}
     return {
         'hydraulics': setup.simulator['hydraulics'],
         'sensors': setup.simulator.get('sensors', 'exact'),

@@ -4,6 +4,7 @@ import numpy as np
 
 from ...control.reference.reference import ReferenceMotion
 from ...control.reference.reference_limits import ReferenceLimits
+from ...control.reference.segments import PEAK
 from ...control.reference.trajectory import TrajectoryError, Waypoints
 from ...model.errors import PsdynError, UnknownNameError, did_you_mean
 from ...model.parameters.hydraulics import EFFORT
@@ -11,7 +12,6 @@ from ...model.parameters.hydraulics import EFFORT
 DURATION = 10.0             # s
 RANGE_SHARE = 0.36          # of the range between its limits that a coordinate travels at most
 SPEED_SHARE = 0.5           # of its rated speed that it reaches at most
-PEAK = 1.875                # peak speed of a quintic from rest to rest, in units of its mean speed
 STEPS = ((0.05, 0.45, 0.50, 0.90), (0.05, 0.40, 0.50, 0.85), (0.10, 0.40, 0.55, 0.90))
 # of the duration: when a coordinate leaves, arrives, leaves again and is back; the coordinates take turns with these
 SMALLER = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02)
@@ -22,7 +22,7 @@ ROUNDS = 100                # of making the motion of one coordinate smaller
 STEPS_DOWN = (0.5, 0.98)    # of which each makes it smaller by a factor in here
 
 
-def demonstration(manipulator, duration=DURATION, travel=None, declaration=None, say=None):
+def demonstration(manipulator, duration=DURATION, travel=None, declaration=None, say=None, pause=0.0):
     """`Waypoints` of a motion of all coordinates, passive ones aside, that ends where it starts, the initial position.
 
     Each goes towards the middle of its range and back, from rest to rest on quintics. A shorter motion goes less far,
@@ -34,6 +34,7 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
     declaration  `SafetyDeclaration` whose limits of references and of efforts are kept too; None: those of the URDF
     say          called with a sentence for each coordinate that goes less far than range, speed and `travel` would let
                  it
+    pause        s for which all stand still where they are farthest, and at the end, beside `duration`
 
     Raises TrajectoryError, UnknownNameError.
     """
@@ -43,10 +44,12 @@ def demonstration(manipulator, duration=DURATION, travel=None, declaration=None,
             raise UnknownNameError(
                 f"travel of '{name}': no coordinate of '{m.name}'{did_you_mean(name, m.coordinates)}")
     schedule = [[duration * step for step in STEPS[i % len(STEPS)]] for i in range(m.dof)]
+    schedule = [[leave, arrive, turn + pause, back + pause] for leave, arrive, turn, back in schedule]
+    end = duration + 2.0 * pause
     far = [_travel(m, i, arrive - leave, travel.get(m.coordinates[i]))
            for i, (leave, arrive, _, _) in enumerate(schedule)]
-    times = np.unique(np.concatenate([[0.0, duration], *schedule]))
-    unit, looks = (_out_and_back(at, far, schedule) for at in (times, np.linspace(0.0, duration, LOOKS)))
+    times = np.unique(np.concatenate([[0.0, end], *schedule]))
+    unit, looks = (_out_and_back(at, far, schedule) for at in (times, np.linspace(0.0, end, LOOKS)))
     limits = ReferenceLimits() if declaration is None else ReferenceLimits.declared(declaration)
     allowed = _allowed_efforts(m, declaration)
     obstacle = None

@@ -1,12 +1,10 @@
 """Nodes as processes of their own, on a ROS domain of their own, that do not outlive who started them."""
 
-import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ DOMAINS = range(1, 102)             # clear of 0, and of the ports that Linux ha
 PARTICIPANTS = 10                   # of a domain that are looked for
 PATIENCE = 3.0                      # s for a process to end after each signal
 STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-_claims = {}                        # domain -> its locked file, until this process ends
+_claims = {}                        # domain -> the socket that claims it, until this process ends
 
 
 def free_domain():
@@ -34,12 +32,14 @@ def free_domain():
 def _is_claimed(domain):
     """Claim a domain; return whether this process has it."""
     if domain not in _claims:
+        # a name without a file: it ends with its process, whoever that was
+        claim = socket.socket(socket.AF_UNIX)
         try:
-            lock = open(Path(tempfile.gettempdir()) / f'psdyn_ros_domain_{domain}.lock', 'w')
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:     # claimed by another process, or a file of another user
+            claim.bind(f'\0psdyn_ros_domain_{domain}')
+        except OSError:
+            claim.close()
             return False
-        _claims[domain] = lock
+        _claims[domain] = claim
     return True
 
 

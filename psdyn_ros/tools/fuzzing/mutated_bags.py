@@ -23,7 +23,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from ...api.load import load
-from ...model.locate import find_config, find_machine
+from ...model.locate import find_config
 from ...model.parameters.hydraulics import read_hydraulics
 from ...validation.bags.recording import BagError
 from ...validation.bags.source import open_bag
@@ -102,7 +102,7 @@ def campaign(count, seed=0, judge=judge, first=0, progress=None):
               wrong or ''; it raises nothing
     progress  function of the number of bags that are done, or None
     """
-    manipulator = load(find_machine(MACHINE))
+    manipulator = load(MACHINE)
     machine = manipulator, read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
     bombs()     # made once, for all processes, as is what is imported and compiled on first use
     messages, report, done = true_messages(*machine), Report(), first

@@ -5,7 +5,7 @@ from scipy.integrate import solve_ivp
 from ...api.load import load
 from ...formulations import denoc, noc
 from ...formulations.titop.dual_vectors import quaternion_rate, rotation_of
-from ...model.locate import find_config, find_machine
+from ...model.locate import find_config
 from ...simulation.external_forces import ExternalForces
 from .alazard import outputs, row_outputs
 from .bars import FIVE_BAR_ENDS, FIVE_BAR_MODES, FOUR_BAR_ENDS, FOUR_BAR_MODES, T, case, whole_turns_off
@@ -31,7 +31,7 @@ def _worse(worst, name, comp, ref):
 
 def four_bar(findings):
     for mode in FOUR_BAR_MODES:
-        machine, worst = load(find_machine('four_bar'), initial=FOUR_BAR_INITIAL[mode]), {}
+        machine, worst = load('four_bar', initial=FOUR_BAR_INITIAL[mode]), {}
         rows = case('four_bar', mode)['inverse_dynamics']
         for row in rows:
             path = denoc.trajectory(row['t'], T, *FOUR_BAR_ENDS)
@@ -49,7 +49,7 @@ def four_bar(findings):
 
 def five_bar(findings):
     for mode, words in FIVE_BAR_MODES.items():
-        machine, worst = load(find_machine('five_bar'), initial=FIVE_BAR_INITIAL[mode]), {}
+        machine, worst = load('five_bar', initial=FIVE_BAR_INITIAL[mode]), {}
         rows = case('five_bar', mode)['inverse_dynamics']
         for row in rows:
             path = denoc.trajectory(row['t'], T, *FIVE_BAR_ENDS)
@@ -72,7 +72,7 @@ def free_bars(findings):
     for name, modes, initial in (('four_bar', FOUR_BAR_MODES, FOUR_BAR_INITIAL),
                                  ('five_bar', FIVE_BAR_MODES, FIVE_BAR_INITIAL)):
         for mode in modes:
-            machine, ref = load(find_machine(name), initial=initial[mode]), case(name, mode)['free_fall']
+            machine, ref = load(name, initial=initial[mode]), case(name, mode)['free_fall']
             n, start = machine.dof, np.atleast_1d(ref['theta1_0']).astype(float)
             samples = [sample for sample in ref['samples'] if sample['t'] <= 2]
 
@@ -88,7 +88,7 @@ def free_bars(findings):
 
 def pkm(findings):
     """Efforts of least norm of the redundant machine; its coordinates follow from the actuators."""
-    machine, worst, reference = load(find_machine('pkm_2pur2rpu')), {}, noc.Machine()
+    machine, worst, reference = load('pkm_2pur2rpu'), {}, noc.Machine()
     actuators = ('slider_1', 'slider_2', 'leg_3', 'leg_4')
     order = [machine.actuators.index(name) for name in actuators]
     to_coordinates = machine.joint_map(actuators)
@@ -116,7 +116,7 @@ class Flight:
     """The balloon by `load` under the forces of config/balloon.yaml, as an equation for integrators."""
 
     def __init__(self):
-        self.machine = load(find_machine('balloon'), allow_unphysical=True)
+        self.machine = load('balloon', allow_unphysical=True)
         self.forces = ExternalForces(self.machine, find_config('balloon.yaml'))
         self.start = np.concatenate((self.machine.initial_position, np.zeros(9)))
 

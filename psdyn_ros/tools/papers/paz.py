@@ -10,7 +10,6 @@ import numpy as np
 from ...api.load import load
 from ...formulations import denoc, legs, paz_mattila
 from ...formulations.titop import Network, Prismatic, Revolute, Weld
-from ...model.locate import find_machine
 from .findings import DATA, PAPER, REFERENCE, stored
 from .plotting import BLACK, label
 
@@ -328,7 +327,7 @@ def _plot(findings, example, errors, x):
 def the_crane(findings):
     """The laboratory's own crane, whose data came out later and sum up to the weights of the paper."""
     for name, weight in (('hiab_xs031_lift', 415.0), ('hiab_xs031', 1063.0)):
-        machine = load(find_machine(name))
+        machine = load(name)
         limits = machine.limits
         lower, upper = limits.lower, limits.upper
         t = TIMES[:, None]

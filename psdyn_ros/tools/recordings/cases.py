@@ -11,12 +11,9 @@ import yaml
 
 from ...model.errors import UnknownNameError, did_you_mean
 from ...validation.metrics.verdict import FAIL, PASS
+from ..studies.loaded_crane import PAYLOAD, PAYLOAD_LINK, payload_urdf, tilted_urdf
 
-PAYLOAD_LINK = 'payload'
-PAYLOAD = 200.0                     # kg
 HEAVIER = 1.15                      # times that
-COM = 0.1, -0.15, 0.0               # m, of it from the tool
-GYRATION = 0.12                     # m
 TILT = math.radians(3.0)
 TILT_AXIS = 0.6, 0.8                # of x and y, so that neither rolling nor pitching does all of it
 DRIFT = 12e5                        # Pa at the end of the motion
@@ -29,10 +26,6 @@ SEED = 1
 MODEL, HYDRAULICS = 'machine.urdf', 'hydraulics.yaml'
 MEASURED = ('slew', 'lift_cylinder', 'lift_boom', 'tilt_cylinder', 'tilt_boom', 'telescope')
 PASSED_ON = ('slew', 'lift_boom', 'tilt_boom', 'telescope')     # to the controller
-# m or rad between which coordinates move; m/s or rad/s of the peaks of their moves, since friction is asked for at 30
-# to 100 mm/s
-RANGES = {'slew': (-0.8, 0.8), 'lift_cylinder': (0.08, 0.28), 'tilt_cylinder': (0.12, 0.36), 'telescope': (0.1, 0.5)}
-SPEEDS = {'slew': (0.35, 0.5), 'lift_cylinder': (0.06, 0.1), 'tilt_cylinder': (0.06, 0.1), 'telescope': (0.06, 0.1)}
 
 
 @dataclass(frozen=True)
@@ -77,34 +70,15 @@ def checked_cases(names):
 
 def model_urdf(urdf):
     """The URDF text of the machine with its payload, as the model has it."""
-    return _with(urdf, _payload(PAYLOAD))
+    return payload_urdf(urdf, PAYLOAD)
 
 
 def machine_urdf(case, urdf):
     """So too, as the machine of a case is."""
     if case == 'payload':
-        return _with(urdf, _payload(HEAVIER * PAYLOAD))
+        return payload_urdf(urdf, HEAVIER * PAYLOAD)
     loaded = model_urdf(urdf)
-    if case == 'base_tilt':
-        roll, pitch = (TILT * share for share in TILT_AXIS)
-        return _with(loaded, '  <link name="ground"/>\n  <joint name="ground_mount" type="fixed">\n'
-                             '    <parent link="ground"/>\n    <child link="base_link"/>\n'
-                             f'    <origin rpy="{roll!r} {pitch!r} 0"/>\n  </joint>\n')
-    return loaded
-
-
-def _payload(mass):
-    inertia = repr(mass * GYRATION**2)
-    return (f'  <link name="{PAYLOAD_LINK}">\n    <inertial>\n      <origin xyz="{" ".join(map(str, COM))}"/>\n'
-            f'      <mass value="{mass:g}"/>\n      <inertia ixx="{inertia}" iyy="{inertia}" izz="{inertia}" '
-            'ixy="0" ixz="0" iyz="0"/>\n    </inertial>\n  </link>\n'
-            f'  <joint name="{PAYLOAD_LINK}_mount" type="fixed">\n    <parent link="tcp"/>\n'
-            f'    <child link="{PAYLOAD_LINK}"/>\n  </joint>\n')
-
-
-def _with(urdf, more):
-    head, end, tail = urdf.rpartition('</robot>')
-    return head + more + end + tail
+    return tilted_urdf(loaded, *(TILT * share for share in TILT_AXIS)) if case == 'base_tilt' else loaded
 
 
 def faults(case, cylinders, begin, duration):

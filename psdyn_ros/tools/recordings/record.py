@@ -27,6 +27,8 @@ from ...validation.report import page
 from ..demo.machine_run import Encoders, MachineRun, controller_parameters, declaration
 from ..demo.recorder import Recorder
 from ..demo.session import DemoError, graph, stop, terminable
+from ..studies.loaded_crane import RANGES, SPEEDS
+from ..studies.random_moves import random_moves
 from .cases import (
     CASES,
     DURATION,
@@ -35,17 +37,14 @@ from .cases import (
     MODEL,
     PASSED_ON,
     PLAIN,
-    RANGES,
     SEED,
     SENSORS,
-    SPEEDS,
     cases_text,
     checked_cases,
     faults,
     machine_urdf,
     model_urdf,
 )
-from .random_moves import random_moves
 
 MACHINE = 'hiab_xs031'
 RATE = 500.0

@@ -99,7 +99,7 @@ class Bench:
     def __init__(self, folder, options, nodes, node, spin_once):
         self._folder, self._options, self._nodes = folder, options, nodes
         self._node, self._spin_once = node, spin_once
-        manipulator = load(find_machine(MACHINE))
+        manipulator = load(MACHINE)
         hydraulics = read_hydraulics(find_config(f'{MACHINE}_hydraulics.yaml'), manipulator.actuators)
         self._machine = standing(manipulator, hydraulics)
         self._trajectory = trajectory_to_msg(

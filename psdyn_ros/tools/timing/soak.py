@@ -74,7 +74,7 @@ class Soak:
 
     def __init__(self, node, processes, wait, seconds, motion):
         self._node, self._processes, self._wait, self._seconds = node, processes, wait, seconds
-        manipulator = load(find_machine(MACHINE))
+        manipulator = load(MACHINE)
         self._reference = trajectory_to_msg(demonstration(manipulator, motion))
         self.samples = {name: [] for name in NODES}
         self.motions = []           # largest tracking error of each that was completed, share of its tolerance
@@ -189,7 +189,7 @@ def run(seconds, motion=10.0, rate=500.0, realtime='off', json_path=None):
     folder = Path(tempfile.mkdtemp(prefix='psdyn_soak_'))
     meanwhile, hydraulics = Meanwhile(), find_config(f'{MACHINE}_hydraulics.yaml')
     safety = folder / 'safety.yaml'
-    safety.write_text(safety_text(load(find_machine(MACHINE)), find_config(f'{MACHINE}_safety.yaml')))
+    safety.write_text(safety_text(load(MACHINE), find_config(f'{MACHINE}_safety.yaml')))
     shared = {'robot_description': find_machine(MACHINE), 'hydraulics': hydraulics, 'rate': rate, 'report_rate': 5.0}
     parameters = folder / 'parameters.yaml'
     parameters.write_text(json.dumps({

@@ -6,15 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 REACH = 5.0                 # m from its link within which a payload is believed
+MOST_SHIFT = 1.0            # m of a centre of mass that is believed
 MOST_TILT = math.radians(30.0)
 MOST_GAIN = 0.5             # 1, error of areas and gains that is believed
 MOST_DELAY = 1.0            # s
+LIKELY = 0.03               # of its range by which an encoder is off, before what explains as much is named instead
 EXCHANGED = 0.2             # by which ports that are exchanged may be off from being that exactly
 BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area': "an area or a gain of '{}'",
            'sensor_offset': "an offset of a sensor of '{}'", 'sensor_drift': "a drift of a sensor of '{}'",
            'delay': "a delay of '{}'", 'base_tilt': 'a tilted {}', 'frozen_encoder': "a frozen encoder of '{}'",
            'encoder_offset': "an offset of the encoder of '{}'", 'ports': "exchanged ports of '{}'",
-           'exchanged': "exchanged measurements of '{}'"}
+           'exchanged': "exchanged measurements of '{}'", 'encoder_scale': "a scale of the encoder of '{}'",
+           'center_of_mass': "the centre of mass of '{}'", 'bore': "the bore of '{}'"}
 CHECK_NEXT = {
     'payload': "weigh what hangs on '{}', or run `psdyn identify --payload {}`",
     'friction': "record '{}' at a steady 30 to 100 mm/s both ways with warm oil; `psdyn identify` finds its friction",
@@ -26,17 +29,21 @@ CHECK_NEXT = {
     'frozen_encoder': "move '{}' by hand and watch its position: cable, connector, driver",
     'encoder_offset': "move '{}' to a known position, such as an end stop, and compare",
     'ports': "follow the hoses and cables of the pressure sensors of '{}', or exchange its topics",
-    'exchanged': "compare names and cables of the sensors of '{}'"}
+    'exchanged': "compare names and cables of the sensors of '{}'",
+    'encoder_scale': "move '{}' between two known positions, and compare how far it went; check its gear and unit",
+    'center_of_mass': "see where the load hangs on '{}', or run `psdyn identify --payload {}`",
+    'bore': "compare bore and rod of '{}' with its data sheet"}
 
 
 class Wording(NamedTuple):
-    """What a fit comes to: in SI units with its standard error, in words, and whether such a thing can be."""
+    """What a fit comes to: in SI units with its standard error, in words, whether it can be, and is not far-fetched."""
 
     estimate: float
     error: float
     unit: str
     text: str
     possible: bool
+    likely: bool = True
 
 
 def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, port=''):
@@ -50,6 +57,8 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     errors = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     if kind == 'payload':
         return _payload(about, theta, errors)
+    if kind == 'center_of_mass':
+        return _center(about, theta, errors, covariance, corrections.carried)
     if kind == 'base_tilt':
         return _tilt(theta, errors, covariance)
     value, error = float(theta[0]), float(errors[0])
@@ -67,10 +76,20 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
         return Wording(value, error, '1', f"measurements of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
     if kind == 'encoder_offset':
         return _encoder(about, value, error, corrections.predictor.manipulator, axis)
+    if kind == 'encoder_scale':
+        much = 'much' if value > 0.0 else 'little'
+        # of what it should say, not of what it says
+        value, error = value / (1.0 - value), error / (1.0 - value) ** 2
+        return Wording(value, error, '1', f"an encoder of '{about}' that says {_percent(value, error)} too {much}, in "
+                       'proportion to its position,', abs(value) < MOST_GAIN)
     if not corrections.by_pressure[axis]:
         return _effort(kind, about, value, error, effort_unit(corrections, axis))
     if kind == 'area':
         return _area(about, value, error, port)
+    if kind == 'bore':
+        side = 'smaller' if value > 0.0 else 'larger'
+        return Wording(-value, error, '1', f"areas of both ports of '{about}' that are {_percent(value, error)} {side} "
+                       'than the model says', abs(value) < MOST_GAIN)
     return _pressure(kind, about, value, error, hydraulics.cylinders[about])
 
 
@@ -92,10 +111,23 @@ def _payload(link, theta, errors):
                    bool(np.linalg.norm(place) <= REACH))
 
 
-def _tilt(theta, errors, covariance):
-    size = float(np.hypot(*theta))
+def _center(link, theta, errors, covariance, mass):
+    size, error = _length(theta, covariance)
+    moved = ', '.join(f'{value / mass:.2f}' if mass else '?' for value in theta)
+    text = (f"a centre of mass of what moves with '{link}' ({mass:.4g} kg) that is ({moved}) m off, "
+            f'{shown(size, error)} kg m of mass times distance,')
+    return Wording(size, error, 'kg m', text, size < MOST_SHIFT * mass)
+
+
+def _length(theta, covariance):
+    """(Size of a vector, its standard error)."""
+    size = float(np.linalg.norm(theta))
     along = theta / size if size > 0.0 else theta
-    error = math.sqrt(max(float(along @ covariance @ along), 0.0))
+    return size, math.sqrt(max(float(along @ covariance @ along), 0.0))
+
+
+def _tilt(theta, errors, covariance):
+    size, error = _length(theta, covariance)
     x, y = (shown(math.degrees(value), math.degrees(one)) for value, one in zip(theta, errors))
     return Wording(size, error, 'rad', f'a base tilted by {shown(math.degrees(size), math.degrees(error))} degrees '
                    f'({x} about x, {y} about y)', size < MOST_TILT)
@@ -117,7 +149,8 @@ def _encoder(joint, value, error, manipulator, coordinate):
     text = f"an encoder of '{joint}' that says {shown(factor * abs(value), factor * error)} {name} too {much}"
     limits = manipulator.coordinate_limits
     span = limits.upper[coordinate] - limits.lower[coordinate]
-    return Wording(value, error, unit, text, bool(abs(value) < (MOST_GAIN * span if math.isfinite(span) else math.pi)))
+    span = span if math.isfinite(span) else 2.0 * math.pi
+    return Wording(value, error, unit, text, bool(abs(value) < MOST_GAIN * span), bool(abs(value) < LIKELY * span))
 
 
 def _effort(kind, actuator, value, error, unit):

@@ -12,15 +12,14 @@ from ...api.environment import BaseMotion
 from ...model.errors import StateError
 from ..identification.normal_equations import frictions
 from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
-from ..metrics.prediction import NEAR_STOP
 from ..signals.filters import through_gaps
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
 STEP = 1e-5                 # m, rad of central differences
 ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
 # columns that each actuator has of its own, then those of the payload, of the tilt, of encoders and of pairs
-RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, PORTS = range(7)
-OWN = 7
+RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, BORE, PORTS = range(8)
+OWN = 8
 PAYLOAD = slice(OWN, OWN + COUNT)
 TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
 ENCODERS = TILT.stop
@@ -32,9 +31,11 @@ class Corrections:
     predictor  `Predictor` whose residual is in question
 
     link       that carries the payload: the outermost one that moves
+    carried    kg of all that moves with it, as one body
     encoders   {coordinate, by number: name of the measured joint that it follows from}, known with the first block
     gravity    (2, 3) change of gravity per rad that the base is tilted about its x and its y [m/s^2]
-    pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns follow those of encoders
+    scales     number of the first column of scales of encoders
+    pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns come last
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
     skipped    rows at which a loop does not close
@@ -44,6 +45,7 @@ class Corrections:
         self.predictor, manipulator = predictor, predictor.manipulator
         self.actuators = tuple(manipulator.actuators)
         self.link = outermost(manipulator)
+        self.carried = moving_mass(manipulator, self.link)
         self._regressor = Regressor(manipulator, [self.link])
         self.gravity = -np.cross(np.eye(3)[:2], manipulator.gravity)
         seals = np.array(frictions(manipulator, predictor.hydraulics))
@@ -51,7 +53,8 @@ class Corrections:
         self.by_pressure = np.zeros(len(self.actuators), dtype=bool)
         self.encoders, self._map = None, None
         self.pairs = list(combinations(range(len(self.actuators)), 2))
-        self.first_pair = ENCODERS + manipulator.dof
+        self.scales = ENCODERS + manipulator.dof
+        self.first_pair = self.scales + manipulator.dof
         self.skipped = 0
 
     @property
@@ -62,21 +65,24 @@ class Corrections:
     def __call__(self, block, prediction):
         """(rows (n,), e (n, actuators), C (n, actuators, count)) of a `Block` and its `Prediction`.
 
-        Rows are some of the core; e is NaN where the effort is not known, or the actuator is near a stop, whose force
-        is not in the prediction.  There are no rows where the model cannot follow.
+        Rows are some of the core; e is NaN where the effort is not known or not clear: an end stop may push, or
+        friction may be anything.  There are no rows where the model cannot follow.
         """
         rows = np.arange(prediction.core.start, prediction.core.stop, max(1, round(SPACING / prediction.period)))
         x, xd, xdd = (np.ascontiguousarray(values[rows]) for values in (prediction.x, prediction.xd, prediction.xdd))
         e = (prediction.effort - prediction.effort_id)[rows]
-        e[prediction.regime[rows] == NEAR_STOP] = np.nan
+        e[prediction.unclear[rows]] = np.nan
         C = np.zeros((*e.shape, self.count))
         try:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
             C[..., TILT] = self._tilt(x)
-            C[..., ENCODERS:self.first_pair] = self._encoders(block, x, xd, xdd, rows)
+            offsets = self._encoders(block, x, xd, xdd, rows)
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
+        C[..., ENCODERS:self.scales] = offsets
+        for k, joint in self.encoders.items():
+            C[..., self.scales + k] = offsets[..., k] * block.positions[rows, block.joints.index(joint), None]
         # not `effort_rate`, which has another bandwidth than the efforts
         C[..., RATE] = -np.gradient(prediction.effort, prediction.period, axis=0)[rows]
         C[..., OFFSET] = 1.0
@@ -84,11 +90,17 @@ class Corrections:
         C[..., FRICTION] = self._friction(prediction)[rows]
         gains = self._gains(block, prediction)[rows]
         C[..., GAIN_A:GAIN_B + 1] = gains
+        C[..., BORE] = gains.sum(axis=-1)
         C[..., PORTS] = self._exchanged(gains)
         for k, (one, other) in enumerate(self.pairs):
             for axis, of in ((one, other), (other, one)):
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
+
+    def resting_payload(self, x):
+        """(n, actuators, 4) columns of mass and moments of a payload while the machine stands at x (n, dof)."""
+        x, still = np.ascontiguousarray(x), np.zeros_like(x)
+        return self._on_actuators(x, self._regressor(x, still, still))[..., :4]
 
     def _on_actuators(self, x, columns):
         """Columns (n, dof, k) of forces on the coordinates as efforts (n, actuators, k)."""
@@ -207,6 +219,15 @@ def outermost(manipulator):
     cylinders = {joint.child for one in triangles for joint in (one.barrel, one.rod)}
     moving = [name for name, place in manipulator.machine.places.items() if place.module >= 0]
     return max(moving, key=lambda link: (link not in inner, link not in cylinders, depth(link)))
+
+
+def moving_mass(manipulator, link):
+    """Return the mass [kg] of a link and of all that is fixed to it."""
+    description, group = manipulator.machine.description, {link}
+    fixed = [(one.parent, one.child) for one in description.joints.values() if one.type == 'fixed']
+    while more := {end for ends in fixed for end in ends if group & set(ends)} - group:
+        group |= more
+    return sum(one.inertial.mass for name in group if (one := description.links[name]).inertial)
 
 
 def measured_by(manipulator, joints):

@@ -31,8 +31,8 @@ MARGIN = 0.2                # s around a frozen encoder that suffer from it
 class Cause:
     """Something that would explain a part of the residual.
 
-    kind      'payload', 'friction', 'area', 'ports', 'exchanged', 'sensor_offset', 'sensor_drift', 'delay',
-              'base_tilt', 'frozen_encoder' or 'encoder_offset'
+    kind      'payload', 'center_of_mass', 'friction', 'area', 'bore', 'ports', 'exchanged', 'sensor_offset',
+              'sensor_drift', 'delay', 'base_tilt', 'frozen_encoder', 'encoder_offset' or 'encoder_scale'
     about     link, actuator, topic, joint or 'base'
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a

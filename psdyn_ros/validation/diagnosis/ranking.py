@@ -7,7 +7,7 @@ import numpy as np
 
 from ..metrics.bootstrap import Interval
 from .cause_messages import Wording, word
-from .corrections import ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, PORTS, RATE, TILT, TIME
+from .corrections import BORE, ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, PORTS, RATE, TILT, TIME
 
 LEAST_SHARE = 0.05          # of the residual's squares that a cause must explain
 LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
@@ -55,8 +55,11 @@ def candidates(corrections, known, topics):
         out[axes] = columns
         return out
     found = [Candidate('payload', corrections.link, on(measured, *range(PAYLOAD.start, PAYLOAD.start + 4))),
+             Candidate('center_of_mass', corrections.link, on(measured, *range(PAYLOAD.start + 1, PAYLOAD.start + 4))),
              Candidate('base_tilt', 'base', on(measured, *range(TILT.start, TILT.stop)))]
     found += [Candidate('encoder_offset', joint, on(measured, ENCODERS + k), k)
+              for k, joint in corrections.encoders.items()]
+    found += [Candidate('encoder_scale', joint, on(measured, corrections.scales + k), k)
               for k, joint in corrections.encoders.items()]
     found += [Candidate('delay', name, on(axes, RATE), axes[0]) for name, axes in topics.items()]
     found += [Candidate('exchanged', "' and '".join(corrections.actuators[axis] for axis in pair),
@@ -71,6 +74,7 @@ def candidates(corrections, known, topics):
                   Candidate('area', name, on(axis, GAIN_A), axis, 'a')]
         if corrections.by_pressure[axis]:
             found += [Candidate('area', name, on(axis, GAIN_B), axis, 'b'),
+                      Candidate('bore', name, on(axis, BORE), axis),
                       Candidate('ports', name, on(axis, PORTS), axis)]
     return found
 
@@ -91,13 +95,14 @@ class Ranking:
                          self._equations.share(candidate.columns), certain)
 
     def simplest(self, fits):
-        """Of what explains the most, and what may as well, the `Fit` with the fewest columns; None of none."""
+        """Of what explains the most, and what may as well, the `Fit` that is not far-fetched, and has the fewest
+        columns; None of none."""
         if not fits:
             return None
         best = max(fits, key=lambda one: one.share.estimate)
         equal = [one for one in fits if one is best or one.share.estimate >= best.share.estimate - EQUAL
                  and not self._better(one.candidate.columns, best.candidate.columns)]
-        return min(equal, key=lambda one: (one.candidate.columns.shape[1], -one.share.estimate))
+        return min(equal, key=lambda one: (not one.wording.likely, one.candidate.columns.shape[1], -one.share.estimate))
 
     def like(self, first, others):
         """Those of the others that the recording does not tell from the first."""

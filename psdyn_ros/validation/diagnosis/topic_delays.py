@@ -20,7 +20,7 @@ from ..bags.recording import BagError
 from ..metrics.metrics import known_numbers
 from ..metrics.prediction import Predictor
 from ..signals.blocks import blocks
-from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
+from .corrections import OFFSET, TILT, TIME, Corrections
 
 MOST = 0.5                  # s, the largest delay that is looked for, either way
 COARSE = 0.02               # s from one shift to the next, while looking for the best
@@ -40,6 +40,9 @@ SIGNS = 2.0                 # half widths from zero for a delay not to be chance
 RIVAL = 1.05                # residual at the next best shift / at the best, both mean square, for one to be certain
 APART = 0.06                # s from the best at which another is no longer the same
 NEGLIGIBLE = 1e-9           # of the largest singular value
+DIFFERENT = 2e-3            # s by which a topic of a group must differ from it, to have a delay of its own
+FLOOR = 2.5e-4              # s, half the width of an interval without noise: what friction of the model lacks
+SINGULAR = 1e-12            # likewise, of normal equations
 
 
 @dataclass(frozen=True)
@@ -164,8 +167,6 @@ class _Evidence:
         if prediction is None:
             return
         rows, _, columns = self._corrections(block, prediction)
-        if rows is None:
-            return
         # a shift must not reach beyond the block
         half = self._predictor.filter.half
         reach = round(MOST / block.period) + half
@@ -176,6 +177,8 @@ class _Evidence:
         if not moving.any():
             return
         self._stretches.update(number[moving].tolist())
+        # of a load at rest: noise of accelerations in these columns would explain that of the model, and bend delays
+        payload = self._corrections.resting_payload(prediction.x[rows])
         for axis in range(len(self._actuators)):
             parts = self._parts(block, axis)
             if not set(parts) & set(self._topics):
@@ -183,11 +186,11 @@ class _Evidence:
             unknown = np.any([~np.isfinite(values) for values in parts.values()], axis=0)
             # what is bridged is not compared
             near = maximum_filter1d(unknown, 2 * (half + round(APART / block.period)) + 1)
-            chosen = moving & ~near[rows]
+            chosen = moving & ~near[rows] & ~prediction.unclear[rows, axis]
             if not chosen.any():
                 continue
             used, own = rows[chosen], columns[chosen, axis]
-            wrong = np.column_stack((own[:, OFFSET], own[:, TIME], own[:, PAYLOAD], own[:, TILT],
+            wrong = np.column_stack((own[:, OFFSET], own[:, TIME], payload[chosen, axis], own[:, TILT],
                                      prediction.friction[used, axis], prediction.v[used, axis]))
             whole = slice(half, len(block.t) - half)
             signals = {topic: CubicSpline(block.t[whole], self._smooth(values)[whole])
@@ -243,9 +246,9 @@ class _Fit:
         """(n,) residual."""
         return self._rest(self.measured(delays) - self._target)
 
-    def slope(self, topic, delays):
+    def slope(self, topic, delays, order=1):
         """(n,) derivative of the residual by the delay of a topic."""
-        return self._rest(self._sampled(topic, delays.get(topic, 0.0), 1))
+        return self._rest(self._sampled(topic, delays.get(topic, 0.0), order))
 
     def varied(self, delays):
         """Sum of squares of the measured effort about a line."""
@@ -269,7 +272,7 @@ class _Search:
     def delays(self, period):
         """{topic: `TopicDelay`}."""
         found, profiles = self._coarse()
-        at, widths, stretches = self._refined(found)
+        at, widths, stretches = self._grouped(found)
         out = {}
         for topic in self._topics:
             concerned = [fit for fit in self._fits if topic in fit.topics]
@@ -292,7 +295,10 @@ class _Search:
         if len(self._topics) > 1:
             for topic in self._topics:
                 cost = np.array([self._cost({**found, topic: shift}, topic) for shift in shifts])
-                found[topic], profiles[topic] = float(shifts[np.argmin(cost)]), (shifts, cost)
+                profiles[topic] = shifts, cost
+                # one of its own only where that leaves clearly less
+                if cost[np.searchsorted(shifts, found[topic])] - cost.min() > math.log(RIVAL):
+                    found[topic] = float(shifts[np.argmin(cost)])
         return found, profiles
 
     def _cost(self, delays, topic=None):
@@ -301,42 +307,99 @@ class _Search:
                       for fit in self._fits if topic is None or topic in fit.topics]
         return sum(logarithms) / len(logarithms)
 
-    def _refined(self, found):
-        """({topic: s}, {topic: half the width of its interval}, stretches), by Gauss and Newton."""
-        at = dict(found)
+    def _grouped(self, found):
+        """({topic: s}, {topic: half the width of its interval}, stretches) of topics in groups of one delay each.
+
+        Topics of one driver are late together, and one of two ports alone may say little: a topic has a delay of its
+        own where it is another one than that of its group with confidence.
+        """
+        groups = {}
+        for topic, shift in found.items():
+            groups.setdefault(shift, []).append(topic)
+        groups = list(groups.values())
+        while True:
+            at, normal = self._refined(found, groups)
+            apart = self._apart(groups, normal)
+            if apart is None:
+                break
+            groups = [[topic for topic in group if topic != apart] for group in groups] + [[apart]]
+        widths = normal.widths(_membership(self._topics, groups), LEVEL)
+        return at, {topic: math.hypot(width, FLOOR) for group, width in zip(groups, widths) for topic in group}, len(
+            normal.scores)
+
+    def _apart(self, groups, normal):
+        """The topic that differs most from its group with confidence, None of none."""
+        worst, most = None, 1.0
+        # of many intervals at one level some miss by chance
+        level = 1.0 - (1.0 - LEVEL) / len(self._topics)
+        for group in groups:
+            for topic in group if len(group) > 1 else ():
+                members = _membership(self._topics, [*groups, [topic]])
+                step, width = normal.step(members)[-1], normal.widths(members, level)[-1]
+                if abs(step) > max(most * width, DIFFERENT):
+                    worst, most = topic, abs(step) / width
+        return worst
+
+    def _refined(self, found, groups):
+        """({topic: s}, `_Normal` there) with one delay for each group, by Newton's method."""
+        at, members = dict(found), _membership(self._topics, groups)
         for _ in range(STEPS):
-            square, slope, scores = self._normal(at)
-            step = -np.linalg.lstsq(square, slope, rcond=1e-12)[0]
+            normal = self._normal(at)
+            step = members @ normal.step(members)
             # no further than to the next shift that was looked at
             at = {topic: float(np.clip(at[topic] + one, found[topic] - COARSE, found[topic] + COARSE))
                   for topic, one in zip(self._topics, step)}
             if np.abs(step).max() < SETTLED:
                 break
-        count = len(scores)
-        if count < 2:
-            return at, dict.fromkeys(self._topics, math.inf), count
-        # stretches are drawn, not instants, which are alike
-        inverse = np.linalg.pinv(square)
-        spread = inverse @ (scores.T @ scores) @ inverse * count / (count - 1)
-        wide = student.ppf(0.5 + 0.5 * LEVEL, count - 1) * np.sqrt(np.diag(spread))
-        return at, dict(zip(self._topics, wide.tolist())), count
+        return at, self._normal(at)
 
     def _normal(self, at):
-        """(square (n, n), slope (n,), slopes by stretch (stretches, n)) of the weighted least squares."""
+        """The `_Normal` equations at {topic: s}."""
         count = len(self._topics)
         square, by_stretch = np.zeros((count, count)), {}
         for fit in self._fits:
             left = fit.left(at)
             weight = 1.0 / max(float(np.mean(left ** 2)), 1e-300)
-            slopes = np.column_stack([fit.slope(topic, at) if topic in fit.topics else np.zeros(len(left))
-                                      for topic in self._topics])
-            square += weight * slopes.T @ slopes
+            slopes, curves = (np.column_stack([fit.slope(topic, at, order) if topic in fit.topics else
+                                               np.zeros(len(left)) for topic in self._topics]) for order in (1, 2))
+            # the second term takes off what noise of the signals adds to the squares of their slopes
+            square += weight * (slopes.T @ slopes + np.diag(curves.T @ left))
             products = weight * slopes * left[:, None]
             for number in np.unique(fit.number):
                 here = products[fit.number == number].sum(axis=0)
                 by_stretch[number] = by_stretch.get(number, 0.0) + here
-        scores = np.array(list(by_stretch.values()))
-        return square, scores.sum(axis=0), scores
+        return _Normal(square, np.array(list(by_stretch.values())))
+
+
+class _Normal:
+    """Normal equations of the delays of topics about some delays.
+
+    square  (n, n) second derivatives of half the weighted squares
+    scores  (stretches, n) their slopes, by stretch
+    """
+
+    def __init__(self, square, scores):
+        self.square, self.scores = square, scores
+
+    def step(self, members):
+        """(groups,) s to the least squares; members (n, groups): which delays change with which."""
+        return -np.linalg.pinv(members.T @ self.square @ members, rcond=SINGULAR) @ members.T @ self.scores.sum(axis=0)
+
+    def widths(self, members, level):
+        """(groups,) half the widths of the intervals of such steps [s]; infinite where they are not known."""
+        count, square = len(self.scores), members.T @ self.square @ members
+        if count < 2 or not (np.linalg.eigvalsh(square) > 0.0).all():
+            return np.full(len(square), np.inf)
+        # stretches are drawn, not instants, which are alike
+        inverse, scores = np.linalg.inv(square), self.scores @ members
+        scores = scores - scores.mean(axis=0)
+        spread = inverse @ (scores.T @ scores) @ inverse * count / (count - 1)
+        return student.ppf(0.5 + 0.5 * level, count - 1) * np.sqrt(np.diag(spread))
+
+
+def _membership(topics, groups):
+    """(topics, groups) 1 where a topic is in a group; in several it is one of the last that differs from them."""
+    return np.array([[float(topic in group) for group in groups] for topic in topics])
 
 
 def _rival(shifts, cost, at):

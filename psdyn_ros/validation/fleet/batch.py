@@ -12,9 +12,9 @@ from ...model.locate import find_config, find_machine
 from ...model.text_file import read_text
 from ..bags.folders import find_bags, report_names
 from ..metrics.tolerances import read_settings
-from ..metrics.verdict import EXIT_CODES, INVALID
+from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PASS, UNDECIDED
 from ..validate import read_model
-from .outcomes import KINDS, PAGES, excess, worst_check
+from .outcomes import KINDS, PAGES, counts, excess, kind_of, worst_check
 from .process_pool import ClusterLost, Setup, run_here, unusable
 
 
@@ -40,14 +40,21 @@ class Fleet:
         """2 where not all were validated, else that of the worst bag: 1 before 2, before 3, before 0."""
         if self.error:
             return EXIT_CODES[INVALID]
-        return min((one.exit_code for one in self.outcomes), key=list(KINDS).index)
+        return min(map(kind_of, self.outcomes), key=list(KINDS).index)[1]
+
+    @property
+    def verdict(self):
+        """FAIL or INVALID where any bag is; else PASS, unless all are UNDECIDED."""
+        if self.error:
+            return INVALID
+        kinds = {one.verdict for one in self.outcomes}
+        return next(verdict for verdict in (FAIL, INVALID, PASS, UNDECIDED) if verdict in kinds)
 
     @property
     def text(self):
         """One sentence."""
-        codes = [one.exit_code for one in self.outcomes]
-        said = ', '.join(f'{codes.count(code)} {what}' for code, (_, what) in KINDS.items() if code in codes)
-        return f'{KINDS[self.exit_code][0]}: of {len(codes)} bags {said}' + (f'; {self.error}' if self.error else '')
+        return (f'{self.verdict}: of {len(self.outcomes)} bags {counts(self.outcomes)}'
+                + (f'; {self.error}' if self.error else ''))
 
 
 def validate_many(bags, urdf, *, hydraulics=None, config=None, output=None, initial=None, workers=None, scheduler=None,
@@ -133,4 +140,4 @@ def _kept(outcome, output, reports):
 
 def _rank(outcome):
     worst = worst_check(outcome)
-    return list(KINDS).index(outcome.exit_code), -(excess(worst) if worst else 0.0), outcome.bag
+    return list(KINDS).index(kind_of(outcome)), -(excess(worst) if worst else 0.0), outcome.bag

@@ -1,12 +1,24 @@
 """How the outcomes of many bags are ranked and named."""
 
 from ..metrics.metrics import BY_NAME
-from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
+from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
 
-# exit code: (verdict, in words), the worst first: a failure says something of a machine, a bag that is unusable nothing
-KINDS = {EXIT_CODES[FAIL]: (FAIL, 'fail'), EXIT_CODES[INVALID]: (INVALID, 'unusable'),
-         PARTIAL_PASS: (PASS, 'pass in part, or undecided'), EXIT_CODES[PASS]: (PASS, 'pass')}
+# (verdict, exit code): in words, the worst first: a failure says something of a machine, a bag that is unusable nothing
+KINDS = {(FAIL, EXIT_CODES[FAIL]): 'fail', (INVALID, EXIT_CODES[INVALID]): 'unusable',
+         (UNDECIDED, PARTIAL_PASS): 'undecided', (PASS, PARTIAL_PASS): 'pass in part',
+         (PASS, EXIT_CODES[PASS]): 'pass'}
 PAGES = 'index.html', 'summary.json', 'summary.csv', 'overview.png'
+
+
+def kind_of(outcome):
+    """The key in KINDS of an `Outcome`."""
+    return outcome.verdict, outcome.exit_code
+
+
+def counts(outcomes):
+    """How many outcomes there are of each kind, in words."""
+    kinds = [kind_of(one) for one in outcomes]
+    return ', '.join(f'{kinds.count(kind)} {what}' for kind, what in KINDS.items() if kind in kinds)
 
 
 def excess(check):

@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 
 from ...model.errors import shorten
 from ..metrics.metrics import FIGURES
-from ..metrics.verdict import Check
+from ..metrics.verdict import INVALID, PASS, Check
 from ..report.figure_style import BLACK, BLUE, DPI, VERMILLION
 from ..report.page import Head, as_text, write_page
 from ..report.validation_tables import plain
-from .outcomes import KINDS, PAGES, excess, worst_check
+from .outcomes import KINDS, PAGES, counts, excess, kind_of, worst_check
 
 VERSION = 1                 # of the layout of summary.json
 ROWS = 60                   # bags in the picture
@@ -43,9 +43,9 @@ class _Row(NamedTuple):
 def summary(fleet):
     """The verdict, a row for each bag, and why some are unusable, as lines of text."""
     rows = [('bag', 'verdict', 'worst figure'),
-            *((shown(one.bag), KINDS[one.exit_code][1], _worst(one)) for one in fleet.outcomes)]
+            *((shown(one.bag), KINDS[kind_of(one)], _worst(one)) for one in fleet.outcomes)]
     lines = [fleet.text, '', as_text(rows), '']
-    lines += [f'{shown(one.bag)}: {one.text}' for one in fleet.outcomes if one.verdict == KINDS[2][0]]
+    lines += [f'{shown(one.bag)}: {one.text}' for one in fleet.outcomes if one.verdict == INVALID]
     lines += [f'{shown(one.bag)}: {one.cause}' for one in fleet.outcomes if one.cause]
     return '\n'.join(lines).rstrip()
 
@@ -94,12 +94,10 @@ def write_fleet(folder, fleet):
     content = document(fleet)
     (folder / PAGES[1]).write_text(json.dumps(content, indent=1, allow_nan=False) + '\n', encoding='utf-8')
     _write_csv(folder / PAGES[2], content)
-    verdict, kinds = KINDS[fleet.exit_code][0], [one.exit_code for one in fleet.outcomes]
-    counts = ', '.join(f'{kinds.count(code)} {what}' for code, (_, what) in KINDS.items() if code in kinds)
-    facts = {'model': fleet.machine, 'tolerances': fleet.tolerances, 'bags': counts}
-    page = Head(fleet.text, '' if verdict == KINDS[0][0] else fleet.text, facts)
+    facts = {'model': fleet.machine, 'tolerances': fleet.tolerances, 'bags': counts(fleet.outcomes)}
+    page = Head(fleet.text, '' if fleet.verdict == PASS else fleet.text, facts)
     return write_page(folder, 'fleet.html.j2', figures(fleet), page,
-                      f'{fleet.machine}: model against {len(kinds)} recordings', file=PAGES[0], header=HEADER,
+                      f'{fleet.machine}: model against {len(fleet.outcomes)} recordings', file=PAGES[0], header=HEADER,
                       rows=[_row(fleet, one) for one in fleet.outcomes])
 
 
@@ -107,8 +105,8 @@ def _row(fleet, one):
     found = one.document
     link = f'{quote(os.fsencode(fleet.reports[one.bag]))}/report.html' if found and one.bag in fleet.reports else ''
     length = f'{found["duration"]:.1f}' if found else ''
-    why = one.cause or (one.text if one.verdict == KINDS[2][0] else '; '.join(found.get('partial', ())))
-    return _Row(shown(one.bag), link, (KINDS[one.exit_code][1], length, _worst(one)), why)
+    why = one.cause or (one.text if one.verdict == INVALID else '; '.join(found.get('partial', ())))
+    return _Row(shown(one.bag), link, (KINDS[kind_of(one)], length, _worst(one)), why)
 
 
 def _write_csv(path, content):

@@ -158,8 +158,8 @@ class Delay(Figure):
         errors, rates = prediction.effort[core] - prediction.effort_id[core], prediction.effort_rate[core]
         # two rates whose noises are independent: the square of one would count its noise, and shrink the delay
         needed = np.gradient(prediction.effort_id, prediction.period, axis=0)[core]
-        # friction that turns round is not where the filter puts it, which looks like a lead
-        unusable = prediction.near_stop | ((prediction.regime == REVERSING) & (prediction.friction != 0.0))
+        # friction that turns round is not where the model and the filter put it, which looks like a lead
+        unusable = prediction.unclear | ((prediction.regime == REVERSING) & (prediction.friction != 0.0))
         for axis, (e, rate, other, left_out) in enumerate(zip(errors.T, rates.T, needed.T, unusable[core].T)):
             known = np.isfinite(e) & np.isfinite(rate) & np.isfinite(other) & ~left_out
             at, e, rate, other = bins[known], e[known], rate[known], other[known]

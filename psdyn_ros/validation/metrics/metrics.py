@@ -12,7 +12,7 @@ from .figure import R2, Bias, Closure, Delay, Frozen, Maximum, Nrmse
 from .prediction import JUDGED_REGIMES, NEAR_STOP, REGIME_NAMES, REGIMES
 from .spectrum import ResidualSpectrum
 
-# every figure that is judged; a new one takes its own file and its place here
+# every figure that is judged; a new one takes its place here
 FIGURES = (Nrmse, Bias, Maximum, R2, Delay, Closure, Frozen, EnergyBalance)
 BY_NAME = {figure.name: figure for figure in FIGURES}
 

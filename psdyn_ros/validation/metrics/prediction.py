@@ -7,11 +7,16 @@ from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
 from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless, hydraulic_records
-from ...model.errors import StateError
+from ...model.errors import ActuationError, StateError
+from ...model.mechanism.description import SLIP_VELOCITY
+from ...model.parameters.hydraulics import Friction
 from ..signals.filters import SavitzkyGolay, through_gaps
 
 REGIMES = STATIC, SLOW, FAST, REVERSING, NEAR_STOP = range(5)
 REGIME_NAMES = ('static', 'slow', 'fast', 'reversing', 'near_stop')
+SLIDES = 3.0                # slip velocities from which an actuator slides: 99.5 % of the level of the regularised law
+TRAVEL = 4.0                # deflections of bristles after which friction has its level, whatever it was before
+PRESLIDING = Friction().presliding
 JUDGED_REGIMES = slice(NEAR_STOP)     # the force of an end stop is in no model, nor in what was measured
 
 
@@ -24,11 +29,14 @@ class Prediction:
     v          (N, actuators) velocities of the actuators
     effort     (N, actuators) measured; NaN where unknown
     effort_rate  (N, actuators) its derivative
-    effort_id  (N, actuators) inverse dynamics with friction
+    effort_id  (N, actuators) inverse dynamics with friction; where that is undetermined, with as much of what it may
+               be as was measured
     effort_id_frictionless  (N, actuators)
     xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones, and those near a stop, are taken to
                be those that the motion needs, and where none is left it is NaN
     regime     (N, actuators) uint8, one of `REGIMES` for each actuator
+    undetermined  (N, actuators) whether friction may be anything up to its level, either way: the actuator stands,
+               creeps, or has just turned round
     residual   (N,) largest disagreement of redundant joints at a rod eye [m]
     core       the rows that count: those of the block without what the filter cannot know at the ends of a record
     period     s
@@ -45,6 +53,7 @@ class Prediction:
     effort_id_frictionless: np.ndarray
     xdd_fd: np.ndarray
     regime: np.ndarray
+    undetermined: np.ndarray
     residual: np.ndarray
     core: slice
     period: float
@@ -58,6 +67,11 @@ class Prediction:
     def near_stop(self):
         """(N, actuators) where an end stop may push, so that the effort is not judged."""
         return self.regime == NEAR_STOP
+
+    @property
+    def unclear(self):
+        """(N, actuators) where the effort says nothing of causes: near a stop, or with undetermined friction."""
+        return self.near_stop | self.undetermined
 
 
 @dataclass(frozen=True)
@@ -84,13 +98,20 @@ class Predictor:
     hydraulics   its `Hydraulics`, whose friction counts; None: that of the URDF does
     filter       made by `make_filter`; None: `SavitzkyGolay` with the period of the first block
     bounds       of regimes
+
+    Raises ActuationError for a machine with passive joints.
     """
 
     def __init__(self, manipulator, hydraulics=None, filter=None, bounds=None):
+        if manipulator.underactuated:
+            raise ActuationError(f"'{manipulator.name}' has passive joints, {', '.join(manipulator.passive_joints)}, "
+                                 'whose swing decides the efforts; a recording is not compared with such a model yet; '
+                                 'expected a machine whose coordinates are all driven')
         self.manipulator, self.hydraulics = manipulator, hydraulics
         self.filter, self.bounds = filter, bounds or Bounds()
         self.mechanism = frictionless(manipulator, hydraulics)
         self._axes = hydraulic_records(manipulator, hydraulics)[0] if hydraulics else None
+        self._seals = np.array(_seals(manipulator, hydraulics)).T
         self._lower, self._upper = manipulator.limits.lower, manipulator.limits.upper
         self._passive = [k for k, name in enumerate(manipulator.coordinates) if name not in manipulator.actuators]
         self.skipped = 0        # rows of blocks too short for the filter, or that the model cannot follow
@@ -122,12 +143,15 @@ class Predictor:
 
     def _evaluate(self, block, motion, effort, effort_rate, core):
         x, xd, xdd = motion
-        v = self._actuator_motion(x, xd)[0]
+        v, positions = self._actuator_motion(x, xd)
         bare = self.mechanism.inverse_dynamics(x, xd, xdd)
         # measured efforts have lost the corners of friction to the filter
         friction = self.filter(self.friction(x, xd, xdd, v, bare))
         # of positions as recorded: the filter hides a short hit of a stop
         regime = self._regimes(block.x, self._actuator_motion(block.x, xd)[1], v, block.period)
+        undetermined, level = self._undetermined(v, positions)
+        held = np.clip(effort - bare, -level, level)
+        friction = np.where(undetermined & np.isfinite(held), held, friction)
         known = np.isfinite(effort) & (regime != NEAR_STOP)
         driving = np.where(known, effort, bare + friction) - friction
         xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)
@@ -135,13 +159,25 @@ class Predictor:
         return Prediction(
             t=block.t, x=x, xd=xd, xdd=xdd, v=v, effort=effort, effort_rate=effort_rate, effort_id=bare + friction,
             effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=regime,
-            residual=block.residual, core=core, period=block.period)
+            undetermined=undetermined, residual=block.residual, core=core, period=block.period)
 
     def friction(self, x, xd, xdd, v, bare):
         """Return the friction (N, actuators) of states, positive against motion."""
         if self._axes is not None:
             return sliding_friction(self._axes, v)
         return self.manipulator.inverse_dynamics(x, xd, xdd) - bare
+
+    def _undetermined(self, v, positions):
+        """Return where friction is undetermined (N, actuators), and the most that it may be there (N, actuators).
+
+        Seals stick before they slide, by some deflections of their bristles, and the regularised law is below its level
+        at some slip velocities.  So friction is what the model says after some travel one way, at some speed.
+        """
+        level, viscous, slip, presliding = self._seals
+        slides = slid(v, positions, SLIDES * slip, TRAVEL * presliding)
+        # measured efforts are smoothed
+        near = maximum_filter1d(~slides, 2 * self.filter.half + 1, axis=0)
+        return near & (level > 0.0), level + viscous * np.abs(v)
 
     def _actuator_motion(self, x, xd):
         """(v, positions) (N, actuators)."""
@@ -189,6 +225,28 @@ def sliding_friction(axes, v):
         fading = np.where(axes['stribeck_velocity'] > 0.0, np.exp(-(v / scale) ** 2), 0.0)
         level = level + axes['stribeck'] * fading
     return level * np.tanh(v / axes['slip']) + axes['viscous'] * v
+
+
+def slid(v, positions, speeds, travel):
+    """Return where (N, n) actuators have travelled by (n,) since they last were slower than (n,) speeds."""
+    out, rows = np.zeros(v.shape, dtype=bool), np.arange(len(v))
+    way = np.where(np.abs(v) >= speeds, np.sign(v), 0.0)
+    for column, sign in enumerate(way.T):
+        begins = np.flatnonzero(np.diff(sign, prepend=np.nan) != 0.0)
+        first = begins[np.searchsorted(begins, rows, side='right') - 1]
+        gone = np.abs(positions[:, column] - positions[first, column])
+        out[:, column] = (sign != 0.0) & (gone >= travel[column])
+    return out
+
+
+def _seals(manipulator, hydraulics):
+    """Return (level, viscous, v_s, presliding) of each actuator as declared, by the hydraulics or else by the URDF."""
+    joints, found = manipulator.machine.description.joints, []
+    for name in manipulator.actuators:
+        seal = {**hydraulics.cylinders, **hydraulics.axes}[name].friction if hydraulics else None
+        found.append((seal.coulomb + seal.stribeck, seal.viscous, seal.slip_velocity, seal.presliding) if seal else
+                     (joints[name].friction, joints[name].damping, SLIP_VELOCITY, PRESLIDING))
+    return found
 
 
 def reversals(v, still, reach):

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from ...view.motion import simulated_motion
 from ..metrics.tracking import units
+from . import swing
 from .figure_style import BLACK, BLUE, DPI, VERMILLION, finish
 from .hydraulic_figures import pressures
 from .machine_drawing import motion_picture
@@ -22,6 +23,7 @@ DISPLAY = {'m': (1e3, 'mm', 'm'), 'rad': (1e3, 'mrad', 'rad')}
 FORCE_UNITS = {'m': 'N', 'rad': 'N m'}
 KILO = 2e3          # N or N m from which forces are shown in thousands
 MOTION = 'The motion in 3-D'
+WITHOUT_SHAPER = 'The motion without the swing shaper'
 COMPLETE = 0.98     # share of the motion that a recording must cover to be judged
 
 
@@ -46,6 +48,7 @@ class Summary(NamedTuple):
     duration   s that the motion takes
     travel     (n,) how far the reference takes each coordinate
     facts      label -> text: the conditions of the run
+    swings     (`Swing` of the judged run, of the other one) where a load hangs; of fewer runs where one did not move
     """
 
     machine: str
@@ -54,6 +57,7 @@ class Summary(NamedTuple):
     duration: float
     travel: np.ndarray
     facts: dict
+    swings: tuple = ()
 
     @property
     def reason(self):
@@ -68,14 +72,16 @@ class Summary(NamedTuple):
             if part < COMPLETE * whole:
                 return f'the reference of {error.joint} went {part:.3g} of {whole:.3g} {error.unit} only.'
         late = [error.joint for error in tracking.errors if not error.passed]
-        return f'{", ".join(late)} did not follow the reference within the bound.' if late else ''
+        if late:
+            return f'{", ".join(late)} did not follow the reference within the bound.'
+        return swing.reason(self.swings)
 
     @property
     def verdict(self):
         """One sentence."""
         if self.reason:
             return f'FAIL: {self.reason}'
-        return 'PASS: every coordinate follows its reference within its bound.' + (
+        return 'PASS: every coordinate follows its reference within its bound.' + swing.sentence(self.swings) + (
             f' The baseline did not: {self.baseline.stopped}.' if self.baseline and self.baseline.stopped else '')
 
     @property
@@ -132,11 +138,14 @@ def figures(summary, manipulator):
     """file name -> (title, Figure) of everything that the report shows."""
     shown = {
         'motion.png': ('The motion, from the side', motion_picture(
-            manipulator, simulated_motion(manipulator, summary.judged.tracking.time, summary.judged.tracking.measured),
+            manipulator, simulated_motion(manipulator, summary.judged.tracking.time,
+                                          _positions(summary.judged, manipulator)),
             f'{summary.machine} under {summary.judged.law}')),
         'tracking.png': ('Positions and tracking errors', _tracking(summary)),
         'forces.png': ('Actuator forces', _forces(summary, units(manipulator, manipulator.actuators))),
     }
+    if summary.swings:
+        shown['swing.png'] = 'Swing of the load', swing.figure(summary.swings)
     law, recording, tracking, _ = summary.judged
     if recording.telemetry is not None:
         shown['pressures.png'] = 'Pressures and valves', pressures(
@@ -144,14 +153,24 @@ def figures(summary, manipulator):
     return shown
 
 
-def write_report(folder, summary, manipulator, playback=None):
+def _positions(run, manipulator):
+    """Return the positions (N, nx) of all coordinates, passive ones too, at the instants of the tracking of a run."""
+    states = run.recording.states.columns(manipulator.coordinates)
+    instants = run.tracking.start + np.round(1e9 * run.tracking.time).astype(np.int64)
+    return states['position'][np.searchsorted(states.stamps, instants)]
+
+
+def write_report(folder, summary, manipulator, playback=None, other_playback=None):
     """Write the figures as PNG files and report.html, which needs none of them; returns the path of the latter.
 
-    playback  `Playback` of the judged run, or None
+    playback        `Playback` of the judged run, or None
+    other_playback  that of the other run, or None
     """
     return write_page(folder, 'report.html.j2', figures(summary, manipulator), summary,
-                      f'{summary.machine} under {summary.judged.law}', playbacks={MOTION: playback}, summary=summary,
-                      tracking=list(tracking_table(summary)), timing=list(timing_table(summary)))
+                      f'{summary.machine} under {summary.judged.law}',
+                      playbacks={MOTION: playback, WITHOUT_SHAPER: other_playback}, summary=summary,
+                      tracking=list(tracking_table(summary)), swing=list(swing.table(summary.swings)),
+                      timing=list(timing_table(summary)))
 
 
 class Head(NamedTuple):

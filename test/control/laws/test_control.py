@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.machines import URDF
 
 import psdyn_ros
@@ -63,7 +64,7 @@ def run(law, plant, seconds):
     return np.array(errors)
 
 
-@pytest.mark.parametrize('name, initial', MACHINES)
+@pytest.mark.parametrize('name, initial', thorough(MACHINES, 2, several=True))
 @pytest.mark.parametrize('kind', [ComputedTorque, PdGravity])
 def test_the_first_position_is_held(machine, name, initial, kind):
     m = machine(name, initial)

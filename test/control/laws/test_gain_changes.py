@@ -43,6 +43,7 @@ def test_gains_beyond_what_the_machine_bears_are_refused_with_the_limit(law):
     assert 'at most' in control.gains_rejection(replace(control.gains, **{INTEGRAL[law]: integral}))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('law', thorough(list(CASES), 1))
 def test_the_largest_accepted_gains_follow_a_move(law):
     loop = judgement.closed_loop(law)

@@ -70,6 +70,7 @@ def test_an_impossible_pressure_that_stays_stops_the_machine_within_three_messag
     assert speed <= 1.1 * moving()[1:].max() and full == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(('field', 'spoil'), [
     ('pressures', one_pressure(-2.5e7, 0, 0)), ('supply', lambda value, *_: 0.0)], ids=['chamber', 'supply'])
 def test_an_impossible_pressure_that_comes_once_is_passed_over(field, spoil):
@@ -78,14 +79,16 @@ def test_an_impossible_pressure_that_comes_once_is_passed_over(field, spoil):
 
 
 @pytest.mark.parametrize(('field', 'spoil'), [
-    ('supply', lambda value, *_: 0.0), ('pressures', lambda p, *_: p[:, ::-1].copy()),
-    ('pressures', lambda p, *_: 1e-5 * p)], ids=['no supply', 'swapped ports', 'in bar'])
+    pytest.param('supply', lambda value, *_: 0.0, id='no supply', marks=pytest.mark.long),
+    pytest.param('pressures', lambda p, *_: p[:, ::-1].copy(), id='swapped ports'),
+    pytest.param('pressures', lambda p, *_: 1e-5 * p, id='in bar', marks=pytest.mark.long)])
 def test_pressures_that_no_oil_follows_stop_the_machine(field, spoil):
     time, names, speed, full = after(run(ever(field, FAULT_S, spoil)))
     assert time <= 0.008 and 'pressure_impossible' in names
     assert speed <= 1.1 * moving()[1:].max() and full == 0.0
 
 
+@pytest.mark.long
 def test_a_stuck_pressure_is_noticed_where_the_other_one_of_its_cylinder_changes():
     held = []
 
@@ -98,7 +101,7 @@ def test_a_stuck_pressure_is_noticed_where_the_other_one_of_its_cylinder_changes
 
 
 @pytest.mark.parametrize('rate', thorough([0.04, -0.04], 1))
-@pytest.mark.parametrize('motion', [True, False], ids=['moving', 'holding'])
+@pytest.mark.parametrize('motion', [True, pytest.param(False, marks=pytest.mark.long)], ids=['moving', 'holding'])
 def test_an_encoder_that_drifts_by_40_mm_per_s_is_noticed_within_a_second_by_the_flow(motion, rate):
     time, names, speed, _ = after(run(drifting_state(rate, FAULT_S), motion=motion))
     assert time <= 1.0 and names & {'flow_residual', 'speed_error', 'not_standing'}
@@ -106,8 +109,9 @@ def test_an_encoder_that_drifts_by_40_mm_per_s_is_noticed_within_a_second_by_the
 
 
 @pytest.mark.parametrize(('name', 'spoil'), [
-    ('backwards', lambda u: np.where(np.arange(4) == LIFT, -1.0, u)), ('negated', lambda u: np.r_[u[0], -u[1:]]),
-    ('shut', lambda u: np.r_[u[0], 0.0, 0.0, 0.0])], ids=lambda value: value if isinstance(value, str) else '')
+    pytest.param('backwards', lambda u: np.where(np.arange(4) == LIFT, -1.0, u), id='backwards'),
+    pytest.param('negated', lambda u: np.r_[u[0], -u[1:]], id='negated', marks=pytest.mark.long),
+    pytest.param('shut', lambda u: np.r_[u[0], 0.0, 0.0, 0.0], id='shut', marks=pytest.mark.long)])
 def test_a_law_that_fails_is_stopped_within_60_ms_and_its_spool_is_never_full_for_20_ms(name, spoil):
     time, names, speed, full = after(run(None, spoil_law=spoil))
     assert time <= 0.06 and names & {'command_suspect', 'force_residual', 'speed_error', 'overspeed'}
@@ -169,6 +173,7 @@ def test_a_force_far_from_that_of_the_model_slows_the_machine_down():
     assert after(loop)[1] & {'force_suspect', 'force_residual', 'command_suspect'}
 
 
+@pytest.mark.long
 def test_a_stop_under_a_law_that_goes_on_becomes_a_ramp():
     loop = run(None, seconds=0.0)
     loop.core.disable(loop.now)
@@ -193,6 +198,7 @@ def test_a_ramp_begins_with_the_least_command_of_late_and_is_not_cut_off_where_s
     assert record.speed[record.time > begin + 1.0, 1:].max() < 0.02
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('law', thorough([VALVES, PID], 1))
 def test_a_healthy_machine_passes_every_check(law):
     loop = closed_loop(law)
@@ -205,6 +211,7 @@ def test_a_healthy_machine_passes_every_check(law):
     assert np.abs(record.x[-1] - START - (0.5, 0.2, -0.15, 0.5)).max() < 0.005
 
 
+@pytest.mark.long
 def test_a_lasting_step_of_a_pressure_is_taken_while_nothing_commands_the_machine():
     loop = run(ever('pressures', FAULT_S, lambda p, *_: p + 0.0), seconds=0.0)
     core = loop.core

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import thorough
 from scipy.optimize import brentq
 from support.machines import URDF
 
@@ -41,7 +42,7 @@ def motion(m, rng):
 # what an effort on a joint means
 
 
-@pytest.mark.parametrize('name, joints', CASES)
+@pytest.mark.parametrize('name, joints', thorough(CASES, 2, several=True))
 def test_efforts_on_joints_do_the_work_of_the_actuators_at_every_motion(machines, name, joints, rng):
     m = machines[name]
     feedforward, columns = Feedforward(m, joints), [m.joints.index(joint) for joint in joints]

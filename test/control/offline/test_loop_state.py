@@ -112,6 +112,7 @@ def test_rates_that_contradict_each_other_are_reconciled_by_least_squares(crane)
     assert found[crane.joints.index('lift_cylinder')] == pytest.approx(ratios @ [0.1, -0.02] / (ratios @ ratios))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('name, joint', [
     ('hiab_xs031', 'lift_boom'), ('hiab_xs031', 'lift_cylinder'), ('hiab_xs031', 'tilt_barrel'),
     ('excavator', 'boom_cylinder_right'), ('excavator', 'arm'), ('excavator', 'rocker'), ('five_bar', 'shoulder_2')])

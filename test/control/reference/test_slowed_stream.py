@@ -178,6 +178,7 @@ def test_twin_cylinders_that_are_no_coordinates_keep_their_share_too():
     assert path[-1, 0] == pytest.approx(points(5.0)[0], abs=1e-3)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(10), deadline=None)
 @given(st.floats(0.3, 1.0), st.floats(2.0, 5.0), st.sampled_from([0.004, 0.01, 0.03]),
        st.lists(st.tuples(st.floats(0.0, 5.0), st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0])), max_size=6))

@@ -16,6 +16,7 @@ URDF = find_machine('hiab_xs031')
 HYDRAULICS = find_config('hiab_xs031_hydraulics.yaml')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('machine', ['hiab_xs031', 'excavator', 'four_bar', 'five_bar', 'pkm_2pur2rpu'])
 def test_the_proposed_file_of_each_machine_is_accepted(machine, capsys):
     assert cli.main(['check', machine, '--safety']) == 0

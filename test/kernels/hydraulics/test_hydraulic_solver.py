@@ -87,6 +87,7 @@ def every_option(rig):
     rig.axes['bristle'][1:], rig.axes['bristle_damping'][1:], rig.axes['stribeck'][1:] = 8e6, 2e4, 1000.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('case', thorough([
     (None, CYCLE, 2, 0.02, 0.1), (steep_friction, CYCLE, 2, 0.1, 0.5), (small_volumes, CYCLE, 2, 0.1, 0.5),
     (None, INTO_THE_STOP, 2, 0.1, 0.5), (small_volumes, INTO_THE_STOP, 4, 0.1, 0.5),
@@ -127,6 +128,7 @@ def test_a_dropped_payload_agrees_with_radau():
     assert found[0] < 0.02 and found[1] < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('change', [None, every_option])
 def test_halving_the_step_quarters_the_error(change):
     segments = [(0.1, (0.15, -0.12, 0.1)), (0.05, (0.1, 0.0, -0.05))]

@@ -8,6 +8,7 @@ from support.one_loop import edit, one_loop
 
 import psdyn_ros
 from psdyn_ros import ModelError, PsdynError, XmlError
+from psdyn_ros.model.locate import find_machine
 
 XML = one_loop().xml
 PROLOGUE = '<?xml version="1.0"?>\n'
@@ -97,6 +98,7 @@ def test_absurd_nesting(nested):
         psdyn_ros.load(nested)
 
 
+@pytest.mark.long
 def test_absurd_numbers_of_elements():
     with limited_memory(200 * 2**20), pytest.raises(XmlError, match='more than [0-9]+ elements'):
         psdyn_ros.load('<robot>' + '<a/>' * (2**21 - 100) + '</robot>')
@@ -154,8 +156,14 @@ def test_files_that_are_no_xml(content, tmp_path):
 
 def test_paths_that_cannot_be_read(tmp_path):
     for path in (tmp_path / 'missing.urdf', tmp_path, '', 'a\0b', 'x' * 10**5):
-        with pytest.raises(XmlError, match='cannot read'):
+        with pytest.raises(ModelError, match='no such file or machine|cannot read'):
             psdyn_ros.load(path)
+
+
+def test_a_machine_of_the_package_is_found_by_its_name():
+    assert psdyn_ros.load('five_bar').name == psdyn_ros.load(find_machine('five_bar')).name == 'five_bar'
+    with pytest.raises(ModelError, match="'five_bra': no such file or machine; did you mean 'five_bar'"):
+        psdyn_ros.load('five_bra')
 
 
 @pytest.mark.parametrize('source', [None, 5, XML.encode(), [XML], bytearray(b'<robot/>')])

@@ -227,6 +227,7 @@ def test_time_may_begin_anew_after_a_pause(bench, crane):
     assert len(b.full) == 2
 
 
+@pytest.mark.long
 def test_the_assembly_mode_is_that_of_the_parameter(bench):
     path = URDF / 'five_bar.urdf'
     low = psdyn_ros.load(path, initial={'elbow_1': -1.15, 'elbow_2': -2.61})

@@ -92,6 +92,7 @@ def test_states_reference_and_efforts_reach_the_page_with_loops_closed(viewer):
     assert found['effort'] == [1.0, 2.0, None, 4.0]
 
 
+@pytest.mark.long
 def test_silence_and_states_that_fix_no_loop_are_said_on_the_page(viewer):
     assert 'no states on /joint_states' in event(viewer, lambda one: one.get('note'))['note']
     with publishing(('a', 'b', 'c', 'd'), POSITION, []):

@@ -116,6 +116,7 @@ def test_topics_are_recorded_and_printed(psdyn, tmp_path):
     assert code == 2 and 'exists; expected the name of a new folder' in errors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('number', thorough([signal.SIGINT, signal.SIGTERM], 1))
 def test_a_signal_ends_a_recording_and_leaves_a_whole_bag(psdyn, tmp_path, number):
     bag, topic = tmp_path / 'bag', f'{SPACE}/joint_states'

@@ -174,6 +174,7 @@ BAD_STATES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.lockstep
 @pytest.mark.parametrize('abuse', BAD_STATES)
 def test_the_process_ends_where_the_plugin_would(world, tmp_path, abuse):

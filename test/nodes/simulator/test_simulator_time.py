@@ -79,6 +79,7 @@ def first(crane, tmp_path_factory):
                      'inject_fault:="{kind: spool_slow, target: tilt_cylinder, value: 0.5, start: 0.2}"')
 
 
+@pytest.mark.long
 def test_two_runs_with_one_seed_are_the_same_to_the_bit(first, crane, tmp_path):
     again = lock_step(tmp_path, '/again', crane, '-p', 'seed:=7', '-p',
                       'inject_fault:="{kind: spool_slow, target: tilt_cylinder, value: 0.5, start: 0.2}"')
@@ -89,6 +90,7 @@ def test_two_runs_with_one_seed_are_the_same_to_the_bit(first, crane, tmp_path):
     assert moved.max() > 0.005
 
 
+@pytest.mark.long
 def test_another_seed_is_another_run(first, crane, tmp_path):
     other, _ = lock_step(tmp_path, '/other', crane, '-p', 'seed:=8', most=20)
     assert [row[0] for row in other] == [row[0] for row in first[0][:20]]
@@ -235,6 +237,7 @@ def test_a_machine_that_nobody_commands_is_a_warning_that_names_the_topics(tmp_p
         assert g.processes.stop() == {'simulator': 0}
 
 
+@pytest.mark.long
 def test_as_fast_as_possible_is_faster_than_real_time(tmp_path):
     with graph(tmp_path, '/fast') as g:
         g.start('simulator', '-p', f'robot_description:={CRANE}', '-p', 'publish_clock:=true', '-p',

@@ -42,6 +42,7 @@ def records(data):
     return [(first, data[first], last) for first, last in zip(edges[:-1], edges[1:])]
 
 
+@pytest.mark.long
 def test_truncated_at_every_edge(tmp_path, messages, written):
     """Before, at and after the end of every record: all messages of the records that are whole, in order."""
     path, edges = tmp_path / 'cut.mcap', making.record_edges(written)

@@ -141,6 +141,7 @@ with open_bag(sys.argv[1]) as source:
 '''
 
 
+@pytest.mark.long
 @pytest.mark.parametrize('cut', [0, 40])
 def test_a_sparse_bag_of_10_gib_needs_no_more_memory(tmp_path, messages, cut):
     making.write_mcap(tmp_path / 'small.mcap', messages)

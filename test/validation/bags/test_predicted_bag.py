@@ -142,6 +142,7 @@ def test_the_layout_shows_curves_that_are_in_the_bag(predicted, tmp_path):
                if hasattr(messages[0][1], 'effort') for _, message in messages[:3] for field in FIELDS)
 
 
+@pytest.mark.long
 def test_what_is_predicted_does_not_replace_what_it_is_predicted_from(predicted, capsys):
     output = predicted.parent
     # it has no pressures, by which validation would know the machine with its oil

@@ -74,6 +74,7 @@ def test_a_healthy_machine_has_no_causes():
             assert causes == () and 'nothing' in diagnosis.text, (seconds, seed, diagnosis.text)
 
 
+@pytest.mark.long
 def test_the_controlled_machine_is_diagnosed_as_the_formulas_are():
     assert diagnosed(demonstration(plain=True))[0] == ()
     causes, _ = diagnosed(demonstration(30.0, plain=True))

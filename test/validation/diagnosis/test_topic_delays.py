@@ -121,9 +121,11 @@ def test_pressures_of_plain_sensors_that_are_8_ms_late_are_found_within_1_ms(bag
 
 
 @pytest.mark.parametrize('machine, hydraulics', [
-    (crane, oil), (lambda: tracking_runs.crane(1.0, 120.0), oil), (lambda: tracking_runs.crane(1.25), oil),
-    (crane, lambda: rubbing(2.0)), (crane, lambda: rubbing(0.01))],
-    ids=['right', 'payload', 'inertia', 'friction', 'no friction'])
+    pytest.param(crane, oil, id='right', marks=pytest.mark.long),
+    pytest.param(lambda: tracking_runs.crane(1.0, 120.0), oil, id='payload'),
+    pytest.param(lambda: tracking_runs.crane(1.25), oil, id='inertia', marks=pytest.mark.long),
+    pytest.param(crane, lambda: rubbing(2.0), id='friction', marks=pytest.mark.long),
+    pytest.param(crane, lambda: rubbing(0.01), id='no friction', marks=pytest.mark.long)])
 def test_a_wrong_model_makes_no_delay_up_and_hides_none(bags, machine, hydraulics):
     healthy = delays_of(bags['healthy'], machine(), hydraulics())[TELEMETRY]
     assert healthy.taken == 0.0 and abs(healthy.seconds) < 1e-3 and 'may as well be none' in healthy.reason
@@ -144,6 +146,7 @@ def test_another_epoch_of_the_stamps_changes_nothing(recorded, tmp_path):
     assert delays_of(path)[TELEMETRY].taken == pytest.approx(LATE, abs=1e-3)
 
 
+@pytest.mark.long
 def test_of_ports_on_topics_of_their_own_each_has_its_own_delay(recorded, tmp_path):
     path = write(tmp_path / 'a.mcap', recorded, late=0.0, ports=True,
                  port_late={('lift_cylinder', 'a'): 0.12, ('telescope', 'b'): 0.02})

@@ -82,6 +82,7 @@ def test_without_noise_payload_and_friction_are_found(recording):
     assert (np.abs(scores(found)) <= 2.0).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize('errors, mass, friction', thorough([
     ({}, 0.01, 0.03), ({'offset': 5e4}, 0.05, 0.08), ({'gain': 5e-3}, 0.05, 0.08)], 1, several=True),
@@ -142,6 +143,7 @@ def test_less_than_believed_is_a_payload_below_zero(recording):
 # how it reads
 
 
+@pytest.mark.long
 def test_blocks_of_any_size_are_the_same_evidence(recording):
     one, other = (identify(crane_blocks(recording, rows), crane(), oil(), payload_link=CARRIER) for rows in
                   (30_000, 2_500))
@@ -262,6 +264,7 @@ def test_a_bag_becomes_a_table_and_corrected_files(recording, bag, tmp_path, cap
     assert 'standard error' in (tmp_path / 'hiab_xs031_hydraulics_identified.yaml').read_text()
 
 
+@pytest.mark.long
 def test_the_page_needs_no_other_file_and_shows_what_was_found(recording, tmp_path):
     found = found_in(measured(recording, 1, Sensors()))
     page = write_report(tmp_path, found)

@@ -28,7 +28,8 @@ def random_prediction(rng, rows, start=0.0, core=None):
         t=t, x=np.tile([0.0, 0.3, 0.25, 0.4], (rows, 1)), xd=np.zeros((rows, 4)), xdd=xdd, v=np.zeros((rows, 4)),
         effort=effort, effort_rate=rng.normal(0.0, 1e3, (rows, 4)), effort_id=effort + rng.normal(1e2, 3e2, (rows, 4)),
         effort_id_frictionless=effort - 1e3, xdd_fd=xdd + rng.normal(0.0, 0.1, (rows, 4)),
-        regime=rng.integers(0, 5, (rows, 4)).astype(np.uint8), residual=np.abs(rng.normal(0.0, 1e-3, rows)),
+        regime=rng.integers(0, 5, (rows, 4)).astype(np.uint8), undetermined=np.zeros((rows, 4), dtype=bool),
+        residual=np.abs(rng.normal(0.0, 1e-3, rows)),
         core=core or slice(0, rows), period=PERIOD)
 
 

@@ -20,10 +20,12 @@ from psdyn_ros.validation.metrics.prediction import (
     Predictor,
     predict,
     reversals,
+    slid,
     sliding_friction,
 )
 from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay, make_filter, through_gaps
 
+COULOMB = 4000.0            # N of the seals of the crane
 FILTERS = [SavitzkyGolay(PERIOD), SavitzkyGolay(PERIOD, 0.05, 3), Butterworth(PERIOD), Butterworth(PERIOD, 15.0, 2)]
 
 
@@ -197,6 +199,41 @@ def test_reversals_are_those_of_a_slow_twin():
         v = np.cumsum(rng.standard_normal((600, 3)), axis=0) * [1.0, 0.2, 5.0]
         assert np.array_equal(reversals(v, 0.5, reach), slow_reversals(v, 0.5, reach))
     assert not reversals(np.zeros((50, 2)), 0.5, 5).any()
+
+
+def slow_slid(v, positions, speeds, travel):
+    """Row by row what `slid` says."""
+    out = np.zeros(v.shape, dtype=bool)
+    for column in range(v.shape[1]):
+        begin, way = 0, None
+        for row, speed in enumerate(v[:, column]):
+            now = 0 if abs(speed) < speeds[column] else (1 if speed > 0.0 else -1)
+            if now != way:
+                begin, way = row, now
+            gone = abs(positions[row, column] - positions[begin, column])
+            out[row, column] = now != 0 and gone >= travel[column]
+    return out
+
+
+def test_actuators_slide_as_a_slow_twin_says():
+    v = np.cumsum(np.random.default_rng(5).standard_normal((600, 3)), axis=0) * [1.0, 0.2, 5.0]
+    positions = 0.01 * np.cumsum(v, axis=0)
+    speeds, travel = np.array([0.5, 0.5, 2.0]), np.array([0.05, 0.2, 0.0])
+    found = slid(v, positions, speeds, travel)
+    assert np.array_equal(found, slow_slid(v, positions, speeds, travel)) and found.any() and not found.all()
+
+
+def test_friction_of_a_standing_actuator_may_be_anything_up_to_its_level():
+    t, x, xd, _ = swinging(2.0)
+    x, xd = np.tile(x[0], (len(t), 1)), 0.0 * xd
+    weight = predict(block_of(t, x, xd, np.zeros((len(t), 4))), crane(), oil()).effort_id_frictionless
+    for beyond, left in ((0.9, 0.0), (-0.9, 0.0), (1.5, 0.5), (-1.5, -0.5)):
+        effort = weight + beyond * COULOMB * np.array([0.0, 1.0, 1.0, 1.0])
+        found = predict(block_of(t, x, xd, effort), crane(), oil())
+        off = (found.effort - found.effort_id)[found.core]
+        assert off[:, 1:] == pytest.approx(left * COULOMB, abs=1e-6 * COULOMB)
+        assert found.undetermined[:, 1:].all() and not found.undetermined[:, 0].any()
+        assert np.array_equal(found.unclear, found.undetermined)
 
 
 def test_every_actuator_has_a_regime_of_its_own():

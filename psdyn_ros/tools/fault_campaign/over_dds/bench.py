@@ -147,7 +147,7 @@ class WireBench:
 
     def __init__(self, node, spin_once, nodes, folder, *, ttl=TTL, simulated_time=False):
         self.node, self._spin_once, self.nodes, self.folder, self.ttl = node, spin_once, nodes, Path(folder), ttl
-        self.machine = load(find_machine(MACHINE))
+        self.machine = load(MACHINE)
         self._columns = None
         self.safe, self.stamp = None, 0         # (cylinders,) at the safe output; ns of that
         self.position, self.truth_stamp = None, 0       # (coordinates,) true; ns of that

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from ...control.reference.segments import EXPONENTS, QUINTIC
+from ...control.reference.segments import EXPONENTS, PEAK, QUINTIC
 from ...control.reference.trajectory import Waypoints
-from ..demo.demonstration import PEAK
 
 SHORTEST = 0.3              # of the range, of a move
 PAUSES, PAUSE = 0.2, 0.4    # share of moves after which it pauses, s at most

@@ -1,0 +1,68 @@
+"""`psdyn plan`: the fastest motion through way points within the limits of a machine, as a trajectory file."""
+
+import os
+
+import numpy as np
+
+from ..model.locate import find_config, find_machine
+from ._options import add_machine, initial_positions
+
+HELP = 'plan the fastest motion through way points within speeds, accelerations, forces, valves and pump flow'
+
+
+def add_arguments(parser):
+    """Add the arguments of the command to its parser."""
+    add_machine(parser, 'machine', metavar='MACHINE')
+    parser.add_argument('way', metavar='FILE', help='YAML file of positions of coordinates, or of poses of a link')
+    parser.add_argument('--hydraulics', metavar='FILE',
+                        help="YAML file of cylinders, valves and supply, or 'none' for effort limits only (default: "
+                             'that of a machine of the package)')
+    parser.add_argument('--safety', metavar='FILE',
+                        help="YAML file of accelerations and jerks of references, or 'none' (default: "
+                             'that of a machine of the package)')
+    parser.add_argument('--pressure', type=float, metavar='PA', help='of the pump (default: that of the supply)')
+    parser.add_argument('--share', type=float, default=0.9, metavar='SHARE',
+                        help='of efforts, pressure, openings and flow; the rest is left to the controller (0.9)')
+    parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
+    parser.add_argument('--output', default='plan', metavar='NAME', help='of the .yaml, .csv and .png file (plan)')
+
+
+def run(options):
+    """Write trajectory, table and picture; return the exit code."""
+    from ..api.load import load
+    from ..control.core.assembly import command_tiers
+    from ..control.offline.planned_motion import LIMITS, plan_motion
+    from ..control.offline.time_optimal import limits_of
+    from ..control.offline.trajectory_file import trajectory_text
+    from ..control.offline.way_file import read_way
+    from ..model.parameters.hydraulics import read_hydraulics
+    from ..model.parameters.safety import read_safety
+    from ..tools.charts.planned_motion import draw, write_table
+
+    m = load(find_machine(options.machine), initial=initial_positions(options.initial))
+    files = {what: _file(options, what) for what in ('hydraulics', 'safety')}
+    hydraulics = read_hydraulics(files['hydraulics'], m.actuators) if files['hydraulics'] else None
+    acceleration = jerk = None
+    if files['safety']:
+        law = 'valve_computed_torque' if hydraulics else 'computed_torque'
+        declared = read_safety(files['safety'], m.actuators, command_tiers(law, m, hydraulics), m.limits,
+                               hydraulics.supply.pressure if hydraulics else None)
+        acceleration, jerk = (np.broadcast_to(values, m.dof) for values in (declared.acceleration, declared.jerk))
+    limits = limits_of(m, hydraulics, acceleration=acceleration, pressure=options.pressure, share=options.share)
+    motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk)
+    with open(f'{options.output}.yaml', 'w', encoding='utf-8') as file:
+        file.write(trajectory_text(motion.waypoints(m), motion.f))
+    write_table(motion, f'{options.output}.csv')
+    draw(motion, limits, f'{options.output}.png', f'{m.name}: {motion.duration:.2f} s')
+    used = ', '.join(f'{name} {value:.0%}' for name, value in zip(LIMITS, motion.use.max(axis=0)) if value > 0.0)
+    print(f'{motion.duration:.3f} s; largest use of limits: {used}')
+    print(', '.join(f'{options.output}.{kind}' for kind in ('yaml', 'csv', 'png')))
+    return 0
+
+
+def _file(options, what):
+    """The path of a YAML file of the machine, or None."""
+    given = getattr(options, what)
+    if given is None and not os.path.isfile(options.machine):
+        return find_config(f'{options.machine}_{what}.yaml')
+    return None if given == 'none' else given

@@ -1,0 +1,139 @@
+"""A motion that a machine can execute: the fastest timing of a path, with limited jerk, efforts and pump flow.
+
+The timing of `time_optimal.plan` switches accelerations at once, which no valve follows.  Its path position s(t) is
+therefore averaged over a window: the geometry stays, speeds stay below those before, accelerations become ramps as long
+as the window, and the motion takes one window longer.  What the average moves beyond a limit of acceleration, force or
+flow is taken back by slowing the whole motion down.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.interpolate import PPoly
+
+from ...api.arguments import Array, vector
+from ...api.manipulator import Manipulator
+from ...api.results.result import Axis, Result
+from ...model.errors import StateError
+from ..reference.trajectory import Waypoints
+from .time_optimal import PathLimits, Plan, opening_loss, path_curve, plan
+
+WINDOW = 0.1            # s where no jerk is limited
+STEP = 0.01             # s between two instants
+EXCEEDED = 1e-3         # share of a limit by which a motion may go beyond it
+SLOWER = 100            # times that a motion is slowed down
+MARGIN = 1.001          # by which a motion is slowed down more than its worst limit asks for
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PlannedMotion(Result):
+    """A motion from rest to rest, N instants."""
+
+    AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'xd': ('xd',), 'xdd': ('xdd',), 'f': ('f',),
+                                                     'use': ('limits',)}
+    UNITS: ClassVar[Mapping[str, str]] = {'time': 's', 'flow': 'm^3/s'}
+    INDEX: ClassVar[str] = 'time'
+
+    time: np.ndarray
+    """(N,) [s]"""
+    x: np.ndarray
+    """(N, nx)"""
+    xd: np.ndarray
+    """(N, dof)"""
+    xdd: np.ndarray
+    """(N, dof)"""
+    f: np.ndarray
+    """(N, actuators) efforts of inverse dynamics."""
+    flow: np.ndarray
+    """(N,) of the pump into all actuators [m^3/s]."""
+    use: np.ndarray
+    """(N, 5) share of each limit that is used by whatever uses most of it: `LIMITS`."""
+
+    @property
+    def duration(self) -> float:
+        """s."""
+        return float(self.time[-1])
+
+    def waypoints(self, manipulator: Manipulator) -> Waypoints:
+        """Return the `Waypoints` that a controller follows."""
+        return Waypoints(manipulator.coordinates, self.time, self.x, self.xd, self.xdd)
+
+
+LIMITS = 'speed', 'acceleration', 'jerk', 'effort', 'flow'
+
+
+def plan_motion(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, jerk: npt.ArrayLike | None = None,
+                nodes: int = 300, step: float = STEP) -> PlannedMotion:
+    """Return the `PlannedMotion` along way points of the coordinates (k, nx), as `time_optimal.plan` takes them.
+
+    jerk (dof,): [m/s^3, rad/s^3]; None: none is limited, and accelerations change within `WINDOW`.  step: s.
+    Raises as `plan`, and StateError where the averaged timing does not come within the limits.
+    """
+    m = manipulator
+    jerk = np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof)
+    fastest, curve = plan(m, path, limits, nodes=nodes), path_curve(m, path)
+    steps = np.abs(np.diff(fastest.xdd, axis=0, prepend=0.0, append=0.0)).max(axis=0)
+    with np.errstate(invalid='ignore'):
+        window = max(WINDOW, float(np.nanmax(np.where(np.isfinite(jerk), steps / jerk, 0.0))))
+    slow = 1.0
+    for _ in range(SLOWER):
+        found = _sampled(m, _averaged(fastest, window), curve, limits, jerk, slow, step)
+        worst = found.use.max(axis=0)
+        if (worst <= 1.0 + EXCEEDED).all():
+            return found
+        # time stretched by k: speed and flow 1 / k, acceleration 1 / k^2, jerk 1 / k^3; an effort has its weight too
+        needed = max(worst[0], worst[4], worst[1] ** 0.5, worst[2] ** (1.0 / 3.0), min(worst[3] ** 0.5, 1.01))
+        slow *= needed * MARGIN
+    name, value = LIMITS[int(worst.argmax())], worst.max()
+    raise StateError(f'the motion uses {value:.1%} of its limit of {name} however slow it is')
+
+
+def _averaged(fastest: Plan, window: float) -> Any:
+    """Return the piecewise polynomial s(t) of a plan, averaged over a window [s] that ends at t."""
+    time, speed = fastest.time, fastest.speed
+    rate = 0.5 * np.diff(speed) / np.diff(time)
+    knots = np.concatenate(([time[0] - 2.0 * window], time, [time[-1] + 2.0 * window]))
+    c = np.zeros((3, len(knots) - 1))
+    c[:, 1:-1] = rate, speed[:-1], fastest.s[:-1]
+    c[2, -1] = fastest.s[-1]
+    s = PPoly(c, knots)
+    whole, rates = s.antiderivative(), s.derivative()
+    end = time[-1] + window
+
+    def averaged(t: Array) -> tuple[Array, Array, Array]:
+        before = t - window
+        return ((whole(t) - whole(before)) / window, (s(t) - s(before)) / window, (rates(t) - rates(before)) / window)
+    return averaged, end
+
+
+def _sampled(m: Manipulator, timing: Any, curve: Any, limits: PathLimits, jerk: Array, slow: float,
+             step: float) -> PlannedMotion:
+    """Return the motion of a timing (function of t, its end [s]) that is `slow` times as slow."""
+    averaged, end = timing
+    time = np.linspace(0.0, slow * end, max(int(np.ceil(slow * end / step)), 2) + 1)
+    s, rate, bend = averaged(time / slow)
+    rate, bend = rate / slow, bend / slow ** 2
+    rate[[0, -1]] = bend[[0, -1]] = 0.0
+    s = np.clip(s, 0.0, 1.0)
+    x, slope = np.ascontiguousarray(curve(s)), curve(s, 1)
+    xd = slope * rate[:, None]
+    xdd = slope * bend[:, None] + curve(s, 2) * rate[:, None] ** 2
+    f = m.generalized_forces(x, xd, xdd)
+    out, back = np.maximum(xd, 0.0), np.maximum(-xd, 0.0)
+    flow = out @ limits.area_out + back @ limits.area_in
+    lost_up, lost_down = opening_loss(limits, xd)
+    upper, lower = limits.upper - lost_up, limits.lower + lost_down
+    middle = 0.5 * (upper + lower)
+    with np.errstate(invalid='ignore', divide='ignore'):
+        half = np.where(np.isfinite(upper - lower), upper - middle, np.inf)
+        effort = np.where(np.isfinite(half), np.abs(f - np.where(np.isfinite(middle), middle, 0.0)) / half, 0.0)
+        third = np.diff(xdd, axis=0, prepend=xdd[:1]) / (time[1] - time[0])
+        use = np.column_stack([(np.abs(xd) / limits.velocity).max(axis=1),
+                               (np.abs(xdd) / limits.acceleration).max(axis=1), (np.abs(third) / jerk).max(axis=1),
+                               np.where((half > 0.0).all(axis=1), effort.max(axis=1), np.inf), flow / limits.flow])
+    return PlannedMotion(time, x, xd, xdd, f, flow, use,
+                         axes={**m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS))})

@@ -1,0 +1,142 @@
+"""The page and the pictures of the calibration."""
+
+import math
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from ...validation.report.figure_style import BLACK, BLUE, DPI, GREEN, VERMILLION
+from .calibration_runs import CASES, PAYLOAD
+
+MOST_SHOWN = 6.0            # standard errors
+COLOURS = BLUE, VERMILLION, GREEN
+HEAD = '''# How far verdicts can be trusted
+
+Written by `make calibration`; nothing here was measured on a machine.
+
+`psdyn validate`, `compare` and `identify` are tried on bags of a plant that shares no equation with them
+(`psdyn_ros/tools/studies/second_plant`: joint space by virtual power, cylinders with bristle friction, another
+integrator): the HIAB XS 031 on its hydraulics with {payload:g} kg at its tool, every axis to random places and back.
+What is wrong is either changed in what was measured, or the model is another one than the machine.
+
+* {motions} motions of 30 s; {seeds} draws of sensor noise of each for healthy bags, one for what is wrong: {bags} bags.
+* Sensors are those of `config/hiab_xs031_sensors.yaml`, or exact. Topics: `array`, one labelled array of all chamber
+  pressures; `ports`, a FluidPressure topic for each port, sampled one after the other; `effort`, `JointState.effort`
+  alone. Rates are of the joint states, then of the pressures.
+* A bound counts as met while what was counted is no rarer than 1 in 20 where it holds exactly.
+
+'''
+CAUSES = '''![Deviations of estimates in standard errors]({picture})
+
+*Every bag with something wrong: by how many of its own standard errors the estimate of the first cause is off, where it
+is the right cause; crosses at the right edge are bags in which another cause came first.*
+
+'''
+DELAYS = '''![Delays of healthy bags with their intervals]({picture})
+
+*Delays that were found in healthy bags, with their intervals of 95 %; the truth is 0.*
+
+'''
+LIMITS = '''## What this does not say
+
+* The second plant is still a rigid crane on the hydraulics that the model declares: bending, play and oil that warms up
+  are in neither.
+* Every case has one thing wrong. Two at once are fitted one after the other, not together.
+* Where an actuator stands, creeps or has just turned round, its friction may be anything up to its level, and says
+  nothing of the model; a machine that only creeps is not judged beyond that.
+'''
+
+
+def page(tables, results, motions, seeds):
+    """The page as markdown.
+
+    tables   of `judged`
+    results  `Results`
+    """
+    parts = [HEAD.format(payload=PAYLOAD, motions=motions, seeds=seeds, bags=len(results.outcomes))]
+    for title, rows in tables.items():
+        parts.append(f'## {title}\n\n| | bags | share | bound | |\n|---|---|---|---|---|\n')
+        parts += [f'| {row.what} | {row.count} of {row.of} | {_percent(row.share)} | {row.bound} | '
+                  f'{"met" if row.met else "**missed**"} |\n' for row in rows if row.of]
+        parts.append('\n')
+        if title.startswith('Its estimate'):
+            parts.append(CAUSES.format(picture='images/calibration_causes.png'))
+        if title.startswith('Intervals of delays'):
+            parts.append(DELAYS.format(picture='images/calibration_delays.png'))
+    errors = np.array(results.identified).reshape(-1, 2)
+    if len(errors):
+        parts.append(f'Errors of the payload: {errors[:, 0].std():.2g} kg rms about a mean of '
+                     f'{errors[:, 0].mean():+.2g} kg, stated {np.median(errors[:, 1]):.2g} kg.\n\n')
+    wrong = _mistaken(results.outcomes)
+    if wrong:
+        parts.append('## What came first instead\n\n| wrong | first cause | bags |\n|---|---|---|\n')
+        parts += [f'| {name} | {cause} | {count} |\n' for (name, cause), count in sorted(wrong.items())]
+        parts.append('\n')
+    return ''.join([*parts, LIMITS])
+
+
+def _percent(share):
+    return '' if math.isnan(share) else f'{100.0 * share:.3g} %'
+
+
+def _mistaken(outcomes):
+    """{(case, first cause): bags}; of healthy bags those that fail."""
+    found = {}
+    for one in outcomes:
+        if CASES[one.task.case].kind and not one.named:
+            kind, about = one.causes[0][:2] if one.causes else ('none', '')
+            key = one.task.case, f'{kind} {about}'.strip()
+            found[key] = found.get(key, 0) + 1
+    return found
+
+
+def draw_causes(path, outcomes):
+    """Write the picture of deviations; outcomes: [Outcome] of bags with something wrong."""
+    names = list(dict.fromkeys(one.task.case for one in outcomes))
+    kinds = list(dict.fromkeys(one.task.layout.pressures for one in outcomes))
+    figure, axes = _figure(12.0, 1.6 + 0.36 * len(names))
+    axes.axvspan(-2.0, 2.0, color='#e8eef5', zorder=0)
+    axes.axvline(0.0, color=BLACK, linewidth=0.8)
+    for color, kind in zip(COLOURS, kinds):
+        chosen = [one for one in outcomes if one.task.layout.pressures == kind]
+        rows = np.array([names.index(one.task.case) for one in chosen]) + 0.22 * (kinds.index(kind) - 1)
+        off = np.array([one.deviation for one in chosen])
+        known = np.isfinite(off)
+        axes.plot(np.clip(off[known], -MOST_SHOWN, MOST_SHOWN), rows[known], '.', color=color, markersize=5,
+                  label=kind, alpha=0.7)
+        axes.plot(np.full((~known).sum(), MOST_SHOWN + 0.4), rows[~known], 'x', color=color, markersize=5)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlim(-MOST_SHOWN - 0.3, MOST_SHOWN + 0.8)
+    axes.set_xlabel('(estimate - truth) / stated standard error')
+    axes.legend(fontsize=9, frameon=False, ncols=len(kinds), loc='upper left', bbox_to_anchor=(0.0, 1.0 + 0.6 / len(
+        names)))
+    figure.savefig(path, metadata={'Software': None})
+
+
+def draw_delays(path, outcomes):
+    """Write the picture of delays; outcomes: [Outcome] of healthy bags with delays."""
+    layouts = list(dict.fromkeys(one.task.layout for one in outcomes))
+    figure, axes = _figure(12.0, 4.2)
+    for k, layout in enumerate(layouts):
+        found = 1e3 * np.array(sorted(one for bag in outcomes if bag.task.layout == layout for one in bag.delays))
+        at = k + np.linspace(-0.35, 0.35, len(found)) if len(found) > 1 else np.array([float(k)])
+        missed = (found[:, 1] > 0.0) | (found[:, 2] < 0.0)
+        for chosen, color in ((~missed, BLUE), (missed, VERMILLION)):
+            axes.errorbar(at[chosen], found[chosen, 0], (found[chosen, 0] - found[chosen, 1],
+                                                         found[chosen, 2] - found[chosen, 0]), fmt='.', color=color,
+                          elinewidth=0.7, markersize=3)
+    axes.axhline(0.0, color=BLACK, linewidth=0.8)
+    axes.set_xticks(range(len(layouts)), [layout.name for layout in layouts], fontsize=9)
+    axes.set_ylabel('delay [ms]')
+    figure.savefig(path, metadata={'Software': None})
+
+
+def _figure(width, height):
+    figure = Figure(figsize=(width, height), dpi=DPI, layout='constrained')
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.grid(True, color='#dddddd', linewidth=0.6)
+    axes.set_axisbelow(True)
+    return figure, axes

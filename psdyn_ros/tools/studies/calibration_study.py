@@ -1,0 +1,294 @@
+"""How far `psdyn validate`, `compare` and `identify` can be trusted: judged on bags of the second plant.
+
+    python3 -m psdyn_ros.tools.studies.calibration_study [--output DIR] [--motions N] [--seeds N] [--short]
+                                                         [--processes N] [--keep DIR]
+
+writes DIR/calibration.md and DIR/images/calibration_*.png, and prints the same tables; exit code 1 where a bound is
+missed.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ...model.text_file import read_text
+from ...validation.identify import identify_bag
+from ...validation.metrics.comparison import SAME, compare, worst
+from ...validation.metrics.verdict import FAIL
+from ...validation.validate import validate
+from .calibration_page import draw_causes, draw_delays, page
+from .calibration_runs import (
+    CASES,
+    HEALTHY,
+    HYDRAULICS,
+    LAYOUTS,
+    PAYLOAD,
+    URDF,
+    Layout,
+    Motion,
+    crane,
+    machine_text,
+    oil,
+    run_motion,
+    write,
+)
+
+MOTIONS, SEEDS = 20, 10
+SECONDS, LONG = 30.0, 50.0      # of a bag, and of one that is identified
+SHORT_CASES = HEALTHY, 'payload 30 kg more', 'offset of 3 bar at the tilt', 'pressures 8 ms late'
+MOST_FAILED = 0.005             # share of healthy bags
+MOST_DIFFERENT = 0.01           # share of comparisons of a machine with itself
+LEAST_NAMED, LEAST_NEAR = 0.95, 0.9
+COVERED = 0.9, 0.99             # of intervals of 95 %
+MOST_MASS = 0.005               # error of the payload, relative
+TAIL = 0.05                     # chance with which a share that meets its bound is called missed
+
+
+class Task(NamedTuple):
+    """One bag: number of the motion, of the noise, `Layout`, name of the case, s."""
+
+    motion: int
+    seed: int
+    layout: Layout
+    case: str = HEALTHY
+    seconds: float = SECONDS
+
+
+class Outcome(NamedTuple):
+    """What `validate` said of a bag."""
+
+    task: Task
+    verdict: str
+    text: str
+    delays: tuple
+    """((seconds, low, high), ...), each interval once."""
+    causes: tuple
+    """((kind, about, estimate, error), ...), the likeliest first."""
+
+    @property
+    def named(self):
+        """Whether the first cause is the right one."""
+        case = CASES[self.task.case]
+        return bool(self.causes) and self.causes[0][0] == case.kind and case.about in self.causes[0][1]
+
+    @property
+    def deviation(self):
+        """Standard errors by which the estimate of the first cause is off, where it is the right one; else NaN."""
+        if not self.named:
+            return math.nan
+        estimate, error = self.causes[0][2:]
+        return (estimate - CASES[self.task.case].size) / error
+
+
+class Identified(NamedTuple):
+    """A payload: error and standard error [kg]."""
+
+    error: float
+    stated: float
+
+
+class Row(NamedTuple):
+    """A row of a table: what was asked, how many of how many, the bound in words, and whether it is met."""
+
+    what: str
+    count: int
+    of: int
+    bound: str
+    met: bool
+
+    @property
+    def share(self):
+        """`count` / `of`."""
+        return self.count / self.of if self.of else math.nan
+
+
+class Results(NamedTuple):
+    """Of `compute`: [Outcome], [(what, verdict of a comparison)], [Identified]."""
+
+    outcomes: list
+    comparisons: list
+    identified: list
+
+
+def motion_of(folder, seed):
+    """The `Motion` kept in a folder; it is run where it is not there."""
+    path = Path(folder) / f'motion_{seed}.npz'
+    if not path.exists():
+        part = path.with_suffix('.part.npz')
+        np.savez(part, **run_motion(seed, LONG)._asdict())
+        part.rename(path)
+    with np.load(path) as kept:
+        return Motion(**kept)
+
+
+def validated(task, folder):
+    """The `Validation` of the bag of a task; folder: of motions."""
+    case = CASES[task.case]
+    text, hydraulics = case.model() if case.model else (machine_text(), oil())
+    with tempfile.TemporaryDirectory(prefix='psdyn_calibration_') as place:
+        bag = write(Path(place) / 'bag', motion_of(folder, task.motion), task.layout, case, task.seed, task.seconds)
+        return validate(bag, crane(text), hydraulics=hydraulics)
+
+
+def outcome_of(task, folder):
+    """The `Outcome` of a task."""
+    found = validated(task, folder)
+    delays = {(float(one.seconds), float(one.low), float(one.high)) for one in found.delays.values()
+              if math.isfinite(one.high - one.low)}
+    return Outcome(task, found.verdict.verdict, found.verdict.text, tuple(sorted(delays)),
+                   tuple((one.kind, one.about, one.estimate, one.error) for one in found.causes))
+
+
+def compared(first, second, folder):
+    """The verdict of a comparison of two bags."""
+    return worst(compare(validated(first, folder), validated(second, folder)))
+
+
+def identified(task, folder):
+    """The `Identified` payload of a bag, of which the model knows nothing."""
+    with tempfile.TemporaryDirectory(prefix='psdyn_calibration_') as place:
+        bag = write(Path(place) / 'bag', motion_of(folder, task.motion), task.layout, CASES[HEALTHY], task.seed)
+        found, _, _ = identify_bag(bag, crane(read_text(URDF)), hydraulics=HYDRAULICS, payload_link='tcp')
+    body, = found.bodies
+    return Identified(body.found.mass - PAYLOAD, float(body.errors[0]))
+
+
+def tasks_of(motions, seeds, layouts, cases):
+    """[Task]: healthy bags of every layout, and every case on every motion in each layout that can show it."""
+    healthy = [Task(motion, seed, layout) for motion in range(motions) for seed in range(seeds) for layout in layouts]
+    return healthy + [Task(motion, motion, layout, name) for motion in range(motions) for name in cases
+                      if name != HEALTHY for layout in layouts if layout.noise and layout.pressures in
+                      CASES[name].layouts]
+
+
+def compute(tasks, keep, processes=2, progress=True):
+    """The `Results` of tasks; keep: folder of motions."""
+    motions = sorted({task.motion for task in tasks})
+    pairs = {('the same motion', motion): (Task(motion, 0, LAYOUTS[0]), Task(motion, 1, LAYOUTS[0]))
+             for motion in motions}
+    pairs.update((('other motions', motion), (Task(motion, 0, LAYOUTS[0]), Task(other, 1, LAYOUTS[0])))
+                 for motion, other in zip(motions, motions[1:]))
+    jobs = [(outcome_of, task, keep) for task in tasks]
+    jobs += [(compared, *pair, keep) for pair in pairs.values()]
+    jobs += [(identified, Task(motion, motion, LAYOUTS[0]), keep) for motion in motions]
+    with ProcessPoolExecutor(processes) as pool:
+        options = {'file': sys.stderr, 'disable': not progress, 'unit': 'bag'}
+        list(tqdm(pool.map(motion_of, [keep] * len(motions), motions), total=len(motions), desc='motions', **options))
+        found = list(tqdm(pool.map(_done, jobs), total=len(jobs), desc='bags', **options))
+    rest = len(tasks) + len(pairs)
+    return Results(found[:len(tasks)], [(what, verdict) for (what, _), verdict in zip(pairs, found[len(tasks):rest])],
+                   found[rest:])
+
+
+def _done(job):
+    function, *arguments = job
+    return function(*arguments)
+
+
+# judged
+
+
+def judged(results):
+    """{title: [Row]} of what `compute` gave."""
+    healthy = [one for one in results.outcomes if one.task.case == HEALTHY]
+    others = [one for one in results.outcomes if one.task.case != HEALTHY]
+    tables = {'Healthy bags that fail': [
+        _at_most(layout.name, sum(one.verdict == FAIL for one in part), len(part), MOST_FAILED)
+        for layout, part in _grouped(healthy, lambda one: one.task.layout)]}
+    tables['First cause is the right one'] = [
+        _at_least(name, sum(one.named for one in part), len(part), LEAST_NAMED)
+        for name, part in _grouped(others, lambda one: one.task.case)]
+    tables['Its estimate is within two standard errors'] = [
+        _at_least(name, sum(abs(one.deviation) <= 2.0 for one in part if one.named), sum(one.named for one in part),
+                  LEAST_NEAR) for name, part in _grouped(others, lambda one: one.task.case)]
+    tables['Intervals of delays (95 %) that have the truth'] = [
+        _within(layout.name, *_covered(part)) for layout, part in _grouped(
+            [one for one in results.outcomes if one.delays], lambda one: one.task.layout)]
+    tables['Comparisons of a machine with itself that are not SAME'] = [
+        _at_most(what, sum(verdict != SAME for _, verdict in part), len(part), MOST_DIFFERENT)
+        for what, part in _grouped(results.comparisons, lambda one: one[0])]
+    errors = np.array(results.identified).reshape(-1, 2)
+    near = int((np.abs(errors[:, 0]) <= MOST_MASS * PAYLOAD).sum())
+    tables['Identified payload'] = [
+        _at_least(f'within {MOST_MASS:.1%} of {PAYLOAD:g} kg', near, len(errors), 1.0),
+        _at_least('within two of the stated errors', int((np.abs(errors[:, 0]) <= 2.0 * errors[:, 1]).sum()),
+                  len(errors), LEAST_NEAR)]
+    return tables
+
+
+def _grouped(items, key):
+    """[(key, items)] in the order of their first."""
+    order = {one: k for k, one in enumerate(dict.fromkeys(map(key, items)))}
+    return [(one, list(part)) for one, part in groupby(sorted(items, key=lambda item: order[key(item)]), key)]
+
+
+def _covered(outcomes):
+    truths = [(CASES[one.task.case].late, interval) for one in outcomes for interval in one.delays]
+    return sum(low <= truth <= high for truth, (_, low, high) in truths), len(truths)
+
+
+def _at_most(what, count, of, share):
+    return Row(what, count, of, f'<= {share:.1%}', count <= _likely(of, share)[1])
+
+
+def _at_least(what, count, of, share):
+    return Row(what, count, of, f'>= {share:.0%}', count >= _likely(of, share)[0])
+
+
+def _within(what, count, of):
+    low, high = COVERED
+    return Row(what, count, of, f'{low:.0%} to {high:.0%}', count >= _likely(of, low)[0])
+
+
+def _likely(of, share):
+    """Counts between which a share that is just met is found, each with the chance of TAIL beyond."""
+    from scipy.stats import binom
+
+    return int(binom.ppf(TAIL, of, share)), int(binom.ppf(1.0 - TAIL, of, share))
+
+
+def main(args=None):
+    """Run the study; returns the exit code."""
+    parser = argparse.ArgumentParser(prog='python3 -m psdyn_ros.tools.studies.calibration_study',
+                                     description=__doc__.split('\n')[0])
+    parser.add_argument('--output', default='docs/reference', help='folder of the page (default: %(default)s)')
+    parser.add_argument('--motions', type=int, default=MOTIONS, help='of the plant (default: %(default)s)')
+    parser.add_argument('--seeds', type=int, default=SEEDS, help='of noise of healthy bags (default: %(default)s)')
+    parser.add_argument('--short', action='store_true', help='one motion, one seed, some layouts and causes')
+    parser.add_argument('--processes', type=int, default=2, help='that compute side by side (default: %(default)s)')
+    parser.add_argument('--keep', metavar='DIR', help='folder in which motions are kept, and found again')
+    options = parser.parse_args(args)
+    motions, seeds, layouts, cases = options.motions, options.seeds, LAYOUTS, tuple(CASES)
+    if options.short:
+        motions, seeds, layouts, cases = 1, 1, LAYOUTS[1:2], SHORT_CASES
+    tasks = tasks_of(motions, seeds, layouts, cases)
+    with tempfile.TemporaryDirectory(prefix='psdyn_motions_') as scratch:
+        keep = Path(options.keep or scratch)
+        keep.mkdir(parents=True, exist_ok=True)
+        results = compute(tasks, keep, options.processes)
+    tables = judged(results)
+    folder = Path(options.output)
+    (folder / 'images').mkdir(parents=True, exist_ok=True)
+    draw_causes(folder / 'images' / 'calibration_causes.png', [one for one in results.outcomes
+                                                              if one.task.case != HEALTHY])
+    draw_delays(folder / 'images' / 'calibration_delays.png', [one for one in results.outcomes if one.delays
+                                                              and one.task.case == HEALTHY])
+    text = page(tables, results, motions, seeds)
+    (folder / 'calibration.md').write_text(text, encoding='utf-8')
+    print(text)
+    missed = [(title, row) for title, rows in tables.items() for row in rows if not row.met]
+    for title, row in missed:
+        print(f'MISSED: {title}: {row.what}: {row.count} of {row.of}, expected {row.bound}', file=sys.stderr)
+    return int(bool(missed))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
