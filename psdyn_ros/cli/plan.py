@@ -2,8 +2,6 @@
 
 import os
 
-import numpy as np
-
 from ..model.locate import find_config, find_machine
 from ._options import add_machine, initial_positions
 
@@ -32,7 +30,7 @@ def run(options):
     from ..api.load import load
     from ..control.core.assembly import command_tiers
     from ..control.offline.planned_motion import LIMITS, plan_motion
-    from ..control.offline.time_optimal import limits_of
+    from ..control.offline.time_optimal import check_plannable, limits_of
     from ..control.offline.trajectory_file import trajectory_text
     from ..control.offline.way_file import read_way
     from ..model.parameters.hydraulics import read_hydraulics
@@ -40,6 +38,7 @@ def run(options):
     from ..tools.charts.planned_motion import draw, write_table
 
     m = load(find_machine(options.machine), initial=initial_positions(options.initial))
+    check_plannable(m)
     files = {what: _file(options, what) for what in ('hydraulics', 'safety')}
     hydraulics = read_hydraulics(files['hydraulics'], m.actuators) if files['hydraulics'] else None
     acceleration = jerk = None
@@ -47,7 +46,7 @@ def run(options):
         law = 'valve_computed_torque' if hydraulics else 'computed_torque'
         declared = read_safety(files['safety'], m.actuators, command_tiers(law, m, hydraulics), m.limits,
                                hydraulics.supply.pressure if hydraulics else None)
-        acceleration, jerk = (np.broadcast_to(values, m.dof) for values in (declared.acceleration, declared.jerk))
+        acceleration, jerk = declared.acceleration, declared.jerk
     limits = limits_of(m, hydraulics, acceleration=acceleration, pressure=options.pressure, share=options.share)
     motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk)
     with open(f'{options.output}.yaml', 'w', encoding='utf-8') as file:

@@ -6,10 +6,13 @@ from .closed_loop import ClosedLoop, Measurement, PointStream, Recording, follow
 from .core.assembly import ControllerConfig, assemble, command_tiers
 from .core.core import ControlCore, Output
 from .core.inputs import MeasuredState
+from .offline.planned_motion import PlannedMotion, plan_motion
+from .offline.time_optimal import PathLimits, Plan, limits_of, plan
 from .reference.trajectory import TrajectoryError, Waypoints
 from .safety.fault_table import State
 from .safety.state_machine import SafetyError
 
-__all__ = ['assemble', 'ClosedLoop', 'command_tiers', 'ControlCore', 'ControllerConfig', 'follow', 'MeasuredState',
-           'Measurement', 'Output', 'PointStream', 'read_hydraulics', 'read_safety', 'Recording', 'SafetyError',
-           'State', 'TrajectoryError', 'Waypoints']
+__all__ = ['assemble', 'ClosedLoop', 'command_tiers', 'ControlCore', 'ControllerConfig', 'follow', 'limits_of',
+           'MeasuredState', 'Measurement', 'Output', 'PathLimits', 'Plan', 'plan', 'plan_motion', 'PlannedMotion',
+           'PointStream', 'read_hydraulics', 'read_safety', 'Recording', 'SafetyError', 'State', 'TrajectoryError',
+           'Waypoints']

@@ -90,13 +90,16 @@ STOP_IN_PROGRESS = Refusal('a stop is in progress', 'Wait until the machine stan
 IN_SAFE = Refusal('the state is SAFE, which only a reset leaves', 'Remove the cause, then `psdyn reset`.')
 NOT_AT_REST = Refusal("'{name}' moves at {rate} per second, at most {most} ('standstill_speed')",
                  'Let the machine come to rest. Noise of a sensor may look like motion.')
+MOVED_AT_REST = Refusal("'{name}' jumped from {before} to {now} while nothing moved the machine",
+                        'Look at its sensor. If the machine really is there, deactivate and activate the controller.')
 NO_LIMITS = Refusal("'{name}' lacks limits: position [{lower}, {upper}], velocity {speed}, command {most}",
                     'Complete `<limit>` of this joint in the URDF.')
 NOT_RECEIVED = Refusal('nobody receives the commands: {text}',
                        'Start the simulator or the driver with the topic of the commands; see its `-r` remapping.')
 NOT_COMMANDED = Refusal('nobody commands the machine: no publisher on {topics}',
                         'Start a controller; remap `/simulator/joint_commands` to its topic.')
-REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST, NO_LIMITS)
+REFUSALS = (INACTIVE, NOT_ACTIVATED, NOT_CONFIGURED, DEACTIVATING, STOP_IN_PROGRESS, IN_SAFE, NOT_AT_REST,
+            MOVED_AT_REST, NO_LIMITS)
 NODES = (NOT_RECEIVED, NOT_COMMANDED)
 
 # of error classes, by their names: what to do

@@ -14,7 +14,7 @@ import psdyn_ros
 from psdyn_ros.api import compilation
 from psdyn_ros.model.locate import machine_names
 
-WITH_MACHINE = ('annotate', 'check', 'demo', 'load-chart', 'simulate', 'validate', 'view')
+WITH_MACHINE = ('annotate', 'check', 'demo', 'load-chart', 'plan', 'simulate', 'validate', 'view')
 
 
 @pytest.mark.parametrize('command', WITH_MACHINE)
@@ -88,5 +88,5 @@ def test_who_waits_for_another_compilation_says_so(tmp_path, capsys):
 
 
 def test_ranges_of_a_simulation_show_rounding_as_zero():
-    from psdyn_ros.validation.simulated_run import _range
+    from psdyn_ros.validation.simulated_states import _range
     assert _range(-3.904e-34, 0.02) == '0 to 0.02' and _range(-0.5, 1e-17) == '-0.5 to 0'

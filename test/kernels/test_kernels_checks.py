@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.hydraulics.statics import hydraulic_records
-from psdyn_ros.kernels.control import effort_range, plausibility, speed_governor
+from psdyn_ros.kernels.control import effort_range, error_range, plausibility, speed_governor
 from psdyn_ros.kernels.control import pressure_plausibility as kernels
 from psdyn_ros.kernels.control import speed_plausibility as speeds
+from psdyn_ros.kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
 from psdyn_ros.kernels.hydraulics.records import AXIS, FLUID, SPOOL
 from psdyn_ros.kernels.runtime.buffer import pack, views
 from psdyn_ros.kernels.runtime.compiler import entry
+from psdyn_ros.kernels.runtime.status import OK
 from psdyn_ros.model.locate import find_config
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
@@ -25,36 +27,58 @@ def test_the_largest_share_is_that_of_numpy(rng):
     assert plausibility.largest_share(values, np.full(N, np.inf)) == (0, 0.0)
 
 
+def range_of(recent, ahead, now, gains, scale, measured, desired):
+    """`set_bounds` in NumPy; recent: deque of the rows of the last cycles."""
+    fed = np.array([ahead, now])
+    fed = np.concatenate((fed, scale * fed))
+    back = error_range.STRONGER * gains * (desired[:2] - measured)
+    recent.append((fed.min(axis=0), fed.max(axis=0), *back))
+    low, high = np.min(recent, axis=0), np.max(recent, axis=0)
+    return low[0] + np.minimum(low[2:], 0.0).sum(axis=0), high[1] + np.maximum(high[2:], 0.0).sum(axis=0)
+
+
+def friction(axes, v):
+    """Stribeck friction in NumPy."""
+    level = axes['coulomb'] + axes['stribeck'] * np.exp(-(v / axes['stribeck_velocity'])**2)
+    return level * np.tanh(v / axes['slip']) + axes['viscous'] * v
+
+
+def some_axes(rng):
+    """AXIS records with friction of every kind."""
+    axes = np.zeros(N, AXIS)
+    for field in ('coulomb', 'stribeck', 'stribeck_velocity', 'viscous', 'slip'):
+        axes[field] = rng.uniform(0.1, 1.0, N)
+    return axes
+
+
+def set_model(rng, buffer):
+    """Give the buffer of `EffortModel` efforts, inertia and a state; return its arrays."""
+    model, a = effort_range.EffortModel(*views(buffer, effort_range.MODEL_TYPES)), rng.normal(size=(N, N))
+    model.state[:], model.efforts[:], model.inertia[:] = rng.normal(size=(2, N)), rng.normal(size=N), a @ a.T
+    model.inertia[:] += np.eye(N)
+    return model
+
+
 class Efforts:
     """`restrain_efforts` in NumPy."""
 
-    def __init__(self, forces, limits, room, learning):
+    def __init__(self, forces, limits, area, room, learning):
         self.rows, self.others, self.learning = np.flatnonzero(forces), np.flatnonzero(~forces), learning
-        self.away, self.limit = limits[0], limits[1][self.rows]
+        self.away, self.limit, self.area = limits[0], limits[1][self.rows], area
         self.recent, self.trim = deque(maxlen=room), np.zeros(len(self.rows))
 
-    def bounds(self, ahead, gains, scale, x, xd, desired):
-        fed = np.array([ahead, desired[2]])
-        fed = np.concatenate((fed, scale * fed))
-        back = effort_range.STRONGER * gains * (desired[:2] - [x, xd])
-        self.recent.append((fed.min(axis=0), fed.max(axis=0), *back))
-        low, high = np.min(self.recent, axis=0), np.max(self.recent, axis=0)
-        return (low[0] + np.minimum(low[2:], 0.0).sum(axis=0) - self.away,
-                high[1] + np.maximum(high[2:], 0.0).sum(axis=0) + self.away)
-
-    def restrain(self, model, a, gains, scale, x, xd, desired, command):
-        rows, others, v = self.rows, self.others, desired[1]
-        level = a['coulomb'] + a['stribeck'] * np.exp(-(v / a['stribeck_velocity'])**2)
-        efforts = (model.efforts + level * np.tanh(v / a['slip']) + a['viscous'] * v) / model.area
-        low, high = self.bounds(model.ahead, gains, scale, x, xd, desired)
-        inertia = model.inertia / model.area[:, None]
+    def restrain(self, model, gains, scale, desired, unknown, ahead, command):
+        rows, others, away = self.rows, self.others, self.away + unknown
+        low, high = range_of(self.recent, ahead, desired[2], gains, scale, model.state, desired)
+        low, high = low - away, high + away
+        inertia = model.inertia / self.area[:, None]
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
-        efforts = efforts[rows] + 0.5 * coupling @ (low + high)[others]
+        efforts = (model.efforts / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
         low, high, given = low[rows] - spread, high[rows] + spread, command[rows]
         asked = np.linalg.solve(own, given - efforts - self.trim)
         kept = np.clip(efforts + self.trim + own @ np.clip(asked, low, high), -self.limit, self.limit)
-        off = np.maximum(asked - high, low - asked) / self.away[rows]
+        off = np.maximum(asked - high, low - asked) / away[rows]
         restrained = (np.abs(given - kept) > effort_range.ROUNDING * self.limit).any()
         if restrained:
             command[rows] = kept
@@ -66,36 +90,137 @@ class Efforts:
 
 @pytest.mark.parametrize('forces', [[1, 1, 1, 1], [1, 0, 0, 1], [0, 1, 0, 0]], ids=['all', 'two', 'one'])
 def test_efforts_are_restrained_as_by_numpy(rng, forces):
-    forces, room, learning = np.array(forces, dtype=bool), 5, 0.02
-    limits = np.array([np.full(N, 0.5), np.full(N, 30.0)])
-    twin, restrained = Efforts(forces, limits, room, learning), []
+    forces, room, learning, area = np.array(forces, dtype=bool), 5, 0.02, rng.uniform(0.5, 2.0, N)
+    limits, restrained = np.array([np.full(N, 0.5), np.full(N, 30.0)]), []
+    twin, model = Efforts(forces, limits, area, room, learning), effort_range.make_effort_model(N)
     buffer = effort_range.make_effort_range(np.argsort(~forces, kind='stable'), forces.sum(), room)
     check = effort_range.EffortRange(*views(buffer, effort_range.TYPES))
-    check.limits[:], check.learning[0], check.area[:] = limits, learning, rng.uniform(0.5, 2.0, N)
-    axes = np.zeros(N, AXIS)
-    for field in ('coulomb', 'stribeck', 'stribeck_velocity', 'viscous', 'slip'):
-        axes[field] = rng.uniform(0.1, 1.0, N)
+    check.limits[:], check.learning[0], check.area[:] = limits, learning, area
     for cycle in range(60):
-        a = rng.normal(size=(N, N))
-        check.efforts[:], check.inertia[:] = rng.normal(size=N), a @ a.T + N * np.eye(N)
-        check.ahead[:], gains, scale = rng.normal(size=N), rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10)
-        x, xd, desired = rng.normal(size=N), rng.normal(size=N), rng.normal(size=(3, N))
+        expected_model, gains, scale = set_model(rng, model), rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10)
+        check.ahead[:], desired, unknown = rng.normal(size=N), rng.normal(size=(3, N)), rng.uniform(0.0, 0.1, N)
         command, expected = np.tile(rng.normal(size=N) * (5.0 if cycle % 3 else 50.0), (2, 1))
-        wanted = twin.restrain(check, axes, gains, scale, x, xd, desired, expected)
-        worst, off = effort_range.restrain_efforts(buffer, axes, gains, scale, x, xd, desired, command)
+        wanted = twin.restrain(expected_model, gains, scale, desired, unknown, check.ahead, expected)
+        worst, off = effort_range.restrain_efforts(buffer, model, gains, scale, desired, unknown, command)
         assert worst == wanted[0] and off == pytest.approx(wanted[1], rel=1e-9)
         assert command == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        assert check.trim == pytest.approx(twin.trim * check.area[twin.rows], rel=1e-9, abs=1e-9)
+        assert check.trim == pytest.approx(twin.trim * area[twin.rows], rel=1e-9, abs=1e-9)
         restrained.append(worst >= 0)
     assert any(restrained) and not all(restrained)
 
 
 def test_an_effort_that_is_not_finite_is_left_to_the_gate():
-    buffer, zero = effort_range.make_effort_range([0], 1, 2), np.zeros(1)
+    buffer, model, zero = effort_range.make_effort_range([0], 1, 2), effort_range.make_effort_model(1), np.zeros(1)
     command = np.array([np.nan])
-    assert effort_range.restrain_efforts(buffer, np.zeros(1, AXIS), np.ones((2, 1)), 1.0, zero, zero, np.zeros((3, 1)),
+    assert effort_range.restrain_efforts(buffer, model, np.ones((2, 1)), 1.0, np.zeros((3, 1)), zero,
                                          command) == (-1, 0.0)
     assert np.isnan(command[0])
+
+
+def test_the_effort_model_is_inverse_dynamics_and_friction(rng, crane):
+    handle, axes, buffer = crane.handle(), some_axes(rng), effort_range.make_effort_model(N)
+    x, xd, rate = crane.initial_position + rng.uniform(-0.01, 0.01, N), 0.1 * rng.normal(size=N), rng.normal(size=N)
+    assert effort_range.evaluate_efforts(handle.tree, handle.loops, buffer, axes, x, xd, rate) == OK
+    model = effort_range.EffortModel(*views(buffer, effort_range.MODEL_TYPES))
+    assert (model.state == [x, xd]).all() and model.inertia == pytest.approx(crane.mass_matrix(x))
+    efforts = crane.inverse_dynamics(x, xd, np.zeros(N))
+    assert model.efforts == pytest.approx(efforts + friction(axes, rate))
+    model.efforts[:], model.inertia[:] = 1.0, 2.0
+    assert effort_range.evaluate_efforts(None, None, buffer, axes, x, xd, rate) == OK
+    assert model.efforts == pytest.approx(1.0 + friction(axes, rate)) and (model.inertia == 2.0).all()
+    assert effort_range.evaluate_efforts(handle.tree, handle.loops, buffer, axes, np.full(N, np.nan), xd, rate) != OK
+
+
+def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
+    rows, slack, room, learning, recent, trim = [1, 2, 3], rng.uniform(0.01, 0.1, N), 5, 0.02, deque(maxlen=5), 0.0
+    buffer, found = error_range.make_opening_range(rows, N, room), []
+    check = error_range.OpeningRange(*views(buffer, error_range.TYPES))
+    check.slack[:], check.learning[0] = slack, learning
+    for cycle in range(60):
+        check.motion[:] = motion = rng.normal(size=(5, N))
+        gains, scale, asked = rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10), rng.normal(size=N)
+        asked *= 10.0 if cycle % 3 == 0 else 0.5
+        least, most = range_of(recent, motion[4], motion[3], gains, scale, motion[:2], motion[2:])
+        low, high = trim + least - slack, trim + most + slack
+        kept = np.clip(asked, low, high)
+        off = (np.abs(asked - kept) / slack)[rows]
+        wanted = (rows[off.argmax()], pytest.approx(off.max())) if off.any() else (-1, 0.0)
+        assert error_range.restrain_speeds(buffer, gains, scale, asked) == wanted
+        assert check.speeds[rows] == pytest.approx(kept[rows])
+        assert check.found[:, rows] == pytest.approx(np.array([asked, low, high])[:, rows])
+        trim += learning * (kept - np.clip(kept, least, most) - trim)
+        assert check.trim[rows] == pytest.approx(trim[rows])
+        found.append(wanted[0] >= 0)
+    assert any(found) and not all(found)
+
+
+class Forces:
+    """`judge_momentum` in NumPy."""
+
+    def __init__(self, rows, area, residual, allowed, rest):
+        self.rows, self.area, self.residual, self.friction, self.rest = rows, area, residual, allowed, rest
+        self.begin()
+
+    def begin(self):
+        self.given, self.speed = [], None
+
+    def judge(self, model, command, desired, unknown, dt):
+        if not 0.0 <= dt <= speeds.LONGEST_STEP_S or np.isnan(command[self.rows]).any():
+            self.begin()
+            return speeds.BEGUN
+        self.given.append((dt, *command[self.rows]))
+        times, commands = np.array(self.given)[:, 0], np.array(self.given)[:, 1:]
+        if times.sum() < speeds.STEP_S - 1e-12:
+            return speeds.NOT_JUDGED
+        waited, force = times.sum(), times @ commands / times.sum() * self.area
+        self.given, speed, now = [], model.state[1].copy(), model.efforts[self.rows].copy()
+        if self.speed is None:
+            self.speed, self.model, self.off, self.lack = speed, now, force - now, force - now
+        excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
+        self.speed, self.model = speed, now
+        self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
+        stands = not desired.any() and (np.abs(speed) < self.rest).all()
+        time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
+        self.lack = self.lack + waited / time * (self.off - self.lack)
+        own = model.inertia[np.ix_(self.rows, self.rows)]
+        change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
+        allowed = self.residual + speeds.HORIZON_S * (self.friction / np.diag(own) + unknown[self.rows])
+        share = np.abs(change) / allowed
+        self.found = change, allowed
+        return int(share.argmax()) if share.max() > 1.0 else speeds.EXPLAINED
+
+
+@pytest.mark.parametrize('rows', [[0, 1, 2, 3], [0, 3], [1]], ids=['all', 'two', 'one'])
+def test_momentum_is_judged_as_by_numpy(rng, rows):
+    area, allowed, rest = rng.uniform(0.5, 2.0, len(rows)), rng.uniform(0.1, 0.3, len(rows)), np.full(N, 0.02)
+    twin, buffer, found = Forces(rows, area, 0.05, allowed, rest), speeds.make_momentum(rows, N), set()
+    check, model = speeds.Momentum(*views(buffer, speeds.TYPES)), effort_range.make_effort_model(N)
+    check.area[:], check.friction[:], check.rest[:], check.residual[0] = area, allowed, rest, 0.05
+    arrays = set_model(rng, model)
+    for cycle in range(400):
+        stands = cycle < 200
+        arrays.state[1] = rng.normal(size=N) * (0.005 if stands else 0.1)
+        desired, unknown = np.zeros(N) if stands else rng.normal(size=N), rng.uniform(0.0, 0.1, N)
+        command, dt = rng.normal(size=N), PERIOD
+        if cycle % 150 == 149:
+            command[rows[-1]] = np.nan
+        elif cycle % 130 == 129:
+            dt = rng.choice((-0.01, 0.2, np.nan))
+        verdict = speeds.judge_momentum(buffer, model, command, desired, unknown, dt)
+        assert verdict == twin.judge(arrays, command, desired, unknown, dt)
+        if verdict >= speeds.EXPLAINED:
+            assert check.found == pytest.approx(np.array(twin.found), rel=1e-9, abs=1e-9)
+        found.add(min(verdict, 0))
+    assert found == {speeds.BEGUN, speeds.NOT_JUDGED, speeds.EXPLAINED, 0}
+
+
+def test_a_momentum_that_is_not_finite_is_not_explained():
+    buffer, model, zero = speeds.make_momentum([0, 1], 2), effort_range.make_effort_model(2), np.zeros(2)
+    arrays = effort_range.EffortModel(*views(model, effort_range.MODEL_TYPES))
+    arrays.inertia[:], arrays.efforts[0] = np.eye(2), np.nan
+    check = speeds.Momentum(*views(buffer, speeds.TYPES))
+    check.residual[0] = 1.0
+    assert speeds.judge_momentum(buffer, model, zero, zero, zero, speeds.STEP_S) == 0
 
 
 class Speeds:
@@ -303,6 +428,32 @@ def test_pressures_are_judged_sensor_by_sensor():
     # port B stands for 2 ns, while A moved by more than a step
     assert judge(5.6, 5.0, 6.0, 3) == (kernels.POSSIBLE, 1)
     assert judge(5.6, 5.1, 6.0, 4) == (kernels.POSSIBLE, -1)
+
+
+@pytest.mark.parametrize('limited', [0, 1])
+def test_pressures_may_change_as_by_numpy(rng, oil, limited):
+    c, n = oil.cylinders, len(oil.cylinders)
+    oil.supply['limited'], oil.supply['flow'], oil.supply['capacity'] = limited, 1e-3, 1e-10
+    commanded, margin, fastest, decay = np.arange(n) > 0, rng.uniform(0.01, 0.05, n), np.full((n, 2), 3e8), 0.8
+    sensors, open_by = np.zeros(2 * n + 1, kernels.PRESSURE_SENSOR), np.ones(n)
+    sensors['high'], sensors['rate'] = rng.uniform(2e7, 3e7, 2 * n + 1), 7.0
+    buffer = kernels.make_pressure_rates(c, commanded, margin, fastest, decay)
+    for cycle in range(20):
+        command, position, rate = rng.uniform(-1.0, 1.0, N), rng.uniform(-0.1, 0.5, N), 0.2 * rng.normal(size=N)
+        command[cycle % N] = np.nan
+        kernels.set_pressure_rates(buffer, sensors, oil.supply, command, position, rate)
+        now = np.where(commanded, np.abs(np.nan_to_num(command))[oil.rows], 1.0)
+        open_by = np.maximum(now, decay * open_by)
+        high = sensors['high'][:-1].reshape(n, 2).max(axis=1)
+        flow = c['gain'].max(axis=1) * np.sqrt(high) * np.minimum(open_by + kernels.OPENING_MARGIN, 1.0)
+        area, x = np.array([c['area_a'], c['area_b']]), position[oil.rows]
+        volume = np.array([c['dead_a'] + area[0] * x, c['dead_b'] + area[1] * (c['stroke'] - x)])
+        rates = c['bulk'] / np.maximum(volume, MIN_CHAMBER_VOLUME_M3) * (
+            flow + area * (np.abs(rate[oil.rows]) + margin))
+        assert sensors['rate'][:-1] == pytest.approx(np.minimum(rates.T, fastest).ravel())
+        of_supply = (flow.sum() + oil.supply['flow'][0]) / oil.supply['capacity'][0] if limited else 7.0
+        assert sensors['rate'][-1] == pytest.approx(of_supply)
+    assert (rates > 3e8).any() and (rates < 3e8).any()
 
 
 def test_the_speed_governor_is_that_of_plain_numbers(rng):

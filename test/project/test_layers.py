@@ -53,7 +53,7 @@ ROOMS = {
     'formulations': {'': set(), 'titop': set(), 'adapters': {'titop', ''}},
     'simulation': {'sensors': set(), '': {'sensors'}},
     'control': {
-        '': {'core', 'laws', 'reference', 'monitors', 'safety'},
+        '': {'core', 'laws', 'reference', 'monitors', 'safety', 'offline'},
         'monitors': set(),
         'safety': {'monitors'},
         'reference': {'monitors', 'safety'},

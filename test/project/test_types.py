@@ -21,6 +21,8 @@ MODULES = {
     'psdyn_ros': None, 'psdyn_ros.control': None,
     'psdyn_ros.simulation.offline': ('simulate', 'Motion', 'SimulationError'),
     'psdyn_ros.control.offline.time_optimal': ('limits_of', 'plan', 'Plan', 'PathLimits'),
+    'psdyn_ros.control.offline.planned_motion': ('plan_motion', 'PlannedMotion'),
+    'psdyn_ros.control.offline.way_file': ('read_way',),
     'psdyn_ros.validation.validate': ('validate', 'Validation', 'read_model'),
     'psdyn_ros.validation.compare_bags': ('compare_bags', 'Comparison'),
     'psdyn_ros.validation.identify': ('identify', 'identify_bag'),

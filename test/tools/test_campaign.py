@@ -167,6 +167,13 @@ def opened(bench):
         yield
 
 
+@pytest.mark.parametrize('rate', [100.0, 200.0])
+def test_an_emergency_stop_in_motion_neither_speeds_up_nor_swings(rate):
+    trial = motion_of(('package', make_machine('valve', rate=rate)), an_injection('stop_pressed'), State.RUN)
+    assert trial.good, trial.missed
+    assert trial.rest < 0.75        # at 200 Hz it was 1.16 s
+
+
 def test_a_stop_that_takes_too_long_and_too_far_is_missed(moved):
     _, machine = moved
     bench = Bench(machine, 0)
@@ -377,10 +384,15 @@ def test_motions_replace_their_part_of_a_report_and_nothing_else(tmp_path):
     page = fault_report.write(tmp_path / 'page.md', in_process.summarize([a_trial()]), [], [], {'kernel': 'one'}, {},
                               0.1, [a_motion()])
     before = page.read_text()
-    assert '**PASSED.** 1 trials, 0 missed: plant second, pid, 100 Hz: 1; seeds 0.' in before
+    assert '**PASSED.** 1 trials, 0 missed; seeds 0.' in before and '* **PASSED.** In process: ' in before
+    assert '* **PASSED.** Motion after a fault, plant second: 1 trials, 0 beyond a bound.' in before
+    possible = len(list(lies.cases('pid')))
+    assert f'| second | pid | {possible} | 1, missed 0 of 1 trials | not run | not run |' in before
     bad = a_motion(group='law', name='full', speed=0.08, missed=('speed 0.08, at most 0.06',))
     fault_report.write_motions(page, [a_motion(), bad])
     text = page.read_text()
+    assert '* **FAILED.** Motion after a fault, plant second: 2 trials, 1 beyond a bound.' in text
+    assert text.count('Motion after a fault, plant') == 1 and '* **PASSED.** In process: ' in text
     assert '**FAILED.** 2 trials, 1 missed' in text and '| law | second | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |' in text
     assert '* 1 of 1: law: full, second, pid, 100 Hz' in text and text.count('## The motion after a fault') == 1
     fault_report.write_motions(page, [a_motion()])
@@ -392,6 +404,19 @@ def test_motions_are_refused_by_a_page_that_is_no_report(tmp_path):
     page.write_text('# Something else')
     with pytest.raises(ModelError, match=r'The motion after a fault.*expected a report of the campaign'):
         fault_report.write_motions(page, [a_motion()])
+
+
+def test_a_run_whose_time_is_over_begins_no_trial():
+    assert not list(motion_trials.run(1, seconds=0.0))
+
+
+def test_what_time_allows_is_spread_over_all_plants_levels_and_rates(monkeypatch):
+    begun = []
+    monkeypatch.setattr(motion_trials, '_run_part', lambda *job: begun.append(job) or [])
+    assert not list(motion_trials.run(2))
+    cells = [job[:3] for job in begun[:18]]
+    assert len(set(cells)) == 18 and {job[:5] for job in begun[:18]} == {(*cell, 0, 0) for cell in cells}
+    assert len(begun) == 2 * 18 * motion_trials.PARTS
 
 
 def test_the_short_form_has_every_fault_once_and_all_states():

@@ -77,8 +77,8 @@ def test_two_recordings_are_told_from_each_other_where_the_machine_changed_and_o
     back = {change.verdict for change in compare(drift, plain)}
     assert back == {SAME, BETTER} and all('to' in change.text for change in changes)
     bias, = (change for change in changes if (change.actuator, change.figure) == ('tilt_cylinder', 'bias'))
-    # 0.5 bar/s over 10 s on the piston side
-    assert bias.change.estimate == pytest.approx(0.5 * 5e4 * 10.0 * oil().cylinders['tilt_cylinder'].area_a, rel=0.03)
+    # 0.5 bar/s over 10 s on the piston side; the end, where it has drifted most, is at rest and not judged
+    assert bias.change.estimate == pytest.approx(0.5 * 5e4 * 10.0 * oil().cylinders['tilt_cylinder'].area_a, rel=0.15)
 
 
 def test_how_a_recording_is_cut_into_blocks_changes_nothing(bags, exact):
@@ -220,7 +220,8 @@ def test_json_and_csv_say_what_the_metrics_say(exact):
     assert {row['quantity'] for row in rows} == {'effort', 'effort_frictionless', 'acceleration'}
     seconds = list(csv.DictReader((folder / 'seconds.csv').open()))
     assert len(seconds) == 10 and float(seconds[3]['t']) == 3.5
-    squares = sum(float(row['lift_cylinder.samples']) * float(row['lift_cylinder.rmse']) ** 2 for row in seconds)
+    judged = [row for row in seconds if row['lift_cylinder.rmse']]     # where friction explains all there is no error
+    squares = sum(float(row['lift_cylinder.samples']) * float(row['lift_cylinder.rmse']) ** 2 for row in judged)
     assert squares / effort.count == pytest.approx(effort.rmse ** 2, rel=1e-6)
     assert len(list(csv.reader((folder / 'spectrum.csv').open()))) > 100
 

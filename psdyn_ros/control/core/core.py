@@ -31,7 +31,7 @@ from ..safety.output_gate import GateError
 from ..safety.state_machine import SafetyError, SafetyStates
 from .inputs import CheckInputs, CheckRunner, Inputs, MeasuredState
 from .output_selector import AT_SAFE, UNDER_LAW, OutputSelector
-from .preconditions import activation_blockers, force_blockers, motion_blockers
+from .preconditions import activation_blockers, displacement_blockers, force_blockers, motion_blockers
 
 if TYPE_CHECKING:
     from ..reference.trajectory import Waypoints
@@ -208,6 +208,7 @@ class ControlCore:
         self.states.step(clock)
         self._refuse('activation')
         self.states.activate(clock)
+        self.inputs.checks.accept_position()
         self._overruns.watch.forget()
         self._last_cycle = None
         self._situation.publishing, self._deactivating, self.finished, self._safe_outputs = True, False, False, 0
@@ -224,7 +225,8 @@ class ControlCore:
         if self.states.enabled:
             return
         clock = self.inputs.at(now)
-        self._refuse('enabling', [*self._moving(), *force_blockers(self.checks[ForceCheck], self.inputs)])
+        self._refuse('enabling', [*self._moving(), *displacement_blockers(self.inputs),
+                                  *force_blockers(self.checks[ForceCheck], self.inputs)])
         self.states.enable(clock)
         self._void()
         self.selector.begin(clock)

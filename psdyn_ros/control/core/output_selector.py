@@ -47,7 +47,7 @@ class OutputSelector:
         self._momentum = checks[MomentumCheck]
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
-        self._closing = OutputRamp(declaration)
+        self._closing = OutputRamp(declaration, law.swing_period)
         self._valves = np.array([tier in HOLDS and kind == NEUTRAL
                                  for tier, kind in zip(declaration.tiers, declaration.safe_kind)])
         self.closing = False            # whether valves are on their way to the safe output
@@ -110,6 +110,8 @@ class OutputSelector:
                 with suppress(Exception):       # whatever failed: they shut at once
                     self._closing.start(self._least_command(), self._motion.rates(x, self.rate), self._neutral, clock)
                     self.closing = True
+        if clock is None:
+            self.closing = False
         self.mode = AT_SAFE
         with suppress(Exception):       # of a check after an exception
             self._runner.restart()
@@ -140,16 +142,26 @@ class OutputSelector:
         command = self._of_law(clock) if under_law else self._open_loop.at(clock)
         output = self.gate.filter_command(command, clock, self._inputs.clock, dt)
         if under_law:
-            self._recent.append(output)
+            self._recent.append((output, self.rate.copy()))
         return output
 
     def _least_command(self):
         """Return the command (actuators,) from which a ramp starts: the least of each in the last `RECENT` seconds.
 
-        The last one may be what made the stop necessary. None where it changed its sign meanwhile.
+        The last one may be what made the stop necessary. Each is taken to the present speed of the reference, so that
+        a machine that accelerates does not begin its stop with a jolt. None where it changed its sign meanwhile.
         """
-        recent = np.array([*self._recent, self.gate.last])
-        least = np.take_along_axis(recent, np.abs(recent).argmin(axis=0)[None], axis=0)[0]
+        last, x = self.gate.last, self._inputs.checks.x
+        now = self._motion.rates(x, self.rate)
+        recent, rates = np.array([last]), now[None]
+        if self._recent:
+            outputs, rates = zip(*self._recent)
+            recent = np.array([*outputs, last])
+            rates = np.array([*(self._motion.rates(x, rate) for rate in rates), now])
+        with np.errstate(divide='ignore', invalid='ignore'):
+            faster = np.nan_to_num(np.abs(now / rates), nan=1.0, posinf=np.inf)
+        scaled = recent * np.maximum(faster, 1.0)
+        least = np.take_along_axis(scaled, np.abs(scaled).argmin(axis=0)[None], axis=0)[0]
         return np.where((recent > 0.0).all(axis=0) | (recent < 0.0).all(axis=0), least, 0.0)
 
     def safe(self, standby, clock):

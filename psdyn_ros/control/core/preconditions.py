@@ -2,7 +2,7 @@
 
 import math
 
-from ...model.troubleshooting import NO_LIMITS, NOT_AT_REST
+from ...model.troubleshooting import MOVED_AT_REST, NO_LIMITS, NOT_AT_REST
 from ..monitors.actuator_motion import ActuatorMotion
 
 
@@ -40,6 +40,12 @@ def motion_blockers(manipulator, declaration, inputs):
     return [NOT_AT_REST.text.format(name=name, rate=f'{rate:.3g}', most=f'{most:.3g}')
             for name, rate, most in zip(manipulator.actuators, rates.tolist(), declaration.standstill_speed.tolist())
             if not abs(rate) <= most]
+
+
+def displacement_blockers(inputs):
+    """[why] a machine is not where it was, though nothing moved it; empty where it is."""
+    return [f'F08: {MOVED_AT_REST.text.format(name=name, before=f"{before:.5g}", now=f"{now:.5g}")}'
+            for name, before, now in inputs.checks.displaced()]
 
 
 def force_blockers(check, inputs):

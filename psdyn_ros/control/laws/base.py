@@ -4,10 +4,12 @@ import numpy as np
 
 from ...api.hydraulics.statics import hydraulic_records
 from ...kernels.control.actuation import make_actuation
+from ...kernels.control.effort_range import MODEL_TYPES, EffortModel, evaluate_efforts, make_effort_model
 from ...kernels.control.joint_space import make_joint_space
 from ...kernels.control.path import no_path
+from ...kernels.hydraulics.friction import sliding_friction
 from ...kernels.hydraulics.records import AXIS
-from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
+from ...kernels.runtime.buffer import views
 from ...kernels.runtime.status import OK
 from ...model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
 from ...model.mechanism.description import SLIP_VELOCITY
@@ -60,6 +62,7 @@ class ControlLaw:
     model_feedback = False      # whether its efforts are those of the model with feedback by `effort_gains`
     effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
     opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
+    flow_gains = None           # (2, actuators) speeds of rods for an error [1/s] and its rate [1]
     allowed = TIERS             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
@@ -81,6 +84,8 @@ class ControlLaw:
         # in place of a path, where the samples of the reference are there already
         self._no_path = no_path(manipulator.dof)
         self._rest = np.zeros(manipulator.dof)
+        self._model = make_effort_model(manipulator.dof)
+        self._modelled = None, None         # x, xd of the model that was evaluated last, since the last update
         self._fill_axes()
         m, model = manipulator, self.load.mechanism
         self._joints = _joints_of_space(m, joints) if _checked_space(space) == JOINT else ()
@@ -138,13 +143,11 @@ class ControlLaw:
     def unknown_accelerations(self):
         """Accelerations (dof,) that the swing of passive joints may cause whose state is not measured."""
         passive = self.load.passive
-        return np.zeros(self.manipulator.dof) if passive is None else passive.allowance
+        return self._rest if passive is None else passive.allowance
 
     def _friction(self, v):
         """Return the friction (actuators,) at rates v (actuators,) of the actuators."""
-        a = self.axes
-        return (a['coulomb'] + a['stribeck'] * np.exp(-(v / np.maximum(a['stribeck_velocity'], 1e-9)) ** 2)
-                ) * np.tanh(v / a['slip']) + a['viscous'] * v
+        return np.array([sliding_friction(axis, rate) for axis, rate in zip(self.axes, v)])
 
     def hold(self, x):
         """Hold the position x (dof,) from here on, and forget every trajectory and what was measured before."""
@@ -192,6 +195,11 @@ class ControlLaw:
         return command
 
     @property
+    def swing_period(self):
+        """s of the slowest mode of the machine on its oil, at its initial position; 0: none is known."""
+        return 0.0
+
+    @property
     def supply_setting(self):
         """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics."""
         return None if self.hydraulics is None else float(self.supply['pressure'][0])
@@ -208,11 +216,6 @@ class ControlLaw:
         """
         return np.zeros(len(self.manipulator.actuators))
 
-    @property
-    def flow_gains(self):
-        """(2, actuators) speeds of rods for an error [1/s] and its rate [1]."""
-        raise NotImplementedError
-
     def rod_speeds(self, command):
         """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other tiers."""
         raise NotImplementedError
@@ -221,23 +224,30 @@ class ControlLaw:
         """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of other tiers."""
         raise NotImplementedError
 
-    def effort_model(self, x, xd, efforts, inertia):
-        """Write efforts (dof,) [N, N m] at x, xd (dof,) without acceleration or friction, and inertia (dof, dof)."""
-        handle = self.load.handle
-        if self.load.passive is not None:
-            efforts[:], inertia[:] = self.load.passive.effort_terms(x, xd)
-            return
-        status = inverse_checked(handle.tree, handle.loops, x, xd, self._rest, efforts)
-        if status == OK:
-            status = read_mass_matrix(handle.tree, handle.loops, x, inertia)    # clusters are closed at x
+    def effort_model(self, x, xd):
+        """Return the buffer of the `EffortModel` at x, xd (dof,), with friction at the rate of the reference.
+
+        It is evaluated once for a state, after an update.
+        """
+        if self._modelled[0] is x and self._modelled[1] is xd:
+            return self._model
+        tree, loops, passive = self.load.handle.tree, self.load.handle.loops, self.load.passive
+        if passive is not None:
+            model = EffortModel(*views(self._model, MODEL_TYPES))
+            model.efforts[:], model.inertia[:] = passive.effort_terms(x, xd)
+            tree = loops = None
+        status = evaluate_efforts(tree, loops, self._model, self.axes, x, xd, self.desired[1])
         if status != OK:
             self._raise_of(((x, xd, self._rest),), 'the model gives forces that are not finite')
+        self._modelled = x, xd
+        return self._model
 
     def _cycle(self, law, reference, times, step):
         """Call the kernel with the buffer of a law and a `Step`; where it fails, raise why.
 
         reference: (3, 3, dof) room for samples at these times.
         """
+        self._modelled = None, None
         path = self.reference.path(times, reference) or self._no_path
         handle = self.load.handle
         hanging = None if self.load.passive is None else self.load.passive.hanging

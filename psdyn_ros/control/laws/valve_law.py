@@ -52,13 +52,16 @@ class ValveLaw(ControlLaw):
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer(pressure_lag)
-        self.effort_gains = np.zeros((2, len(self.tiers)))
+        self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.tiers)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
         self._actuators = ActuatorMotion(self.manipulator)
         self._pump = PumpFlow(self) if self.supply['limited'][0] else None
-        self._stable = stable_limits(self.load.mechanism, self._modes(), self.lag + period)
+        modes = self._modes()
+        self._stable = stable_limits(self.load.mechanism, modes, self.lag + period)
+        standing = modes.frequencies[modes.frequencies > 0.0]
+        self._swing_period = 1.0 / float(standing.min()) if on_valve.any() and standing.size else 0.0
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
     def _make_buffer(self, pressure_lag):
@@ -113,6 +116,7 @@ class ValveLaw(ControlLaw):
         if share == 1.0:
             self._ramp = {}
         self.effort_gains[:] = self._law['stiffness'], self._law['damping']
+        self.flow_gains[:] = self._law['flow_stiffness'], -self._law['flow_decoupling']
 
     def _forget(self):
         self._advance_gains(GAIN_RAMP)
@@ -128,6 +132,11 @@ class ValveLaw(ControlLaw):
     def error_integrals(self):
         """(actuators,) integrals of the errors [m s, rad s]; they do not grow while a command is clipped."""
         return self._law['sum'].copy()
+
+    @property
+    def swing_period(self):
+        """As `ControlLaw.swing_period`."""
+        return self._swing_period
 
     @property
     def predicted_efforts(self):

@@ -6,9 +6,8 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 
 import numpy as np
 
-from ...kernels.control.valve_control import PID, PRESSURE
+from ...kernels.control.valve_control import PID, PRESSURE, rod_speeds
 from ...kernels.hydraulics.records import AT, BT, PA, PB
-from .base import VALVE
 from .gains import check_gains
 from .valve_gains import PidGains, beyond, pid_bandwidth, pid_gains
 from .valve_law import ValveLaw
@@ -48,42 +47,18 @@ class ValvePid(ValveLaw):
         return (beyond(self.manipulator.actuators, by_flow, 'proportional', gains.proportional, most.position)
                 or beyond(self.manipulator.actuators, by_flow, 'integral', gains.integral, gains.proportional**2))
 
-    @property
-    def flow_gains(self):
-        """As `ControlLaw.flow_gains`."""
-        return np.array([self._law['flow_stiffness'], -self._law['flow_decoupling']])
-
     def rod_speeds(self, command):
         """As `ControlLaw.rod_speeds`."""
-        speeds = np.zeros(len(self._law))
-        for i, out in self._valves(command):
-            u = abs(float(command[i]))
-            overlap, blend, spread, full = self._dead_band(i, out)
-            speeds[i] = full * (u * blend / spread if u < spread else (u - overlap) / (1.0 - overlap))
-        return speeds
+        return self._by_valves(command, False)
 
     def openings(self, speeds):
         """As `ControlLaw.openings`."""
-        command = np.zeros(len(self._law))
-        for i, out in self._valves(speeds):
-            overlap, blend, spread, full = self._dead_band(i, out)
-            opening = speeds[i] / full
-            command[i] = opening * spread / blend if opening < blend else overlap + (1.0 - overlap) * opening
-            command[i] = min(command[i], 1.0) if out else -min(command[i], 1.0)
-        return command
+        return self._by_valves(speeds, True)
 
-    def _valves(self, signs):
-        """Yield (row, whether it extends) of the actuators whose valve is opened, by the signs (actuators,)."""
-        for i, tier in enumerate(self.tiers):
-            if tier == VALVE and signs[i]:
-                yield i, bool(signs[i] > 0.0)
-
-    def _dead_band(self, i, out):
-        """(overlap, opening over which the step over it is spread, command for that, speed at full opening)."""
-        c, blend = self.cylinders[self.axes['cylinder'][i]], self._law['blend'][i]
-        overlap = 0.0 if c['jump'] else c['overlap_up' if out else 'overlap_down']
-        return overlap, blend, overlap + (1.0 - overlap) * blend, self._law['speed_out'][i] if out else -self._law[
-            'speed_in'][i]
+    def _by_valves(self, given, inverse):
+        found = np.empty(len(self._law))
+        rod_speeds(self._buffer, given, inverse, found)
+        return found
 
     def _open_speeds(self):
         """(2, actuators) m/s out and in that fully open valves give under the load at the initial position."""

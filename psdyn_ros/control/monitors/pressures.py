@@ -16,7 +16,6 @@ from .state import IN_A_ROW
 
 HIGHEST = 1.25              # of relief and supply pressure
 SUPPLY_CHANGE = 0.05        # s in which a pump of unlimited flow may lose its pressure
-OPENING_MARGIN = 0.1        # opening of a valve beyond its command
 SPOOL_TIME = 0.01           # s in which a spool follows a command to a smaller opening
 SPEED_MARGIN = 0.2          # of its rated speed, by which a rod may be faster than measured
 
@@ -48,32 +47,19 @@ class PressureCheck(Check):
         self._motion = ActuatorMotion(config.machine)
         if self.required:
             self._sensors, self._names = _sensors(config, law)
-            self._supply, self._setting = law.supply[0], float(law.supply['pressure'][0])
-            self._cylinders = law.cylinders.copy()
-            axis = self._cylinders['axis']
-            self._by_valve = np.array([law.tiers[i] == VALVE for i in axis])
-            self._speed_margin = SPEED_MARGIN * np.array(config.machine.limits.velocity, dtype=float)[axis]
-            self._fastest = self._sensors['rate'][:-1].reshape(-1, 2).copy()
-            self._opening = np.ones(axis.size)
-            self._decay = max(1.0 - config.period / SPOOL_TIME, 0.0)
+            self._supply, self._setting = law.supply, float(law.supply['pressure'][0])
+            axis = law.cylinders['axis']
+            self._rates = kernels.make_pressure_rates(
+                law.cylinders, [law.tiers[i] == VALVE for i in axis],
+                SPEED_MARGIN * np.array(config.machine.limits.velocity, dtype=float)[axis],
+                self._sensors['rate'][:-1].reshape(-1, 2), max(1.0 - config.period / SPOOL_TIME, 0.0))
 
     def follow(self, inputs):
         """Let pressures change as fast as the last commands and the measured motion of these `CheckInputs` let them."""
         if not self.required or inputs.x is None:
             return
-        c = self._cylinders
-        axis, high = c['axis'], self._sensors['high'][:-1].reshape(-1, 2).max(axis=1)
-        position = self._motion.positions(inputs.x)[axis]
-        speed = np.abs(self._motion.rates(inputs.x, inputs.xd)[axis]) + self._speed_margin
-        command = np.where(self._by_valve, np.abs(np.nan_to_num(inputs.command[axis])), 1.0)
-        self._opening = np.maximum(command, self._decay * self._opening)
-        flow = c['gain'].max(axis=1) * np.sqrt(high) * np.minimum(self._opening + OPENING_MARGIN, 1.0)
-        volumes = np.array([c['dead_a'] + c['area_a'] * position, c['dead_b'] + c['area_b'] * (c['stroke'] - position)])
-        flows = flow + np.array([c['area_a'], c['area_b']]) * speed
-        rates = c['bulk'] / np.maximum(volumes, MIN_CHAMBER_VOLUME_M3) * flows
-        self._sensors['rate'][:-1] = np.minimum(rates.T, self._fastest).ravel()
-        if self._supply['limited']:
-            self._sensors['rate'][-1] = (flow.sum() + self._supply['flow']) / self._supply['capacity']
+        kernels.set_pressure_rates(self._rates, self._sensors, self._supply, inputs.command,
+                                   self._motion.positions(inputs.x), self._motion.rates(inputs.x, inputs.xd))
 
     def take(self, stamp, ros_now, clock, values, supply, trusting=False):
         """Accept pressures and return None, or return the `Finding` for which they are rejected.

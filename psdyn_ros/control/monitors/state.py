@@ -37,6 +37,8 @@ MALFORMED, NOT_FINITE, JUMP, FROZEN, ORDERED = (
 SUSPECT_VELOCITY, VELOCITY, SUSPECT_CLOSURE, CLOSURE, BRANCH = (
     'velocity_suspect', 'velocity_residual', 'closure_suspect', 'closure_residual', 'branch_flip')
 OF_STAMPS = {UNSTAMPED: 'state_stale', OLD: 'state_stale', FUTURE: 'state_future', ORDER: ORDERED}
+COASTING_TIME = 0.5     # s for which a stop may go on at its speed, beyond what its deceleration takes
+SLACK = 0.005           # m or rad within which a position is the same
 VELOCITY_STEPS = 2.0    # of the allowed disagreement, by which a velocity may change at once
 IN_A_ROW = 3            # jumps, and stamps out of order, that are a fault and not just a bad message
 
@@ -80,6 +82,8 @@ class StateChecks(Check):
         self.rejected = 0
         self.at_stop = False            # whether some coordinate is within the margin of an end stop
         self.residual = 0.0             # m, of the loops at the last state
+        self._anchor = None             # (x, how far each may be from it) before a step that lasts; None: none did
+        self._deceleration = _of_coordinates(manipulator, declaration, declaration.deceleration)
         self.findings = []
         self.commands_received = True   # whether somebody does: the text on a machine that stands still depends on it
         room = math.ceil(2.0 * self._declared.velocity_window / period) + 4
@@ -99,8 +103,20 @@ class StateChecks(Check):
         self.x = self.xd = None
         self.jumps = 0
         self.at_stop = False
+        self._anchor = None
         self._forget_motion()
         self.input.forget()
+
+    def accept_position(self):
+        """Take the machine to be where it is measured, whatever steps brought it there."""
+        self._anchor = None
+
+    def displaced(self):
+        """[(coordinate, before, now)] that are off since a step that lasts, though nothing moved the machine."""
+        if self._anchor is None:
+            return []
+        x, reach = self._anchor
+        return [(self._names[i], float(x[i]), float(self.x[i])) for i in np.flatnonzero(np.abs(self.x - x) > reach)]
 
     def rebase(self, jump):
         """The clock of the stamps jumped by so many ns."""
@@ -148,7 +164,7 @@ class StateChecks(Check):
         if self.jumps >= IN_A_ROW and not trusting:
             return self._reject(JUMP, True, 'positions have jumped: none is believed while the machine moves')
         if trusting and (self.jumps >= IN_A_ROW or stamp - self.input.stamp > self._longest_gap):
-            self._forget_motion()
+            self._follow_step()
         verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
         if verdict == kernels.NON_FINITE:
             return self._reject(NOT_FINITE, True, f'{self._names[i]} is not finite')
@@ -158,10 +174,12 @@ class StateChecks(Check):
                 c = self._channels[i]
                 return self._reject(JUMP, self.jumps >= IN_A_ROW, f'{self._names[i]} jumped from {c["x"]:.5g} to '
                                     f'{x[i]:.5g}, its velocity from {c["xd"]:.3g} to {xd[i]:.3g}')
-            self._forget_motion()
+            self._follow_step()
             verdict, bits, i = self._judge(x, xd, stamp, desired_rate)
         self.jumps = 0
         self.x, self.xd = x, xd
+        if self._anchor is not None and (np.abs(x - self._anchor[0]) <= self._anchor[1]).all():
+            self._anchor = None
         self.input.accept(stamp, ros_now, clock)
         self.at_stop = bits & kernels.AT_STOP != 0
         if bits & ~kernels.AT_STOP:
@@ -174,6 +192,13 @@ class StateChecks(Check):
         if positions is not None and self._sensors is not None:
             self.findings.extend(self._sensors.findings(x, positions, stamp))
         return ''
+
+    def _follow_step(self):
+        """Take the next state wherever it is, and remember where the machine was before it jumped."""
+        if self._anchor is None and self.jumps >= IN_A_ROW and self.x is not None:
+            speed = np.abs(self.xd)
+            self._anchor = self.x, 0.5 * speed**2 / self._deceleration + COASTING_TIME * speed + SLACK
+        self._forget_motion()
 
     def _forget_motion(self):
         self._memory['stamp'] = 0
@@ -246,12 +271,17 @@ def _records(manipulator, declaration):
     limits, p = manipulator.coordinate_limits, declaration.plausibility
     channels = np.zeros(manipulator.dof, kernels.CHANNEL)
     channels['lower'], channels['upper'], channels['speed'] = limits.lower, limits.upper, limits.velocity
-    for field, values in (('margin', declaration.soft_margin), ('sticking', declaration.freeze_travel)):
-        of_actuators = dict(zip(declaration.actuators, values))
-        channels[field] = [of_actuators.get(name, 0.0) for name in manipulator.coordinates]
+    channels['margin'] = _of_coordinates(manipulator, declaration, declaration.soft_margin, 0.0)
+    channels['sticking'] = _of_coordinates(manipulator, declaration, declaration.freeze_travel, 0.0)
     memory = np.zeros(1, kernels.MEMORY)
     memory['jump'], memory['rise'] = p.jump_margin, RISE
     memory['step'] = VELOCITY_STEPS * p.velocity_residual
     memory['freeze_time'], memory['freeze_speed'] = p.freeze_ns, p.freeze_speed
     memory['window'], memory['disagreement'] = round(p.velocity_window * SECOND), p.velocity_residual
     return channels, memory
+
+
+def _of_coordinates(manipulator, declaration, values, otherwise=math.inf):
+    """Values (dof,) of coordinates that are actuators, of those (actuators,) that are declared."""
+    of_actuators = dict(zip(declaration.actuators, values))
+    return np.array([of_actuators.get(name, otherwise) for name in manipulator.coordinates], dtype=float)

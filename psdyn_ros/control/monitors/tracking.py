@@ -118,8 +118,7 @@ class EffortCheck(Check):
         rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
         self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
-        self._away = AWAY * np.array(config.declaration.acceleration)
-        self._range.limits[:] = self._away, config.declaration.command_limit
+        self._range.limits[:] = AWAY * np.array(config.declaration.acceleration), config.declaration.command_limit
         self._range.area[:], self._range.learning[0] = law.area, min(config.period / TRIM_TIME, 1.0)
         self.restart()
 
@@ -133,12 +132,11 @@ class EffortCheck(Check):
 
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, x, xd, t, memory = self._law, inputs.checks.x, inputs.checks.xd, inputs.time, self._range
-        memory.limits[0] = self._away + law.unknown_accelerations
-        memory.ahead[:] = law.reference.ahead(t + LEAD)[2]
-        law.effort_model(x, xd, memory.efforts, memory.inertia)
-        worst, off = effort_range.restrain_efforts(self._buffer, law.axes, law.effort_gains, law.feedforward_scale,
-                                                   x, xd, law.desired, command)
+        law, t = self._law, inputs.time
+        self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
+        worst, off = effort_range.restrain_efforts(
+            self._buffer, law.effort_model(inputs.checks.x, inputs.checks.xd), law.effort_gains, law.feedforward_scale,
+            law.desired, law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:

@@ -26,6 +26,7 @@ WINDOW = 0.1            # s where no jerk is limited
 STEP = 0.01             # s between two instants
 EXCEEDED = 1e-3         # share of a limit by which a motion may go beyond it
 SLOWER = 100            # times that a motion is slowed down
+JERK_SHARE = 0.8        # of the limit of jerk: quintics between the instants exceed their mean where it steps
 MARGIN = 1.001          # by which a motion is slowed down more than its worst limit asks for
 
 
@@ -74,7 +75,7 @@ def plan_motion(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimit
     Raises as `plan`, and StateError where the averaged timing does not come within the limits.
     """
     m = manipulator
-    jerk = np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof)
+    jerk = JERK_SHARE * (np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof))
     fastest, curve = plan(m, path, limits, nodes=nodes), path_curve(m, path)
     steps = np.abs(np.diff(fastest.xdd, axis=0, prepend=0.0, append=0.0)).max(axis=0)
     with np.errstate(invalid='ignore'):
@@ -127,8 +128,8 @@ def _sampled(m: Manipulator, timing: Any, curve: Any, limits: PathLimits, jerk: 
     flow = out @ limits.area_out + back @ limits.area_in
     lost_up, lost_down = opening_loss(limits, xd)
     upper, lower = limits.upper - lost_up, limits.lower + lost_down
-    middle = 0.5 * (upper + lower)
     with np.errstate(invalid='ignore', divide='ignore'):
+        middle = 0.5 * (upper + lower)
         half = np.where(np.isfinite(upper - lower), upper - middle, np.inf)
         effort = np.where(np.isfinite(half), np.abs(f - np.where(np.isfinite(middle), middle, 0.0)) / half, 0.0)
         third = np.diff(xdd, axis=0, prepend=xdd[:1]) / (time[1] - time[0])

@@ -27,7 +27,9 @@ from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
 from ...model.parameters.hydraulics import Cylinder, Hydraulics
+from ..laws import pump_flow
 
+FLOW_SHARE = 0.995 * pump_flow.SHARE     # of the pump's flow, just below that at which a controller slows down
 STOP_MARGIN = 1e-9      # m or rad by which a path may be beyond a limit, by rounding
 SMALL = 1e-12           # coefficients of u below this share of the largest of their row count as zero
 
@@ -97,10 +99,11 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
               share: float = 1.0) -> PathLimits:
     """Return the `PathLimits` that a machine declares.
 
-    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], less their
-    friction at the rated speed, and less what the valve takes when it is open; speeds that compensated valves allow;
-    the flow of the pump.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure,
-    openings and flow, so that the rest is left to a controller.
+    hydraulics: of `read_hydraulics`; forces of cylinders at the pressure of the supply, or `pressure` [Pa], less what
+    the pump droops by when it gives all its flow, less their friction at the rated speed, and less what the valve takes
+    when it is open; speeds that compensated valves allow; the flow that a controller asks of the pump without slowing
+    down.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure, openings and flow, so
+    that the rest is left to a controller.
     """
     m, none = manipulator, np.full(manipulator.dof, np.inf)
     acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
@@ -110,8 +113,9 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     lower, velocity = -upper, m.coordinate_limits.velocity.copy()
     areas, losses, flow = np.zeros((2, len(m.actuators))), np.zeros((2, len(m.actuators))), np.inf
     if hydraulics is not None:
-        supply, flow = hydraulics.supply, share * hydraulics.supply.max_flow
-        pressure = share * (supply.pressure if pressure is None else float(pressure))
+        supply, flow = hydraulics.supply, min(share, FLOW_SHARE) * hydraulics.supply.max_flow
+        pressure = supply.pressure if pressure is None else float(pressure)
+        pressure = share * (pressure - (supply.droop if np.isfinite(flow) else 0.0))
         axes = hydraulic_records(m, hydraulics)[0]
         rated = np.where(np.isfinite(m.limits.velocity), m.limits.velocity, 0.0)
         friction = axes['coulomb'] + axes['stribeck'] + axes['viscous'] * rated
@@ -128,7 +132,8 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
         upper, lower = upper - friction, lower + friction
     named = {what: Axis(m.actuators, (unit,) * len(m.actuators)) for what, unit in (('areas', 'm^2'),
                                                                                     ('losses', 'N s^2/m^2'))}
-    return PathLimits(velocity, acceleration, lower, upper, *areas, *losses, flow, axes={**m.axes, **named})
+    return PathLimits(velocity, acceleration, lower, upper, areas[0], areas[1], losses[0], losses[1], flow,
+                      axes={**m.axes, **named})
 
 
 def _valve(cylinder: Cylinder, share: float) -> tuple[tuple[float, float], float]:
@@ -160,9 +165,7 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
     floating base and where the actuators are not the coordinates.
     """
     m = manipulator
-    if m.floating or m.actuators != m.coordinates:
-        raise ActuationError(f"'{m.name}': the planner takes machines on a fixed base whose actuators are the "
-                             'coordinates')
+    check_plannable(m)
     x, slope, bend = spline(m, path, nodes)
     _check_stops(m, x)
     constraints = constraints_of(m, x, slope, bend, limits)
@@ -171,6 +174,13 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
     time = np.concatenate(([0.0], np.cumsum(2.0 / (nodes - 1) / (speed[:-1] + speed[1:]))))
     xdd = slope * u[:, None] + bend * w[:, None]
     return Plan(time, np.linspace(0.0, 1.0, nodes), speed, x, slope * speed[:, None], xdd, axes=m.axes)
+
+
+def check_plannable(m: Manipulator) -> None:
+    """Raise ActuationError for a floating base and where the actuators are not the coordinates."""
+    if m.floating or m.actuators != m.coordinates:
+        raise ActuationError(f"'{m.name}': the planner takes machines on a fixed base whose actuators are the "
+                             'coordinates')
 
 
 def spline(m: Manipulator, path: npt.ArrayLike, nodes: int) -> tuple[Array, Array, Array]:

@@ -1,7 +1,8 @@
 """The efforts of axes at force level that the reference and the errors explain.
 
-The model gives the efforts f = h + M a of accelerations a.  What is explained is a range of a, see `set_bounds`.  Of
-axes that are not at force level only that range is known, so that their coupling moves and widens that of the others.
+The model gives the efforts f = h + M a of accelerations a (`EffortModel`).  What is explained is a range of a, see
+`set_bounds`.  Of axes that are not at force level only that range is known, so that their coupling moves and widens
+that of the others.
 """
 from typing import NamedTuple
 
@@ -9,30 +10,74 @@ import numpy as np
 
 from ..algebra.linear import factorise_symmetric, solve_negative
 from ..hydraulics.friction import sliding_friction
-from ..rigid_body.entry import finite
+from ..rigid_body.entry import finite, inverse_checked, read_mass_matrix
 from ..runtime.buffer import FLOAT, matrix, pack, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .actuation import INT
+from .error_range import set_bounds
 
-STRONGER = 2.0          # times the feedback by the gains, that an effort may give towards the reference
 ROUNDING = 1e-6         # of the limit
 GIVEN, ASKED, LOW, HIGH = range(4)      # rows of `found`
 
 
+class EffortModel(NamedTuple):
+    """What the model gives of n actuators that are the coordinates, at a measured state."""
+
+    state: np.ndarray       # (2, n) positions and rates
+    efforts: np.ndarray     # (n,) N, N m without acceleration, with friction at the rate of the reference
+    inertia: np.ndarray     # (n, n)
+    rest: np.ndarray        # (n,) zeros
+
+
+# types of the fields of `EffortModel`
+MODEL_TYPES = (FLOAT,) * 4
+
+
+def make_effort_model(n):
+    """Return the buffer of `EffortModel` of n actuators."""
+    return pack(EffortModel(np.zeros((2, n)), np.zeros(n), np.zeros((n, n)), np.zeros(n)))
+
+
+@kernel
+def bind_effort_model(buffer):
+    """Return the `EffortModel` of a buffer."""
+    return EffortModel(matrix(buffer, 0)[0], records(buffer, 1, FLOAT)[0], matrix(buffer, 2)[0],
+                       records(buffer, 3, FLOAT)[0])
+
+
+@entry
+def evaluate_efforts(tree, loops, buffer, axes, x, xd, rate):
+    """Write the `EffortModel` at x, xd (n,) into its buffer; return a status.
+
+    tree, loops  buffers of the machine; None: efforts without friction, and inertia, are there already
+    axes         (n,) AXIS with the friction that the law compensates
+    rate         (n,) of the reference
+    """
+    model, status = bind_effort_model(buffer), OK
+    if tree is not None:
+        status = inverse_checked(tree, loops, x, xd, model.rest, model.efforts)
+        if status == OK:
+            status = read_mass_matrix(tree, loops, x, model.inertia)    # clusters are closed at x
+    for i in range(rate.shape[0]):
+        model.state[0, i], model.state[1, i] = x[i], xd[i]
+        model.efforts[i] += sliding_friction(axes[i], rate[i])
+    return status
+
+
 class EffortRange(NamedTuple):
-    """Limits and memory of the k axes at force level among n actuators that are the coordinates; model and scratch."""
+    """Limits and memory of the k axes at force level among n actuators that are the coordinates; scratch."""
 
     rows: np.ndarray        # (n,) axes at force level, then the others
     limits: np.ndarray      # (2, n) accelerations given away from the reference; largest commands
     area: np.ndarray        # (n,) m^2 of the piston where pressure is commanded, else 1
     learning: np.ndarray    # (1,) share of what the model lacks that is learnt in a cycle
-    recent: np.ndarray      # (N, 4, n) accelerations: least and largest of the reference, of the error, of its rate
-    count: np.ndarray       # (1,) cycles until now; the last N of them are in `recent`
+    recent: np.ndarray      # (N, 4, n) accelerations, see `set_bounds`
+    count: np.ndarray       # (1,)
     trim: np.ndarray        # (k,) efforts that the model lacks
-    efforts: np.ndarray     # (n,) N, N m of the model without acceleration and friction
-    inertia: np.ndarray     # (n, n)
+    efforts: np.ndarray     # (k,) scratch: of the model and of the coupling with axes that are not at force level
     ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead
+    away: np.ndarray        # (n,) scratch: accelerations given away from the reference, unknown ones included
     bounds: np.ndarray      # (2, n) scratch: least and largest acceleration
     found: np.ndarray       # (4, k) command given, acceleration that it causes, and the range of that
     system: np.ndarray      # (k, k) scratch: factors of the inertia
@@ -49,8 +94,8 @@ def make_effort_range(rows, count, room):
     n, k = len(rows), count
     return pack(EffortRange(
         rows=np.array(rows, INT), limits=np.zeros((2, n)), area=np.ones(n), learning=np.zeros(1),
-        recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(k), efforts=np.zeros(n),
-        inertia=np.zeros((n, n)), ahead=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
+        recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(k), efforts=np.zeros(k),
+        ahead=np.zeros(n), away=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
         system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1))))
 
 
@@ -60,78 +105,53 @@ def bind_effort_range(buffer):
     return EffortRange(
         records(buffer, 0, INT)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0], records(buffer, 3, FLOAT)[0],
         stack(buffer, 4)[0], records(buffer, 5, INT)[0], records(buffer, 6, FLOAT)[0], records(buffer, 7, FLOAT)[0],
-        matrix(buffer, 8)[0], records(buffer, 9, FLOAT)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
+        records(buffer, 8, FLOAT)[0], records(buffer, 9, FLOAT)[0], matrix(buffer, 10)[0], matrix(buffer, 11)[0],
         matrix(buffer, 12)[0], matrix(buffer, 13)[0], matrix(buffer, 14)[0])
 
 
 @entry
-def restrain_efforts(buffer, axes, gains, scale, x, xd, desired, command):
+def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
     """Take the efforts of a command (n,) into their range; return (axis at force level, how far it was beyond).
 
     The worst axis, and that distance as a share of the acceleration that may be given away; (-1, 0) where the command
     stays as it is, as one does that is not finite.
 
-    buffer   of `EffortRange`, with model and reference of this cycle
-    axes     (n,) AXIS with the friction that the law compensates
+    buffer   of `EffortRange`, with the reference of this cycle
+    model    buffer of `EffortModel` at the measured state
     gains    (2, n) accelerations of the law for an error and for its rate
     scale    of the accelerations that the law feeds forward
-    x, xd    (n,) measured
     desired  (3, n) reference
+    unknown  (n,) accelerations that may come from a motion that is not measured
     """
     if finite(command) != OK:
         return -1, 0.0
-    check = bind_effort_range(buffer)
-    set_bounds(check, gains, scale, x, xd, desired)
+    check, m = bind_effort_range(buffer), bind_effort_model(model)
+    set_bounds(check, gains, scale, m.state, desired, check.ahead, desired[2])
     for i in range(command.shape[0]):
-        check.efforts[i] += sliding_friction(axes[i], desired[1, i])
-    couple(check)
+        check.away[i] = check.limits[0, i] + unknown[i]
+        check.bounds[0, i] -= check.away[i]
+        check.bounds[1, i] += check.away[i]
+    couple(check, m.efforts, m.inertia)
     worst, off = find_accelerations(check, command)
-    restrained = clamp_efforts(check, command)
-    learn(check)
+    restrained = clamp_efforts(check, m.inertia, command)
+    learn(check, m.inertia)
     return (worst, off) if restrained else (-1, 0.0)
 
 
 @kernel
-def set_bounds(check, gains, scale, x, xd, desired):
-    """Set the least and the largest acceleration that a sound law asks for, by the last cycles.
-
-    That of the reference, fed forward or not, some feedback towards the reference, and a little more.
-    """
-    room = check.recent.shape[0]
-    now = check.recent[check.count[0] % room]
-    check.count[0] += 1
-    for i in range(x.shape[0]):
-        low, high = np.inf, -np.inf
-        for a in (check.ahead[i], desired[2, i]):
-            low, high = min(low, min(a, scale * a)), max(high, max(a, scale * a))
-        now[0, i], now[1, i] = low, high
-        now[2, i] = STRONGER * gains[0, i] * (desired[0, i] - x[i])
-        now[3, i] = STRONGER * gains[1, i] * (desired[1, i] - xd[i])
-    for i in range(x.shape[0]):
-        low, high = now[0, i], now[1, i]
-        back, forth = min(now[2, i], 0.0), max(now[2, i], 0.0)
-        slower, faster = min(now[3, i], 0.0), max(now[3, i], 0.0)
-        for k in range(min(check.count[0], room)):
-            then = check.recent[k]
-            low, high = min(low, then[0, i]), max(high, then[1, i])
-            back, forth = min(back, then[2, i]), max(forth, then[2, i])
-            slower, faster = min(slower, then[3, i]), max(faster, then[3, i])
-        check.bounds[0, i] = low + back + slower - check.limits[0, i]
-        check.bounds[1, i] = high + forth + faster + check.limits[0, i]
-
-
-@kernel
-def couple(check):
+def couple(check, efforts, inertia):
     """Factorise the inertia of the axes at force level; add to their efforts and ranges what the others do to them."""
     count, n = check.trim.shape[0], check.rows.shape[0]
     for i in range(count):
+        row = check.rows[i]
+        check.efforts[i] = efforts[row]
         for j in range(count):
-            check.system[i, j] = check.inertia[check.rows[i], check.rows[j]]
+            check.system[i, j] = inertia[row, check.rows[j]]
         for j in range(count, n):
             other = check.rows[j]
-            coupling = check.inertia[check.rows[i], other]
+            coupling = inertia[row, other]
             check.coupling[i, j - count] = coupling
-            check.efforts[check.rows[i]] += 0.5 * coupling * (check.bounds[0, other] + check.bounds[1, other])
+            check.efforts[i] += 0.5 * coupling * (check.bounds[0, other] + check.bounds[1, other])
     factorise_symmetric(check.system)
     solve_negative(check.system, check.coupling)
     for i in range(count):
@@ -156,20 +176,20 @@ def find_accelerations(check, command):
     for i in range(count):
         row = check.rows[i]
         check.found[GIVEN, i] = command[row]
-        check.right[i, 0] = check.efforts[row] + check.trim[i] - command[row] * check.area[row]
+        check.right[i, 0] = check.efforts[i] + check.trim[i] - command[row] * check.area[row]
     solve_negative(check.system, check.right)
     worst, most = 0, -np.inf
     for i in range(count):
         asked = check.right[i, 0]
         check.found[ASKED, i] = asked
-        off = max(asked - check.found[HIGH, i], check.found[LOW, i] - asked) / check.limits[0, check.rows[i]]
+        off = max(asked - check.found[HIGH, i], check.found[LOW, i] - asked) / check.away[check.rows[i]]
         if off > most:
             worst, most = i, off
     return worst, most
 
 
 @kernel
-def clamp_efforts(check, command):
+def clamp_efforts(check, inertia, command):
     """Restrain the command to accelerations within their range; set `right` to what the model gives beyond it.
 
     Returns whether the command was changed by more than rounding, else it stays as it is.
@@ -177,21 +197,21 @@ def clamp_efforts(check, command):
     count, changed = check.trim.shape[0], False
     for i in range(count):
         row = check.rows[i]
-        effort, limit = check.efforts[row] + check.trim[i], check.limits[1, row]
+        effort, limit = check.efforts[i] + check.trim[i], check.limits[1, row]
         for j in range(count):
-            effort += check.inertia[row, check.rows[j]] * explained(check, j, check.found[ASKED, j])
+            effort += inertia[row, check.rows[j]] * explained(check, j, check.found[ASKED, j])
         check.right[i, 0] = max(-limit, min(limit, effort / check.area[row]))
         changed = changed or not abs(command[row] - check.right[i, 0]) <= ROUNDING * limit
     for i in range(count):
         row = check.rows[i]
         if changed:
             command[row] = check.right[i, 0]
-        check.right[i, 0] = check.efforts[row] - check.right[i, 0] * check.area[row]
+        check.right[i, 0] = check.efforts[i] - check.right[i, 0] * check.area[row]
     return changed
 
 
 @kernel
-def learn(check):
+def learn(check, inertia):
     """Take a share of what the model lacks, -`right`, into `trim`, as far as no acceleration explains it."""
     count, share = check.trim.shape[0], check.learning[0]
     for i in range(count):
@@ -199,5 +219,5 @@ def learn(check):
     solve_negative(check.system, check.right)
     for i in range(count):
         for j in range(count):
-            check.trim[i] -= (share * check.inertia[check.rows[i], check.rows[j]]
+            check.trim[i] -= (share * inertia[check.rows[i], check.rows[j]]
                               * explained(check, j, check.right[j, 0]))

@@ -25,12 +25,14 @@ from ..hydraulics.equations import (
 )
 from ..hydraulics.records import CYLINDER, HOLDING_A, HOLDING_B, PRESSURE_A, PRESSURE_B, SPOOL, SPOOL_RATE
 from ..rigid_body.entry import finite
-from ..runtime.buffer import FLOAT, matrix, records
+from ..runtime.buffer import FLOAT, matrix, pack, records
 from ..runtime.compiler import entry, inner, kernel
 from ..runtime.status import OK
-from .valve_inversion import force_gains
+from .actuation import INT
+from .valve_inversion import MIN_CHAMBER_VOLUME_M3, force_gains
 
 POSSIBLE, NOT_FINITE, OUT_OF_RANGE, TOO_FAST = range(4)
+OPENING_MARGIN = 0.1        # opening of a valve beyond its command
 SUBSTEPS = 4                # of the spool within a cycle
 REMEMBERED_WAY_M = 0.5      # over which flows and measured motion are compared in sum
 LEARNABLE = 0.25            # of the measured rate, by which those of the flows are off at most
@@ -111,6 +113,63 @@ class Oil(NamedTuple):
 def measured_oil(pressures, supply, line):
     """Return the `Oil` of measured pressures (m, 2) and of the supply, NaN: its setting."""
     return Oil(pressures, supply[0]['pressure'] if math.isnan(line) else line, supply[0]['return_pressure'])
+
+
+class PressureRates(NamedTuple):
+    """What m cylinders let their pressures change by, and how far their valves may be open."""
+
+    cylinders: np.ndarray   # (m,) CYLINDER
+    commanded: np.ndarray   # (m,) 1: the valve is; others may be open
+    margin: np.ndarray      # (m,) m/s by which a rod may be faster than measured
+    fastest: np.ndarray     # (m, 2) Pa/s of chambers A and B, at any opening and stroke
+    decay: np.ndarray       # (1,) share of its opening that a spool may keep for a period
+    opening: np.ndarray     # (m,) of the valves, at most
+
+
+# types of the fields of `PressureRates`
+RATE_TYPES = CYLINDER, INT, *(FLOAT,) * 4
+
+
+def make_pressure_rates(cylinders, commanded, margin, fastest, decay):
+    """Return the buffer of `PressureRates`, with valves that may be open."""
+    return pack(PressureRates(cylinders, np.array(commanded, INT), np.array(margin, dtype=float), np.array(fastest),
+                              np.array([decay]), np.ones(len(cylinders))))
+
+
+@kernel
+def bind_pressure_rates(buffer):
+    """Return the `PressureRates` of a buffer."""
+    return PressureRates(records(buffer, 0, CYLINDER)[0], records(buffer, 1, INT)[0], records(buffer, 2, FLOAT)[0],
+                         matrix(buffer, 3)[0], records(buffer, 4, FLOAT)[0], records(buffer, 5, FLOAT)[0])
+
+
+@entry
+def set_pressure_rates(buffer, sensors, supply, command, position, rate):
+    """Set how fast the pressures of `judge_pressures` may change, by the flows of valves and rods.
+
+    buffer          of `PressureRates`
+    sensors         (2 m + 1,) PRESSURE_SENSOR
+    supply          (1,) SUPPLY
+    command         (actuators,) of the last cycle; NaN: left out
+    position, rate  (actuators,) measured
+    """
+    s, total = bind_pressure_rates(buffer), 0.0
+    for k in range(s.cylinders.shape[0]):
+        c, port_a, port_b = s.cylinders[k], sensors[2 * k], sensors[2 * k + 1]
+        axis = c['axis']
+        now = abs(given(command, axis)) if s.commanded[k] else 1.0
+        s.opening[k] = max(now, s.decay[0] * s.opening[k])
+        gain = max(max(c['gain'][0], c['gain'][1]), max(c['gain'][2], c['gain'][3]))
+        flow = (gain * math.sqrt(max(port_a['high'], port_b['high']))
+                * min(s.opening[k] + OPENING_MARGIN, 1.0))
+        speed = abs(rate[axis]) + s.margin[k]
+        volume_a, volume_b = volumes(c, position[axis])
+        fastest_a = c['bulk'] / max(volume_a, MIN_CHAMBER_VOLUME_M3) * (flow + c['area_a'] * speed)
+        fastest_b = c['bulk'] / max(volume_b, MIN_CHAMBER_VOLUME_M3) * (flow + c['area_b'] * speed)
+        port_a['rate'], port_b['rate'] = min(fastest_a, s.fastest[k, 0]), min(fastest_b, s.fastest[k, 1])
+        total += flow
+    if supply[0]['limited']:
+        sensors[2 * s.cylinders.shape[0]]['rate'] = (total + supply[0]['flow']) / supply[0]['capacity']
 
 
 @entry

@@ -1,5 +1,18 @@
-"""Plausibility of measured speeds of actuators: beside the rated one, that of the reference, and that of a stop."""
-from ..runtime.compiler import entry
+"""Plausibility of measured speeds of actuators: beside the rated one, those of reference and stop, and forces.
+
+Forces beyond those that carry the load and overcome friction change the speed: what is off by the momentum of an axis
+is smoothed over a time, and compared with what was learnt.
+"""
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..algebra.linear import factorise_symmetric, solve_negative
+from ..runtime.buffer import FLOAT, matrix, pack, records
+from ..runtime.compiler import entry, kernel
+from .actuation import INT
+from .effort_range import bind_effort_model
 from .plausibility import largest
 
 SOUND, TOO_FAST, APART, NOT_STANDING = range(4)
@@ -12,6 +25,17 @@ FASTER = 1.1                # times the speed at its beginning that a stop may h
 SETTLING_S = 0.5            # of rest of the reference, in which the largest swing is that of the motion before
 GROWTH = 1.25               # times that, from which it grows
 REST = 0.5                  # of the speed that is allowed at rest, at which the machine rests
+
+# of forces and the momentum of axes
+NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
+WAITED_S, COMPARED = range(2)           # of the memory
+OFF, LACK, MODEL, IMPULSE = range(4)    # rows of the forces
+UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
+HORIZON_S = 0.1             # over which forces and speeds are compared
+STEP_S = 0.01               # between two comparisons
+LEARNING_S = 0.5            # in which what the model lacks is learnt, where reference and machine stand
+FORGETTING_S = 2.0          # of the same in motion
+LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
 
 
 @entry
@@ -97,3 +121,132 @@ def judge_swing(limits, swing, rested, rates, desired, period):
         return -1
     row, share = largest(swing[0], swing[2])
     return row if share > 1.0 else -1
+
+
+class Momentum(NamedTuple):
+    """Memory and limits of the k axes at force level among n actuators that are the coordinates; scratch."""
+
+    rows: np.ndarray        # (k,) actuators
+    area: np.ndarray        # (k,) m^2 of the piston where pressure is commanded, else 1
+    friction: np.ndarray    # (k,) N, N m by which that of the machine may differ from that of the model
+    rest: np.ndarray        # (n,) speeds at which the machine stands
+    residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
+    memory: np.ndarray      # (2,) s since the last comparison; 1: there was one
+    speed: np.ndarray       # (n,) at the last comparison
+    forces: np.ndarray      # (4, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison;
+                            # commands times s since then
+    found: np.ndarray       # (2, k) changes of the speed that are not explained, and that are allowed
+    system: np.ndarray      # (k, k) scratch: factors of the inertia
+    right: np.ndarray       # (k, 1) scratch: right-hand side
+
+
+# types of the fields of `Momentum`
+TYPES = INT, *(FLOAT,) * 10
+
+
+def make_momentum(rows, actuators):
+    """Return the buffer of `Momentum`; rows (k,): actuators at force level."""
+    k, n = len(rows), actuators
+    return pack(Momentum(
+        rows=np.array(rows, INT), area=np.ones(k), friction=np.zeros(k), rest=np.zeros(n), residual=np.zeros(1),
+        memory=np.zeros(2), speed=np.zeros(n), forces=np.zeros((4, k)), found=np.zeros((2, k)),
+        system=np.zeros((k, k)), right=np.zeros((k, 1))))
+
+
+@kernel
+def bind_momentum(buffer):
+    """Return the `Momentum` of a buffer."""
+    return Momentum(
+        records(buffer, 0, INT)[0], records(buffer, 1, FLOAT)[0], records(buffer, 2, FLOAT)[0],
+        records(buffer, 3, FLOAT)[0], records(buffer, 4, FLOAT)[0], records(buffer, 5, FLOAT)[0],
+        records(buffer, 6, FLOAT)[0], matrix(buffer, 7)[0], matrix(buffer, 8)[0], matrix(buffer, 9)[0],
+        matrix(buffer, 10)[0])
+
+
+@entry
+def judge_momentum(buffer, model, command, desired, unknown, dt):
+    """Return the axis at force level whose motion its force does not explain; EXPLAINED: none.
+
+    NOT_JUDGED: it is not time yet. BEGUN: the comparison begins again, after too long a time or without a command.
+
+    buffer   of `Momentum`
+    model    buffer of `EffortModel` at the measured state
+    command  (n,) since the last cycle, NaN: left out
+    desired  (n,) rates of the reference
+    unknown  (n,) accelerations that may come from a motion that is not measured
+    dt       s since the last cycle
+    """
+    s = bind_momentum(buffer)
+    memory, count = s.memory, s.rows.shape[0]
+    given = 0.0
+    for i in range(count):
+        given += command[s.rows[i]]
+    if not (0.0 <= dt <= LONGEST_STEP_S and math.isfinite(given)):
+        memory[WAITED_S], memory[COMPARED] = 0.0, 0.0
+        for i in range(count):
+            s.forces[IMPULSE, i] = 0.0
+        return BEGUN
+    memory[WAITED_S] += dt
+    for i in range(count):
+        s.forces[IMPULSE, i] += dt * command[s.rows[i]]
+    if memory[WAITED_S] < STEP_S:
+        return NOT_JUDGED
+    m = bind_effort_model(model)
+    compare_momentum(s, m, memory[WAITED_S], rests(s, m.state[1], desired))
+    return largest_change(s, unknown)
+
+
+@kernel
+def rests(s, speed, desired):
+    """Return whether machine and reference stand."""
+    stands = True
+    for i in range(desired.shape[0]):
+        stands = stands and desired[i] == 0.0 and abs(speed[i]) < s.rest[i]
+    return stands
+
+
+@kernel
+def compare_momentum(s, m, dt, stands):
+    """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
+
+    Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
+    """
+    speed, forces, count = m.state[1], s.forces, s.rows.shape[0]
+    new, learnt = min(dt / HORIZON_S, 1.0), min(dt / (LEARNING_S if stands else FORGETTING_S), 1.0)
+    for i in range(count):
+        row = s.rows[i]
+        given, model = forces[IMPULSE, i] / dt * s.area[i], m.efforts[row]
+        if s.memory[COMPARED] == 0.0:
+            forces[OFF, i] = forces[LACK, i] = given - model
+            excess = given - model
+        else:
+            # forces of the model change on the way
+            excess = given - 0.5 * (forces[MODEL, i] + model)
+            for j in range(speed.shape[0]):
+                excess -= m.inertia[row, j] * (speed[j] - s.speed[j]) / dt
+        forces[OFF, i] += new * (excess - forces[OFF, i])
+        forces[LACK, i] += learnt * (forces[OFF, i] - forces[LACK, i])
+        forces[MODEL, i], forces[IMPULSE, i] = model, 0.0
+        s.right[i, 0] = forces[LACK, i] - forces[OFF, i]
+        for j in range(count):
+            s.system[i, j] = m.inertia[row, s.rows[j]]
+    for j in range(speed.shape[0]):
+        s.speed[j] = speed[j]
+    s.memory[WAITED_S], s.memory[COMPARED] = 0.0, 1.0
+
+
+@kernel
+def largest_change(s, unknown):
+    """Set `found`, and return the axis that is furthest beyond what is allowed; EXPLAINED: none is."""
+    for i in range(s.rows.shape[0]):
+        row = s.rows[i]
+        s.found[ALLOWED, i] = s.residual[0] + HORIZON_S * (s.friction[i] / s.system[i, i] + unknown[row])
+    factorise_symmetric(s.system)
+    solve_negative(s.system, s.right)
+    worst, most = 0, 0.0
+    for i in range(s.rows.shape[0]):
+        s.found[UNEXPLAINED, i] = HORIZON_S * s.right[i, 0]
+        share = abs(s.found[UNEXPLAINED, i]) / s.found[ALLOWED, i]
+        if not share <= most and most < np.inf:
+            worst, most = i, share if share < np.inf else np.inf
+    return EXPLAINED if most <= 1.0 else worst

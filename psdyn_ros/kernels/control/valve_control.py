@@ -26,7 +26,7 @@ from .actuation import INT, actuator_motion, share
 from .joint_space import bind_joint_space, joint_motion, solve_rates
 from .passive import required_efforts
 from .path import sample_path
-from .valve_inversion import command_for, force_gains, opening_for
+from .valve_inversion import command_for, force_gains, limited, opening_for, opening_of
 
 EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # tiers: what a command is
 
@@ -377,3 +377,18 @@ def bounded(a, wish, clipped, i):
         clipped[i] += 1
         return a['limit'] * a['saturated']
     return wish
+
+
+@entry
+def rod_speeds(law, given, inverse, found):
+    """Write the speeds [m/s] of rods for which PID gives commands (actuators,); inverse: its commands for speeds.
+
+    law: buffer of `ValveLaw`.  found (actuators,): 0 of an actuator whose valve is not commanded.
+    """
+    s = bind_law(law)
+    for i in range(found.shape[0]):
+        a, found[i] = s.law[i], 0.0
+        if a['tier'] == VALVE:
+            c, full = s.cylinders[s.axes[i]['cylinder']], a['speed_out'] if given[i] > 0.0 else a['speed_in']
+            found[i] = (limited(command_for(c, given[i] / full, a['blend'])) if inverse else
+                        full * opening_of(c, given[i], a['blend']))

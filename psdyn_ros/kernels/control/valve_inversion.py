@@ -95,6 +95,17 @@ def command_for(c, o, blend):
     return (1.0 - overlap) * o - share * overlap if o < 0.0 else o
 
 
+@kernel
+def opening_of(c, u, blend):
+    """Return the opening for which `command_for` gives a valve the command u."""
+    if c['jump']:
+        return u
+    overlap = c['overlap_up'] if u > 0.0 else c['overlap_down']
+    band = overlap + (1.0 - overlap) * blend
+    o = abs(u) * blend / band if abs(u) < band else (abs(u) - overlap) / (1.0 - overlap)
+    return math.copysign(o, u)
+
+
 @python_kernel
 def limited(u):
     """Return the command within -1 to 1; NaN stays NaN."""

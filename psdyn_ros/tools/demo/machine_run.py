@@ -131,8 +131,7 @@ class MachineRun:
         self._call(SetBool, '/simulator/pause', data=True)
         self._until(self._step.service_is_ready, REACTION, 'waiting for the simulator')
         self._until(lambda: self._periods() and control.active, START_UP, 'starting the controller')
-        self._until(lambda: self._periods() and self._call(SetBool, '/controller/enable', data=True).success,
-                    START_UP, 'enabling')
+        self._until(lambda: self._periods() and self._enabled(), START_UP, 'enabling')
         self._left = 0
         for _ in range(SETTLED):
             self._wait.turn(self._what)
@@ -140,6 +139,13 @@ class MachineRun:
         origin = encoders.stamp + self._period_ns
         self._drive()
         return origin
+
+    def _enabled(self):
+        """Enable the controller, after a reset where it has stopped before on a busy computer."""
+        enabled = self._call(SetBool, '/controller/enable', data=True).success
+        if not enabled:
+            self._call(Trigger, '/controller/reset')
+        return enabled
 
     def _drive(self):
         """Let both nodes drive each other."""

@@ -34,6 +34,8 @@ SPEED_SHARE = 0.3           # of the rated speed, peak of the motions of the tri
 HANGING = 'hanging'         # level of efforts on a machine with passive joints, which are measured
 LEVELS = ('effort', 'valve', HANGING)
 PID = 'pid'                 # level of motions only: valves under a law that looks at no pressures
+MOTION_LEVELS = 'effort', 'valve', PID
+RATES = 100.0, 200.0, 500.0     # Hz, at which motions are watched
 LAW = {'effort': 'computed_torque', HANGING: 'computed_torque', 'valve': 'valve_computed_torque', PID: 'valve_pid'}
 
 

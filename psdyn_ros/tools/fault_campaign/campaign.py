@@ -69,7 +69,7 @@ def run(seeds=SEEDS, cycles=CYCLES, *, motion_seeds=MOTION_SEEDS, short=False, f
     say('')
     print('\n'.join([*fault_report.table(summaries), *fault_report.bad_trials(summaries)]) if summaries else '')
     print('\n'.join([*fault_report.motion_table(motions), *fault_report.missed_motions(motions)]) if motions else '')
-    print(fault_report.verdict(summaries, kills, attacked, motions))
+    print('\n'.join(fault_report.verdicts(summaries, kills, attacked, motions)))
     for one in [kill for kill in kills if fault_report.wrong_kill(kill)] + [one for one in attacked if one.problem]:
         print(f'  {one}')
     if output:

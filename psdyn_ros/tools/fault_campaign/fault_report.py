@@ -1,15 +1,18 @@
 """docs/reference/fault_report.md and its picture, from what a campaign measured."""
 
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
 from ...model.errors import ModelError
-from .bench import JITTER, PROBATION, RATE, TTL
+from .bench import JITTER, MOTION_LEVELS, PLANTS, PROBATION, RATE, RATES, TTL
 from .in_process import CONFIDENCE
+from .lies import cases
 
 SLIGHTLY = 1.1              # times the allowed speed
 PICTURE, MOTION_PICTURE = 'faults.png', 'fault_motion.png'
+VERDICT, MOTION_VERDICT = r'\* \*\*(?:PASSED|FAILED)\.\*\* ', 'Motion after a fault'
 ABOUT = '''# Fault campaign
 
 Written by `python3 -m psdyn_ros.tools.fault_campaign.campaign` from the run that is described at the end; `make
@@ -49,7 +52,7 @@ controller makes of it counts for nothing. A trial is *missed* where
 
 *Distance* is that of the stop, without one the largest from the reference. This part alone is written by
 `python3 -m psdyn_ros.tools.fault_campaign.motion_trials --output docs/reference/fault_report.md`, with `--workers N` in
-parallel and with `--short` for one state of each fault.
+parallel, with `--short` for one state of each fault, and with `--seconds S` for as many of all as there is time for.
 '''
 NODE_CONDITIONS = '''Conditions that only a node can see (rival states, parameters, floods) are reported to
 the core here, and the outputs compared, bit by bit, with a run without them; over the wire they are real.
@@ -105,7 +108,7 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl, motions=()):
     """
     path = Path(path)
     folder = path.parent
-    parts = [ABOUT, verdict(summaries, kills, attacks, motions), '']
+    parts = [ABOUT, *verdicts(summaries, kills, attacks, motions), '']
     (folder / 'images').mkdir(parents=True, exist_ok=True)
     if summaries:
         draw(summaries, folder / 'images' / PICTURE)
@@ -125,8 +128,10 @@ def write(path, summaries, kills, attacks, facts, nulls, ttl, motions=()):
     return path
 
 
-def write_motions(path, motions):
-    """Replace the part of motions in a page that `write` wrote, and its picture; returns its path.
+def write_motions(path, motions, run=''):
+    """Replace the part of motions in a page that `write` wrote, its verdict and its picture; returns its path.
+
+    run  of the motions: when, how long, and how much
 
     Raises ModelError where the page has no such part and no part before which it stands.
     """
@@ -138,21 +143,38 @@ def write_motions(path, motions):
     if not end:
         raise ModelError(f"{path}: no part '{heading}', and none after it; expected a report of the campaign")
     (path.parent / 'images').mkdir(exist_ok=True)
-    part = '\n'.join([*_motion_part(motions, path.parent), ''])
-    path.write_text(text[:begin if begin >= 0 else end] + part + text[end:])
+    part = '\n'.join([*_motion_part(motions, path.parent, run), ''])
+    text = text[:begin if begin >= 0 else end] + part + text[end:]
+    head, rest = text[:text.find('\n## ')], text[text.find('\n## '):]
+    head = re.sub(rf'^{VERDICT}{MOTION_VERDICT}.*\n', '', head, flags=re.MULTILINE).rstrip('\n')
+    path.write_text('\n'.join([head, *verdicts((), (), (), motions), rest]))
     return path
 
 
-def _motion_part(motions, folder):
+def _motion_part(motions, folder, run=''):
     """Lines of the part of motions; its picture is drawn."""
     draw_motions(motions, folder / 'images' / MOTION_PICTURE)
     bad = sum(not one.good for one in motions)
-    runs = Counter((one.plant, one.level, one.rate) for one in motions)
-    return [MOTION, f'**{"FAILED" if bad else "PASSED"}.** {len(motions)} trials, {bad} missed: '
-            + '; '.join(f'plant {plant}, {level}, {rate:g} Hz: {count}' for (plant, level, rate), count in sorted(
-                runs.items())) + f'; seeds {", ".join(map(str, sorted({one.seed for one in motions})))}.\n',
-            *bounds_table(motions), '', f'![speeds, times and ways after faults](images/{MOTION_PICTURE})\n',
+    return [MOTION, f'{_word(not bad)} {len(motions)} trials, {bad} missed; seeds '
+            f'{", ".join(map(str, sorted({one.seed for one in motions})))}{f"; {run}" if run else ""}.\n',
+            *coverage(motions), '', *bounds_table(motions), '',
+            f'![speeds, times and ways after faults](images/{MOTION_PICTURE})\n',
             *motion_table(motions), '', *missed_motions(motions)]
+
+
+def coverage(trials):
+    """Lines of a table: of how many faults in their states there are trials, and how many missed, by where they ran."""
+    yield '| plant | level | of | ' + ' | '.join(f'{rate:g} Hz' for rate in RATES) + ' |'
+    yield '|---|---|---|' + '---|' * len(RATES)
+    for plant in PLANTS:
+        for level in MOTION_LEVELS:
+            cells = []
+            for rate in RATES:
+                some = [one for one in trials if (one.plant, one.level, one.rate) == (plant, level, rate)]
+                tried = len({(one.group, one.name, one.state) for one in some})
+                cells.append(f'{tried}, missed {sum(not one.good for one in some)} of {len(some)} trials' if some else
+                             'not run')
+            yield f'| {plant} | {level} | {len(list(cases(level)))} | ' + ' | '.join(cells) + ' |'
 
 
 def bounds_table(trials):
@@ -242,29 +264,32 @@ def wrong_kill(kill):
     return kill.seconds is None or bool(kill.moved_by) or kill.first in ('RUN', 'DEGRADED', 'HOLD')
 
 
-def verdict(summaries, kills, attacks, motions=()):
-    """One paragraph with the figures that matter."""
-    words = []
+def verdicts(summaries, kills, attacks, motions=()):
+    """Yield a line for each part that ran: whether it passed, with the figures that matter."""
     if summaries:
         trials, unsafe = sum(one.trials for one in summaries), sum(one.unsafe for one in summaries)
         late, bad = sum(one.late for one in summaries), sum(len(one.bad) for one in summaries)
         faults = len({one.row.id for one in summaries})
-        words.append(f'In process: {len(summaries)} conditions of {faults} faults, {trials} trials, {unsafe} unsafe '
-                     f'outputs, {late} reactions beyond their bound, {bad} trials bad in any way.')
+        yield (f'* {_word(is_good(summaries, (), ()))} In process: {len(summaries)} conditions of {faults} faults, '
+               f'{trials} trials, {unsafe} unsafe outputs, {late} reactions beyond their bound, {bad} trials bad in '
+               'any way.')
     if kills:
         done = [kill.seconds for kill in kills if kill.seconds is not None]
         moved = sum(bool(kill.moved_by) for kill in kills)
-        words.append(f'Over the wire: {len(kills)} processes killed or stopped, safe output after '
-                     f'{max(done, default=math.nan) * 1e3:.1f} ms at worst, {len(kills) - len(done)} without it, '
-                     f'{moved} that moved without a new reference.')
+        yield (f'* {_word(is_good((), kills, ()))} Over the wire: {len(kills)} processes killed or stopped, safe '
+               f'output after {max(done, default=math.nan) * 1e3:.1f} ms at worst, {len(kills) - len(done)} without '
+               f'it, {moved} that moved without a new reference.')
     if attacks:
-        words.append(f'{len(attacks)} attacks, {sum(bool(attack.problem) for attack in attacks)} with a problem.')
+        yield (f'* {_word(is_good((), (), attacks))} Over the wire: {len(attacks)} attacks, '
+               f'{sum(bool(attack.problem) for attack in attacks)} with a problem.')
     for plant in sorted({one.plant for one in motions}):
         some = [one for one in motions if one.plant == plant]
-        words.append(f'Motion after a fault, plant {plant}: {len(some)} trials, '
-                     f'{sum(not one.good for one in some)} beyond a bound.')
-    good = 'PASSED' if is_good(summaries, kills, attacks, motions) else 'FAILED'
-    return f'**{good}.** ' + ' '.join(words)
+        yield (f'* {_word(is_good((), (), (), some))} {MOTION_VERDICT}, plant {plant}: {len(some)} trials, '
+               f'{sum(not one.good for one in some)} beyond a bound.')
+
+
+def _word(good):
+    return f'**{"PASSED" if good else "FAILED"}.**'
 
 
 def table(summaries):

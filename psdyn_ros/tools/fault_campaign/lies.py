@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...control.safety.fault_table import State
+from .bench import PID
+from .injections import INJECTIONS
 
 BAR = 1e5                   # Pa
 ENCODER_DRIFT = 0.04        # m/s or rad/s
@@ -203,3 +205,19 @@ for _name, _factor in (('negated', -1.0), ('zero', 0.0), ('half gain', 0.5), ('d
     _law_fails(_name, lambda bench, factor=_factor: lambda command, since: factor * command, VALVE)
 _law_fails('frozen', _frozen)
 _law_fails('50 ms late', _delayed)
+
+
+# all faults of which the motion is watched
+
+
+def cases(level, only='', short=False):
+    """Yield (injection, state) of a level, whose group or name has the text `only`.
+
+    short  whether of one state each, which turns from fault to fault
+    """
+    levels = {level, 'valve'} if level == PID else {level}
+    for turn, one in enumerate((*LIES, *INJECTIONS)):
+        if levels & set(one.levels) and only in f'{one.group}: {one.name}':
+            states = tuple(one.states)
+            for state in (states[turn % len(states)],) if short else states:
+                yield one, state

@@ -1,14 +1,18 @@
 """What the true machine does after one fault: speed, travel and spool, on either plant, at any rate, in every state.
 
     python3 -m psdyn_ros.tools.fault_campaign.motion_trials [--seeds N] [--first N] [--plants P ...] [--rates HZ ...]
-        [--levels L ...] [--workers N] [--only TEXT] [--short] [--output FILE]
+        [--levels L ...] [--workers N] [--only TEXT] [--short] [--seconds S] [--output FILE]
 
 The state that the controller reaches counts for nothing here.
 """
 
 import argparse
+import math
 import multiprocessing
+import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -18,14 +22,11 @@ from ...control.safety.fault_table import State
 from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from . import fault_report
-from .bench import LAW, PID, PLANTS, Bench, make_machine
+from .bench import LAW, MOTION_LEVELS, PID, PLANTS, RATES, Bench, make_machine
 from .fault_trials import prepare
-from .injections import INJECTIONS
-from .lies import LIES
+from .lies import cases
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
-RATES = 100.0, 200.0, 500.0
-MOTION_LEVELS = 'effort', 'valve', PID
 FASTER = 1.1                # times the speed at the fault that is allowed
 SLOW = 0.02                 # m/s or rad/s that is allowed anyway
 FULL = 0.95                 # of the spool, which counts as full
@@ -35,6 +36,7 @@ EXTRA_TRAVEL = 0.02         # m or rad beyond v^2 / (2 a)
 WATCHED = 1.0               # s beyond the time of a stop
 SETTLED = 0.2               # s at rest in SAFE, after which nothing more will come
 OPERATOR = 0.2              # s until an operator goes on where nothing moves
+PARTS = 8                   # into which the faults of a plant, level and rate are divided, so that all get their share
 
 
 class MotionTrial(NamedTuple):
@@ -78,19 +80,6 @@ class MotionTrial(NamedTuple):
         """One line: where it was, what was missed, and what the controller said."""
         return (f'{self.group}: {self.name}, {self.plant}, {self.level}, {self.rate:g} Hz, {self.state}, seed '
                 f'{self.seed}: {"; ".join(self.missed)}; {self.end} {self.reason}')
-
-
-def cases(level, only='', short=False):
-    """Yield (injection, state) of a level, whose group or name has the text `only`.
-
-    short  whether of one state each, which turns from fault to fault
-    """
-    levels = {level, 'valve'} if level == PID else {level}
-    for turn, one in enumerate((*LIES, *INJECTIONS)):
-        if levels & set(one.levels) and only in f'{one.group}: {one.name}':
-            states = tuple(one.states)
-            for state in (states[turn % len(states)],) if short else states:
-                yield one, state
 
 
 class _Over(Exception):
@@ -205,31 +194,45 @@ def _full(bench, spool, rates):
 # all
 
 
-def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, first=0, only='', short=False, workers=1):
+def run(seeds, *, plants=PLANTS, rates=RATES, levels=MOTION_LEVELS, first=0, only='', short=False, workers=1,
+        seconds=math.inf):
     """Yield every `MotionTrial`.
 
     seeds    how many of each, from `first` on
     only     part of "group: name" of the faults
     short    as of `cases`
     workers  processes
+    seconds  after which no trial begins; until then every plant, level and rate gets about the same number
     """
-    jobs = [(plant, rate, level, seed, only, short) for seed in range(first, first + seeds) for plant in plants
-            for rate in rates for level in levels]
+    until = time.time() + seconds
+    jobs = [(plant, rate, level, seed, part, only, short, until) for seed, part, plant, rate, level in product(
+        range(first, first + seeds), range(PARTS), plants, rates, levels)]
     if workers == 1:
         for job in jobs:
-            yield from _run_seed(*job)
+            yield from _run_part(*job)
         return
     with ProcessPoolExecutor(workers, multiprocessing.get_context('spawn')) as pool:
-        for done in as_completed([pool.submit(_run_seed, *job) for job in jobs]):
+        for done in as_completed([pool.submit(_run_part, *job) for job in jobs]):
             yield from done.result()
 
 
-def _run_seed(plant, rate, level, seed, only, short):
-    """[`MotionTrial`] of one plant, rate, level and seed."""
-    machine = make_machine(level, plant=plant, rate=rate)
-    wanted = list(cases(level, only, short))
-    healthy = {state: healthy_speeds(machine, state, seed) for state in {state for _, state in wanted}}
-    return [run_motion(machine, plant, injection, state, seed, healthy[state]) for injection, state in wanted]
+_machine = cache(make_machine)
+
+
+@cache
+def _healthy(level, plant, rate, state, seed):
+    return healthy_speeds(_machine(level, plant=plant, rate=rate), state, seed)
+
+
+def _run_part(plant, rate, level, seed, part, only, short, until):
+    """[`MotionTrial`] of every fault of a part of those of one plant, rate, level and seed, until a time [s]."""
+    trials = []
+    for injection, state in list(cases(level, only, short))[part::PARTS]:
+        if time.time() >= until:
+            break
+        machine = _machine(level, plant=plant, rate=rate)
+        trials.append(run_motion(machine, plant, injection, state, seed, _healthy(level, plant, rate, state, seed)))
+    return trials
 
 
 def main(arguments=None):
@@ -244,16 +247,20 @@ def main(arguments=None):
     parser.add_argument('--workers', type=int, default=1, metavar='N', help='processes')
     parser.add_argument('--only', default='', metavar='TEXT', help='part of "group: name"')
     parser.add_argument('--short', action='store_true', help='one state of each fault')
+    parser.add_argument('--seconds', type=float, default=math.inf, metavar='S', help='after which no trial begins')
     parser.add_argument('--output', metavar='FILE', help='report of the campaign, whose part of motions is replaced')
     given = vars(parser.parse_args(arguments))
-    output, trials = given.pop('output'), []
+    output, trials, began = given.pop('output'), [], time.time()
     for one in run(**given):
         trials.append(one)
         if not one.good:
             print(one.text(), flush=True)
-    print('\n'.join([*fault_report.bounds_table(trials), '', *fault_report.motion_table(trials)]))
+    print('\n'.join([*fault_report.coverage(trials), '', *fault_report.bounds_table(trials), '',
+                     *fault_report.motion_table(trials)]))
     if output:
-        print('report:', fault_report.write_motions(output, trials))
+        when = time.strftime('%Y-%m-%d %H:%M %z', time.localtime(began))
+        run_text = f'begun {when}, {time.time() - began:.0f} s' + ', one state of each fault' * given['short']
+        print('report:', fault_report.write_motions(output, trials, run_text))
 
 
 if __name__ == '__main__':

@@ -97,11 +97,6 @@ class Corrections:
                 C[:, axis, self.first_pair + k] = self._taken_for(axis, of, gains, prediction.effort[rows])
         return rows, e, np.nan_to_num(C)
 
-    def resting_payload(self, x):
-        """(n, actuators, 4) columns of mass and moments of a payload while the machine stands at x (n, dof)."""
-        x, still = np.ascontiguousarray(x), np.zeros_like(x)
-        return self._on_actuators(x, self._regressor(x, still, still))[..., :4]
-
     def _on_actuators(self, x, columns):
         """Columns (n, dof, k) of forces on the coordinates as efforts (n, actuators, k)."""
         maps = self._regressor.maps(x)

@@ -20,7 +20,7 @@ from ..bags.recording import BagError
 from ..metrics.metrics import known_numbers
 from ..metrics.prediction import Predictor
 from ..signals.blocks import blocks
-from .corrections import OFFSET, TILT, TIME, Corrections
+from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
 
 MOST = 0.5                  # s, the largest delay that is looked for, either way
 COARSE = 0.02               # s from one shift to the next, while looking for the best
@@ -177,8 +177,6 @@ class _Evidence:
         if not moving.any():
             return
         self._stretches.update(number[moving].tolist())
-        # of a load at rest: noise of accelerations in these columns would explain that of the model, and bend delays
-        payload = self._corrections.resting_payload(prediction.x[rows])
         for axis in range(len(self._actuators)):
             parts = self._parts(block, axis)
             if not set(parts) & set(self._topics):
@@ -190,7 +188,7 @@ class _Evidence:
             if not chosen.any():
                 continue
             used, own = rows[chosen], columns[chosen, axis]
-            wrong = np.column_stack((own[:, OFFSET], own[:, TIME], payload[chosen, axis], own[:, TILT],
+            wrong = np.column_stack((own[:, OFFSET], own[:, TIME], own[:, PAYLOAD], own[:, TILT],
                                      prediction.friction[used, axis], prediction.v[used, axis]))
             whole = slice(half, len(block.t) - half)
             signals = {topic: CubicSpline(block.t[whole], self._smooth(values)[whole])

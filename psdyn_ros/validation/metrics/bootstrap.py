@@ -56,7 +56,11 @@ def difference(first, second, statistic, block=BLOCK, resamples=RESAMPLES, seed=
                                     for k, sums in enumerate((first, second)))
     if a is None or b is None:
         return Interval(estimate, math.nan, math.nan)
-    return Interval(estimate, *_percentiles(b - a, min(blocks_a, blocks_b), level))
+    change, blocks, tail = b - a, min(blocks_a, blocks_b), 0.5 * (1.0 - level)
+    low, high = _percentiles(change, blocks, level)
+    # of few blocks no draw is as far out as the level asks for
+    reach = math.sqrt(blocks / (blocks - 1.0)) * t.ppf(1.0 - tail, blocks - 1) * float(change.std())
+    return Interval(estimate, min(low, estimate - reach), max(high, estimate + reach))
 
 
 def rmse(totals):

@@ -9,7 +9,7 @@ from .alignment import DelayEstimator
 from .bins import Bins
 from .energy import EnergyBalance
 from .figure import R2, Bias, Closure, Delay, Frozen, Maximum, Nrmse
-from .prediction import JUDGED_REGIMES, NEAR_STOP, REGIME_NAMES, REGIMES
+from .prediction import HELD, JUDGED_REGIMES, NEAR_STOP, REGIME_NAMES, REGIMES
 from .spectrum import ResidualSpectrum
 
 # every figure that is judged; a new one takes its place here
@@ -32,7 +32,7 @@ class Metrics:
     rmse, mae, bias, maximum   of measured - predicted; bias is its mean, maximum the largest size
     nrmse    rmse / scale
     r2       share of the variance of the measured that the prediction explains, 1 - sum e^2 / sum (a - mean a)^2
-    scale    range of the measured over all regimes but near a stop, at least 5 % of what the actuator can do
+    scale    range of the measured over all regimes that are judged, at least 5 % of what the actuator can do
     low, high  of the measured
     """
 
@@ -135,6 +135,11 @@ class ErrorSums:
         known = self.known(axis)
         return self.metrics(EFFORT, axis, NEAR_STOP).count / known if known else math.nan
 
+    def held(self, axis):
+        """Return the share of the instants with known effort at which friction that may be anything explains it."""
+        known = self.known(axis)
+        return self.metrics(EFFORT, axis, HELD).count / known if known else math.nan
+
     def known(self, axis):
         """Return the number of instants at which the effort of an actuator is known, judged or not."""
         return int(self._sums.rows[:, EFFORT, axis, :, COUNT].sum())
@@ -214,8 +219,8 @@ class MetricsAccumulator(ErrorSums):
 
     def pairs(self, prediction):
         """See `ErrorSums`: of KINDS."""
-        regime = prediction.regime.astype(np.int64)
-        for predicted in (prediction.effort_id, prediction.effort_id_frictionless):
+        regime = np.where(prediction.held, HELD, prediction.regime.astype(np.int64))
+        for predicted in (prediction.effort_near, prediction.effort_id_frictionless):
             yield prediction.effort, predicted, regime
         if regime.shape != prediction.xdd.shape:
             # where coordinates are not the actuators, the regime is that of whatever is most in motion

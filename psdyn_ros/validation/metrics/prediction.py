@@ -12,12 +12,12 @@ from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import Friction
 from ..signals.filters import SavitzkyGolay, through_gaps
 
-REGIMES = STATIC, SLOW, FAST, REVERSING, NEAR_STOP = range(5)
-REGIME_NAMES = ('static', 'slow', 'fast', 'reversing', 'near_stop')
+REGIMES = STATIC, SLOW, FAST, REVERSING, NEAR_STOP, HELD = range(6)
+REGIME_NAMES = 'static', 'slow', 'fast', 'reversing', 'near_stop', 'held'
 SLIDES = 3.0                # slip velocities from which an actuator slides: 99.5 % of the level of the regularised law
 TRAVEL = 4.0                # deflections of bristles after which friction has its level, whatever it was before
 PRESLIDING = Friction().presliding
-JUDGED_REGIMES = slice(NEAR_STOP)     # the force of an end stop is in no model, nor in what was measured
+JUDGED_REGIMES = slice(NEAR_STOP)     # no model knows the force of an end stop, nor friction that may be anything
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,15 @@ class Prediction:
     v          (N, actuators) velocities of the actuators
     effort     (N, actuators) measured; NaN where unknown
     effort_rate  (N, actuators) its derivative
-    effort_id  (N, actuators) inverse dynamics with friction; where that is undetermined, with as much of what it may
-               be as was measured
+    effort_id  (N, actuators) inverse dynamics with friction
+    effort_near  (N, actuators) the same; where friction is undetermined, with as much of what it may be as was measured
     effort_id_frictionless  (N, actuators)
     xdd_fd     (N, dof) forward dynamics under the measured efforts; unknown ones, and those near a stop, are taken to
                be those that the motion needs, and where none is left it is NaN
     regime     (N, actuators) uint8, one of `REGIMES` for each actuator
     undetermined  (N, actuators) whether friction may be anything up to its level, either way: the actuator stands,
                creeps, or has just turned round
+    held       (N, actuators) whether that explains the measured effort, which is not judged then
     residual   (N,) largest disagreement of redundant joints at a rod eye [m]
     core       the rows that count: those of the block without what the filter cannot know at the ends of a record
     period     s
@@ -50,10 +51,12 @@ class Prediction:
     effort: np.ndarray
     effort_rate: np.ndarray
     effort_id: np.ndarray
+    effort_near: np.ndarray
     effort_id_frictionless: np.ndarray
     xdd_fd: np.ndarray
     regime: np.ndarray
     undetermined: np.ndarray
+    held: np.ndarray
     residual: np.ndarray
     core: slice
     period: float
@@ -150,16 +153,18 @@ class Predictor:
         # of positions as recorded: the filter hides a short hit of a stop
         regime = self._regimes(block.x, self._actuator_motion(block.x, xd)[1], v, block.period)
         undetermined, level = self._undetermined(v, positions)
-        held = np.clip(effort - bare, -level, level)
-        friction = np.where(undetermined & np.isfinite(held), held, friction)
+        nearest = np.clip(effort - bare, -level, level)
+        nearest = bare + np.where(undetermined & np.isfinite(nearest), nearest, friction)
+        with np.errstate(invalid='ignore'):     # unknown efforts
+            held = undetermined & (np.abs(effort - bare) <= level)
         known = np.isfinite(effort) & (regime != NEAR_STOP)
         driving = np.where(known, effort, bare + friction) - friction
         xdd_fd = self.mechanism.forward_dynamics(x, xd, driving)
         xdd_fd[~known.any(axis=1)] = np.nan
         return Prediction(
             t=block.t, x=x, xd=xd, xdd=xdd, v=v, effort=effort, effort_rate=effort_rate, effort_id=bare + friction,
-            effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=regime,
-            undetermined=undetermined, residual=block.residual, core=core, period=block.period)
+            effort_near=nearest, effort_id_frictionless=bare, xdd_fd=xdd_fd, regime=regime, undetermined=undetermined,
+            held=held & (regime != NEAR_STOP), residual=block.residual, core=core, period=block.period)
 
     def friction(self, x, xd, xdd, v, bare):
         """Return the friction (N, actuators) of states, positive against motion."""

@@ -85,7 +85,8 @@ class RunningMetrics(ErrorSums):
         yield measured, predicted, regime
         stands = np.abs(prediction.v) < self._still
         held = np.clip(e, -self._friction, self._friction)
-        yield measured, predicted + np.where(stands, held, 0.0), regime
+        yield measured, np.where(prediction.undetermined, prediction.effort_near,
+                                 predicted + np.where(stands, held, 0.0)), regime
 
     def add(self, prediction):
         super().add(prediction)

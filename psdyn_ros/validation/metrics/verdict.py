@@ -12,6 +12,7 @@ PASS, FAIL, INVALID, UNDECIDED = 'PASS', 'FAIL', 'INVALID', 'UNDECIDED'
 PARTIAL_PASS = 3
 EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2, UNDECIDED: PARTIAL_PASS}
 CLEAR = 0.3                 # of the residual's squares that a cause explains with confidence, to be named beside a PASS
+MOST_HELD = 0.5             # share of its time from which it is said that friction hides an actuator
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have
 FEW_SPIKES = 3              # that a force or a pressure of a short one may have, where a valve or a command steps
 
@@ -127,7 +128,11 @@ def judge(metrics, source, settings, *, skipped=0):
         unusable.append(f'{usable:.3g} s of the recording are usable; at least {settings.machine.seconds:g} s are '
                         'needed')
     judged = metrics.measured()
-    if not judged and not unusable:
+    held = any(metrics.held(axis) > 0.0 for axis in range(len(metrics.actuators)))
+    # the rest of an actuator that friction holds nearly all the time is its starts and stops
+    judged = [axis for axis in judged if not metrics.held(axis) > 0.0
+              or metrics.effort(axis).count * metrics.period >= settings.machine.seconds]
+    if not judged and not held and not unusable:
         near = any(metrics.known(axis) for axis in range(len(metrics.actuators)))
         unusable.append('every actuator is near an end stop all the time; there is nothing to judge the model by'
                         if near else
@@ -201,6 +206,11 @@ def _left_out(metrics):
         if share > 0.0:
             yield (f'{name}: {share:.0%} of its time is not judged: it is near an end stop, whose force no model '
                    'knows, or shaken by another actuator that hits one')
+    for axis, name in enumerate(metrics.actuators):
+        share = metrics.held(axis)
+        if share > MOST_HELD:
+            yield (f'{name}: {share:.0%} of its time is not judged: it stands, creeps or turns round, and its friction '
+                   'may be anything up to its level')
 
 
 def _shown(value, unit):

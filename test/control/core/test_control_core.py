@@ -310,7 +310,7 @@ def test_references_stamped_before_enabling_are_refused():
 
 FAULTS = {
     'silence': lambda rig: rig.ticks(500, state=nothing),
-    'jump': lambda rig: rig.ticks(200, state=jumped([0.0, 0.05, 0.0, 0.0])),
+    'jump': lambda rig: rig.ticks(300, state=jumped([0.0, 0.05, 0.0, 0.0])),
     'stop': lambda rig: (setattr(rig, 'pressed', True), rig.ticks(5), setattr(rig, 'pressed', False)),
     'exception': lambda rig: (rig.core.fail(rig.now, 'broken'), rig.tick()),
     'rivals': lambda rig: (rig.core.report(rig.now, 'rival_commands', Result.FAIL), rig.ticks(400),

@@ -6,6 +6,7 @@ from support.control.control_rig import BAD_STATES, RATE, SILENT, WALL, Rig, T, 
 
 from psdyn_ros.control.monitors.clock import FUTURE, OLD, ORDER, UNSTAMPED, ClockWatch, CycleWatch, MeasuredInput
 from psdyn_ros.control.safety.fault_table import CONDITIONS, State
+from psdyn_ros.control.safety.state_machine import SafetyError
 from psdyn_ros.model.parameters.safety import Timeouts
 
 STANDBY, RUN, DEGRADED, HOLD, STOPPING, SAFE = State
@@ -38,7 +39,8 @@ def test_the_stop_without_trust_looks_at_nothing_measured_and_takes_the_speed_of
         while rig.state is STOPPING:
             rig.tick(state=spoil)
         commands.append([output.command for output in rig.outputs[first:-1]])
-        assert 0.05 * RATE < len(commands[-1]) < 0.2 * RATE
+        # on valves the second half follows when what the first one excited swings back
+        assert 0.05 * RATE < len(commands[-1]) < (0.2 if level == 'effort' else 0.6) * RATE
     assert (np.array(commands[0]) == np.array(commands[1])).all()
     assert (np.abs(rig.plant.xd) < 0.35 * np.abs(speed) + 2e-3).all()
 
@@ -152,11 +154,17 @@ def test_a_lasting_step_is_a_fault_and_never_the_new_position_while_enabled_F08(
     assert rig.state is STANDBY
 
 
-def test_in_standby_a_lasting_step_is_simply_the_new_position_F08():
+def test_in_standby_a_lasting_step_is_the_new_position_of_the_next_activation_F08():
     rig = Rig().activate()
     step = jumped([0.0, 0.05, 0.0, 0.0])
     rig.ticks(3, state=step)
     assert rig.core.inputs.checks.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is STANDBY
+    with pytest.raises(SafetyError, match='jumped from .* while nothing moved the machine'):
+        rig.core.enable(rig.now)
+    rig.core.deactivate(rig.now)
+    rig.ticks(3, state=step)
+    rig.core.activate(rig.now, rig.ros_now)
+    rig.tick(state=step)
     rig.core.enable(rig.now)
     rig.tick(state=step)
     assert rig.state is HOLD and rig.output.desired[0] == pytest.approx(rig.plant.x + [0.0, 0.05, 0.0, 0.0])

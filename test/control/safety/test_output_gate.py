@@ -15,7 +15,7 @@ from support.control.safety_declarations import ACTUATORS, LIMITS, MS, PERIOD, T
 
 from psdyn_ros import PsdynError
 from psdyn_ros.control.safety.output_gate import GateError, OutputGate
-from psdyn_ros.control.safety.output_ramp import OutputRamp
+from psdyn_ros.control.safety.output_ramp import SWING_WAY, OutputRamp
 
 DECLARATION = declaration()
 MOST = np.array([3e4, 1.0, 1.5e7, 0.3])         # of commands, in the order of the actuators
@@ -280,6 +280,29 @@ def test_a_ramp_is_the_mean_of_its_straight_line(seconds):
     for now in np.linspace(0.0, seconds + 0.099, 40):
         line = np.clip(1.0 - (now - t) / seconds, 0.0, 1.0)
         assert r.at(round(now * SECOND))[1] == pytest.approx(line.mean(), abs=1e-4)
+
+
+@pytest.mark.parametrize('speed', [0.02, 0.05, 0.3])
+def test_what_a_ramp_excites_cancels_as_far_as_its_way_lets_it(speed):
+    period, step = 0.64, 0.0005
+    t = np.arange(0.0, 1.0, step)
+    swings, ways = [], []
+    for swing_period in (0.0, period):
+        r = OutputRamp(DECLARATION, swing_period)
+        r.start(np.array([0.0, 1.0, 0.0, 0.0]), np.array([0.0, speed, 0.0, 0.0]), np.zeros(4), 0)
+        left = np.array([r.at(round(now * SECOND))[1] for now in t])
+        assert left[0] == 1.0 and left[-1] == 0.0 and (np.diff(left) <= 0.0).all()
+        swings.append(abs(np.sum(np.diff(left) * np.exp(2j * np.pi * t[1:] / period))))
+        ways.append(speed * left.sum() * step)
+    # all of it where half a period costs less than the way that is allowed
+    assert swings[1] < 0.01 if speed == 0.02 else swings[1] < swings[0]
+    assert ways[1] - ways[0] <= SWING_WAY + 1e-4
+
+
+def test_a_ramp_waits_for_no_swing_beyond_the_stop_time():
+    r = OutputRamp(DECLARATION, 100.0)
+    r.start(np.array(SMALL), np.full(4, 1e-4), np.zeros(4), 0)
+    assert not r.done(STOP_TIME - 10) and r.done(STOP_TIME)
 
 
 @pytest.mark.parametrize('i, speed, seconds', [(0, 0.6, 0.4), (1, -0.2, 0.3), (3, 0.3, 0.4)])

@@ -15,7 +15,7 @@ LIFT, TILT = 1, 2               # numbers of axes; of their cylinders one less
 STROKE_NOISE, STROKE_QUANTUM, RATE_NOISE = 2e-5, 1e-4, 1e-3
 PRESSURE_NOISE, PRESSURE_QUANTUM, TORQUE_NOISE = 5e4, 6e3, 20.0
 MORE_PAYLOAD, MORE_FRICTION, MORE_AREA = 30.0, 0.5, 0.03
-OFFSET, DRIFT, DELAY = 3e5, 1e4, 0.008
+OFFSET, DRIFT, DELAY = 3e5, 1e4, 0.016
 TILTED, STROKE_OFFSET = np.radians(3.0), 5e-3
 FROZEN = 0.4, 3.0               # of the recording, when it begins; and s
 

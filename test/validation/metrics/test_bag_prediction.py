@@ -230,7 +230,8 @@ def test_friction_of_a_standing_actuator_may_be_anything_up_to_its_level():
     for beyond, left in ((0.9, 0.0), (-0.9, 0.0), (1.5, 0.5), (-1.5, -0.5)):
         effort = weight + beyond * COULOMB * np.array([0.0, 1.0, 1.0, 1.0])
         found = predict(block_of(t, x, xd, effort), crane(), oil())
-        off = (found.effort - found.effort_id)[found.core]
+        off = (found.effort - found.effort_near)[found.core]
+        assert found.held[found.core, 1:].all() == (left == 0.0) and not found.held[:, 0].any()
         assert off[:, 1:] == pytest.approx(left * COULOMB, abs=1e-6 * COULOMB)
         assert found.undetermined[:, 1:].all() and not found.undetermined[:, 0].any()
         assert np.array_equal(found.unclear, found.undetermined)

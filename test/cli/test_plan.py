@@ -1,0 +1,35 @@
+"""`psdyn plan`: trajectory, table and picture of a motion; bad input ends it with two."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from psdyn_ros import cli
+from psdyn_ros.control.offline.trajectory_file import read_trajectory
+
+
+def test_plan_writes_trajectory_table_and_picture(tmp_path, capsys):
+    way, out = tmp_path / 'way.yaml', tmp_path / 'out'
+    way.write_text('points: [{slew: 0.5, telescope: 0.5}]')
+    assert cli.main(['plan', 'hiab_xs031', str(way), '--output', str(out)]) == 0
+    assert 'largest use of limits: speed' in capsys.readouterr().out
+    waypoints = read_trajectory(f'{out}.yaml')
+    assert waypoints.joints == ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
+    np.testing.assert_allclose(waypoints.positions[-1], (0.5, 0.2, 0.3, 0.5), atol=1e-9)
+    with open(f'{out}.csv', newline='', encoding='utf-8') as file:
+        table = list(csv.reader(file))
+    assert len(table) == 1 + len(waypoints.times) and table[0][0] == 'time_s' and table[0][-1] == 'flow_m3_s'
+    assert float(table[-1][0]) == pytest.approx(waypoints.times[-1]) and (tmp_path / 'out.png').stat().st_size > 10_000
+
+
+@pytest.mark.parametrize('machine, text, says', [
+    ('hiab_xs031', 'link: tcp\nposes: [{position: [9, 0, 1]}]', 'pose 0'),
+    ('hiab_xs031', 'points: [{telescope: 5}]', 'beyond the limit of telescope'),
+    ('loader_crane', 'points: [{slew: 0.5}]', 'whose actuators are the coordinates'),
+])
+def test_plan_refuses_with_the_reason(tmp_path, capsys, machine, text, says):
+    way = tmp_path / 'way.yaml'
+    way.write_text(text)
+    assert cli.main(['plan', machine, str(way), '--output', str(tmp_path / 'out')]) == 2
+    assert says in capsys.readouterr().err and not (tmp_path / 'out.yaml').exists()

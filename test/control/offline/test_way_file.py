@@ -1,0 +1,62 @@
+"""Files of way points: positions and poses are reached; what is wrong is named with its entry."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from support.paths import ROOT
+
+import psdyn_ros
+from psdyn_ros import ModelError, StateError, UnknownNameError
+from psdyn_ros.control.offline.way_file import SPACING, read_way
+
+
+@cache
+def crane():
+    return psdyn_ros.load(str(ROOT / 'urdf' / 'hiab_xs031.urdf'))
+
+
+def read(tmp_path, text):
+    file = tmp_path / 'way.yaml'
+    file.write_text(text)
+    return read_way(file, crane())
+
+
+def test_points_keep_what_they_do_not_name(tmp_path):
+    rows = read(tmp_path, 'start: {slew: 0.1}\npoints: [{telescope: 0.4}, {slew: 0.5}]')
+    expected = np.tile(crane().initial_position, (3, 1))
+    expected[:, 0], expected[1:, 3] = (0.1, 0.1, 0.5), 0.4
+    np.testing.assert_array_equal(rows, expected)
+
+
+def test_poses_are_reached_on_straight_lines(tmp_path):
+    rows = read(tmp_path, 'link: tcp\nstraight: true\nposes: [{position: [2.6, 0.6, 0.9]}]')
+    places = np.array([crane().link_pose(x, 'tcp')[:3, 3] for x in rows])
+    np.testing.assert_allclose(places[-1], (2.6, 0.6, 0.9), atol=1e-7)
+    line = places[-1] - places[0]
+    away = np.cross(places - places[0], line / np.linalg.norm(line))
+    assert np.abs(away).max() < 1e-6 and len(rows) == 1 + np.ceil(np.linalg.norm(line) / SPACING)
+
+
+def test_pose_out_of_reach_is_named_with_what_is_missing(tmp_path):
+    with pytest.raises(StateError, match=r"pose 1: .*'tcp'.* m"):
+        read(tmp_path, 'link: tcp\nposes: [{position: [2.6, 0.6, 0.9]}, {position: [9, 0, 1]}]')
+
+
+@pytest.mark.parametrize('text, error, says', [
+    ('- 1', ModelError, 'expected a mapping with start, points, link, straight, poses'),
+    ('{points: [], link: tcp', ModelError, 'is not YAML'),
+    ('link: tcp', ModelError, "expected either 'points' or 'poses'"),
+    ('{points: [{}], poses: [{}]}', ModelError, "expected either 'points' or 'poses'"),
+    ('points: []', ModelError, "'points' is .*; expected a list of 1 to 1000"),
+    ('points: [{slw: 1}]', ModelError, "point 0: 'slw' is not known; did you mean 'slew'"),
+    ('points: [{slew: fast}]', ModelError, "point 0: 'slew' is .*; expected 1 finite numbers"),
+    ('points: [{slew: .nan}]', ModelError, 'expected 1 finite numbers'),
+    ('{link: hand, poses: [{position: [1, 0, 0]}]}', UnknownNameError, "link 'hand': no link of 'hiab_xs031'"),
+    ('{link: tcp, poses: [{position: [1, 0]}]}', ModelError, "pose 0: 'position' is .*; expected 3 finite numbers"),
+    ('{link: tcp, straight: 1, poses: [{position: [1, 0, 0]}]}', ModelError, "'straight' is 1; expected true or false"),
+    ('{link: tcp, poses: [{position: [2, 0, 1], orientation: [0, 0, 0, 2]}]}', ModelError, 'has length 2; expected 1'),
+])
+def test_bad_files_are_refused_with_file_and_entry(tmp_path, text, error, says):
+    with pytest.raises(error, match=says):
+        read(tmp_path, text)
