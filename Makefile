@@ -16,7 +16,7 @@ coverage_tests := $(filter-out $(foreach skip,$(coverage_skips),test/$(skip) tes
 
 .DEFAULT_GOAL := help
 .PHONY: help demo docs test test-all test-long test-oldest coverage bench calibration campaign \
-    mutation lint clean distclean
+    mutation pictures lint clean distclean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -66,6 +66,11 @@ mutation:  ## mutants of the safety states, the output gate and the ramp, which 
 docs:  ## the pages as a site: build/site/index.html
 	@$(bootstrap) dev
 	@NO_MKDOCS_2_WARNING=1 $(bin)/mkdocs build --strict --quiet
+
+pictures: demo  ## draw the pictures of README and docs: machines, and the viewer by Chromium (apt install chromium)
+	@$(bootstrap) dev
+	@$(bin)/python scripts/draw_machines.py
+	@$(bin)/python scripts/draw_view.py demo_output
 
 lint:  ## check style, common mistakes, and the types of what users call
 	@$(bootstrap) dev

@@ -24,6 +24,8 @@ def add_arguments(parser):
     parser.add_argument('--safety', action='store_true',
                         help='print a complete safety file with values from the limits of the machine, in place of the '
                              'report')
+    parser.add_argument('--html', metavar='FILE',
+                        help='also write a page: a drawing of joints, links and loops, the machine in 3-D, the report')
     parser.add_argument('--states', type=at_least(1), default=50, metavar='N', help='number of these states (50)')
     parser.add_argument('--seed', type=at_least(0), default=0, metavar='S', help='of these states (0)')
 
@@ -40,8 +42,6 @@ def run(options):
                        allow_unphysical=options.allow_unphysical)
     if options.witness:
         return _compare_formulations(manipulator, options.states, options.seed)
-    if not options.safety:
-        print(check_report(manipulator))
     hydraulics = options.hydraulics
     if hydraulics is None and not os.path.isfile(options.file):
         hydraulics = find_config(f'{options.file}_hydraulics.yaml')
@@ -49,8 +49,16 @@ def run(options):
     if options.safety:
         from ..control.safety.proposal import proposed_safety
         print(proposed_safety(manipulator, hydraulics), end='')
-    elif hydraulics:
-        print('\n' + hydraulic_report(manipulator, hydraulics))
+        return 0
+    report = check_report(manipulator)
+    if hydraulics:
+        report += '\n\n' + hydraulic_report(manipulator, hydraulics)
+    print(report)
+    if options.html:
+        from ..view import check_page
+        with open(options.html, 'w', encoding='utf-8', errors='replace') as file:
+            file.write(check_page(manipulator, report))
+        print(f'\n{options.html}: opens in any browser, without network')
     return 0
 
 

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from .errors import ModelError, did_you_mean, shorten
+from .errors import UnknownNameError, did_you_mean, shorten
 
 
 def share_folders() -> list[Path]:
@@ -31,7 +31,7 @@ def find_machine(name_or_path: str | os.PathLike[str]) -> str:
     for path in candidates:
         if os.path.exists(path):
             return path
-    raise ModelError(f"'{shorten(name)}': no such file or machine{did_you_mean(name, machine_names())}")
+    raise UnknownNameError(f"'{shorten(name)}': no such file or machine{did_you_mean(name, machine_names())}")
 
 
 def find_config(file_name: str) -> str | None:

@@ -105,7 +105,7 @@ NODES = (NOT_RECEIVED, NOT_COMMANDED)
 # of error classes, by their names: what to do
 ERRORS = {
     'PsdynError': 'Read the message: it names the thing, what was expected and what exists.',
-    'ModelError': 'Correct the file and the line that the message names.',
+    'ModelError': 'Correct what the message names: a file and its line, a name, or an option.',
     'XmlError': 'Open the file in an XML editor; expand xacro first.',
     'UnknownNameError': 'Compare the name with those in the message.',
     'DuplicateNameError': 'Give each link and each joint its own name.',

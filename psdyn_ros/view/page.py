@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .drawing import drawing, legend
 from .motion import Motion
 from .scene import scene
 
@@ -40,8 +41,26 @@ def machine_page(manipulator, motion=None, *, x=None, title=None, messages=(), l
              'DATA': base64.b64encode(gzip.compress(data, 9, mtime=0)).decode(),
              'PROGRAM': '\n'.join(f'<script>\n{(ASSETS / name).read_text(encoding="utf-8")}\n</script>'
                                   for name in PROGRAM)}
-    # split once: what is filled in may contain marks
-    first, *rest = (ASSETS / 'page.html').read_text(encoding='utf-8').split('@@')
+    return _filled('page.html', texts)
+
+
+def check_page(manipulator, report):
+    """Return the text of a page about the structure of a `Manipulator`: a drawing, the machine in 3-D, a report.
+
+    report  text of `psdyn check`
+    """
+    shown = [*legend(manipulator), *[('#ffffff', 'link', 'link')],
+             *[('#ffffff', 'closes a loop; each loop has a color', 'closure')] * bool(manipulator.loops)]
+    return _filled('check.html', {
+        'TITLE': html.escape(manipulator.name), 'DRAWING': drawing(manipulator), 'REPORT': html.escape(report),
+        'LEGEND': ' '.join(f'<span><i class="{kind}" style="background: {fill}"></i>{text}</span>'
+                           for fill, text, kind in shown),
+        'VIEWER': html.escape(machine_page(manipulator))})
+
+
+def _filled(name, texts):
+    """Return the page of the assets with texts in place of its marks, which texts may contain too."""
+    first, *rest = (ASSETS / name).read_text(encoding='utf-8').split('@@')
     return first + ''.join(texts[part] if k % 2 == 0 else part for k, part in enumerate(rest))
 
 

@@ -11,6 +11,7 @@ from support.cases import made
 from psdyn_ros.model.units import number_text
 from psdyn_ros.simulation.offline import simulate
 from psdyn_ros.validation.compare_bags import Comparison
+from psdyn_ros.validation.identification.identified import Identification
 from psdyn_ros.validation.validate import Validation
 
 CRANE = made('crane').m
@@ -126,5 +127,7 @@ def test_a_machine_and_validations_print_in_one_line():
     verdict = SimpleNamespace(text='PASS')
     found = SimpleNamespace(bag='run_1', duration=12.0, verdict=verdict)
     assert Validation.__repr__(found) == 'Validation of run_1, 12.0 s: PASS'
+    identified = SimpleNamespace(machine='crane', source='run_1', seconds=12.0, held_out=verdict)
+    assert Identification.__repr__(identified) == 'Identification of crane from run_1, 12.0 s: PASS'
     both = SimpleNamespace(first=found, second=found, text='SAME')
     assert Comparison.__repr__(both) == 'Comparison of run_1 and run_1: SAME'

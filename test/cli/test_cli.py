@@ -62,7 +62,7 @@ def test_machines_of_the_package_by_name(psdyn):
     assert by_name[1].startswith(by_file[1]) and 'hydraulics file' in by_name[1]
     code, _, errors = psdyn('check', 'hiab_xs31')
     assert code == 2
-    assert "psdyn: ModelError: 'hiab_xs31': no such file or machine; did you mean 'hiab_xs031'" in errors
+    assert "psdyn: UnknownNameError: 'hiab_xs31': no such file or machine; did you mean 'hiab_xs031'" in errors
 
 
 @pytest.mark.parametrize('machine', [tree(4, 7, cylinder_branches=True), chain(3, 'RLPLR'), one_loop(mode=1)],

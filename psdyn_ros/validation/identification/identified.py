@@ -259,6 +259,9 @@ class Identification:
     partial: tuple = ()
     findings: tuple = ()
 
+    def __repr__(self):
+        return f'Identification of {self.machine} from {self.source}, {self.seconds:.1f} s: {self.held_out.text}'
+
     @property
     def exit_code(self):
         """0 it explains what was held out, 1 it does not, 3 it does, from a part of what was recorded."""
