@@ -13,7 +13,6 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from psdyn_ros.api.load import load
-from psdyn_ros.model.locate import find_machine
 from psdyn_ros.validation.playback import playback_html
 
 PICTURE = Path(__file__).resolve().parent.parent / 'docs' / 'images' / 'view.png'
@@ -53,7 +52,7 @@ def main():
     bag = Path(options.output) / RUN
     if not bag.is_dir():
         parser.error(f"'{bag}' is no folder; run `psdyn demo --output {options.output}` first")
-    photograph(playback_html(load(find_machine(MACHINE)), bag), options.at, PICTURE)
+    photograph(playback_html(load(MACHINE), bag), options.at, PICTURE)
     print(PICTURE)
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from ..model.locate import find_config, find_machine
+from ..model.locate import find_config
 from ._options import add_machine, initial_positions
 
 HELP = 'plan the fastest motion through way points within speeds, accelerations, forces, valves and pump flow'
@@ -37,7 +37,7 @@ def run(options):
     from ..model.parameters.safety import read_safety
     from ..tools.charts.planned_motion import draw, write_table
 
-    m = load(find_machine(options.machine), initial=initial_positions(options.initial))
+    m = load(options.machine, initial=initial_positions(options.initial))
     check_plannable(m)
     files = {what: _file(options, what) for what in ('hydraulics', 'safety')}
     hydraulics = read_hydraulics(files['hydraulics'], m.actuators) if files['hydraulics'] else None

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from ..api.load import load
 from ..api.manipulator import Manipulator
-from ..model.locate import find_config, find_machine
+from ..model.locate import find_config
 from ..model.parameters.hydraulics import Hydraulics, read_hydraulics
 from .bags.predicted_bag import FOLDER, RATE, PredictedBag
 from .bags.recording import BagError
@@ -171,7 +171,7 @@ def _predicted(output: Any, source: Any, manipulator: Manipulator, rate: float |
 def read_model(urdf: str | PathLike[str] | Manipulator, hydraulics: Any = None,
                initial: Mapping[str, float] | None = None) -> tuple[Manipulator, Hydraulics | None]:
     """(Manipulator, Hydraulics or None), as `validate` takes them."""
-    manipulator = urdf if isinstance(urdf, Manipulator) else load(find_machine(urdf), initial=initial)
+    manipulator = urdf if isinstance(urdf, Manipulator) else load(urdf, initial=initial)
     if hydraulics is None and isinstance(urdf, (str, Path)) and not Path(urdf).is_file():
         hydraulics = find_config(f'{urdf}_hydraulics.yaml')
     if isinstance(hydraulics, (str, Path)) and hydraulics:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psdyn_ros.tools.studies import calibration_study as study
-from psdyn_ros.tools.studies.calibration_page import draw_causes, draw_delays, page
+from psdyn_ros.tools.studies.calibration_page import draw_causes, draw_delays, page, word
 from psdyn_ros.tools.studies.calibration_runs import CASES, HEALTHY, LAYOUTS, Layout, Motion, run_motion
 from psdyn_ros.tools.studies.calibration_study import Identified, Outcome, Results, Task, judged, motion_of, outcome_of
 from psdyn_ros.validation.metrics.comparison import SAME, WORSE
@@ -66,9 +66,16 @@ def results(comparison=SAME, mass=0.1, **what):
     ({'delay': (3e-3, 2e-3, 4e-3)}, 'Intervals of delays'), ({'comparison': WORSE}, 'Comparisons of a machine'),
     ({'mass': 5.0}, 'Identified payload')])
 def test_what_is_counted_is_held_against_its_bound(what, missed):
-    titles = {title for title, rows in judged(results(**what)).items() for row in rows if not row.met}
+    titles = {title for title, rows in judged(results(**what)).items() for row in rows if row.missed}
     assert all(title.startswith(missed) for title in titles) if missed else not titles
     assert bool(titles) == bool(missed)
+
+
+@pytest.mark.parametrize('off, said', [(9, 'met'), (8, 'too few'), (4, '**missed**')])
+def test_few_bags_outside_a_bound_by_chance_say_nothing(off, said):
+    near, far = (made_up(off=deviation)[40:50] for deviation in (0.5, 2.5))
+    rows = judged(Results(near[:off] + far[off:], [], []))['Its estimate is within two standard errors']
+    assert [word(row) for row in rows] == [said]
 
 
 def test_page_has_counts_and_what_came_first_instead():

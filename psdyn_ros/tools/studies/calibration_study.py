@@ -97,13 +97,18 @@ class Identified(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a table: what was asked, how many of how many, the bound in words, and whether it is met."""
+    """A row of a table: what was asked, how many of how many, the bound in words, and what that shows.
+
+    within  whether the share that was counted is within the bound
+    missed  whether it is further outside than chance explains
+    """
 
     what: str
     count: int
     of: int
     bound: str
-    met: bool
+    within: bool
+    missed: bool
 
     @property
     def share(self):
@@ -236,16 +241,18 @@ def _covered(outcomes):
 
 
 def _at_most(what, count, of, share):
-    return Row(what, count, of, f'<= {100.0 * share:g} %', count <= _likely(of, share)[1])
+    return Row(what, count, of, f'<= {100.0 * share:g} %', count <= share * of, count > _likely(of, share)[1])
 
 
 def _at_least(what, count, of, share):
-    return Row(what, count, of, f'>= {100.0 * share:g} %', count >= _likely(of, share)[0])
+    return Row(what, count, of, f'>= {100.0 * share:g} %', count >= share * of, count < _likely(of, share)[0])
 
 
 def _within(what, count, of):
     low, high = COVERED
-    return Row(what, count, of, f'{100.0 * low:g} to {100.0 * high:g} %', count >= _likely(of, low)[0])
+    # of few intervals all may have the truth
+    return Row(what, count, of, f'{100.0 * low:g} to {100.0 * high:g} %',
+               low * of <= count <= max(high * of, _likely(of, high)[1]), count < _likely(of, low)[0])
 
 
 def _likely(of, share):
@@ -284,7 +291,7 @@ def main(args=None):
     text = page(tables, results, motions, seeds)
     (folder / 'calibration.md').write_text(text, encoding='utf-8')
     print(text)
-    missed = [(title, row) for title, rows in tables.items() for row in rows if not row.met]
+    missed = [(title, row) for title, rows in tables.items() for row in rows if row.missed]
     for title, row in missed:
         print(f'MISSED: {title}: {row.what}: {row.count} of {row.of}, expected {row.bound}', file=sys.stderr)
     return int(bool(missed))
