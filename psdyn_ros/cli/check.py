@@ -42,6 +42,9 @@ def run(options):
                        allow_unphysical=options.allow_unphysical)
     if options.witness:
         return _compare_formulations(manipulator, options.states, options.seed)
+    report = check_report(manipulator)
+    if not options.safety:
+        print(report)
     hydraulics = options.hydraulics
     if hydraulics is None and not os.path.isfile(options.file):
         hydraulics = find_config(f'{options.file}_hydraulics.yaml')
@@ -50,10 +53,10 @@ def run(options):
         from ..control.safety.proposal import proposed_safety
         print(proposed_safety(manipulator, hydraulics), end='')
         return 0
-    report = check_report(manipulator)
     if hydraulics:
-        report += '\n\n' + hydraulic_report(manipulator, hydraulics)
-    print(report)
+        oil = hydraulic_report(manipulator, hydraulics)
+        print(f'\n{oil}')
+        report += f'\n\n{oil}'
     if options.html:
         from ..view import check_page
         with open(options.html, 'w', encoding='utf-8', errors='replace') as file:
