@@ -63,6 +63,7 @@ def test_reference_stands_still_until_a_swing_is_over():
     assert (still >= pause).sum() == 2
 
 
+@pytest.mark.long
 @pytest.mark.dds
 def test_hanging_load_is_demonstrated_with_and_without_shaper(tmp_path):
     process = start('psdyn_ros.cli', 'demo', '--machine', 'loader_crane', '--output', str(tmp_path))

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from conftest import THOROUGH, thorough
+from conftest import THOROUGH
 from support.nodes import children
 from support.paths import ROOT
 
@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 SECONDS = 10.0 if THOROUGH else 6.0
 CASES = tuple(record_cases.CASES)
 WRONG = CASES[1:]
-QUICK = ('healthy', 'payload')        # recorded where no long test asks for the others
 
 
 def start(output, *arguments):
@@ -39,25 +38,21 @@ def start(output, *arguments):
 
 
 @pytest.fixture(scope='module')
-def folders(request, tmp_path_factory):
+def folders(tmp_path_factory):
     """{'plain', 'noiseless': folder, 'expected': {case: what should be found}}; two machines run at a time."""
-    long = any(item.path == request.path and item.get_closest_marker('long') for item in request.session.items)
-    cases = CASES if long else QUICK
     plain, more, exact = (tmp_path_factory.mktemp(name) for name in ('plain', 'more', 'noiseless'))
     duration = '--duration', str(SECONDS)
-    graphs = [start(plain, '--cases', ','.join(cases[:4]), *duration)]
-    if long:
-        graphs.insert(0, start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration))
+    graphs = [start(exact, '--cases', 'healthy', '--sensors', 'noiseless', *duration),
+              start(plain, '--cases', ','.join(CASES[:4]), *duration)]
     said = [graphs[0].communicate(timeout=280)[0]]
-    if long:
-        graphs.append(start(more, '--cases', ','.join(cases[4:]), *duration))
+    graphs.append(start(more, '--cases', ','.join(CASES[4:]), *duration))
     said += [graph.communicate(timeout=280)[0] for graph in graphs[1:]]
     for graph, text in zip(graphs, said):
         assert graph.returncode == 0, text
     listed = {}
-    for folder in (plain, more) if long else (plain,):
+    for folder in (plain, more):
         listed |= yaml.safe_load((folder / 'cases.yaml').read_text())['cases']
-    for case in cases[4:]:
+    for case in CASES[4:]:
         (more / case).rename(plain / case)
     return {'plain': plain, 'noiseless': exact, 'expected': listed}
 
@@ -71,6 +66,7 @@ def found(folders):
             for case in CASES if (folder / case).is_dir()}
 
 
+@pytest.mark.long
 def test_the_model_is_that_of_the_bags_and_cases_say_what_to_expect(folders):
     plain = folders['plain']
     crane = load(plain / 'machine.urdf')
@@ -86,7 +82,8 @@ def test_the_model_is_that_of_the_bags_and_cases_say_what_to_expect(folders):
         **{key: said['cases']['payload'][key] for key in ('what', 'verdict', 'cause')}, 'seed': 2}}
 
 
-@pytest.mark.parametrize('case', thorough(CASES, QUICK))
+@pytest.mark.long
+@pytest.mark.parametrize('case', CASES)
 def test_a_bag_has_every_instant_on_every_topic_and_honest_times(folders, case):
     from rosbags.rosbag2 import Reader
 
@@ -107,6 +104,7 @@ def test_a_bag_has_every_instant_on_every_topic_and_honest_times(folders, case):
         assert least - 2 <= len(times) - len(stamps) <= most, topic
 
 
+@pytest.mark.long
 def test_the_machine_starts_and_ends_at_rest_and_moves_everything_both_ways(folders):
     truth = joint_series(read_messages(folders['plain'] / 'healthy', [record_demo.TRUTH]), record_demo.TRUTH)
     speed = truth.columns(('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope'))['velocity']
@@ -143,7 +141,8 @@ def test_what_is_wrong_is_in_the_bag(folders):
     assert (last - first) / record_demo.RATE > 0.9 * record_cases.FROZEN[1] * SECONDS and np.ptp(true) > 0.005
 
 
-@pytest.mark.parametrize('sensors', thorough(['plain', 'noiseless'], 1))
+@pytest.mark.long
+@pytest.mark.parametrize('sensors', ['plain', 'noiseless'])
 def test_a_healthy_machine_passes_and_nothing_is_suspected(found, sensors):
     healthy = found[sensors, 'healthy']
     assert healthy.verdict.exit_code == 0, healthy.verdict.text
@@ -157,7 +156,8 @@ def test_an_exact_model_and_exact_sensors_agree_within_one_percent(found):
     assert max(errors.values()) <= 0.01, errors
 
 
-@pytest.mark.parametrize('case', thorough(WRONG, QUICK))
+@pytest.mark.long
+@pytest.mark.parametrize('case', WRONG)
 def test_what_is_wrong_is_told_from_healthy_and_named_first(folders, found, case):
     expected = folders['expected'][case]
     wrong = found['plain', case]
