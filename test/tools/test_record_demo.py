@@ -7,7 +7,6 @@ import signal
 import numpy as np
 import pytest
 import yaml
-from conftest import THOROUGH
 from support.nodes import children
 from support.paths import ROOT
 
@@ -26,7 +25,7 @@ from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
 
-SECONDS = 10.0 if THOROUGH else 6.0
+SECONDS = 30.0          # of motion: less cannot tell a delay of the pressures from none
 CASES = tuple(record_cases.CASES)
 WRONG = CASES[1:]
 

@@ -177,6 +177,7 @@ class _Evidence:
         if not moving.any():
             return
         self._stretches.update(number[moving].tolist())
+        unclear = prediction.near_stop | self._predictor.turning(prediction)
         for axis in range(len(self._actuators)):
             parts = self._parts(block, axis)
             if not set(parts) & set(self._topics):
@@ -184,7 +185,7 @@ class _Evidence:
             unknown = np.any([~np.isfinite(values) for values in parts.values()], axis=0)
             # what is bridged is not compared
             near = maximum_filter1d(unknown, 2 * (half + round(APART / block.period)) + 1)
-            chosen = moving & ~near[rows] & ~prediction.unclear[rows, axis]
+            chosen = moving & ~near[rows] & ~unclear[rows, axis]
             if not chosen.any():
                 continue
             used, own = rows[chosen], columns[chosen, axis]

@@ -29,8 +29,8 @@ class Change:
               'frozen', s that a position is, which have no interval
     first, second  what it was
     change    `Interval` of second - first
-    verdict   SAME unless the interval excludes zero and the change is worth mentioning; WORSE where the size of
-              the error grew, BETTER where it shrank
+    verdict   SAME unless the interval excludes zero, or the figure passes in one recording and fails in the other, and
+              the change is worth mentioning; WORSE where the size of the error grew, BETTER where it shrank
     least     from which size a change counts
     scale     range of the effort, in the unit of the figure; 1 for others
     """
@@ -83,7 +83,8 @@ def compare(first, second, least=LEAST):
             rows = [sums[sums[:, 0] > 0.0] for sums in rows]
             values = [float(figure.statistic(sums.sum(axis=0))) for sums in rows]
             change = difference(*rows, figure.statistic, **options)
-        changes.append(_judged(name, figure.compared, values, change,
+        one_fails = len({of[name, figure.name].passed for of in checks if (name, figure.name) in of}) == 2
+        changes.append(_judged(name, figure.compared, values, change, one_fails,
                                scale * (least if figure.of_range else figure.change), scale))
     return (*changes, *_lost(first, second), *_frozen(first, second))
 
@@ -122,8 +123,9 @@ def _independent(first, second, level, risk):
     return Interval(change, change - wider * down, change + wider * up)
 
 
-def _judged(about, figure, values, change, least, scale):
-    if not change.excludes_zero or abs(change.estimate) < least:
+def _judged(about, figure, values, change, one_fails, least, scale):
+    # of a short recording with a drift the interval of the change is wide, though one passes and the other fails
+    if not (change.excludes_zero or one_fails) or abs(change.estimate) < least:
         verdict = SAME
     else:
         verdict = WORSE if abs(values[1]) > abs(values[0]) else BETTER

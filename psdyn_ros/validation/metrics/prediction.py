@@ -184,6 +184,13 @@ class Predictor:
         near = maximum_filter1d(~slides, 2 * self.filter.half + 1, axis=0)
         return near & (level > 0.0), level + viscous * np.abs(v)
 
+    def turning(self, prediction):
+        """Return where (N, actuators) friction is undetermined, as long before a change of direction as after it."""
+        v, positions = self._actuator_motion(prediction.x, prediction.xd)
+        _, _, slip, presliding = self._seals
+        later = slid(v[::-1], positions[::-1], SLIDES * slip, TRAVEL * presliding)[::-1]
+        return prediction.undetermined | maximum_filter1d(~later, 2 * self.filter.half + 1, axis=0)
+
     def _actuator_motion(self, x, xd):
         """(v, positions) (N, actuators)."""
         if self.manipulator.actuators == self.manipulator.coordinates:

@@ -87,7 +87,8 @@ def test_a_figure_of_ones_own_is_in_settings_verdict_tables_report_and_compariso
     assert {name: (one['tolerance'], one['passed']) for name, one in checks.items()} == {
         'slew': (1e6, True), 'lift_cylinder': (1.0, False), 'tilt_cylinder': (1e6, True), 'telescope': (1e6, True)}
     lift = found['actuators']['lift_cylinder']['effort']['all']
-    assert checks['lift_cylinder']['value'] == pytest.approx(lift['mae'])
+    # what friction may explain near standstill is in the table, and not judged
+    assert checks['lift_cylinder']['value'] == pytest.approx(lift['mae'], rel=1e-2)
     page = (folder / 'one' / 'report.html').read_text()
     assert '<th>mean error</th>' in page and 'lift_cylinder: mean_error' in page
     changes = [line.split() for line in out.splitlines() if line.split()[:2] == ['lift_cylinder', 'mean_error']]
