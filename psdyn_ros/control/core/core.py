@@ -147,7 +147,8 @@ class ControlCore:
         """
         self._refuse_reference(start_stamp)
         start = None if start_stamp is None else self.inputs.seconds(start_stamp)
-        self._considered = self.law.reference.consider(waypoints, self.inputs.time, start, state=self.inputs.checks.x)
+        self._considered = self.law.reference.consider(waypoints, self.inputs.time, start,
+                                                       state=self.inputs.state_check.x)
         return self._considered
 
     def accept(self, candidate: Any, now: int) -> None:
@@ -208,7 +209,7 @@ class ControlCore:
         self.states.step(clock)
         self._refuse('activation')
         self.states.activate(clock)
-        self.inputs.checks.accept_position()
+        self.inputs.state_check.accept_position()
         self._overruns.watch.forget()
         self._last_cycle = None
         self._situation.publishing, self._deactivating, self.finished, self._safe_outputs = True, False, False, 0

@@ -7,7 +7,7 @@ from ..monitors.tracking import TrackingCheck
 
 def status(core):
     """{what: number or text} of a `ControlCore`, units in the names; every reason, and counts of what happened."""
-    inputs, states, selector, checks = core.inputs, core.states, core.selector, core.inputs.checks
+    inputs, states, selector, state = core.inputs, core.states, core.selector, core.inputs.state_check
     found = {
         'state': states.state.name,
         'enabled': states.enabled,
@@ -16,10 +16,10 @@ def status(core):
         'feedforward': float(core.law.feedforward_scale),
         'tracking error [share of its tolerance]': float(core.checks[TrackingCheck].share),
         'distance from a singularity': float(core.checks[SingularityCheck].measure),
-        'residual of the loops [m]': float(checks.residual),
-        'disagreement of velocities [share of what is allowed]': checks.disagreement(),
-        'states missed': checks.input.missed,
-        'states rejected': checks.rejected,
+        'residual of the loops [m]': float(state.residual),
+        'disagreement of velocities [share of what is allowed]': state.disagreement(),
+        'states missed': state.input.missed,
+        'states rejected': state.rejected,
         'cycles missed': core.checks[OverrunCheck].watch.missed,
         'commands clamped to their range': sum(selector.gate.range_clamps),
         'commands clamped to their rate': sum(selector.gate.rate_clamps),
@@ -33,7 +33,7 @@ def status(core):
                   'passive measurements rejected': passive.rejected}
         for name, position, rate in zip(passive.joints, passive.position, passive.rate):
             found |= {f'{name} [rad, m]': float(position), f'rate of {name} [rad/s, m/s]': float(rate)}
-    for what, one in (('state', checks.input), ('pressures', inputs.pressure_check.input)):
+    for what, one in (('state', state.input), ('pressures', inputs.pressure_check.input)):
         age = one.age(inputs.clock)
         if age is not None:
             found[f'age of the {what} [ms]'] = age * 1e-6

@@ -41,13 +41,13 @@ class Inputs:
     states   `SafetyStates`
     on_jump  called with the ns by which the clock of stamps jumped
 
-    `checks` is the `StateChecks`; `now` ns of the steady clock and `clock` ns on the clock of ages, as of the last call
-    with both times; `time` s on the clock of trajectories, of the last accepted state; `pressures` (cylinders, 2) and
-    `supply` [Pa gauge] the last accepted ones, None: none.
+    `state_check` is the `StateChecks`, with position and velocity of the last accepted state; `now` ns of the steady
+    clock and `clock` ns on the clock of ages, as of the last call with both times; `time` s on the clock of
+    trajectories, of that state; `pressures` (cylinders, 2) and `supply` [Pa gauge] the last accepted ones, None: none.
     """
 
     def __init__(self, config, checks, runner, states, on_jump):
-        self.checks, self.pressure_check = checks[StateChecks], checks[PressureCheck]
+        self.state_check, self.pressure_check = checks[StateChecks], checks[PressureCheck]
         self._emergency_stop, self._clock_check = checks[EmergencyStopCheck], checks[ClockCheck]
         self._clocks = self._clock_check.watch
         self._runner, self._states, self._on_jump = runner, states, on_jump
@@ -60,12 +60,12 @@ class Inputs:
     @property
     def stamp(self):
         """ns, of the last accepted state; 0: none."""
-        return self.checks.input.stamp
+        return self.state_check.input.stamp
 
     @property
     def age(self):
         """s since the last accepted state was measured, at most the timeout after which it is not used any more."""
-        return 1e-9 * min(self.checks.input.age(self.clock), self._oldest)
+        return 1e-9 * min(self.state_check.input.age(self.clock), self._oldest)
 
     def seconds(self, stamp):
         """s on the clock of trajectories of a stamp."""
@@ -97,9 +97,9 @@ class Inputs:
 
     def take_state(self, measured, ros_now, desired_rate, trusting):
         """As `StateChecks.take`, at the time of the last `read_clocks`."""
-        refused = self.checks.take(measured, ros_now, self.clock, desired_rate, trusting)
+        refused = self.state_check.take(measured, ros_now, self.clock, desired_rate, trusting)
         if refused:
-            self._runner.report(self.checks.findings)
+            self._runner.report(self.state_check.findings)
             return refused
         self._states.state_accepted(self.clock)
         if self._epoch is None:
@@ -126,7 +126,7 @@ class Inputs:
     def missing(self):
         """[why] there is no state, no pressures or no emergency stop to begin with."""
         found, pressures, stop = [], self.pressure_check, self._emergency_stop
-        for required, one in ((True, self.checks.input), (pressures.required, pressures.input)):
+        for required, one in ((True, self.state_check.input), (pressures.required, pressures.input)):
             if required and one.silent(self.clock):
                 found.append(f'F18: {one.silence(self.clock)}')
         reason = stop.reason(self.now, self.clock) if stop.required else ''
@@ -153,7 +153,7 @@ class CheckInputs:
         self.publishing = self.streaming = False
         self.now = self.clock = 0
         self._inputs, self._selector, self._states = inputs, selector, states
-        self._state, self._pressures, self._gate = inputs.checks, inputs.pressure_check, selector.gate
+        self._state, self._pressures, self._gate = inputs.state_check, inputs.pressure_check, selector.gate
 
     @property
     def time(self):

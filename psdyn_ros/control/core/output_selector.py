@@ -72,7 +72,7 @@ class OutputSelector:
     def begin(self, clock):
         """Hold the machine where it is, under the law."""
         law, inputs = self.law, self._inputs
-        law.hold(inputs.checks.x)
+        law.hold(inputs.state_check.x)
         law.feedforward_scale = 0.0 if self._feedforward_ramp else 1.0
         self._began, self.mode, self.closing = clock, UNDER_LAW, False
         self._runner.restart()
@@ -83,15 +83,15 @@ class OutputSelector:
 
     def brake(self, fault):
         """Slow the reference down: from what was measured on a fault, from where it is otherwise."""
-        reference, t, checks = self.law.reference, self._inputs.time, self._inputs.checks
+        reference, t, state = self.law.reference, self._inputs.time, self._inputs.state_check
         if fault:
-            reference.stop_from(t, checks.x, checks.xd, self._deceleration)
+            reference.stop_from(t, state.x, state.xd, self._deceleration)
         else:
             reference.stop(t, self._deceleration)
 
     def ramp(self, clock):
         """Go from the last command to that of rest, without another look at what is measured."""
-        x = self._inputs.checks.x
+        x = self._inputs.state_check.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
         self._open_loop.start(self._least_command(), self._motion.rates(x, self.rate), target, clock, self._inputs.time)
@@ -104,7 +104,7 @@ class OutputSelector:
                its oil, faster than it was; None: they shut at once
         """
         if self.mode is UNDER_LAW:
-            x = self._inputs.checks.x
+            x = self._inputs.state_check.x
             self._holding = self._held(x)
             if clock is not None and self._valves.any() and self.rate.any():
                 with suppress(Exception):       # whatever failed: they shut at once
@@ -151,7 +151,7 @@ class OutputSelector:
         The last one may be what made the stop necessary. Each is taken to the present speed of the reference, so that
         a machine that accelerates does not begin its stop with a jolt. None where it changed its sign meanwhile.
         """
-        last, x = self.gate.last, self._inputs.checks.x
+        last, x = self.gate.last, self._inputs.state_check.x
         now = self._motion.rates(x, self.rate)
         recent, rates = np.array([last]), now[None]
         if self._recent:
@@ -170,7 +170,7 @@ class OutputSelector:
         In standby the load is where it is measured; valves that were under a law may be on their way to it.
         """
         if standby and self._has_gravity:
-            self._holding = self._held(self._inputs.checks.x)
+            self._holding = self._held(self._inputs.state_check.x)
         self.closing = self.closing and not self._closing.done(clock)
         if not self.closing:
             return self.gate.safe(self._holding)
@@ -178,17 +178,17 @@ class OutputSelector:
 
     def _of_law(self, clock):
         """The command (actuators,) of the law for the last accepted state."""
-        law, inputs, checks = self.law, self._inputs, self._inputs.checks
+        law, inputs, state = self.law, self._inputs, self._inputs.state_check
         if law.feedforward_scale < 1.0:
             law.feedforward_scale = min(1.0, (clock - self._began) / self._feedforward_ramp)
-        command = law.update(inputs.time, checks.x, checks.xd, inputs.pressures, inputs.age, inputs.supply)
+        command = law.update(inputs.time, state.x, state.xd, inputs.pressures, inputs.age, inputs.supply)
         if self.gate.is_array(command):         # else it does not pass
             command, last = command.copy(), self.gate.last
             for check in self._restraints:
                 check.restrain(command, inputs, last)
-        self._end_stops.soften(self.gate, command, checks.x, checks.xd, checks.at_stop)
+        self._end_stops.soften(self.gate, command, state.x, state.xd, state.at_stop)
         self._runner.run(When.COMMAND)
-        self._momentum.hold_load(command, checks.x)
+        self._momentum.hold_load(command, state.x)
         return command
 
     def _held(self, x):

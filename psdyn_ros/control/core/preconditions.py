@@ -9,7 +9,7 @@ from ..monitors.actuator_motion import ActuatorMotion
 def activation_blockers(manipulator, declaration, inputs):
     """[why] a machine cannot be taken under the law where it is; empty where it can."""
     found, limit = inputs.missing(), declaration.plausibility
-    x, checks = inputs.checks.x, inputs.checks
+    x, state = inputs.state_check.x, inputs.state_check
     for name, lower, upper, speed, most in zip(
             manipulator.actuators, *manipulator.limits[:3], declaration.command_limit):
         if not (lower < upper and 0.0 < speed < math.inf and 0.0 < most < math.inf):
@@ -21,10 +21,10 @@ def activation_blockers(manipulator, declaration, inputs):
     for name, position, lower, upper in zip(manipulator.coordinates, x.tolist(), limits.lower, limits.upper):
         if not lower - limit.start_tolerance <= position <= upper + limit.start_tolerance:
             found.append(f"F14: '{name}' is at {position:.5g}, outside of [{lower:.5g}, {upper:.5g}]")
-    if not checks.residual <= limit.closure_tolerance:
-        found.append(f'F12: measured joints of a loop disagree by {checks.residual * 1e3:.3g} mm, at most '
+    if not state.residual <= limit.closure_tolerance:
+        found.append(f'F12: measured joints of a loop disagree by {state.residual * 1e3:.3g} mm, at most '
                      f'{limit.closure_tolerance * 1e3:g} mm')
-    share = checks.disagreement()
+    share = state.disagreement()
     if share > 0.5:
         found.append(f'F11: positions and velocities disagree by {100.0 * share:.0f} % of what is allowed; '
                      'at most 50 % to begin with')
@@ -33,7 +33,7 @@ def activation_blockers(manipulator, declaration, inputs):
 
 def motion_blockers(manipulator, declaration, inputs):
     """[why] a machine is not at rest: actuators beyond their standstill speed, with that speed; empty where it is."""
-    x, xd = inputs.checks.x, inputs.checks.xd
+    x, xd = inputs.state_check.x, inputs.state_check.xd
     if x is None:
         return []
     rates = ActuatorMotion(manipulator).rates(x, xd)
@@ -45,10 +45,10 @@ def motion_blockers(manipulator, declaration, inputs):
 def displacement_blockers(inputs):
     """[why] a machine is not where it was, though nothing moved it; empty where it is."""
     return [f'F08: {MOVED_AT_REST.text.format(name=name, before=f"{before:.5g}", now=f"{now:.5g}")}'
-            for name, before, now in inputs.checks.displaced()]
+            for name, before, now in inputs.state_check.displaced()]
 
 
 def force_blockers(check, inputs):
     """[why] the pressures that are measured do not hold the load; check: `ForceCheck`. Empty where they do."""
-    x, pressures = inputs.checks.x, inputs.pressures
+    x, pressures = inputs.state_check.x, inputs.pressures
     return [] if not check.required or x is None or pressures is None else check.at_rest(x, pressures)

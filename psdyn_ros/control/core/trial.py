@@ -28,7 +28,7 @@ class Trial:
         self._period, self._now = round(SECOND / config.rate), SECOND
         self._x, self._xd = m.initial_position, np.zeros(m.dof)
         self._positions = m.joint_state(self._x)[1]
-        self._core.inputs.checks.measure(m.joints)
+        self._core.inputs.state_check.measure(m.joints)
         self._pressures = None
         if self._core.law.needs_pressures:
             axes, cylinders, supply = hydraulic_records(m, config.hydraulics)

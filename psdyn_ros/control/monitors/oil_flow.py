@@ -86,7 +86,7 @@ class FlowCheck(Check):
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: commands of valves to those for a speed that reference and errors explain."""
         law, motion, (x, xd, _), rows = self._law, self._motion, self._law.desired, self._witnesses.motion
-        rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.checks.x), motion.positions(x)
+        rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.state_check.x), motion.positions(x)
         rows[kernels.RATE] = motion.rates(x, xd)
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
         worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command, last,

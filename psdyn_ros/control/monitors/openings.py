@@ -51,7 +51,7 @@ class OpeningCheck(Check):
         if not np.isfinite(command).all():
             return      # it does not pass the gate
         law, t, further = self._law, inputs.time, inputs.time != self._time
-        self._set_motion(inputs.checks.x, inputs.checks.xd, t + inputs.age + law.lag + 0.5 * self._period)
+        self._set_motion(inputs.state_check.x, inputs.state_check.xd, t + inputs.age + law.lag + 0.5 * self._period)
         asked = law.rod_speeds(command)
         self._worst, off = kernels.restrain_speeds(self._buffer, law.flow_gains, law.feedforward_scale, asked)
         self._time = t

@@ -132,11 +132,11 @@ class EffortCheck(Check):
 
     def restrain(self, command, inputs, last):
         """As `Check.restrain`: efforts to the range that reference and errors explain."""
-        law, t = self._law, inputs.time
+        law, t, state = self._law, inputs.time, inputs.state_check
         self._range.ahead[:] = law.reference.ahead(t + LEAD)[2]
         worst, off = effort_range.restrain_efforts(
-            self._buffer, law.effort_model(inputs.checks.x, inputs.checks.xd), law.effort_gains, law.feedforward_scale,
-            law.desired, law.unknown_accelerations, command)
+            self._buffer, law.effort_model(state.x, state.xd), law.effort_gains, law.feedforward_scale, law.desired,
+            law.unknown_accelerations, command)
         if worst < 0:
             self._wrong = 0.0
         elif t != self._time:

@@ -82,7 +82,7 @@ class TrajectoryAction:
         core = self._core
         inputs, reference = core.inputs, core.law.reference
         t = inputs.time
-        goal.update(t, output.desired, inputs.checks.x, inputs.checks.xd, reference.end)
+        goal.update(t, output.desired, inputs.state_check.x, inputs.state_check.xd, reference.end)
         if reference.at_rest(t):
             goal.rest()
         now = time.monotonic_ns()

@@ -307,7 +307,7 @@ class Controller:
         """See whether somebody receives the commands; the log says so when that changes."""
         topics = self._outputs.command_topics
         received = any(map(self._node.count_subscribers, topics))
-        self._core.inputs.checks.commands_received = received
+        self._core.inputs.state_check.commands_received = received
         note = '' if received else NOT_RECEIVED.text.format(
             text=f'no subscriber on {" or ".join(topics)}; expected drives, or a simulator whose joint_commands are '
                  'remapped to this topic')

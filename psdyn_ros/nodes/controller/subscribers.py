@@ -122,7 +122,7 @@ class ControllerInputs:
         else:
             if self._reader.joints is not self._joints:
                 self._joints = self._reader.joints
-                self._core.inputs.checks.measure(self._joints)
+                self._core.inputs.state_check.measure(self._joints)
             self._on_state(MeasuredState(stamp, x, xd, self._reader.residual, self._reader.positions,
                                          self._reader.passive if self._passive else None), began)
 

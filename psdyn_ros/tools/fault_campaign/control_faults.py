@@ -98,7 +98,7 @@ def _off(bench):
     """Whether the last state handed over was off its reference by more than is tolerated."""
     desired = bench.law.desired
     return desired is not None and bool(
-        (np.abs(desired[0] - bench.core.inputs.checks.x) > bench.declaration.tracking_tolerance).any())
+        (np.abs(desired[0] - bench.core.inputs.state_check.x) > bench.declaration.tracking_tolerance).any())
 
 
 @injection('tracking', states=(RUN,), lies=True, onset=_off, after=After.ONCE)

@@ -185,7 +185,7 @@ injection('closure_suspect', states=UNDER_LAW)(_loops_disagree_a_little)
 def _another_assembly_mode(bench):
     m = bench.machine.manipulator
     joints = ('lift_boom', *m.coordinates)
-    bench.core.inputs.checks.measure(joints)
+    bench.core.inputs.state_check.measure(joints)
     columns = [m.joints.index(name) for name in joints]
 
     def measured(msg):

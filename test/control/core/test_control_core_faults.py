@@ -62,8 +62,8 @@ def test_near_an_end_stop_only_what_leads_outward_is_clamped_and_integrals_are_h
     frozen = []
     freeze, rig.law.freeze = rig.law.freeze, lambda mask: (frozen.append(np.array(mask)), freeze(mask))
     for distance, outward in ((0.004, True), (0.004, False), (-0.002, True), (-0.002, False)):
-        rig.core.inputs.checks.forget()
-        rig.core.inputs.checks.x = x = np.array([0.0, top - distance, 0.3, 0.3])
+        rig.core.inputs.state_check.forget()
+        rig.core.inputs.state_check.x = x = np.array([0.0, top - distance, 0.3, 0.3])
         command = rig.law.holding(x) + (0.9 if level == 'valve' else 50000.0) * (1.0 if outward else -1.0)
         before = command.copy()
         rig.core.checks[EndStopCheck].soften(rig.core.gate, command, x, np.zeros(4), True)

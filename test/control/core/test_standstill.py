@@ -23,7 +23,7 @@ def moving(rig, speed):
 
 def test_a_machine_that_moves_is_not_enabled():
     rig = Rig().activate()
-    rig.core.inputs.checks.forget()
+    rig.core.inputs.state_check.forget()
     spoil = moving(rig, 0.19)
     rig.ticks(30, state=spoil)
     with pytest.raises(SafetyError, match='enabling is refused: .*' + WORDS):
@@ -33,7 +33,7 @@ def test_a_machine_that_moves_is_not_enabled():
 
 def test_a_machine_that_creeps_is_enabled():
     rig = Rig().activate()
-    rig.core.inputs.checks.forget()
+    rig.core.inputs.state_check.forget()
     spoil = moving(rig, 0.019)
     rig.ticks(30, state=spoil)
     rig.core.enable(rig.now)
@@ -45,12 +45,12 @@ def test_a_machine_that_moves_is_not_reset():
     rig.core.fail(rig.now, 'a fault')
     rig.ticks(2)
     assert rig.state is State.SAFE
-    rig.core.inputs.checks.forget()
+    rig.core.inputs.state_check.forget()
     spoil = moving(rig, 0.19)
     rig.ticks(700, state=spoil)
     with pytest.raises(SafetyError, match='reset is refused: ' + WORDS):
         rig.core.reset(rig.now)
-    rig.core.inputs.checks.forget()
+    rig.core.inputs.state_check.forget()
     rig.ticks(700)
     rig.core.reset(rig.now)
     assert rig.state is not State.SAFE and np.isfinite(rig.plant.x).all()

@@ -211,7 +211,7 @@ def test_the_momentum_of_a_sound_machine_is_explained(rate):
 
 def test_a_contradicted_force_becomes_that_which_holds_the_load():
     core = moving(FORCES).core
-    check, x = core.checks[MomentumCheck], core.inputs.checks.x
+    check, x = core.checks[MomentumCheck], core.inputs.state_check.x
     command = np.full(4, 1e3)
     check.hold_load(command, x)
     assert (command == 1e3).all()
@@ -228,7 +228,7 @@ def test_checks_of_efforts_share_one_evaluation_of_the_model(monkeypatch):
                         lambda *given: calls.append(given) or evaluate_efforts(*given))
     core = loop.run(0.1).core
     assert len(calls) == 50
-    x, xd = core.inputs.checks.x, core.inputs.checks.xd
+    x, xd = core.inputs.state_check.x, core.inputs.state_check.xd
     model = core.law.effort_model(x, xd)
     assert len(calls) == 50 and core.law.effort_model(x.copy(), xd) is model and len(calls) == 51
     core.law.effort_model(x, xd)

@@ -151,7 +151,7 @@ def test_the_restrained_effort_is_that_of_the_model_and_of_a_quarter_of_the_acce
     law.hold(START)
     law.update(loop.core.inputs.time, START, np.zeros(4))
     command = np.where(np.arange(4) == 0, 3e4, law.holding(START))
-    loop.core.inputs.checks.x, loop.core.inputs.checks.xd = START, np.zeros(4)
+    loop.core.inputs.state_check.x, loop.core.inputs.state_check.xd = START, np.zeros(4)
     check.restrain(command, loop.core.inputs, law.holding(START))
     away = 0.25 * np.asarray(loop.core.declaration.acceleration)
     assert m.forward_dynamics(START, np.zeros(4), command)[0] == pytest.approx(away[0], rel=1e-6)

@@ -79,10 +79,10 @@ def test_no_pressures_are_as_bad_as_no_states_F01():
 def test_bad_messages_are_as_good_as_none(name):
     condition, spoil = BAD_STATES[name]
     rig = Rig().run()
-    before = rig.core.inputs.checks.x
+    before = rig.core.inputs.state_check.x
     rig.tick(state=spoil)
     condition = 'state_stale' if name == 'F04 frozen' else condition        # by then it is old, too
-    assert rig.refused and rig.counts[condition] == 1 and rig.core.inputs.checks.x is before and rig.state is RUN
+    assert rig.refused and rig.counts[condition] == 1 and rig.core.inputs.state_check.x is before and rig.state is RUN
     rig.ticks(SILENT - 1, state=spoil)
     assert rig.state is STOPPING and not rig.core.states.trusted and rig.counts[condition] == SILENT
 
@@ -121,9 +121,9 @@ def test_messages_that_could_not_be_read_count_as_missing_F06_F07():
 @pytest.mark.parametrize('by', [[0.0, 0.004, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, -1e300]])
 def test_one_wild_position_is_rejected_and_three_stop_without_trust_F08(by):
     rig = Rig().run()
-    x = rig.core.inputs.checks.x
+    x = rig.core.inputs.state_check.x
     rig.tick(state=jumped(by))
-    assert 'jumped' in rig.refused and rig.core.inputs.checks.x is x and rig.state is RUN
+    assert 'jumped' in rig.refused and rig.core.inputs.state_check.x is x and rig.state is RUN
     rig.ticks(20)
     assert rig.state is RUN and rig.counts['state_jump'] == 1
     rig.ticks(2, state=jumped(by))
@@ -143,12 +143,12 @@ def test_a_velocity_that_no_actuator_has_is_a_wild_state_F08():
 def test_a_lasting_step_is_a_fault_and_never_the_new_position_while_enabled_F08():
     rig = Rig(timeouts={'safe': 0.2}).run()
     step = jumped([0.0, 0.05, 0.0, 0.0])
-    x = rig.core.inputs.checks.x
+    x = rig.core.inputs.state_check.x
     while rig.state is not SAFE:
         rig.tick(state=step)
-        assert rig.output.valid is False or rig.core.inputs.checks.x is x
+        assert rig.output.valid is False or rig.core.inputs.state_check.x is x
     rig.ticks(60, state=step)       # where nothing is commanded it is where the machine is
-    assert rig.core.inputs.checks.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is SAFE
+    assert rig.core.inputs.state_check.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is SAFE
     rig.core.reset(rig.now)
     rig.tick(state=step)
     assert rig.state is STANDBY
@@ -158,7 +158,7 @@ def test_in_standby_a_lasting_step_is_the_new_position_of_the_next_activation_F0
     rig = Rig().activate()
     step = jumped([0.0, 0.05, 0.0, 0.0])
     rig.ticks(3, state=step)
-    assert rig.core.inputs.checks.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is STANDBY
+    assert rig.core.inputs.state_check.x[1] == pytest.approx(rig.plant.x[1] + 0.05) and rig.state is STANDBY
     with pytest.raises(SafetyError, match='jumped from .* while nothing moved the machine'):
         rig.core.enable(rig.now)
     rig.core.deactivate(rig.now)
@@ -218,7 +218,7 @@ def with_all_joints(rig, change=lambda positions, names: None):
 
 def test_a_redundant_sensor_that_stands_still_while_its_loop_moves_F09():
     rig = Rig()
-    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.core.inputs.state_check.measure(rig.machine.joints)
     rig.run()
     at = rig.machine.joint_state(rig.plant.x)[1][rig.machine.joints.index('lift_boom')]
 
@@ -231,7 +231,7 @@ def test_a_redundant_sensor_that_stands_still_while_its_loop_moves_F09():
 
 def test_a_stroke_that_stands_still_while_other_joints_of_its_loop_move_F09():
     rig = Rig(plausibility={'velocity_residual': 10.0, 'freeze_speed': 1.0})
-    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.core.inputs.state_check.measure(rig.machine.joints)
     rig.run()
     at = rig.plant.x[1]
 
@@ -250,7 +250,7 @@ def test_a_coarse_sensor_of_a_barrel_at_the_turn_of_its_swing_is_not_stuck_F09()
     turn = strokes[int(np.argmax(swing))] if 0 < int(np.argmax(swing)) < 399 else strokes[int(np.argmin(swing))]
     assert 0.05 < turn < 0.45
     rig = Rig(position=np.array([0.0, turn - 0.015, 0.3, 0.3]))
-    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.core.inputs.state_check.measure(rig.machine.joints)
 
     def coarse(positions, names):
         positions[where] = np.round(positions[where] / 4e-4) * 4e-4
@@ -283,7 +283,7 @@ def test_loops_whose_joints_disagree_F12():
 
 def test_a_loop_in_another_assembly_mode_F12():
     rig = Rig()
-    rig.core.inputs.checks.measure(rig.machine.joints)
+    rig.core.inputs.state_check.measure(rig.machine.joints)
     rig.run()
 
     def flipped(positions, names):

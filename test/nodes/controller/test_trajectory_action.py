@@ -106,7 +106,7 @@ def begun(served, passed=True, **given):
 
 
 def cycle(served, t, state=State.RUN, x=(0.0, 0.0)):
-    served.core.inputs.time, served.core.inputs.checks.x = t, np.array(x)
+    served.core.inputs.time, served.core.inputs.state_check.x = t, np.array(x)
     desired = None if state in (State.STANDBY, State.SAFE) else np.zeros((3, 2))
     served.action.update(SimpleNamespace(state=state, desired=desired))
 
