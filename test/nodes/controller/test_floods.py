@@ -24,7 +24,7 @@ class Inputs:
             take_point=lambda stamp, now, *motion: self.points.append((stamp, *motion)),
             report=lambda now, name, result, text: self.reports.append((name, text)),
             reject_state=lambda now, name, text: self.reports.append((name, text)),
-            inputs=SimpleNamespace(checks=SimpleNamespace(measure=lambda joints: None)))
+            inputs=SimpleNamespace(state_check=SimpleNamespace(measure=lambda joints: None)))
         inputs = self.inputs = object.__new__(ControllerInputs)
         inputs._core, inputs._now, inputs._points = core, lambda: 7, PointReader(crane)
         inputs._point, inputs._point_read, inputs._overtaken, inputs._simulated = None, False, 0, False

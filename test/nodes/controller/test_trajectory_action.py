@@ -62,7 +62,7 @@ class Core:
         self.states = SimpleNamespace(enabled=True, state=State.HOLD, reasons={})
         self.manipulator = SimpleNamespace(coordinates=JOINTS, joints=JOINTS, name='machine')
         self.inputs = SimpleNamespace(time=0.0, seconds=lambda stamp: stamp * 1e-9,
-                                      checks=SimpleNamespace(x=np.zeros(2), xd=np.zeros(2)))
+                                      state_check=SimpleNamespace(x=np.zeros(2), xd=np.zeros(2)))
         self.law = SimpleNamespace(reference=SimpleNamespace(end=2.0, at_rest=lambda t: t >= 2.0))
         self.cancelled = 0
 
