@@ -42,6 +42,7 @@ APART = 0.06                # s from the best at which another is no longer the 
 NEGLIGIBLE = 1e-9           # of the largest singular value
 DIFFERENT = 2e-3            # s by which a topic of a group must differ from it, to have a delay of its own
 FLOOR = 2.5e-4              # s, half the width of an interval without noise: what friction of the model lacks
+TURNING_FLOOR = 2e-3        # s, likewise, where reversals count: seals give way before they slide
 SINGULAR = 1e-12            # likewise, of normal equations
 
 
@@ -153,7 +154,8 @@ class _Evidence:
         self._corrections = Corrections(self._predictor)
         self._actuators = self._corrections.actuators
         self._cylinders = tuple(predictor.hydraulics.cylinders.items()) if predictor.hydraulics else ()
-        self._pieces = [[] for _ in self._actuators]
+        # without instants near reversals, and with them
+        self._clear, self._whole = ([[] for _ in self._actuators] for _ in range(2))
         self._stretches = set()
 
     @property
@@ -185,16 +187,19 @@ class _Evidence:
             unknown = np.any([~np.isfinite(values) for values in parts.values()], axis=0)
             # what is bridged is not compared
             near = maximum_filter1d(unknown, 2 * (half + round(APART / block.period)) + 1)
-            chosen = moving & ~near[rows] & ~unclear[rows, axis]
-            if not chosen.any():
-                continue
-            used, own = rows[chosen], columns[chosen, axis]
-            wrong = np.column_stack((own[:, OFFSET], own[:, TIME], own[:, PAYLOAD], own[:, TILT],
-                                     prediction.friction[used, axis], prediction.v[used, axis]))
-            whole = slice(half, len(block.t) - half)
-            signals = {topic: CubicSpline(block.t[whole], self._smooth(values)[whole])
-                       for topic, values in parts.items()}
-            self._pieces[axis].append(_Piece(prediction.t[used], prediction.effort_id[used, axis], wrong, signals))
+            signals = None
+            for pieces, masked in ((self._clear, unclear), (self._whole, prediction.near_stop)):
+                chosen = moving & ~near[rows] & ~masked[rows, axis]
+                if not chosen.any():
+                    continue
+                if signals is None:
+                    whole = slice(half, len(block.t) - half)
+                    signals = {topic: CubicSpline(block.t[whole], self._smooth(values)[whole])
+                               for topic, values in parts.items()}
+                used, own = rows[chosen], columns[chosen, axis]
+                wrong = np.column_stack((own[:, OFFSET], own[:, TIME], own[:, PAYLOAD], own[:, TILT],
+                                         prediction.friction[used, axis], prediction.v[used, axis]))
+                pieces[axis].append(_Piece(prediction.t[used], prediction.effort_id[used, axis], wrong, signals))
 
     def _smooth(self, values):
         """(N,) filtered, gaps bridged."""
@@ -215,11 +220,23 @@ class _Evidence:
         return parts
 
     def delays(self, period):
-        """{topic: `TopicDelay`}."""
-        fits = [_Fit(pieces) for pieces in self._pieces if pieces]
+        """{topic: `TopicDelay`}.
+
+        Friction near a reversal is not what the model says. Where too little is left without it, it counts, and the
+        interval is as wide as it may shift a delay.
+        """
+        found = self._searched(self._clear, period, FLOOR)
+        if not all(one.certain for one in found.values()):
+            whole = self._searched(self._whole, period, TURNING_FLOOR)
+            found = {topic: one if one.certain else whole[topic] for topic, one in found.items()}
+        return found
+
+    def _searched(self, pieces, period, floor):
+        fits = [_Fit(of_axis) for of_axis in pieces if of_axis]
         topics = [topic for topic in self._topics if any(topic in fit.topics for fit in fits)]
         nothing = TopicDelay(*(math.nan,) * 4, 0, False, 0.0, 'nothing moves where it is known')
-        return {**dict.fromkeys(self._topics, nothing), **(_Search(fits, topics).delays(period) if topics else {})}
+        return {**dict.fromkeys(self._topics, nothing),
+                **(_Search(fits, topics, floor).delays(period) if topics else {})}
 
 
 class _Fit:
@@ -263,10 +280,13 @@ class _Fit:
 
 
 class _Search:
-    """Delays that leave the least residual over all actuators, each weighed by what is left of it at best."""
+    """Delays that leave the least residual over all actuators, each weighed by what is left of it at best.
 
-    def __init__(self, fits, topics):
-        self._fits, self._topics = fits, topics
+    floor  s, half the width of an interval without noise
+    """
+
+    def __init__(self, fits, topics, floor):
+        self._fits, self._topics, self._floor = fits, topics, floor
 
     def delays(self, period):
         """{topic: `TopicDelay`}."""
@@ -323,8 +343,8 @@ class _Search:
                 break
             groups = [[topic for topic in group if topic != apart] for group in groups] + [[apart]]
         widths = normal.widths(_membership(self._topics, groups), LEVEL)
-        return at, {topic: math.hypot(width, FLOOR) for group, width in zip(groups, widths) for topic in group}, len(
-            normal.scores)
+        wide = {topic: math.hypot(width, self._floor) for group, width in zip(groups, widths) for topic in group}
+        return at, wide, len(normal.scores)
 
     def _apart(self, groups, normal):
         """The topic that differs most from its group with confidence, None of none."""
