@@ -8,6 +8,8 @@ from support.bags.recorded_motion import crane, oil, write_swinging
 
 from psdyn_ros.cli import main
 from psdyn_ros.validation.compare_bags import compare_bags
+from psdyn_ros.validation.metrics import comparison
+from psdyn_ros.validation.metrics.bootstrap import Interval
 from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE
 from psdyn_ros.validation.metrics.verdict import INVALID
 
@@ -57,6 +59,15 @@ def test_a_page_pictures_and_json_say_what_got_worse(bags, tmp_path):
     assert bias['change']['estimate'] == pytest.approx(0.1 * force[4] / force[0], rel=0.02)
     assert bias['change']['low'] < bias['change']['estimate'] < bias['change']['high']
     assert compared(bags, 'heavier', 'before').verdict == BETTER
+
+
+@pytest.mark.parametrize('values, one_fails, verdict', [
+    ((400.0, 3400.0), True, WORSE), ((3400.0, 400.0), True, BETTER), ((400.0, 3400.0), False, SAME),
+    ((400.0, 420.0), True, SAME)])
+def test_a_figure_that_passes_in_one_recording_and_fails_in_the_other_counts(values, one_fails, verdict):
+    change = values[1] - values[0]
+    wide = Interval(change, change - 4000.0, change + 4000.0)
+    assert comparison._judged('lift_cylinder', 'rmse', values, wide, one_fails, 50.0, 1e5).verdict == verdict
 
 
 @pytest.mark.long

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from support.loaded import machine
 from support.machines import URDF
-from support.parallel_robots import delta_robot
 
 from psdyn_ros.api.load import load
 from psdyn_ros.model.mechanism.urdf import read
@@ -16,18 +16,6 @@ from psdyn_ros.view.motion import simulated_motion
 
 MACHINES = ('hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu', 'loader_crane', 'delta')
 SECONDS = 12.0
-
-
-@pytest.fixture(scope='module')
-def machine():
-    loaded = {}
-
-    def get(name):
-        if name not in loaded:
-            loaded[name] = load(delta_robot().xml if name == 'delta' else URDF / f'{name}.urdf',
-                                allow_unphysical=name == 'balloon')
-        return loaded[name]
-    return get
 
 
 def there_and_back(m, travel):
@@ -47,12 +35,12 @@ def drawn(m, motion):
 @pytest.mark.parametrize('name, slews, across', [
     ('hiab_xs031', True, 'reach [m]'), ('excavator', True, 'reach [m]'), ('five_bar', False, 'x [m]'),
     ('pkm_2pur2rpu', False, 'y [m]'), ('balloon', False, 'x [m]')])
-def test_a_machine_is_seen_from_where_it_is_large(machine, name, slews, across):
+def test_a_machine_is_seen_from_where_it_is_large(name, slews, across):
     view = View(machine(name))
     assert (view.slews, view.across) == (slews, across)
 
 
-def test_slewing_does_not_show_and_the_telescope_does(machine):
+def test_slewing_does_not_show_and_the_telescope_does():
     crane = machine('hiab_xs031')
     view, start = View(crane), _start(crane)
     x = crane.initial_position
@@ -62,7 +50,7 @@ def test_slewing_does_not_show_and_the_telescope_does(machine):
         assert np.linalg.norm(there - before) == pytest.approx(shown, abs=1e-9)
 
 
-def test_every_shape_is_drawn_once(machine):
+def test_every_shape_is_drawn_once():
     crane = machine('hiab_xs031')
     shapes, axes = shapes_of(crane.machine.description), Figure().subplots()
     assert {shape.link for shape in shapes} >= {'base_link', 'pillar', 'lift_boom_link', 'telescope_link'}
@@ -71,7 +59,7 @@ def test_every_shape_is_drawn_once(machine):
 
 
 @pytest.mark.parametrize('name', MACHINES)
-def test_times_do_not_cover_each_other_and_stay_in_the_picture(machine, name):
+def test_times_do_not_cover_each_other_and_stay_in_the_picture(name):
     m = machine(name)
     axes, times = drawn(m, there_and_back(m, 0.02 if name == 'pkm_2pur2rpu' else 0.15))
     boxes = [text.get_window_extent() for text in axes.texts]
@@ -81,25 +69,25 @@ def test_times_do_not_cover_each_other_and_stay_in_the_picture(machine, name):
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in boxes)
 
 
-def test_poses_of_the_way_back_are_drawn_on_the_way_out_only(machine):
+def test_poses_of_the_way_back_are_drawn_on_the_way_out_only():
     _, times = drawn(machine('hiab_xs031'), there_and_back(machine('hiab_xs031'), (0.0, 0.25, 0.2, 0.6)))
     assert len(times) > 2 and max(times) <= 0.5 * SECONDS
 
 
-def test_a_machine_that_stands_is_drawn_once(machine):
+def test_a_machine_that_stands_is_drawn_once():
     crane = machine('hiab_xs031')
     axes, times = drawn(crane, there_and_back(crane, 0.0))
     assert times == [0.0] and len(axes.patches) == len(shapes_of(crane.machine.description))
 
 
-def test_the_path_is_that_of_the_tool(machine):
+def test_the_path_is_that_of_the_tool():
     crane = machine('hiab_xs031')
     axes, _ = drawn(crane, there_and_back(crane, (1.0, 0.0, 0.0, 0.4)))
     path = next(line for line in axes.lines if line.get_label() == 'path of the tool').get_xydata()
     assert np.linalg.norm(path - path[0], axis=1).max() == pytest.approx(0.4, abs=1e-6)
 
 
-def test_a_machine_without_visuals_is_drawn_as_bars(machine):
+def test_a_machine_without_visuals_is_drawn_as_bars():
     text = (URDF / 'hiab_xs031.urdf').read_text()
     bare = load(re.sub(r'<visual>.*?</visual>', '', text, flags=re.DOTALL))
     axes, times = drawn(bare, there_and_back(bare, (0.0, 0.2, 0.2, 0.5)))

@@ -2,28 +2,14 @@
 
 import numpy as np
 import pytest
-from support.machines import URDF
-from support.parallel_robots import delta_robot
+from support.loaded import machine
 
-from psdyn_ros.api.load import load
 from psdyn_ros.view.poses import link_poses
 from psdyn_ros.view.topology import ACTUATED, DEPENDENT, FIXED, PASSIVE, tool_of, topology
 
 
-@pytest.fixture(scope='module')
-def machine():
-    loaded = {}
-
-    def get(name):
-        if name not in loaded:
-            loaded[name] = load(delta_robot().xml if name == 'delta' else URDF / f'{name}.urdf',
-                                allow_unphysical=name == 'balloon')
-        return loaded[name]
-    return get
-
-
 @pytest.mark.parametrize('name', ['hiab_xs031', 'excavator', 'pkm_2pur2rpu', 'balloon', 'delta'])
-def test_poses_are_those_of_the_recursion(machine, name):
+def test_poses_are_those_of_the_recursion(name):
     m = machine(name)
     x = np.tile(m.initial_position, (3, 1))
     x[1:, -len(m.coordinates):] += 0.01
@@ -35,14 +21,14 @@ def test_poses_are_those_of_the_recursion(machine, name):
             np.testing.assert_allclose(pose, m.link_pose(row, link), atol=1e-12)
 
 
-def test_every_joint_has_a_role(machine):
+def test_every_joint_has_a_role():
     roles = topology(machine('loader_crane')).roles
     assert roles['lift_cylinder'] == ACTUATED and roles['hook_pitch'] == PASSIVE
     assert roles['lift_boom'] == DEPENDENT and roles['hook_mount'] == FIXED
     assert set(roles) == set(machine('loader_crane').machine.description.joints)
 
 
-def test_a_loop_lists_the_joints_between_its_ends(machine):
+def test_a_loop_lists_the_joints_between_its_ends():
     loops = topology(machine('five_bar')).loops
     assert sorted(map(sorted, loops.values())) == [['elbow_1', 'elbow_2', 'shoulder_1', 'shoulder_2']]
 
@@ -50,7 +36,7 @@ def test_a_loop_lists_the_joints_between_its_ends(machine):
 @pytest.mark.parametrize('name, body', [
     ('hiab_xs031', {'telescope_link', 'tcp'}), ('excavator', {'bucket_link', 'tcp'}),
     ('loader_crane', {'hook', 'load'}), ('delta', {'ball', 'platform'}), ('pkm_2pur2rpu', {'platform_link', 'tcp'})])
-def test_the_tool_is_on_the_body_that_all_coordinates_move(machine, name, body):
+def test_the_tool_is_on_the_body_that_all_coordinates_move(name, body):
     m = machine(name)
     poses = {link: m.link_pose(m.initial_position, link) for link in m.links}
     tool, point = tool_of(m, poses, dict.fromkeys(m.links, np.zeros(3)))
@@ -58,7 +44,7 @@ def test_the_tool_is_on_the_body_that_all_coordinates_move(machine, name, body):
     assert topology(m).moved[tool] == set(m.coordinates)
 
 
-def test_a_frame_without_shape_may_be_the_tool(machine):
+def test_a_frame_without_shape_may_be_the_tool():
     m = machine('five_bar')
     poses = {link: m.link_pose(m.initial_position, link) for link in m.links}
     assert tool_of(m, poses, {'upper_1_link': np.zeros(3)})[0] == 'tcp'

@@ -32,7 +32,7 @@ def free_domain():
 def _is_claimed(domain):
     """Claim a domain; return whether this process has it."""
     if domain not in _claims:
-        # a name without a file: it ends with its process, whoever that was
+        # a name without a file ends with its process, and belongs to no user
         claim = socket.socket(socket.AF_UNIX)
         try:
             claim.bind(f'\0psdyn_ros_domain_{domain}')
