@@ -13,6 +13,7 @@ from . import urdf_text as urdf
 from .general_machines import GeneralMachine, GeneralState, general_machine, general_state
 from .loop_kinds import KINDS
 from .machines import URDF, Machine, hiab, load, loop_chain, near_start, random_state, tree
+from .parallel_robots import delta_robot
 from .witnesses.general_oracle import GeneralOracle
 
 # random machines: (kinds of modules, options of `general_machine`)
@@ -123,3 +124,10 @@ def moved(x, step):
                   (2 * (x_ * y_ + pw * z_), 1 - 2 * (x_ * x_ + z_ * z_), 2 * (y_ * z_ - pw * x_)),
                   (2 * (x_ * z_ - pw * y_), 2 * (y_ * z_ + pw * x_), 1 - 2 * (x_ * x_ + y_ * y_))))
     return np.concatenate((x[:3] + R @ (step[:3] + 0.5 * np.cross(w, step[:3])), turned, x[7:] + step[6:]))
+
+
+@cache
+def machine(name):
+    """Return the `Manipulator` of a machine that pictures are drawn of: one of the package, or 'delta'."""
+    return psdyn_ros.load(delta_robot().xml if name == 'delta' else URDF / f'{name}.urdf',
+                          allow_unphysical=name == 'balloon')

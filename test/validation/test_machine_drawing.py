@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from support.loaded import machine
+from support.cases import machine
 from support.machines import URDF
 
 from psdyn_ros.api.load import load

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.loaded import machine
+from support.cases import machine
 
 from psdyn_ros.view.poses import link_poses
 from psdyn_ros.view.topology import ACTUATED, DEPENDENT, FIXED, PASSIVE, tool_of, topology

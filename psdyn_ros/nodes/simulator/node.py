@@ -55,6 +55,7 @@ from .publishers import PlantOutputs
 
 POLL = 1.0              # s between two looks at who publishes and who listens
 REPEAT = 0.1            # s between two messages with the state, in lock-step before the first command
+UNANSWERED = 10         # times as long after the last one: state or command was lost on the way
 INJECT = 'inject_fault'
 
 
@@ -69,6 +70,7 @@ class Simulator:
         self._plant, self._faults = setup.plant, setup.faults
         self.paused = False
         self._waiting = True            # in lock-step: no command came since the machine was put where it is
+        self._unanswered = 0            # in lock-step: turns of REPEAT since the last period
         self._unanswerable = False      # in lock-step: no state was published that a command could answer
         self._states = []               # the last messages of joint states
         rejections = self._rejections = Rejections(node.get_logger().warning)
@@ -123,6 +125,7 @@ class Simulator:
     def _run(self, periods, single=False):
         """Do so many periods under the commands that came, and tell about the last one; single: while paused."""
         began = time.monotonic_ns()
+        self._unanswered = 0
         command = self._inputs.take()
         for _ in range(periods):
             if not self._step(command):
@@ -159,7 +162,9 @@ class Simulator:
         self._states = [message for message in messages if message is not None]
 
     def _repeat(self):
-        if self._waiting and not self.paused and self._plant.state != FAULT:
+        self._unanswered += 1
+        if (self._waiting or self._unanswered >= UNANSWERED) and not self.paused and self._plant.state != FAULT:
+            self._unanswered = 0
             if not self._states:
                 self._keep([self._outputs.measured()])
             self._clock.publish()

@@ -1,6 +1,7 @@
 """A trajectory for a running controller: sent, accepted or rejected, followed to its end."""
 
 import time
+from contextlib import contextmanager
 
 from trajectory_msgs.msg import JointTrajectory
 
@@ -8,10 +9,11 @@ from ...control.reference.trajectory import Waypoints
 from ...control.safety.fault_table import State
 from ...model.errors import UnknownNameError, did_you_mean
 from ...nodes.messages.conversions import trajectory_to_msg
-from .session import ENABLED, OperatorError, RefusedError
+from .session import ENABLED, REPORT, OperatorError, RefusedError
 
 MOVING = State.RUN, State.DEGRADED
 REJECTED = 'joint_trajectory'
+ARRIVED = 1e-3          # m or rad from the end of a motion to the reference that is held
 
 
 def target(operator, positions, seconds):
@@ -21,12 +23,9 @@ def target(operator, positions, seconds):
     OperatorError where it publishes none.
     """
     operator.require_enabled()
-    references = []
-    subscription = operator.node.create_subscription(
-        JointTrajectory, f'{operator.controller}/reference', references.append, 1)
-    if not operator.until(lambda: references):
-        raise OperatorError(f'nothing came on {operator.controller}/reference within {operator.timeout:g} s')
-    operator.node.destroy_subscription(subscription)
+    with _references(operator) as references:
+        if not operator.until(lambda: references):
+            raise OperatorError(f'nothing came on {operator.controller}/reference within {operator.timeout:g} s')
     names = references[-1].joint_names
     for name in positions:
         if name not in names:
@@ -37,10 +36,10 @@ def target(operator, positions, seconds):
 
 
 def follow(operator, waypoints, wait=True):
-    """Let the controller follow `Waypoints`; return s until it holds the machine again, or until it accepted them.
+    """Let the controller follow `Waypoints`; return s until it holds their end, or until it accepts them.
 
-    Raises RefusedError with the controller's reason where it rejects them or stops the machine, OperatorError where it
-    does not answer.
+    Raises RefusedError with the controller's reason where it rejects them, stops the machine or holds it elsewhere,
+    OperatorError where it does not answer.
     """
     operator.require_enabled()
     operator.report()
@@ -65,12 +64,43 @@ def follow(operator, waypoints, wait=True):
     if not operator.until(answered):
         raise OperatorError(f'{operator.controller} did not begin to move within {operator.timeout:g} s: '
                             f'{operator.report()}')
-    while wait and operator.state in MOVING:
-        operator.until(lambda: operator.state not in MOVING, 1.0)
-        if time.monotonic() - operator.state_time > operator.timeout:
-            raise OperatorError(f'{operator.controller} reported nothing for {operator.timeout:g} s')
-    _require_no_stop(operator)
+    if wait:
+        _wait_for_end(operator, waypoints)
     return time.monotonic() - began
+
+
+def _wait_for_end(operator, waypoints):
+    """Serve the node until the machine is held; the end of joints that are no coordinates is not compared."""
+    end = dict(zip(waypoints.joints, waypoints.positions[-1]))
+    with _references(operator) as references:
+        while operator.state in MOVING:
+            operator.until(lambda: operator.state not in MOVING, 1.0)
+            if time.monotonic() - operator.state_time > operator.timeout:
+                raise OperatorError(f'{operator.controller} reported nothing for {operator.timeout:g} s')
+        _require_no_stop(operator)
+
+        def left():
+            return [name for held in references for name, position in zip(held.joint_names, held.points[0].positions)
+                    if abs(position - end.get(name, position)) > ARRIVED]
+
+        if not operator.until(lambda: references and not left(), REPORT):
+            raise RefusedError(f'{operator.controller} does not hold the end of the motion ({", ".join(left())}): '
+                               f'{operator.report()}')
+
+
+@contextmanager
+def _references(operator):
+    """Yield a list of the last message with a reference, empty before the first one."""
+    references = []
+
+    def keep(message):
+        references[:] = [message]
+
+    subscription = operator.node.create_subscription(JointTrajectory, f'{operator.controller}/reference', keep, 1)
+    try:
+        yield references
+    finally:
+        operator.node.destroy_subscription(subscription)
 
 
 def _require_no_stop(operator):
