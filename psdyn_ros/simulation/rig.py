@@ -49,6 +49,8 @@ class CylinderRig:
     def __init__(self, manipulator, hydraulics, cylinder, *, period, substeps=2, bandwidth=BANDWIDTH):
         if cylinder not in hydraulics.cylinders:
             raise ModelError(f"rig: '{cylinder}': no such cylinder{did_you_mean(str(cylinder), hydraulics.cylinders)}")
+        if hydraulics.cylinders[cylinder].kind != 'cylinder':
+            raise ModelError(f"rig: '{cylinder}' is a {hydraulics.cylinders[cylinder].kind}; expected a cylinder")
         if not 0.0 < bandwidth * period <= SWIFTEST:
             raise ModelError(f'rig: a bandwidth of {bandwidth:g} rad/s with a period of {period:g} s: expected at most '
                              f'{SWIFTEST / period:g} rad/s')

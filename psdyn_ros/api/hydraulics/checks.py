@@ -18,7 +18,7 @@ def check_hydraulics(manipulator, hydraulics):
     missing = [name for name in manipulator.actuators if name not in declared]
     if missing:
         raise ActuationError(f"{hydraulics.where}: nothing for {', '.join(missing)} of '{manipulator.name}'; expected "
-                             "every actuator in 'cylinders' or 'axes'")
+                             "every actuator in 'cylinders', 'racks', 'motors' or 'axes'")
     warnings = []
     limits = manipulator.limits
     for number, name in enumerate(manipulator.actuators):
@@ -31,32 +31,34 @@ def check_hydraulics(manipulator, hydraulics):
     return tuple(warnings)
 
 
-def _check_stroke(cylinder, joint):
-    if joint.type != 'prismatic':
-        raise ActuationError(f"{cylinder.where}: the joint (line {joint.line}) is {joint.type}; a cylinder drives a "
-                             "prismatic joint, another actuator belongs in 'axes'")
-    low, high = (limit if math.isfinite(limit) else end
-                 for limit, end in ((joint.lower, 0.0), (joint.upper, cylinder.stroke)))
-    if low < -1e-9 or high > cylinder.stroke + 1e-9:
-        raise ModelError(f'{cylinder.where}: the limits of the joint (line {joint.line}), {low:g} to {high:g} m, are '
-                         f"not within 'stroke', 0 to {cylinder.stroke:g} m")
+def _check_stroke(drive, joint):
+    if joint.type not in drive.joint_types:
+        raise ActuationError(f'{drive.where}: the joint (line {joint.line}) is {joint.type}; a {drive.kind} drives a '
+                             f"{drive.joint_types[0]} joint, another actuator belongs in 'axes'")
+    start, end = drive.reach
+    low, high = (limit if math.isfinite(limit) else own for limit, own in ((joint.lower, start), (joint.upper, end)))
+    if low < start - 1e-9 or high > end + 1e-9:
+        unit = drive.unit
+        raise ModelError(f'{drive.where}: the limits of the joint (line {joint.line}), {low:g} to {high:g} {unit}, are '
+                         f"not within 'stroke', {start:g} to {end:g} {unit}")
 
 
-def _check_closure(manipulator, cylinder, joint):
-    """Refuse limits at which the loop of a cylinder does not close; return a warning where its stroke does not."""
-    low, high = max(joint.lower, 0.0), min(joint.upper, cylinder.stroke)
-    reach = _reach(manipulator, joint.name, cylinder)
+def _check_closure(manipulator, drive, joint):
+    """Refuse limits at which the loop of a drive does not close; return a warning where its stroke does not."""
+    start, end = drive.reach
+    reach = None if math.isinf(end) else _reach(manipulator, joint.name, drive)
     if reach is None:
         return []
+    unit, low, high = drive.unit, max(joint.lower, start), min(joint.upper, end)
     if not reach[0] < low or not high < reach[1]:
         raise LoopError(
-            f"{cylinder.where}: the joint's limits, {low:g} to {high:g} m, reach beyond a toggle point of its loop, "
-            f'which closes between {reach[0]:.6g} and {reach[1]:.6g} m; expected limits that keep off it')
-    if reach[0] < 0.0 and cylinder.stroke < reach[1]:
+            f"{drive.where}: the joint's limits, {low:g} to {high:g} {unit}, reach beyond a toggle point of its loop, "
+            f'which closes between {reach[0]:.6g} and {reach[1]:.6g} {unit}; expected limits that keep off it')
+    if reach[0] < start and end < reach[1]:
         return []
-    toggle = reach[1] if cylinder.stroke >= reach[1] else reach[0]
-    return [f"{cylinder.where}: 'stroke', 0 to {cylinder.stroke:g} m, is longer than its loop allows, which has a "
-            f'toggle point at {toggle:.6g} m; the limits of the joint, {low:g} to {high:g} m, keep off it']
+    toggle = reach[1] if end >= reach[1] else reach[0]
+    return [f"{drive.where}: 'stroke', {start:g} to {end:g} {unit}, is longer than its loop allows, which has a "
+            f'toggle point at {toggle:.6g} {unit}; the limits of the joint, {low:g} to {high:g} {unit}, keep off it']
 
 
 def _reach(manipulator, name, cylinder):
@@ -65,8 +67,8 @@ def _reach(manipulator, name, cylinder):
     An end beyond the stroke may be infinite.
     """
     machine = manipulator.machine
-    module = next(module for module in machine.modules if module.name == name)
-    if module.triangle:
+    module = next((module for module in machine.modules if module.name == name), None)
+    if module is not None and module.triangle:
         if module.assembly.side < 0.0:
             raise LoopError(f"{cylinder.where}: the axis of the joint points from the rod eye to the barrel, so that "
                             'its position grows as the cylinder retracts; expected the opposite axis')
@@ -91,7 +93,7 @@ def _reach_by_closing(manipulator, name, cylinder, cluster_joints):
         return True
 
     ends = []
-    for beyond, end in ((-math.inf, 0.0), (math.inf, cylinder.stroke)):
+    for beyond, end in zip((-math.inf, math.inf), cylinder.reach):
         inside = position[name]
         if closes(end):
             end = beyond
@@ -106,8 +108,9 @@ def _check_effort(supply, cylinder, limit):
     push = supply.pressure * cylinder.area_a - supply.return_pressure * cylinder.area_b
     if not math.isfinite(limit) or limit <= MAX_EFFORT_RATIO * push:
         return []
-    return [f'{cylinder.where}: the effort limit of the joint, {limit:g} N, is more than supply pressure and area '
-            f'give, {push:.6g} N']
+    unit = cylinder.effort_unit
+    return [f'{cylinder.where}: the effort limit of the joint, {limit:g} {unit}, is more than supply pressure and area '
+            f'give, {push:.6g} {unit}']
 
 
 def friction_of(manipulator, hydraulics, actuator):

@@ -125,9 +125,10 @@ class HydraulicIntegrator:
         m, (code, k) = self.manipulator, decode(status)
         if code == EMPTY:
             c = self.cylinders[k]
-            position = self._actuator_positions(x)[c['axis']]
-            return StateError(f"cylinder '{m.actuators[c['axis']]}': a chamber has no volume left at "
-                              f"{position:.6g} m of its stroke of {c['stroke']:.6g} m")
+            name, position = m.actuators[c['axis']], self._actuator_positions(x)[c['axis']]
+            unit = 'm' if m.machine.description.joints[name].type == 'prismatic' else 'rad'
+            return StateError(f"'{name}': a chamber has no volume left at {position:.6g} {unit}; its stroke is from "
+                              f"{c['start']:.6g} to {c['start'] + c['stroke']:.6g} {unit}")
         if code == NON_FINITE:
             return NonFiniteError(f"'{m.name}': rates, pressures or forces are not finite, or too large")
         return status_error(m, status, {'x': x})

@@ -23,7 +23,7 @@ def hydraulic_report(manipulator, hydraulics):
     axes, cylinders, supply = records
     mechanism, x = frictionless(manipulator, hydraulics), manipulator.initial_position
     high, low = float(supply['pressure'][0]), float(supply['return_pressure'][0])
-    lines = [f'{hydraulics.where}: {len(cylinders)} cylinders, {BAR * high:g} bar over {BAR * low:g} bar'
+    lines = [f'{hydraulics.where}: {_counted(hydraulics)}, {BAR * high:g} bar over {BAR * low:g} bar'
              + (f', at most {LITRES_PER_MINUTE * supply["flow"][0]:.0f} l/min' if supply['limited'][0] else '')]
     held = ''
     try:
@@ -37,13 +37,16 @@ def hydraulic_report(manipulator, hydraulics):
         force, stroke = efforts[c['axis']], position[names.index(name)]
         push, pull = high * c['area_a'] - low * c['area_b'], high * c['area_b'] - low * c['area_a']
         share = force / push if force > 0.0 else -force / pull
+        declared = hydraulics.cylinders[name]
+        does, undoes = ('pushes', 'pulls') if declared.kind == 'cylinder' else ('turns with', 'against')
+        unit = declared.effort_unit
         lines += [
-            f'  {name}: pushes {1e-3 * push:.1f} kN, pulls {1e-3 * pull:.1f} kN; '
+            f'  {name}: {does} {1e-3 * push:.1f} k{unit}, {undoes} {1e-3 * pull:.1f} k{unit}; '
             f'{LITRES_PER_MINUTE * c["gain"][PA] * np.sqrt(high - low):.0f} l/min of free flow, '
             f'safe output {hydraulics.safe_outputs[name]}, commands: {hydraulics.command_modes[name]}',
-            f'    at rest {1e-3 * force:.1f} kN, {100.0 * share:.0f} % of what it can'
-            + ('' if fluid is None else _at_rest(c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
-    lines += [f'  {name}: no cylinder, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
+            f'    at rest {1e-3 * force:.1f} k{unit}, {100.0 * share:.0f} % of what it can'
+            + ('' if fluid is None else _at_rest(declared, c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
+    lines += [f'  {name}: no oil, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
     if fluid is not None:
         frequencies = natural_modes(mechanism, hydraulics, *records, x, fluid=fluid).frequencies
         lines.append('  natural frequencies on closed valves: ' + ', '.join(f'{f:.2f}' for f in frequencies) + ' Hz')
@@ -52,6 +55,14 @@ def hydraulic_report(manipulator, hydraulics):
     return '\n'.join([*lines, *(f'    {warning}' for warning in warnings)])
 
 
-def _at_rest(cylinder, stroke, pressure_a, pressure_b):
+def _counted(hydraulics):
+    """Return how many cylinders, racks and motors there are, as text."""
+    kinds = [one.kind for one in hydraulics.cylinders.values()]
+    return ', '.join(f'{kinds.count(kind)} {kind}{"s" if kinds.count(kind) != 1 else ""}'
+                     for kind in ('cylinder', 'rack', 'motor') if kind == 'cylinder' or kind in kinds)
+
+
+def _at_rest(declared, cylinder, stroke, pressure_a, pressure_b):
     stiffness = oil_stiffness(cylinder, stroke, pressure_a, pressure_b)
-    return f'; pressures {BAR * pressure_a:.1f} and {BAR * pressure_b:.1f} bar; {1e-6 * stiffness:.2f} MN/m of oil'
+    return (f'; pressures {BAR * pressure_a:.1f} and {BAR * pressure_b:.1f} bar; {1e-6 * stiffness:.2f} '
+            f'M{declared.effort_unit}/{declared.unit} of oil')

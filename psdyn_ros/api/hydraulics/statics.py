@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...kernels.hydraulics.equations import bulk_modulus, holding_demand, pilot_share
+from ...kernels.hydraulics.equations import bulk_modulus, holding_demand, pilot_share, volumes
 from ...kernels.hydraulics.records import (
     AXIS,
     CYLINDER,
@@ -65,8 +65,9 @@ def hydraulic_records(manipulator, hydraulics):
         if cylinder:
             axis['cylinder'], axis['drive'] = row, FORCE if cylinder.command_mode == EFFORT else VALVE
             axis['viscous'] *= viscosity
-            axis['lower'] = max(axis['lower'], 0.0) if cylinder.end_stop.stiffness else -math.inf
-            axis['upper'] = min(axis['upper'], cylinder.stroke) if cylinder.end_stop.stiffness else math.inf
+            low, high = cylinder.reach
+            axis['lower'] = max(axis['lower'], low) if cylinder.end_stop.stiffness else -math.inf
+            axis['upper'] = min(axis['upper'], high) if cylinder.end_stop.stiffness else math.inf
             _fill_cylinder(cylinders[row], number, cylinder, hydraulics.oil, bulk, viscosity)
             row += 1
     return axes, cylinders, supply
@@ -94,7 +95,10 @@ def _fill_axis(record, declared, friction):
 
 def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
     count, valve, relief = cylinder.count, cylinder.valve, cylinder.relief
-    record['axis'], record['stroke'] = axis, cylinder.stroke
+    low, high = cylinder.reach
+    record['axis'], record['motor'] = axis, math.isinf(high)
+    if not record['motor']:
+        record['start'], record['stroke'] = low, high - low
     record['area_a'], record['area_b'] = cylinder.area_a, cylinder.area_b
     record['dead_a'], record['dead_b'] = count * cylinder.dead_volume_a, count * cylinder.dead_volume_b
     record['hose_a'], record['hose_b'] = count * cylinder.hose_volume_a, count * cylinder.hose_volume_b
@@ -107,7 +111,7 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
     record['slew'] = valve.slew_limit
     record['overlap_up'], record['overlap_down'] = valve.dead_band
     record['jump'] = valve.dead_band_compensation
-    record['leak'] = count * cylinder.leakage / viscosity
+    record['leak'], record['drain'] = count * cylinder.leakage / viscosity, count * cylinder.case_leakage / viscosity
     record['relief'], record['relief_gain'] = (relief.pressure, relief.gain) if relief else (math.inf, 0.0)
     record['suction'] = cylinder.anti_cavitation
     # absent valves and cushions get 1, so that no formula divides by zero
@@ -120,7 +124,8 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
         record['holding_range'], record['holding_time'] = holding.range, holding.time_constant
         record['holding_gain'] = holding.gain
     if cylinder.cushion:
-        record['cushion_a'], record['cushion_b'] = cylinder.cushion.length_a, cylinder.cushion.length_b
+        record['cushion_a'] = cylinder.cushion.length_a / cylinder.lever
+        record['cushion_b'] = cylinder.cushion.length_b / cylinder.lever
         record['cushion_gain'] = cylinder.cushion.gain
 
 
@@ -156,14 +161,16 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
         number = cylinder['axis']
         name, declared = manipulator.actuators[number], hydraulics.cylinders[manipulator.actuators[number]]
         area_a, area_b = cylinder['area_a'], cylinder['area_b']
-        if not 0.0 <= position[number] <= cylinder['stroke']:
-            raise StateError(f"'{name}' = {position[number]:.6g} m is not within its stroke, 0 to "
-                             f'{cylinder["stroke"]:g} m')
+        (start, end), unit, effort = declared.reach, declared.unit, declared.effort_unit
+        if not start <= position[number] <= end:
+            raise StateError(f"'{name}' = {position[number]:.6g} {unit} is not within its stroke, {start:g} to {end:g} "
+                             f'{unit}')
         pull, push = low * area_a - high * area_b, high * area_a - low * area_b
         force = min(max(needed[number], pull), push) if axes['braked'][number] else needed[number]
         if not pull <= force <= push:
-            raise StateError(f"{declared.where}: the load at {name} = {position[number]:.6g} m needs {force:.6g} N; "
-                             f'the cylinder gives {pull:.6g} to {push:.6g} N between {low:g} and {high:g} Pa')
+            raise StateError(f'{declared.where}: the load at {name} = {position[number]:.6g} {unit} needs {force:.6g} '
+                             f'{effort}; the {declared.kind} gives {pull:.6g} to {push:.6g} {effort} between {low:g} and '
+                             f'{high:g} Pa')
         b = max(min(low + CHAMBER_B_PRESSURE_SHARE * (high - low), _closing_pressure(cylinder, force, low)), low)
         # such that low <= (force + b area_b) / area_a <= high
         b = min(max(b, (low * area_a - force) / area_b), (high * area_a - force) / area_b)
@@ -283,7 +290,7 @@ def _null_space(A):
 
 
 def oil_stiffness(cylinder, stroke, pressure_a=0.0, pressure_b=0.0):
-    """Return the stiffness [N/m] of a cylinder (CYLINDER record), ports closed: K_a A_a^2 / V_a + K_b A_b^2 / V_b.
+    """Return the stiffness [N/m, N m/rad] of a CYLINDER record, ports closed: K_a A_a^2 / V_a + K_b A_b^2 / V_b.
 
     Pressures [Pa] matter where there is air in the oil.
     """
@@ -295,9 +302,8 @@ def oil_stiffness(cylinder, stroke, pressure_a=0.0, pressure_b=0.0):
 
 def _chambers(cylinder, stroke):
     """Return ((area, volume, volume of the hose) of chamber A, of chamber B)."""
-    c = cylinder
-    return ((c['area_a'], c['dead_a'] + c['area_a'] * stroke, c['hose_a']),
-            (c['area_b'], c['dead_b'] + c['area_b'] * (c['stroke'] - stroke), c['hose_b']))
+    c, (volume_a, volume_b) = cylinder, volumes(cylinder, stroke)
+    return (c['area_a'], volume_a, c['hose_a']), (c['area_b'], volume_b, c['hose_b'])
 
 
 def _softness(cylinder, pressure):

@@ -130,8 +130,9 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
                 if m.actuators == m.coordinates:
                     velocity[row] = min(velocity[row], fastest)
         upper, lower = upper - friction, lower + friction
-    named = {what: Axis(m.actuators, (unit,) * len(m.actuators)) for what, unit in (('areas', 'm^2'),
-                                                                                    ('losses', 'N s^2/m^2'))}
+    turns = [m.machine.description.joints[name].type != 'prismatic' for name in m.actuators]
+    named = {what: Axis(m.actuators, tuple(units[turn] for turn in turns)) for what, units in (
+        ('areas', ('m^2', 'm^3/rad')), ('losses', ('N s^2/m^2', 'N m s^2/rad^2')))}
     return PathLimits(velocity, acceleration, lower, upper, areas[0], areas[1], losses[0], losses[1], flow,
                       axes={**m.axes, **named})
 

@@ -55,10 +55,10 @@ def edge_slopes(c, port, o, o_slope, dp, dp_ahead, y, resistance):
 
 @python_kernel
 def guard_slope(c, p, ahead, tank):
-    """Return the slope of anti-cavitation and relief valves by the fall of the pressure."""
-    slope, z = 0.0, tank - min(p, ahead)
+    """Return the slope of anti-cavitation, relief and drain by the fall of the pressure."""
+    slope, z = c['drain'], tank - min(p, ahead)
     if z > 0.0:
-        slope = c['suction'] * z * (z + 2.0 * SUCTION_SCALE_PA) / ((z + SUCTION_SCALE_PA) * (z + SUCTION_SCALE_PA))
+        slope += c['suction'] * z * (z + 2.0 * SUCTION_SCALE_PA) / ((z + SUCTION_SCALE_PA) * (z + SUCTION_SCALE_PA))
     if max(p, ahead) > c['relief']:
         slope += c['relief_gain']
     return slope

@@ -1,14 +1,17 @@
 """Cylinders, valves and their supply: the equations.  Records, units and signs as in `records`.
 
-Volumes and flows of a cylinder with stroke x and rate v, flows positive into the chambers:
+Volumes and flows of a cylinder with position x and rate v, flows positive into the chambers:
 
-    V_a = dead_a + area_a x               p_a' = K_a / V_a (Q_a - leak (p_a - p_b) - area_a v)
-    V_b = dead_b + area_b (stroke - x)    p_b' = K_b / V_b (Q_b + leak (p_a - p_b) + area_b v)
+    V_a = dead_a + area_a (x - start)             p_a' = K_a / V_a (Q_a - leak (p_a - p_b) - area_a v)
+    V_b = dead_b + area_b (start + stroke - x)    p_b' = K_b / V_b (Q_b + leak (p_a - p_b) + area_b v)
 
-    Q = gain opening sq(dp) of the open edge + suction from the return line - relief,    sq(z) = z / (z^2 + d^2)^(1/4)
+    Q = gain opening sq(dp) of the open edge + suction from the return line - relief - drain (p - tank)
+    sq(z) = z / (z^2 + d^2)^(1/4)
 
-On their way out of a chamber edge, load-holding valve and cushion are turbulent restrictions in series; check valves
-let oil in past both.
+The chambers of a motor keep their dead volumes; `leak` and `drain` are its internal and external leakage (Merritt,
+Hydraulic Control Systems, 1967, section 4-3; Jelali & Kroll, Hydraulic Servo-systems, 2003, section 4.5).  On their way
+out of a chamber edge, load-holding valve and cushion are turbulent restrictions in series; check valves let oil in past
+both.
 """
 import math
 
@@ -47,10 +50,13 @@ def metered(z, margin):
     return z * share, share / (1.0 + ratio)
 
 
-@kernel
+@python_kernel
 def volumes(c, x):
     """Return the volumes of both chambers [m^3]."""
-    return c['dead_a'] + c['area_a'] * x, c['dead_b'] + c['area_b'] * (c['stroke'] - x)
+    if c['motor']:
+        return c['dead_a'], c['dead_b']
+    travel = x - c['start']
+    return c['dead_a'] + c['area_a'] * travel, c['dead_b'] + c['area_b'] * (c['stroke'] - travel)
 
 
 @python_kernel
@@ -113,7 +119,8 @@ def cushion(c, port, x):
     length = c['cushion_a'] if port == 0 else c['cushion_b']
     if length <= 0.0:
         return 0.0
-    left = x if port == 0 else c['stroke'] - x
+    travel = x - c['start']
+    left = travel if port == 0 else c['stroke'] - travel
     share = min(1.0, max(0.0, 1.0 - left / length))
     return share / c['cushion_gain']
 
@@ -153,10 +160,11 @@ def edge_flow(c, port, o, p, line, y, resistance):
 
 @kernel
 def guard_flow(c, p, tank):
-    """Return the flow into a chamber through anti-cavitation and relief valves."""
-    flow, z = 0.0, tank - p
+    """Return the flow into a chamber through anti-cavitation and relief valves, and from the case."""
+    z = tank - p
+    flow = c['drain'] * z
     if z > 0.0:
-        flow = c['suction'] * z * z / (z + SUCTION_SCALE_PA)
+        flow += c['suction'] * z * z / (z + SUCTION_SCALE_PA)
     if p > c['relief']:
         flow -= c['relief_gain'] * (p - c['relief'])
     return flow

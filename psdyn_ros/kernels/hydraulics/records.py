@@ -1,7 +1,12 @@
-"""The flat records of a machine driven by cylinders: `AXIS`, `CYLINDER`, `SUPPLY`, and their telemetry, `QUANTITIES`.
+"""The flat records of a machine driven by oil: `AXIS`, `CYLINDER`, `SUPPLY`, and their telemetry, `QUANTITIES`.
 
-Pressures are gauge [Pa], the return line near zero.  Chamber A is the piston side, which extends the cylinder.  Edges
-of a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and B-T open.
+Pressures are gauge [Pa], the return line near zero.  Chamber A is the one whose pressure moves the axis in its positive
+direction: the piston side of a cylinder.  Edges of a valve are P-A, A-T, P-B, B-T; the spool is positive where P-A and
+B-T open.
+
+CYLINDER describes motors and racks too.  On a revolute joint x is its angle, areas are volumes per angle [m^3/rad] and
+forces are torques: of a rack the area of the piston times the radius of the pinion, of a motor its displacement per
+radian times the ratio of its gear.
 """
 import numpy as np
 
@@ -35,9 +40,11 @@ AXIS = np.dtype([
 
 CYLINDER = np.dtype([
     ('axis', 'i8'),             # row of AXIS
-    ('area_a', 'f8'), ('area_b', 'f8'),         # m^2
+    ('area_a', 'f8'), ('area_b', 'f8'),         # m^2, m^3/rad
     ('dead_a', 'f8'), ('dead_b', 'f8'),         # m^3, hoses included
-    ('stroke', 'f8'),           # rated [m]: V_a = dead_a + area_a x, V_b = dead_b + area_b (stroke - x)
+    ('start', 'f8'),            # m, rad: position at which chamber A is empty but for its dead volume
+    ('stroke', 'f8'),           # m, rad, rated: V_a = dead_a + area_a (x - start), V_b = dead_b + area_b (end - x)
+    ('motor', 'i8'),            # 1: the chambers keep their dead volumes wherever the axis stands
     ('bulk', 'f8'),             # effective bulk modulus of oil (and walls, where lumped) [Pa]
     ('air', 'f8'),              # share of free air in the oil at atmospheric pressure; 0: `bulk` is constant
     ('polytropic', 'f8'),       # exponent of that air
@@ -52,6 +59,7 @@ CYLINDER = np.dtype([
     ('overlap_up', 'f8'), ('overlap_down', 'f8'),           # dead band of the spool, share of its travel each way
     ('jump', 'i8'),             # 1: the valve's own electronics jump over the dead band
     ('leak', 'f8'),             # across the piston [m^3/(s Pa)]
+    ('drain', 'f8'),            # from each chamber to the return line, through the case of a motor [m^3/(s Pa)]
     ('relief', 'f8'),           # Pa, of both ports
     ('relief_gain', 'f8'),      # m^3/(s Pa) beyond it
     ('suction', 'f8'),          # anti-cavitation from the return line: suction z^2 / (z + 1 bar)
@@ -61,7 +69,7 @@ CYLINDER = np.dtype([
     ('holding_range', 'f8'),    # Pa from closed to open
     ('holding_time', 'f8'),     # s, time constant
     ('holding_gain', 'f8'),     # flow when open, in series with the edge of the spool
-    ('cushion_a', 'f8'), ('cushion_b', 'f8'),   # length at the end that chamber A, B empties to [m]; 0: none
+    ('cushion_a', 'f8'), ('cushion_b', 'f8'),   # length at the end that chamber A, B empties to [m, rad]; 0: none
     ('cushion_gain', 'f8'),     # flow gain of the restriction at the very end, in series with the edge
     ('command', 'f8'),          # of the spool, -1 to 1
     ('stuck', 'i8'),            # 1: the spool stays where it is

@@ -1,5 +1,5 @@
 """
-Hydraulic drives of a machine, from YAML: supply, oil, cylinders by joint, and axes without a cylinder.
+Hydraulic drives of a machine, from YAML: supply, oil, cylinders, motors and racks by joint, and axes without oil.
 
     supply: {pressure: 19e6, return_pressure: 1e6}
     oil: {bulk_modulus: 800e6}
@@ -12,11 +12,18 @@ Hydraulic drives of a machine, from YAML: supply, oil, cylinders by joint, and a
         dead_volume_b: 3e-3
         valve: {nominal_flow: 1.667e-3, nominal_pressure_drop: 7e6, natural_frequency: 30}
         safe_output: valve_neutral
+    racks:
+      slew: {bore: 0.1, pinion_radius: 0.15, stroke: 0.94, ...}
+    motors:
+      rotator: {displacement: 1e-4, gear_ratio: 20, ...}
     axes:
-      slew: {safe_output: brake, brake: {stiffness: 1e7, damping: 1e5}}
+      winch: {safe_output: brake, brake: {stiffness: 1e7, damping: 1e5}}
 
-SI units; pressures are gauge.  Chamber A is the piston side, which extends the cylinder.  Every actuator of the machine
-stands in exactly one of `cylinders` and `axes`.  `python3 -m psdyn_ros.model.parameters.hydraulics` prints all
+SI units; pressures are gauge.  Chamber A is the piston side, which extends the cylinder; of motors and racks the one
+whose pressure turns the joint in its positive direction.  Cylinders drive prismatic joints, motors and racks revolute
+ones: their areas are volumes per angle [m^3/rad], so that pressure times area is a torque and flow over area an angular
+rate (Merritt, Hydraulic Control Systems, 1967, section 4-3).  Every actuator of the machine stands in exactly one of
+`cylinders`, `motors`, `racks` and `axes`.  `python3 -m psdyn_ros.model.parameters.hydraulics` prints all
 parameters.
 """
 from __future__ import annotations
@@ -34,7 +41,7 @@ from ..yaml_file import open_declaration
 from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block, read_blocks
 
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
-MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of a cylinder's commands
+MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of commands
 STRIBECK, LUGRE = 'stribeck', 'lugre'
 MOMENTUM = 4.0          # times the largest force of a cylinder that its stop may take from a load in motion
 NOTHING = ('zero', 'zero_effort', 'zero_force', 'none', 'off', 'free', 'float')
@@ -117,8 +124,10 @@ class LoadHolding:
 class Cushion:
     """Restriction of the outflow near the ends of the stroke."""
 
-    length_a: float = number('m before the retracted end, to which chamber A empties; 0: none', 0.0, low=0.0, high=5.0)
-    length_b: float = number('m before the extended end, to which chamber B empties; 0: none', 0.0, low=0.0, high=5.0)
+    length_a: float = number('m of piston travel before the end to which chamber A empties, the retracted one; 0: none',
+                             0.0, low=0.0, high=5.0)
+    length_b: float = number('m of piston travel before the end to which chamber B empties, the extended one; 0: none',
+                             0.0, low=0.0, high=5.0)
     gain: float = number('m^3/(s sqrt(Pa)), flow at the very end, in series with the edge of the spool', low=1e-12,
                          high=1e-2)
 
@@ -164,7 +173,43 @@ def _safe_output(choices):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cylinder:
+class OilDrive:
+    """What cylinders, motors and racks share; all is of the joint that it drives."""
+
+    count: int = integer('of identical ones on this joint', 1, low=1, high=16)
+    dead_volume_a: float = number('m^3 of chamber A at its smallest (the retracted end), hoses included', low=1e-7,
+                                  high=1.0)
+    dead_volume_b: float = number('m^3 of chamber B at its smallest (the extended end), hoses included', low=1e-7,
+                                  high=1.0)
+    hose_volume_a: float = number('m^3 of the hose in dead_volume_a', 0.0, low=0.0, high=1.0)
+    hose_volume_b: float = number('m^3 of the hose in dead_volume_b', 0.0, low=0.0, high=1.0)
+    hose_modulus: float = number('Pa, bulk modulus of the hoses; none: stiff', math.inf, low=1e6, high=1e12)
+    wall_modulus: float = number("Pa, bulk modulus of the chambers' walls; none: stiff", math.inf, low=1e8, high=1e13)
+    valve: Valve = block(Valve, 'between supply and chambers')
+    leakage: float = number('m^3/(s Pa) from chamber to chamber, at the reference temperature', 0.0, low=0.0, high=1e-8)
+    relief: Relief | None = block(Relief, 'relief valves of both ports', None)
+    anti_cavitation: float = number('m^3/(s Pa), check valves from the return line: gain z^2 / (z + 1 bar) at z below '
+                                    'its pressure; 0: none', 2e-9, low=0.0, high=1e-5)
+    load_holding: LoadHolding | None = block(LoadHolding, 'counterbalance valves', None)
+    friction: Friction | None = block(Friction, 'of the drive, at the joint; absent: that of the URDF, if it has any',
+                                      None)
+    end_stop: EndStop = block(EndStop, 'stops at the limits of the joint', STOP)
+    brake: Brake | None = block(Brake, 'a brake on the joint', None)
+    safe_output: str = _safe_output((VALVE_NEUTRAL, BRAKE))
+    command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or rad/s, N or N m', MODES, VALVE)
+    where: str = field(default='', compare=False)
+
+    kind, joint_types, unit, effort_unit, area_unit = 'rack', ('revolute', 'continuous'), 'rad', 'N m', 'm^3/rad'
+    case_leakage, cushion, lever = 0.0, None, 1.0       # lever: m of piston travel for a unit of the joint
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Positions of the joint [m, rad] between which the chambers have room, at rated ends."""
+        return -math.inf, math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cylinder(OilDrive):
     """A cylinder with its valve; several alike side by side count as one.  Dimensions, volumes and leakage are of one
     of them, all else is of all together."""
 
@@ -172,25 +217,9 @@ class Cylinder:
     rod: float = number('m, diameter of the rod', low=5e-4, high=2.0)
     count: int = integer('of identical cylinders side by side on this joint', 1, low=1, high=16)
     stroke: float = number('m, rated: from the retracted end at joint position zero', low=1e-3, high=50.0)
-    dead_volume_a: float = number('m^3 of chamber A at the retracted end, hoses included', low=1e-7, high=1.0)
-    dead_volume_b: float = number('m^3 of chamber B at the extended end, hoses included', low=1e-7, high=1.0)
-    hose_volume_a: float = number('m^3 of the hose in dead_volume_a', 0.0, low=0.0, high=1.0)
-    hose_volume_b: float = number('m^3 of the hose in dead_volume_b', 0.0, low=0.0, high=1.0)
-    hose_modulus: float = number('Pa, bulk modulus of the hoses; none: stiff', math.inf, low=1e6, high=1e12)
-    wall_modulus: float = number("Pa, bulk modulus of the cylinder's walls; none: stiff", math.inf, low=1e8, high=1e13)
-    valve: Valve = block(Valve, 'between supply and chambers')
-    leakage: float = number('m^3/(s Pa) across the piston, at the reference temperature', 0.0, low=0.0, high=1e-8)
-    relief: Relief | None = block(Relief, 'relief valves of both ports', None)
-    anti_cavitation: float = number('m^3/(s Pa), check valves from the return line: gain z^2 / (z + 1 bar) at z below '
-                                    'its pressure; 0: none', 2e-9, low=0.0, high=1e-5)
-    load_holding: LoadHolding | None = block(LoadHolding, 'counterbalance valves', None)
     cushion: Cushion | None = block(Cushion, 'end-of-stroke cushions', None)
-    friction: Friction | None = block(Friction, 'of the cylinder; absent: that of the URDF, if it has any', None)
-    end_stop: EndStop = block(EndStop, 'stops at the limits of the joint', STOP)
-    brake: Brake | None = block(Brake, 'a brake on the rod', None)
-    safe_output: str = _safe_output((VALVE_NEUTRAL, BRAKE))
-    command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or N', MODES, VALVE)
-    where: str = field(default='', compare=False)
+
+    kind, joint_types, unit, effort_unit, area_unit = 'cylinder', ('prismatic',), 'm', 'N', 'm^2'
 
     @property
     def area_a(self) -> float:
@@ -202,10 +231,82 @@ class Cylinder:
         """m^2, rod side of all of them."""
         return self.count * math.pi / 4.0 * (self.bore ** 2 - self.rod ** 2)
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Positions of the joint [m] at the rated ends."""
+        return 0.0, self.stroke
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rack(OilDrive):
+    """Cylinders whose rack turns a pinion on a revolute joint, with their valve.  The piston, or the plunger, of
+    chamber A pushes the rack so that the joint turns in its positive direction, that of chamber B against it.
+    Dimensions, volumes and leakage are of one rack, all else is of all together."""
+
+    bore: float = number('m, diameter of the pistons or plungers', low=1e-3, high=2.0)
+    rod: float = number('m, diameter of the rod in chamber B; 0: pistons or plungers at both ends of the rack', 0.0,
+                        low=0.0, high=2.0)
+    count: int = integer('of racks on the pinion', 1, low=1, high=2)
+    pinion_radius: float = number('m, of the pitch circle', low=1e-3, high=5.0)
+    stroke: float = number('m, rated, of the rack', low=1e-3, high=50.0)
+    centre: float = number('rad, position of the joint with the rack in the middle of its stroke', 0.0, low=-20.0,
+                           high=20.0)
+    cushion: Cushion | None = block(Cushion, 'end-of-stroke cushions', None)
+
+    @property
+    def area_a(self) -> float:
+        """m^3/rad: area times radius of the pinion, of all of them."""
+        return self.count * math.pi / 4.0 * self.bore ** 2 * self.pinion_radius
+
+    @property
+    def area_b(self) -> float:
+        """m^3/rad, of chamber B."""
+        return self.count * math.pi / 4.0 * (self.bore ** 2 - self.rod ** 2) * self.pinion_radius
+
+    @property
+    def lever(self) -> float:
+        """m of piston travel for a radian of the joint."""
+        return self.pinion_radius
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Positions of the joint [rad] at the rated ends."""
+        half = 0.5 * self.stroke / self.pinion_radius
+        return self.centre - half, self.centre + half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Motor(OilDrive):
+    """A hydraulic motor that turns a revolute joint through a gear, with its valve.  Displacement, volumes and leakage
+    are of one motor, all else is of all together; friction is that of motor and gear, at the joint."""
+
+    displacement: float = number('m^3 per revolution of the motor', low=1e-8, high=0.1)
+    gear_ratio: float = number('1, revolutions of the motor for one of the joint, all stages together', 1.0, low=0.01,
+                               high=1e5)
+    count: int = integer('of identical motors on this joint', 1, low=1, high=16)
+    dead_volume_a: float = number('m^3 between valve and motor on the side of port A, hoses included', low=1e-7,
+                                  high=1.0)
+    dead_volume_b: float = number('m^3 between valve and motor on the side of port B, hoses included', low=1e-7,
+                                  high=1.0)
+    case_leakage: float = number('m^3/(s Pa) from each port through the case to the return line, at the reference '
+                                 'temperature', 0.0, low=0.0, high=1e-8)
+
+    kind = 'motor'
+
+    @property
+    def area_a(self) -> float:
+        """m^3/rad: displacement per radian of the joint, of all of them."""
+        return self.count * self.displacement * self.gear_ratio / (2.0 * math.pi)
+
+    @property
+    def area_b(self) -> float:
+        """m^3/rad, that of port A."""
+        return self.area_a
+
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """An actuator without a cylinder, such as a slewing drive: its command is its effort."""
+    """An actuator that no oil of this supply drives, such as an electric one: its command is its effort."""
 
     friction: Friction | None = block(Friction, 'of the axis; absent: that of the URDF, if it has any', None)
     end_stop: EndStop = block(EndStop, 'stops at the limits of the joint', STOP)
@@ -217,7 +318,8 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Hydraulics:
-    """All of them: cylinders {joint: Cylinder} and axes {joint: Axis}, both in the order of the actuators."""
+    """All of them, in the order of the actuators: cylinders {joint: Cylinder, Rack or Motor}, what oil drives, and
+    axes {joint: Axis}."""
 
     supply: Supply
     oil: Oil
@@ -236,7 +338,8 @@ class Hydraulics:
         return {joint: one.command_mode for joint, one in {**self.cylinders, **self.axes}.items()}
 
 
-SECTIONS = {'supply': Supply, 'oil': Oil, 'cylinders': Cylinder, 'axes': Axis}
+DRIVES = {'cylinders': Cylinder, 'racks': Rack, 'motors': Motor}     # by section, each of an oil drive
+JOINTS = {**DRIVES, 'axes': Axis}
 REQUIRED = ('supply', 'oil')
 
 
@@ -247,36 +350,39 @@ def read_hydraulics(source: str | PathLike[str], actuators: Iterable[str]) -> Hy
     DuplicateNameError or ActuationError that name the file, its line, the joint and the parameter.
     """
     file = open_declaration('hydraulics', source)
-    nodes = file.parts(file.root, REQUIRED, ('cylinders', 'axes'))
+    nodes = file.parts(file.root, REQUIRED, tuple(JOINTS))
     supply, places = read_block(Supply, file, *nodes['supply'], 'supply')
     _check_supply(supply, places)
     oil, _ = read_block(Oil, file, *nodes['oil'], 'oil')
-    cylinders = _read_joints(file, nodes, 'cylinders', actuators)
-    axes = _read_joints(file, nodes, 'axes', actuators)
-    for joint, (axis, places) in axes.items():
-        if joint in cylinders:
-            raise ActuationError(f"{places['']}: the actuator stands in 'cylinders' too ({cylinders[joint][0].where}); "
-                                 'expected one of the two')
-        _check_friction(axis, places)
-    for cylinder, places in cylinders.values():
-        _check_cylinder(cylinder, places, supply)
-    missing = [name for name in actuators if name not in cylinders and name not in axes]
+    found = {}      # {joint: (section, declared, its places)}
+    for section in JOINTS:
+        for joint, (one, places) in _read_joints(file, nodes, section, actuators).items():
+            if joint in found:
+                raise ActuationError(f"{places['']}: the actuator stands in '{found[joint][0]}' too "
+                                     f'({found[joint][1].where}); expected one of the two')
+            found[joint] = section, one, places
+    for one, places in (row[1:] for row in found.values()):
+        _check_friction(one, places)
+        if isinstance(one, OilDrive):
+            _check_drive(one, places, supply)
+    missing = [name for name in actuators if name not in found]
     if missing:
         raise ActuationError(f"{file.where(file.root)}: nothing for {', '.join(missing)}; expected every actuator in "
-                             "'cylinders' or, where no cylinder drives it, in 'axes'")
+                             "'cylinders', 'racks' or 'motors', or, where no oil drives it, in 'axes'")
+    declared = {joint: found[joint][1] for joint in actuators}
     return Hydraulics(supply=supply, oil=oil, where=str(file),
-                      **{name: {joint: found[joint][0] for joint in actuators if joint in found}
-                         for name, found in (('cylinders', cylinders), ('axes', axes))})
+                      cylinders={joint: one for joint, one in declared.items() if isinstance(one, OilDrive)},
+                      axes={joint: one for joint, one in declared.items() if isinstance(one, Axis)})
 
 
 def _read_joints(file, nodes, section, actuators):
-    """Return {joint: (Cylinder or Axis, its places)}."""
+    """Return {joint: (an instance of the section's class, its places)}."""
     if section not in nodes:
         return {}
-    what, (_, node) = 'cylinder' if section == 'cylinders' else 'axis', nodes[section]
+    what, (_, node) = 'axis' if section == 'axes' else JOINTS[section].kind, nodes[section]
     for key, value in file.mapping(node):
         _check_safe_output(f"{file.where(key)}: {what} '{shorten(key.value)}'", value)
-    found = read_blocks(SECTIONS[section], file, node, what, actuators)
+    found = read_blocks(JOINTS[section], file, node, what, actuators)
     return {joint: (replace(one, where=places['']), places) for joint, (one, places) in found.items()}
 
 
@@ -297,41 +403,47 @@ def _check_supply(supply, places):
                          f"'return_pressure' {supply.pressure - supply.return_pressure:g} Pa")
 
 
-def _check_cylinder(cylinder, places, supply):
+def _check_drive(drive, places, supply):
     def refuse(name, message):
         raise ModelError(f'{places.of(name)}: {message}')
 
-    if cylinder.rod >= cylinder.bore:
-        refuse('rod', f"'rod' {cylinder.rod:g} m is not smaller than 'bore' {cylinder.bore:g} m")
+    if drive.kind != 'motor':
+        _check_chambers(drive, supply, refuse)
     for port in 'ab':
-        hose, dead = (getattr(cylinder, f'{what}_volume_{port}') for what in ('hose', 'dead'))
+        hose, dead = (getattr(drive, f'{what}_volume_{port}') for what in ('hose', 'dead'))
         if hose > dead:
             refuse(f'hose_volume_{port}', f"'hose_volume_{port}' {hose:g} m^3 is more than 'dead_volume_{port}' "
                                           f'{dead:g} m^3, of which it is a part')
-        if hose and math.isinf(cylinder.hose_modulus):
+        if hose and math.isinf(drive.hose_modulus):
             refuse(f'hose_volume_{port}', f"'hose_volume_{port}' is given without 'hose_modulus'")
-    if not math.isinf(cylinder.hose_modulus) and not cylinder.hose_volume_a + cylinder.hose_volume_b:
+    if not math.isinf(drive.hose_modulus) and not drive.hose_volume_a + drive.hose_volume_b:
         refuse('hose_modulus', "'hose_modulus' is given without 'hose_volume_a' or 'hose_volume_b'")
-    if cylinder.relief and cylinder.relief.pressure <= supply.pressure:
-        refuse('relief.pressure', f"'pressure' {cylinder.relief.pressure:g} Pa is not above that of the supply, "
+    if drive.relief and drive.relief.pressure <= supply.pressure:
+        refuse('relief.pressure', f"'pressure' {drive.relief.pressure:g} Pa is not above that of the supply, "
                                   f'{supply.pressure:g} Pa')
-    push = cylinder.area_a * (cylinder.relief.pressure if cylinder.relief else supply.pressure)
-    depth = MOMENTUM * push / cylinder.end_stop.stiffness if cylinder.end_stop.stiffness else 0.0
-    for port, area in (('a', cylinder.area_a), ('b', cylinder.area_b)):
-        dead, displaced = getattr(cylinder, f'dead_volume_{port}'), depth * area / cylinder.count
-        if dead <= displaced:
-            refuse(f'dead_volume_{port}', f"'dead_volume_{port}' {dead:g} m^3 may vanish in the stop, which yields "
-                                          f'{depth:.3g} m under {MOMENTUM:g} times the {push:.4g} N of the cylinder; '
-                                          f'expected more than {displaced:.3g} m^3, or a stiffer end_stop')
-    if cylinder.cushion and cylinder.cushion.length_a + cylinder.cushion.length_b > cylinder.stroke:
-        refuse('cushion.length_a', f"'length_a' {cylinder.cushion.length_a:g} m and 'length_b' "
-                                   f"{cylinder.cushion.length_b:g} m are longer than 'stroke' {cylinder.stroke:g} m")
-    if cylinder.safe_output == BRAKE and cylinder.brake is None:
+    if drive.safe_output == BRAKE and drive.brake is None:
         refuse('safe_output', f"'safe_output' is '{BRAKE}', but there is no 'brake'; expected its stiffness, damping")
-    if cylinder.command_mode == VELOCITY and not cylinder.valve.compensated:
+    if drive.command_mode == VELOCITY and not drive.valve.compensated:
         refuse('command_mode', f"'command_mode' is '{VELOCITY}', but the flow of its valve depends on the load; "
                                "expected 'compensated: true' of the valve, or another mode")
-    _check_friction(cylinder, places)
+
+
+def _check_chambers(drive, supply, refuse):
+    """Refuse pistons of which chambers may vanish."""
+    if drive.rod >= drive.bore:
+        refuse('rod', f"'rod' {drive.rod:g} m is not smaller than 'bore' {drive.bore:g} m")
+    push = drive.area_a * (drive.relief.pressure if drive.relief else supply.pressure)
+    depth = MOMENTUM * push / drive.end_stop.stiffness if drive.end_stop.stiffness else 0.0
+    for port, area in (('a', drive.area_a), ('b', drive.area_b)):
+        dead, displaced = getattr(drive, f'dead_volume_{port}'), depth * area / drive.count
+        if dead <= displaced:
+            refuse(f'dead_volume_{port}', f"'dead_volume_{port}' {dead:g} m^3 may vanish in the stop, which yields "
+                                          f'{depth:.3g} {drive.unit} under {MOMENTUM:g} times the {push:.4g} '
+                                          f'{drive.effort_unit} of the {drive.kind}; expected more than '
+                                          f'{displaced:.3g} m^3, or a stiffer end_stop')
+    if drive.cushion and drive.cushion.length_a + drive.cushion.length_b > drive.stroke:
+        refuse('cushion.length_a', f"'length_a' {drive.cushion.length_a:g} m and 'length_b' "
+                                   f"{drive.cushion.length_b:g} m are longer than 'stroke' {drive.stroke:g} m")
 
 
 def _check_friction(axis, places):
@@ -343,8 +455,10 @@ def _check_friction(axis, places):
 
 def tables():
     """Yield all parameters as Markdown."""
-    for section, cls in SECTIONS.items():
-        yield from markdown(section if section in REQUIRED else f'{section}: JOINT', cls)
+    yield from markdown('supply', Supply)
+    yield from markdown('oil', Oil)
+    for section, cls in JOINTS.items():
+        yield from markdown(f'{section}: JOINT', cls)
 
 
 if __name__ == '__main__':

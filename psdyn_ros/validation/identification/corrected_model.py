@@ -13,7 +13,7 @@ import yaml
 from ...model.errors import ModelError
 from ...model.locate import find_machine
 from ...model.mechanism.urdf import read
-from ...model.parameters.hydraulics import read_hydraulics
+from ...model.parameters.hydraulics import JOINTS, read_hydraulics
 from ...model.text_file import read_text
 from .identified import IDENTIFIED_SHARE, NOT_ALONE
 from .normal_equations import friction_block
@@ -200,7 +200,7 @@ def corrected_hydraulics(text, found, actuators):
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     identified = {one.name: one for one in found.friction if one.identified}
     places, used = {}, {}
-    for section in ('cylinders', 'axes'):
+    for section in JOINTS:
         for joint, mapping in _children(_child(root, section)):
             pair = next(((key, value) for key, value in mapping.value if key.value == 'friction'), None) \
                 if isinstance(mapping, yaml.MappingNode) else None

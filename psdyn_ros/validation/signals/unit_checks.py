@@ -101,7 +101,8 @@ class Units:
             unit = _unit(self._efforts.get(joint, 0.0), most, EFFORTS)
             if unit:
                 yield (f'{joint}.effort',
-                       f'up to {self._efforts[joint]:.4g}, where the cylinder gives {most:.4g} N: in {unit}?')
+                       f'up to {self._efforts[joint]:.4g}, where the {cylinder.kind} gives {most:.4g} '
+                       f'{cylinder.effort_unit}: in {unit}?')
 
 
 def _unit(reached, most, units):

@@ -113,8 +113,10 @@ class SecondPlant:
         valve, count = one.valve, one.count
         record['axis'] = axis
         record['gain'] = np.array(valve.nominal_flow) / math.sqrt(valve.nominal_pressure_drop)
-        record['area_a'], record['area_b'], record['stroke'] = one.area_a, one.area_b, one.stroke
-        record['dead_a'], record['dead_b'] = count * one.dead_volume_a, count * one.dead_volume_b
+        low, high = one.reach
+        record['area_a'], record['area_b'], record['stroke'] = one.area_a, one.area_b, high
+        # chamber A at position zero of the joint
+        record['dead_a'], record['dead_b'] = count * one.dead_volume_a - one.area_a * low, count * one.dead_volume_b
         record['transition'] = valve.linear_range
         record['overlap_up'], record['overlap_down'] = valve.dead_band
         record['lag'] = valve.damping / (2.0 * math.pi * valve.natural_frequency)
@@ -286,5 +288,7 @@ def _refuse(hydraulics):
                  'dead_band_compensation': one.valve.dead_band_compensation, 'brake': one.brake,
                  'hoses or walls': math.isfinite(one.hose_modulus) or math.isfinite(one.wall_modulus)}
         found += [f'{part} of {name}' for part, there in parts.items() if there]
+        if one.kind == 'motor':
+            found.append(f'the motor of {name}')
     if found:
         raise ModelError(f"{hydraulics.where}: the second plant does not model {', '.join(found)}")
