@@ -80,6 +80,7 @@ def test_every_parameter_reaches_the_records():
     bulk = oil['bulk_modulus'] * np.exp(-oil['bulk_coefficient'] * (oil['temperature'] - oil['reference_temperature']))
     expected = {
         'axis': 1, 'area_a': 3 * np.pi / 4 * 0.09**2, 'area_b': 3 * np.pi / 4 * (0.09**2 - 0.05**2), 'stroke': 0.7,
+        'start': 0, 'motor': 0, 'drain': 0,
         'dead_a': 3 * 3e-3, 'dead_b': 3 * 4e-3, 'hose_a': 3 * 1e-3, 'hose_b': 3 * 2e-3, 'bulk': bulk,
         'air': oil['air_content'], 'polytropic': oil['polytropic_exponent'], 'wall': lift['wall_modulus'],
         'hose': lift['hose_modulus'], 'linear': lift['valve']['linear_range'],

@@ -23,7 +23,7 @@ def drawn(low, high):
 
 @st.composite
 def cylinders(draw):
-    """A cylinder with every option on or off, and its fluid (6,)."""
+    """A cylinder or motor with every option on or off, and its fluid (6,)."""
     c = plain_cylinder(0, 0.08, 0.045, 0.59, draw(drawn(1e-4, 3e-3)), 100.0)
     c['gain'] *= np.array([draw(drawn(0.5, 1.5)) for _ in range(4)])
     if draw(st.booleans()):
@@ -33,6 +33,8 @@ def cylinders(draw):
     c['command'], c['offset'] = draw(drawn(-1.5, 1.5)), draw(drawn(-0.02, 0.02))
     c['compensated'] = draw(st.booleans())
     c['leak'], c['relief'], c['relief_gain'] = 1e-12, 230 * BAR, 1e-9
+    c['drain'], c['start'] = draw(st.sampled_from([0.0, 2e-12])), draw(st.sampled_from([0.0, -0.2]))
+    c['motor'] = draw(st.sampled_from([0, 0, 1]))
     c['holding'] = draw(st.booleans()), draw(st.booleans())
     c['cushion_a'], c['cushion_b'] = draw(st.sampled_from([(0.0, 0.0), (0.05, 0.04)]))
     fluid = np.array([draw(drawn(-0.9, 300.0)) * BAR, draw(drawn(-0.9, 300.0)) * BAR, draw(drawn(-1.05, 1.05)),

@@ -58,6 +58,21 @@ def everything():
     return contents
 
 
+def on_oil(section, **changes):
+    """Return the contents of a file in which the slew of the small machine is one of `section`, 'racks' or 'motors',
+    with all parameters given."""
+    contents = everything()
+    slew = filled(model.JOINTS[section], [7])
+    slew.update({name: contents['cylinders']['lift'][name] for name in (
+        'dead_volume_a', 'dead_volume_b', 'hose_volume_a', 'hose_volume_b', 'command_mode', 'relief')})
+    slew.update(dict(count=2, bore=0.08, rod=0.03, pinion_radius=0.15, stroke=0.75, centre=0.1) if section == 'racks'
+                else dict(displacement=1e-4, gear_ratio=60.0))
+    if section == 'racks':
+        slew['cushion'].update(length_a=0.03, length_b=0.06)
+    del contents['axes']
+    return {**contents, section: {'slew': {**slew, **changes}}}
+
+
 class Machine:
     """A machine with its hydraulics and their records."""
 

@@ -48,7 +48,8 @@ def port_flow(c, port, o, x, p, y, pump, tank):
         gains = [gain]
         if c['holding'][port]:
             gains.append(c['holding_gain'] * max(y, 0.0))
-        length, left = (c['cushion_a'], x) if port == 0 else (c['cushion_b'], c['stroke'] - x)
+        end = c['start'] + c['stroke']
+        length, left = (c['cushion_a'], x - c['start']) if port == 0 else (c['cushion_b'], end - x)
         if length > 0.0 and left < length:
             gains.append(c['cushion_gain'] / min(1.0, 1.0 - left / length))
         gain = series(*gains)
@@ -58,7 +59,7 @@ def port_flow(c, port, o, x, p, y, pump, tank):
 
 
 def check_valves(c, p, tank):
-    flow = 0.0
+    flow = -c['drain'] * (p - tank)
     if p < tank:
         flow += c['suction'] * (tank - p) ** 2 / (tank - p + 1e5)
     if p > c['relief']:
@@ -105,8 +106,10 @@ def fluid_rates(c, x, v, fluid, pump, tank):
     """Rates of p_a, p_b, spool, its rate and both holding valves; and the flow taken from the pump."""
     q_a, q_b, taken = port_flows(c, x, fluid, pump, tank)
     leak = c['leak'] * (fluid[0] - fluid[1])
-    v_a = c['dead_a'] + c['area_a'] * x
-    v_b = c['dead_b'] + c['area_b'] * (c['stroke'] - x)
+    v_a, v_b = c['dead_a'], c['dead_b']
+    if not c['motor']:
+        v_a += c['area_a'] * (x - c['start'])
+        v_b += c['area_b'] * (c['start'] + c['stroke'] - x)
     return [bulk(c, fluid[0], v_a, c['hose_a']) / v_a * (q_a - leak - c['area_a'] * v),
             bulk(c, fluid[1], v_b, c['hose_b']) / v_b * (q_b + leak + c['area_b'] * v),
             *spool(c, fluid[2], fluid[3]), holding(c, 0, fluid, tank), holding(c, 1, fluid, tank)], taken
