@@ -70,9 +70,10 @@ def block(cls, description, default=MISSING):
 
 def declared(cls):
     """Return {name: Parameter} of the fields of a block, its own before those of its base class."""
-    own = cls.__dict__.get('__annotations__', {})
-    return {one.name: replace(one.metadata['declared'], name=one.name)
-            for one in sorted(fields(cls), key=lambda one: one.name not in own) if 'declared' in one.metadata}
+    known = {one.name: replace(one.metadata['declared'], name=one.name)
+             for one in fields(cls) if 'declared' in one.metadata}
+    own = [name for name in cls.__dict__.get('__annotations__', ()) if name in known]
+    return {name: known[name] for name in dict.fromkeys((*own, *known))}
 
 
 def read_block(cls, file, key, node, what):

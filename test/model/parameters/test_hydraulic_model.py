@@ -10,7 +10,7 @@ from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.harmed_text import harmed_text
-from support.hydraulics.declared_machines import ACTUATORS, CRANE, EXCAVATOR, everything
+from support.hydraulics.declared_machines import ACTUATORS, CRANE, EXCAVATOR, everything, on_oil
 from support.paths import ROOT
 
 from psdyn_ros import PsdynError
@@ -224,7 +224,7 @@ BAD = [
      r"line 4\): cylinder 'lfit': the machine has no such actuator; did you mean 'lift'"),
     (changed('  slew:', '  slow:'), UnknownNameError,
      r"line 13\): axis 'slow': the machine has no such actuator; did you mean 'slew'"),
-    (SOUND[:SOUND.index('axes:')], ActuationError, "nothing for slew; expected every actuator in 'cylinders' or"),
+    (SOUND[:SOUND.index('axes:')], ActuationError, "nothing for slew; expected every actuator in 'cylinders', 'racks'"),
     (changed('cylinders:', 'other: &a\n'), ModelError, "'other' is not known"),
     (SOUND[:SOUND.index('cylinders:')], ActuationError, 'nothing for slew, lift; expected every actuator'),
     (changed('  slew:', '  lift:\n    brake: {stiffness: 1e7, damping: 1e5}\n    safe_output: brake\n  slew:'),
@@ -248,6 +248,91 @@ BAD = [
     (changed('{pressure: 19e6, ', '&a {pressure: *a, '), ModelError, r'line 1\): supply: expected a text, a'),
     (changed('    valve: {', '    valve: &a {damping: *a, '), ModelError, 'cylinder .lift.: valve: expected a text'),
 ]
+
+
+RACK = '''\
+  slew:
+    bore: 0.08
+    pinion_radius: 0.15
+    stroke: 0.9
+    dead_volume_a: 1e-3
+    dead_volume_b: 1e-3
+    valve: {nominal_flow: 1.6e-3, nominal_pressure_drop: 7e6, natural_frequency: 30}
+    safe_output: valve_neutral
+'''
+MOTOR = RACK.replace('''    bore: 0.08
+    pinion_radius: 0.15
+    stroke: 0.9
+''', '''    displacement: 1e-4
+    gear_ratio: 60
+''')
+CYLINDER_ONLY = SOUND[:SOUND.index('axes:')]
+WITH_RACK, WITH_MOTOR = CYLINDER_ONLY + 'racks:\n' + RACK, CYLINDER_ONLY + 'motors:\n' + MOTOR
+
+
+def slewing(text, old, new):
+    """Return the text with another line of its slew, which comes last."""
+    head, found, tail = text.rpartition(old)
+    assert found, old
+    return head + new + tail
+
+
+BAD += [
+    (slewing(WITH_RACK, 'bore: 0.08', 'bore: 0.08\n    rod: 0.09'), ModelError,
+     r"line 15\): rack 'slew': 'rod' 0.09 m is not smaller than 'bore' 0.08 m"),
+    (slewing(WITH_RACK, '    pinion_radius: 0.15\n', ''), ModelError,
+     r"line 13\): rack 'slew': 'pinion_radius' is missing .m, of the pitch circle"),
+    (slewing(WITH_RACK, 'pinion_radius: 0.15', 'pinion_radius: -0.15'), ModelError,
+     r"line 15\): rack 'slew': 'pinion_radius' is -0.15; expected 0.001 to 5 .m, of the pitch circle"),
+    (slewing(WITH_RACK, 'stroke: 0.9', 'stroke: 0'), ModelError, "rack 'slew': 'stroke' is 0; expected 0.001 to 50"),
+    (slewing(WITH_RACK, 'bore: 0.08', 'bore: 0.08\n    count: 3'), ModelError,
+     "rack 'slew': 'count' is 3; expected 1 to 2 .of racks on the pinion"),
+    (slewing(WITH_RACK, 'stroke: 0.9', 'stroke: 0.9\n    cushion: {length_a: 0.5, length_b: 0.5, gain: 1e-7}'), ModelError,
+     "rack 'slew': cushion: 'length_a' 0.5 m and 'length_b' 0.5 m are longer than 'stroke' 0.9 m"),
+    # 19 MPa x 7.54e-4 m^3/rad = 14.3 kN m on 1e6 N m/rad, 4 times that x 7.54e-4 m^3/rad is 43.2 cm^3
+    (slewing(WITH_RACK, 'dead_volume_b: 1e-3', 'dead_volume_b: 4e-5\n    end_stop: {stiffness: 1e6}'), ModelError,
+     r"rack 'slew': 'dead_volume_b' 4e-05 m\^3 may vanish in the stop, which yields 0.0573 rad under 4 times the "
+     r'1.433e\+04 N m of the rack; expected more than 4.32e-05 m\^3'),
+    (slewing(WITH_RACK, 'stroke: 0.9', 'gear_ratio: 0.9'), ModelError, "rack 'slew': 'gear_ratio' is no parameter of"),
+    (slewing(WITH_MOTOR, '    displacement: 1e-4\n', ''), ModelError,
+     r"line 13\): motor 'slew': 'displacement' is missing .m\^3 per revolution of the motor"),
+    (slewing(WITH_MOTOR, 'displacement: 1e-4', 'displacement: 100'), ModelError,
+     r"line 14\): motor 'slew': 'displacement' is 100; expected 1e-08 to 0.1 .m\^3 per revolution of the motor"),
+    (slewing(WITH_MOTOR, 'gear_ratio: 60', 'gear_ratio: 0'), ModelError, "motor 'slew': 'gear_ratio' is 0; expected 0.01"),
+    (slewing(WITH_MOTOR, 'gear_ratio: 60', 'case_leakage: -1e-12'), ModelError, "'case_leakage' is -1e-12; expected 0 to"),
+    (slewing(WITH_MOTOR, 'gear_ratio: 60', 'bore: 0.1'), ModelError, "motor 'slew': 'bore' is no parameter of it"),
+    (slewing(WITH_MOTOR, 'gear_ratio: 60', 'hose_volume_a: 2e-3\n    hose_modulus: 1e9'), ModelError,
+     r"motor 'slew': 'hose_volume_a' 0.002 m\^3 is more than 'dead_volume_a' 0.001 m\^3"),
+    (slewing(WITH_MOTOR, 'valve_neutral', 'none'), ModelError,
+     "motor 'slew': 'safe_output' is 'none', with which the load would drop"),
+    (slewing(WITH_MOTOR, 'valve_neutral', 'brake'), ModelError, "motor 'slew': 'safe_output' is 'brake', but there is no"),
+    (slewing(WITH_MOTOR, '  slew:', '  swing:'), UnknownNameError, "motor 'swing': the machine has no such actuator"),
+    (WITH_RACK + 'motors:\n' + MOTOR, ActuationError,
+     r"line 22\): motor 'slew': the actuator stands in 'racks' too .*line 13\): rack 'slew'.; expected one of the two"),
+]
+
+
+def test_racks_and_motors_have_the_areas_of_their_geometry():
+    rack = read_hydraulics(WITH_RACK, ACTUATORS).cylinders['slew']
+    assert rack.area_a == rack.area_b == pytest.approx(math.pi / 4.0 * 0.08 ** 2 * 0.15, rel=1e-12)     # m^3/rad
+    assert rack.reach == pytest.approx((-3.0, 3.0)) and rack.lever == 0.15
+    rod = read_hydraulics(slewing(WITH_RACK, 'bore: 0.08', 'bore: 0.08\n    rod: 0.04\n    count: 2\n    centre: 0.5'),
+                          ACTUATORS).cylinders['slew']
+    assert (rod.area_a, rod.area_b) == pytest.approx((2.0 * rack.area_a, 1.5 * rack.area_a), rel=1e-12)
+    assert rod.reach == pytest.approx((-2.5, 3.5))
+    motor = read_hydraulics(WITH_MOTOR, ACTUATORS).cylinders['slew']
+    # a revolution of the joint swallows 60 displacements
+    assert 2.0 * math.pi * motor.area_a == 2.0 * math.pi * motor.area_b == pytest.approx(60 * 1e-4, rel=1e-12)
+    assert motor.reach == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize('section', ['racks', 'motors'])
+def test_every_parameter_of_racks_and_motors_arrives(section):
+    contents = on_oil(section)
+    found = read_hydraulics(yaml.safe_dump(contents), ACTUATORS)
+    assert given_values(found.cylinders['slew']) == contents[section]['slew'] and not found.axes
+    assert list(found.cylinders) == ['slew', 'lift']        # in the order of the actuators
+    assert list(declared(model.DRIVES[section]))[0] == {'racks': 'bore', 'motors': 'displacement'}[section]
 
 
 @pytest.mark.parametrize('text, error, words', BAD, ids=[str(number) for number in range(len(BAD))])
@@ -349,6 +434,7 @@ def test_every_parameter_is_described():
                        ('cylinders: JOINT: valve', model.Valve), ('cylinders: JOINT: load_holding', model.LoadHolding),
                        ('cylinders: JOINT: cushion', model.Cushion), ('cylinders: JOINT: friction', model.Friction),
                        ('cylinders: JOINT: relief', model.Relief), ('cylinders: JOINT: end_stop', model.EndStop),
+                       ('racks: JOINT', model.Rack), ('motors: JOINT', model.Motor),
                        ('axes: JOINT', model.Axis), ('axes: JOINT: brake', model.Brake)):
         table = re.search(rf'### {title}\n(.*?)(?=###|\Z)', printed, re.DOTALL).group(1)
         assert ' '.join(cls.__doc__.split()) in table
