@@ -36,7 +36,8 @@ def _check_stroke(drive, joint):
         raise ActuationError(f'{drive.where}: the joint (line {joint.line}) is {joint.type}; a {drive.kind} drives a '
                              f"{drive.joint_types[0]} joint, another actuator belongs in 'axes'")
     start, end = drive.reach
-    low, high = (limit if math.isfinite(limit) else own for limit, own in ((joint.lower, start), (joint.upper, end)))
+    low, high = (limit if math.isfinite(limit) else rated
+                 for limit, rated in ((joint.lower, start), (joint.upper, end)))
     if low < start - 1e-9 or high > end + 1e-9:
         unit = drive.unit
         raise ModelError(f'{drive.where}: the limits of the joint (line {joint.line}), {low:g} to {high:g} {unit}, are '

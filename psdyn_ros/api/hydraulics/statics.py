@@ -169,8 +169,8 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
         force = min(max(needed[number], pull), push) if axes['braked'][number] else needed[number]
         if not pull <= force <= push:
             raise StateError(f'{declared.where}: the load at {name} = {position[number]:.6g} {unit} needs {force:.6g} '
-                             f'{effort}; the {declared.kind} gives {pull:.6g} to {push:.6g} {effort} between {low:g} and '
-                             f'{high:g} Pa')
+                             f'{effort}; the {declared.kind} gives {pull:.6g} to {push:.6g} {effort} between {low:g} '
+                             f'and {high:g} Pa')
         b = max(min(low + CHAMBER_B_PRESSURE_SHARE * (high - low), _closing_pressure(cylinder, force, low)), low)
         # such that low <= (force + b area_b) / area_a <= high
         b = min(max(b, (low * area_a - force) / area_b), (high * area_a - force) / area_b)

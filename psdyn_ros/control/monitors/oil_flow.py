@@ -101,16 +101,16 @@ class FlowCheck(Check):
     def _wrong_command(self):
         w = self._witnesses.records[self._worst]
         return Finding('command_suspect', f'the valve of {self._names[w["actuator"]]} is opened for '
-                       f'{1e3 * w["commanded"]:.3g} {self._unit(w)}; expected {1e3 * w["low"]:.3g} to {1e3 * w["high"]:.3g} by '
-                       'reference and errors')
+                       f'{1e3 * w["commanded"]:.3g} {self._unit(w)}; expected {1e3 * w["low"]:.3g} to '
+                       f'{1e3 * w["high"]:.3g} by reference and errors')
 
     def _unit(self, w):
         return 'mm/s' if self._slides[w['actuator']] else 'mrad/s'
 
     def _rod(self, w):
         return Finding('flow_residual' if w['verdict'] == kernels.BOTH_OFF else 'flow_suspect',
-                       f'{self._names[w["actuator"]]} moves at {1e3 * w["rate"]:.3g} {self._unit(w)}, by the oil of chamber A at '
-                       f'{1e3 * w["oil_a"]:.3g}, of chamber B at {1e3 * w["oil_b"]:.3g}; expected within '
+                       f'{self._names[w["actuator"]]} moves at {1e3 * w["rate"]:.3g} {self._unit(w)}, by the oil of '
+                       f'chamber A at {1e3 * w["oil_a"]:.3g}, of chamber B at {1e3 * w["oil_b"]:.3g}; expected within '
                        f'{1e3 * w["allowed"]:.3g}')
 
 

@@ -72,8 +72,8 @@ def declared(cls):
     """Return {name: Parameter} of the fields of a block, its own before those of its base class."""
     known = {one.name: replace(one.metadata['declared'], name=one.name)
              for one in fields(cls) if 'declared' in one.metadata}
-    own = [name for name in cls.__dict__.get('__annotations__', ()) if name in known]
-    return {name: known[name] for name in dict.fromkeys((*own, *known))}
+    first = [name for name in cls.__dict__.get('__annotations__', ()) if name in known]
+    return {name: known[name] for name in dict.fromkeys((*first, *known))}
 
 
 def read_block(cls, file, key, node, what):
