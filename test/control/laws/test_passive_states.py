@@ -310,8 +310,8 @@ def on_valves(**options):
     return replace(c, swing_shaper='none', **options)
 
 
-@pytest.mark.parametrize('source, most', [('measured', 4.5e-4), ('estimated', 4.5e-4), ('hanging', 2e-3)])
-def test_hanging_load_on_valves_follows(source, most):
+@pytest.mark.parametrize('source, slew_error', [('measured', 5e-4), ('estimated', 5e-4), ('hanging', 2.6e-3)])
+def test_hanging_load_on_valves_follows(source, slew_error):
     c = on_valves(passive_states=source)
     plant = HydraulicPlant(c.machine, c.hydraulics, period=c.period)
 
@@ -321,7 +321,8 @@ def test_hanging_load_on_valves_follows(source, most):
 
     record = follow(assemble(c), plant, move(c.machine), 6.0, change=seen)
     assert c.law == 'valve_computed_torque' and np.ptp(record.x[:, PASSIVE], axis=0).min() > 0.1
-    assert errors(record).max() < most
+    found = errors(record)
+    assert found[0] < slew_error and found[1:].max() < 4.5e-4       # rad, m
     assert record.reasons == () and record.state[-1] == State.HOLD
 
 
