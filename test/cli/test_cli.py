@@ -249,7 +249,7 @@ def test_check_prints_the_hydraulics_of_a_machine(capsys):
     assert cli.main(['check', 'hiab_xs031']) == 0
     said = capsys.readouterr().out
     assert '3 cylinders, 190 bar over 10 bar' in said
-    assert 'lift_cylinder: pushes 92.1 kN, pulls 60.3 kN' in said and 'slew: no cylinder, safe output brake' in said
+    assert 'lift_cylinder: pushes 92.1 kN, pulls 60.3 kN' in said and 'slew: no oil, safe output brake' in said
     assert 'toggle point at 0.553229 m' in said
     frequencies = [float(f) for f in said.split('on closed valves: ')[1].split(' Hz')[0].split(', ')]
     assert 1.4 < frequencies[0] < 1.8 and 4.0 < frequencies[1] < 4.4 and 20.0 < frequencies[2] < 21.5
