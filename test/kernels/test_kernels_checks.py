@@ -223,13 +223,18 @@ def test_a_momentum_that_is_not_finite_is_not_explained():
     assert speeds.judge_momentum(buffer, model, zero, zero, zero, speeds.STEP_S) == 0
 
 
+def counted(rates, gap, limits):
+    """What of the rates does not close a gap to a reference that rests."""
+    return np.where((rates * gap > 0.0) & (np.abs(gap) > speeds.ARRIVED_S * limits), 0.0, rates)
+
+
 class Speeds:
     """`judge_speeds` in NumPy."""
 
     def __init__(self, limits):
         self.limits, self.smooth, self.rested, self.fast, self.apart = limits, np.zeros(N), 0.0, 0, 0
 
-    def judge(self, rates, desired, stopping):
+    def judge(self, rates, desired, gap, stopping):
         fast, off = np.abs(rates) / self.limits[0], np.abs(rates - desired) / self.limits[1]
         self.fast = self.fast + 1 if fast.max() > 1.0 else 0
         self.apart = self.apart + 1 if off.max() > 1.0 else 0
@@ -237,7 +242,7 @@ class Speeds:
             return speeds.TOO_FAST, fast.argmax()
         if self.apart * PERIOD >= speeds.APART_S and not stopping:
             return speeds.APART, off.argmax()
-        self.smooth += PERIOD / speeds.SMOOTHING_S * (rates - self.smooth)
+        self.smooth += PERIOD / speeds.SMOOTHING_S * (counted(rates, gap, self.limits[2]) - self.smooth)
         rest = np.abs(self.smooth) / self.limits[2]
         if desired.any():
             self.rested = 0.0
@@ -256,8 +261,9 @@ def test_speeds_are_judged_as_by_numpy(rng):
         sign = rng.choice((-1.0, 1.0), N)
         for _ in range(states):
             rates, desired = size * sign * rng.uniform(0.9, 1.0, N), reference * rng.uniform(0.5, 1.0, N)
-            verdict = speeds.judge_speeds(limits, smooth, memory, rates, desired, PERIOD, stopping)
-            assert verdict == twin.judge(rates, desired, stopping)
+            gap = rng.uniform(-1.0, 0.2, N) * sign * 1e-3
+            verdict = speeds.judge_speeds(limits, smooth, memory, rates, desired, gap, PERIOD, stopping)
+            assert verdict == twin.judge(rates, desired, gap, stopping)
             found.add(verdict[0])
     assert found == set(range(4))
 
@@ -282,7 +288,8 @@ def test_a_swing_is_judged_as_by_numpy(rng):
     for k in range(900):
         desired = np.full(N, 0.1 if k < 100 or 700 <= k < 750 else 0.0)
         rates = desired + rng.uniform(-1.0, 1.0, N) * 0.02 + np.where(np.arange(N) == 2, max(k - 450, 0) * 1e-3, 0.0)
-        smooth += PERIOD / speeds.SMOOTHING_S * (rates - smooth)
+        gap = rng.uniform(-1.0, 1.0, N) * 1e-3
+        smooth += PERIOD / speeds.SMOOTHING_S * (counted(rates, gap, limits) - smooth)
         wanted = -1
         if desired.any():
             rest, most = 0.0, np.abs(smooth)
@@ -291,7 +298,7 @@ def test_a_swing_is_judged_as_by_numpy(rng):
         else:
             share = np.abs(smooth) / np.maximum(speeds.GROWTH * most, limits)
             wanted = int(share.argmax()) if share.max() > 1.0 else -1
-        assert speeds.judge_swing(limits, swing, rested, rates, desired, PERIOD) == wanted
+        assert speeds.judge_swing(limits, swing, rested, rates, desired, gap, PERIOD) == wanted
         found.add(wanted)
     assert found == {-1, 2}
 

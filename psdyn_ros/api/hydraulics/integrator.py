@@ -127,7 +127,7 @@ class HydraulicIntegrator:
             c = self.cylinders[k]
             name, position = m.actuators[c['axis']], self._actuator_positions(x)[c['axis']]
             unit = 'm' if m.machine.description.joints[name].type == 'prismatic' else 'rad'
-            return StateError(f"'{name}': a chamber has no volume left at {position:.6g} {unit}; its stroke is from "
+            return StateError(f"'{name}': a chamber has no volume left at {position:.6g} {unit}, with a stroke from "
                               f"{c['start']:.6g} to {c['start'] + c['stroke']:.6g} {unit}")
         if code == NON_FINITE:
             return NonFiniteError(f"'{m.name}': rates, pressures or forces are not finite, or too large")

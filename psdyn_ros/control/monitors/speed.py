@@ -44,8 +44,8 @@ class SpeedCheck(Check):
         if not inputs.under_law:
             return ()
         rates, desired = self._motion.rates(inputs.x, inputs.xd), self._motion.rates(inputs.x, inputs.reference_rate)
-        verdict, i = kernels.judge_speeds(self._limits, self._smooth, self._memory, rates, desired, inputs.period,
-                                          inputs.state is State.STOPPING)
+        verdict, i = kernels.judge_speeds(self._limits, self._smooth, self._memory, rates, desired,
+                                          self._motion.gap(inputs), inputs.period, inputs.state is State.STOPPING)
         return () if verdict == kernels.SOUND else (self._finding(verdict, i, rates, desired),)
 
     def _finding(self, verdict, i, rates, desired):
@@ -81,7 +81,7 @@ class SwingCheck(Check):
         if not inputs.under_law:
             return ()
         i = kernels.judge_swing(self._least, self._swing, self._rested, self._motion.rates(inputs.x, inputs.xd),
-                                inputs.reference_rate, inputs.period)
+                                inputs.reference_rate, self._motion.gap(inputs), inputs.period)
         if i < 0:
             return ()
         rate, _, most = self._swing[:, i]

@@ -21,6 +21,7 @@ IN_A_ROW = 3                # states
 APART_S = 0.05              # s off the speed of the reference: static friction lets go in less
 RESTING_S = 0.5             # s of rest of machine and reference, from which on both have to rest
 SMOOTHING_S = 0.05          # s over which the speed at rest, and that of a stop, is smoothed
+ARRIVED_S = 0.5 * SMOOTHING_S       # of the speed that is allowed at rest: so near a machine is where it should be
 FASTER = 1.1                # times the speed at its beginning that a stop may have
 SETTLING_S = 0.5            # of rest of the reference, in which the largest swing is that of the motion before
 GROWTH = 1.25               # times that, from which it grows
@@ -38,13 +39,26 @@ FORGETTING_S = 2.0          # of the same in motion
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
 
 
+@kernel
+def smoothed(speed, rate, gap, limit, period):
+    """Return the smoothed speed of a machine whose reference rests, with the next rate.
+
+    gap    m or rad from machine to reference: what closes it is no motion that goes on, since static friction holds a
+           machine off its reference and lets go at once
+    limit  m/s or rad/s that are allowed at rest
+    """
+    counted = 0.0 if rate * gap > 0.0 and abs(gap) > ARRIVED_S * limit else rate
+    return speed + min(period / SMOOTHING_S, 1.0) * (counted - speed)
+
+
 @entry
-def judge_speeds(limits, smooth, memory, rates, desired, period, stopping):
+def judge_speeds(limits, smooth, memory, rates, desired, gap, period, stopping):
     """Return (SOUND or what is wrong, actuator) of rates (n,) beside those of the reference (n,).
 
     limits    (3, n) m/s, rad/s: fastest, off the reference, at rest
     smooth    (n,) rates in the meantime
     memory    (3,) states in a row too fast, and apart; s at rest in a row, since what swings after a motion is no fault
+    gap       (n,) m or rad from machine to reference
     period    s since the state before
     stopping  whether the machine is brought to rest: it may then be slower than its reference
     """
@@ -62,7 +76,7 @@ def judge_speeds(limits, smooth, memory, rates, desired, period, stopping):
         return APART, apart
     moves = False
     for i in range(rates.shape[0]):
-        smooth[i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - smooth[i])
+        smooth[i] = smoothed(smooth[i], rates[i], gap[i], limits[2, i], period)
         moves = moves or desired[i] != 0.0
     row, share = largest(smooth, limits[2])
     if moves:
@@ -93,7 +107,7 @@ def judge_stop(limits, stop, rates, elapsed, period):
 
 
 @entry
-def judge_swing(limits, swing, rested, rates, desired, period):
+def judge_swing(limits, swing, rested, rates, desired, gap, period):
     """Return the actuator that swings most beyond what it may while its reference rests; -1: none does.
 
     limits   (n,) speed that a machine may have anyway
@@ -101,13 +115,14 @@ def judge_swing(limits, swing, rested, rates, desired, period):
     rested   (1,) s for which the reference rests
     rates    (n,)
     desired  (dof,) rates of the reference
+    gap      (n,) m or rad from machine to reference
     period   s since the state before
     """
     moves, settling = False, rested[0] < SETTLING_S
     for i in range(desired.shape[0]):
         moves = moves or desired[i] != 0.0
     for i in range(rates.shape[0]):
-        swing[0, i] += min(period / SMOOTHING_S, 1.0) * (rates[i] - swing[0, i])
+        swing[0, i] = smoothed(swing[0, i], rates[i], gap[i], limits[i], period)
         if moves:
             swing[1, i] = abs(swing[0, i])
         elif settling:

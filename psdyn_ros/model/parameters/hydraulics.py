@@ -32,6 +32,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from typing import ClassVar
 
 import yaml
 
@@ -199,8 +200,26 @@ class OilDrive:
     command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or rad/s, N or N m', MODES, VALVE)
     where: str = field(default='', compare=False)
 
-    kind, joint_types, unit, effort_unit, area_unit = 'rack', ('revolute', 'continuous'), 'rad', 'N m', 'm^3/rad'
-    case_leakage, cushion, lever = 0.0, None, 1.0       # lever: m of piston travel for a unit of the joint
+    kind: ClassVar[str] = 'rack'
+    joint_types: ClassVar[tuple[str, ...]] = ('revolute', 'continuous')
+    unit: ClassVar[str] = 'rad'
+    effort_unit: ClassVar[str] = 'N m'
+    area_unit: ClassVar[str] = 'm^3/rad'
+
+    @property
+    def case_leakage(self) -> float:
+        """m^3/(s Pa), of both ports to the return line."""
+        return 0.0
+
+    @property
+    def cushion(self) -> Cushion | None:
+        """The cushions at the ends of the stroke."""
+        return None
+
+    @property
+    def lever(self) -> float:
+        """m of piston travel for a unit of the joint."""
+        return 1.0
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -219,7 +238,11 @@ class Cylinder(OilDrive):
     stroke: float = number('m, rated: from the retracted end at joint position zero', low=1e-3, high=50.0)
     cushion: Cushion | None = block(Cushion, 'end-of-stroke cushions', None)
 
-    kind, joint_types, unit, effort_unit, area_unit = 'cylinder', ('prismatic',), 'm', 'N', 'm^2'
+    kind: ClassVar[str] = 'cylinder'
+    joint_types: ClassVar[tuple[str, ...]] = ('prismatic',)
+    unit: ClassVar[str] = 'm'
+    effort_unit: ClassVar[str] = 'N'
+    area_unit: ClassVar[str] = 'm^2'
 
     @property
     def area_a(self) -> float:
@@ -354,7 +377,7 @@ def read_hydraulics(source: str | PathLike[str], actuators: Iterable[str]) -> Hy
     supply, places = read_block(Supply, file, *nodes['supply'], 'supply')
     _check_supply(supply, places)
     oil, _ = read_block(Oil, file, *nodes['oil'], 'oil')
-    found = {}      # {joint: (section, declared, its places)}
+    found: dict[str, tuple] = {}        # {joint: (section, declared, its places)}
     for section in JOINTS:
         for joint, (one, places) in _read_joints(file, nodes, section, actuators).items():
             if joint in found:

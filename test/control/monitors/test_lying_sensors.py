@@ -237,7 +237,21 @@ class Standing:
 
     def __init__(self, period):
         self.period, self.under_law, self.state = period, True, State.HOLD
-        self.x, self.xd, self.reference_rate = START, np.zeros(4), np.zeros(4)
+        self.x, self.xd, self.reference_rate = START.copy(), np.zeros(4), np.zeros(4)
+        self.desired = np.array([START, np.zeros(4), np.zeros(4)])
+
+
+@pytest.mark.parametrize('beyond', [False, True])
+def test_a_machine_that_static_friction_lets_go_may_move_to_its_reference_but_not_past_it(beyond):
+    check, seen = SpeedCheck(configuration(FORCES), None), Standing(0.01)
+    seen.x[0] = START[0] - 0.005
+    assert not any(check.evaluate(seen) for _ in range(60))
+    seen.xd[0] = 0.1
+    found = []
+    for _ in range(15 if beyond else 5):
+        seen.x[0] += 0.001
+        found.append(bool(check.evaluate(seen)))
+    assert any(found) is beyond and not any(found[:5])
 
 
 def test_a_machine_that_stood_stops_where_it_begins_to_move_but_not_while_it_swings():
