@@ -223,9 +223,10 @@ def test_a_momentum_that_is_not_finite_is_not_explained():
     assert speeds.judge_momentum(buffer, model, zero, zero, zero, speeds.STEP_S) == 0
 
 
-def counted(rates, gap, limits):
-    """What of the rates does not close a gap to a reference that rests."""
-    return np.where((rates * gap > 0.0) & (np.abs(gap) > speeds.ARRIVED_S * limits), 0.0, rates)
+def smoothed(speed, rates, limit, asked, command):
+    """Smoothed speeds, those that no command asks for over a longer time."""
+    slips = asked * np.abs(command) < limit
+    return speed + PERIOD / np.where(slips, speeds.SLIP_S, speeds.SMOOTHING_S) * (rates - speed)
 
 
 class Speeds:
@@ -234,7 +235,7 @@ class Speeds:
     def __init__(self, limits):
         self.limits, self.smooth, self.rested, self.fast, self.apart = limits, np.zeros(N), 0.0, 0, 0
 
-    def judge(self, rates, desired, gap, stopping):
+    def judge(self, rates, desired, command, stopping):
         fast, off = np.abs(rates) / self.limits[0], np.abs(rates - desired) / self.limits[1]
         self.fast = self.fast + 1 if fast.max() > 1.0 else 0
         self.apart = self.apart + 1 if off.max() > 1.0 else 0
@@ -242,7 +243,7 @@ class Speeds:
             return speeds.TOO_FAST, fast.argmax()
         if self.apart * PERIOD >= speeds.APART_S and not stopping:
             return speeds.APART, off.argmax()
-        self.smooth += PERIOD / speeds.SMOOTHING_S * (counted(rates, gap, self.limits[2]) - self.smooth)
+        self.smooth = smoothed(self.smooth, rates, *self.limits[2:], command)
         rest = np.abs(self.smooth) / self.limits[2]
         if desired.any():
             self.rested = 0.0
@@ -254,16 +255,16 @@ class Speeds:
 
 
 def test_speeds_are_judged_as_by_numpy(rng):
-    limits = np.array([np.full(N, 1.0), np.full(N, 0.5), np.full(N, 0.02)])
+    limits = np.array([np.full(N, 1.0), np.full(N, 0.5), np.full(N, 0.02), [*np.full(N - 1, 0.3), np.inf]])
     twin, found, smooth, memory = Speeds(limits), set(), np.zeros(N), np.zeros(3)
     for size, reference, stopping, states in ((0.005, 0.0, False, 400), (0.05, 0.0, False, 100), (0.3, 0.2, False, 50),
                                               (0.8, 0.1, False, 60), (0.8, 0.1, True, 60), (2.0, 0.1, False, 30)):
         sign = rng.choice((-1.0, 1.0), N)
         for _ in range(states):
             rates, desired = size * sign * rng.uniform(0.9, 1.0, N), reference * rng.uniform(0.5, 1.0, N)
-            gap = rng.uniform(-1.0, 0.2, N) * sign * 1e-3
-            verdict = speeds.judge_speeds(limits, smooth, memory, rates, desired, gap, PERIOD, stopping)
-            assert verdict == twin.judge(rates, desired, gap, stopping)
+            command = rng.uniform(-0.1, 0.1, N)
+            verdict = speeds.judge_speeds(limits, smooth, memory, rates, desired, command, PERIOD, stopping)
+            assert verdict == twin.judge(rates, desired, command, stopping)
             found.add(verdict[0])
     assert found == set(range(4))
 
@@ -283,22 +284,22 @@ def test_a_stop_is_judged_as_by_numpy(rng):
 
 
 def test_a_swing_is_judged_as_by_numpy(rng):
-    limits, swing, rested, found = np.full(N, 0.02), np.zeros((3, N)), np.zeros(1), set()
+    limits, swing, rested, found = np.array([np.full(N, 0.02), np.full(N, 0.3)]), np.zeros((3, N)), np.zeros(1), set()
     smooth, most, rest = np.zeros(N), np.zeros(N), 0.0
     for k in range(900):
         desired = np.full(N, 0.1 if k < 100 or 700 <= k < 750 else 0.0)
         rates = desired + rng.uniform(-1.0, 1.0, N) * 0.02 + np.where(np.arange(N) == 2, max(k - 450, 0) * 1e-3, 0.0)
-        gap = rng.uniform(-1.0, 1.0, N) * 1e-3
-        smooth += PERIOD / speeds.SMOOTHING_S * (counted(rates, gap, limits) - smooth)
+        command = rng.uniform(-0.1, 0.1, N)
+        smooth = smoothed(smooth, rates, *limits, command)
         wanted = -1
         if desired.any():
             rest, most = 0.0, np.abs(smooth)
         elif rest < speeds.SETTLING_S:
             rest, most = rest + PERIOD, np.maximum(most, np.abs(smooth))
         else:
-            share = np.abs(smooth) / np.maximum(speeds.GROWTH * most, limits)
+            share = np.abs(smooth) / np.maximum(speeds.GROWTH * most, limits[0])
             wanted = int(share.argmax()) if share.max() > 1.0 else -1
-        assert speeds.judge_swing(limits, swing, rested, rates, desired, gap, PERIOD) == wanted
+        assert speeds.judge_swing(limits, swing, rested, rates, desired, command, PERIOD) == wanted
         found.add(wanted)
     assert found == {-1, 2}
 

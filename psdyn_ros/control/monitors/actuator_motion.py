@@ -23,10 +23,6 @@ class ActuatorMotion:
         """Rates (actuators,) at x, xd (dof,)."""
         return xd if self.columns is None else self._manipulator.joint_state(x, xd)[2][self.columns]
 
-    def gap(self, inputs):
-        """Ways (actuators,) m or rad from the machine to its reference, to first order; zero where it has none yet."""
-        return self.rates(inputs.x, np.zeros(len(inputs.x)) if inputs.desired is None else inputs.desired[0] - inputs.x)
-
 
 class EndStopCheck(Check):
     """Clamps commands in place by `soften`, and reports that it did."""

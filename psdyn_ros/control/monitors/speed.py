@@ -3,6 +3,7 @@
 import numpy as np
 
 from ...kernels.control import speed_plausibility as kernels
+from ...model.parameters.hydraulics import VALVE, VELOCITY
 from .actuator_motion import ActuatorMotion
 from .check import AT_ONCE, RAMPED, SAFE_OPEN_LOOP, STOP_OPEN_LOOP, Check, Finding, Row, State, When
 
@@ -11,6 +12,13 @@ AT_REST = 1.5               # times the speed of standstill that the machine may
 STANDS = 0.1                # share of the rated speed that a stop may add, and ends with
 REACTION = 0.1              # s until a stop slows down
 SLOWING = 0.5               # of the declared deceleration that is demanded on the average
+
+
+def asked_speed(config):
+    """Return the speeds (actuators,) that a command of 1 asks for: of a valve the rated ones; inf where unknown."""
+    rated, tiers = np.array(config.machine.limits.velocity, float), np.array(config.declaration.tiers)
+    asked = np.where(tiers == VELOCITY, 1.0, np.where(tiers == VALVE, rated, np.inf))
+    return np.where(asked > 0.0, asked, np.inf)
 
 
 class SpeedCheck(Check):
@@ -32,7 +40,7 @@ class SpeedCheck(Check):
         rated = np.array(m.limits.velocity, dtype=float)
         rated[rated <= 0.0] = np.inf
         self._limits = np.array([declared.overspeed * rated, declared.speed_share * rated,
-                                 AT_REST * np.array(config.declaration.standstill_speed)])
+                                 AT_REST * np.array(config.declaration.standstill_speed), asked_speed(config)])
         self._smooth, self._memory = np.zeros(len(rated)), np.zeros(3)
 
     def restart(self):
@@ -45,7 +53,7 @@ class SpeedCheck(Check):
             return ()
         rates, desired = self._motion.rates(inputs.x, inputs.xd), self._motion.rates(inputs.x, inputs.reference_rate)
         verdict, i = kernels.judge_speeds(self._limits, self._smooth, self._memory, rates, desired,
-                                          self._motion.gap(inputs), inputs.period, inputs.state is State.STOPPING)
+                                          inputs.command, inputs.period, inputs.state is State.STOPPING)
         return () if verdict == kernels.SOUND else (self._finding(verdict, i, rates, desired),)
 
     def _finding(self, verdict, i, rates, desired):
@@ -69,7 +77,7 @@ class SwingCheck(Check):
 
     def __init__(self, config, law):
         self._motion, self._names = ActuatorMotion(config.machine), config.machine.actuators
-        self._least = AT_REST * np.array(config.declaration.standstill_speed)
+        self._limits = np.array([AT_REST * np.array(config.declaration.standstill_speed), asked_speed(config)])
         self._swing, self._rested = np.zeros((3, len(self._names))), np.zeros(1)
 
     def restart(self):
@@ -80,8 +88,8 @@ class SwingCheck(Check):
         """As `Check.evaluate`."""
         if not inputs.under_law:
             return ()
-        i = kernels.judge_swing(self._least, self._swing, self._rested, self._motion.rates(inputs.x, inputs.xd),
-                                inputs.reference_rate, self._motion.gap(inputs), inputs.period)
+        i = kernels.judge_swing(self._limits, self._swing, self._rested, self._motion.rates(inputs.x, inputs.xd),
+                                inputs.reference_rate, inputs.command, inputs.period)
         if i < 0:
             return ()
         rate, _, most = self._swing[:, i]

@@ -21,7 +21,7 @@ IN_A_ROW = 3                # states
 APART_S = 0.05              # s off the speed of the reference: static friction lets go in less
 RESTING_S = 0.5             # s of rest of machine and reference, from which on both have to rest
 SMOOTHING_S = 0.05          # s over which the speed at rest, and that of a stop, is smoothed
-ARRIVED_S = 0.5 * SMOOTHING_S       # of the speed that is allowed at rest: so near a machine is where it should be
+SLIP_S = 0.2                # s of the same at rest, of a speed that no command asks for: a slip is over sooner
 FASTER = 1.1                # times the speed at its beginning that a stop may have
 SETTLING_S = 0.5            # of rest of the reference, in which the largest swing is that of the motion before
 GROWTH = 1.25               # times that, from which it grows
@@ -40,25 +40,24 @@ LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins aga
 
 
 @kernel
-def smoothed(speed, rate, gap, limit, period):
-    """Return the smoothed speed of a machine whose reference rests, with the next rate.
+def smoothed(speed, rate, limit, asked, command, period):
+    """Return the smoothed speed of an axis whose reference rests, with its next rate.
 
-    gap    m or rad from machine to reference: what closes it is no motion that goes on, since static friction holds a
-           machine off its reference and lets go at once
-    limit  m/s or rad/s that are allowed at rest
+    A machine that static friction lets go slips as far as the oil springs back, faster than `limit` [m/s or rad/s],
+    which is allowed at rest; asked: speed that a command of 1 asks for, which would go on.
     """
-    counted = 0.0 if rate * gap > 0.0 and abs(gap) > ARRIVED_S * limit else rate
-    return speed + min(period / SMOOTHING_S, 1.0) * (counted - speed)
+    slips = asked * abs(command) < limit
+    return speed + min(period / (SLIP_S if slips else SMOOTHING_S), 1.0) * (rate - speed)
 
 
 @entry
-def judge_speeds(limits, smooth, memory, rates, desired, gap, period, stopping):
+def judge_speeds(limits, smooth, memory, rates, desired, command, period, stopping):
     """Return (SOUND or what is wrong, actuator) of rates (n,) beside those of the reference (n,).
 
-    limits    (3, n) m/s, rad/s: fastest, off the reference, at rest
+    limits    (4, n) m/s, rad/s: fastest, off the reference, at rest; asked for by a command of 1, inf: by any
     smooth    (n,) rates in the meantime
     memory    (3,) states in a row too fast, and apart; s at rest in a row, since what swings after a motion is no fault
-    gap       (n,) m or rad from machine to reference
+    command   (n,) that is given
     period    s since the state before
     stopping  whether the machine is brought to rest: it may then be slower than its reference
     """
@@ -76,7 +75,7 @@ def judge_speeds(limits, smooth, memory, rates, desired, gap, period, stopping):
         return APART, apart
     moves = False
     for i in range(rates.shape[0]):
-        smooth[i] = smoothed(smooth[i], rates[i], gap[i], limits[2, i], period)
+        smooth[i] = smoothed(smooth[i], rates[i], limits[2, i], limits[3, i], command[i], period)
         moves = moves or desired[i] != 0.0
     row, share = largest(smooth, limits[2])
     if moves:
@@ -107,27 +106,27 @@ def judge_stop(limits, stop, rates, elapsed, period):
 
 
 @entry
-def judge_swing(limits, swing, rested, rates, desired, gap, period):
+def judge_swing(limits, swing, rested, rates, desired, command, period):
     """Return the actuator that swings most beyond what it may while its reference rests; -1: none does.
 
-    limits   (n,) speed that a machine may have anyway
+    limits   (2, n) speed that a machine may have anyway; that a command of 1 asks for, inf: any
     swing    (3, n) smoothed rates, their largest speeds as the reference came to rest, and the speed that is allowed
     rested   (1,) s for which the reference rests
     rates    (n,)
     desired  (dof,) rates of the reference
-    gap      (n,) m or rad from machine to reference
+    command  (n,) that is given
     period   s since the state before
     """
     moves, settling = False, rested[0] < SETTLING_S
     for i in range(desired.shape[0]):
         moves = moves or desired[i] != 0.0
     for i in range(rates.shape[0]):
-        swing[0, i] = smoothed(swing[0, i], rates[i], gap[i], limits[i], period)
+        swing[0, i] = smoothed(swing[0, i], rates[i], limits[0, i], limits[1, i], command[i], period)
         if moves:
             swing[1, i] = abs(swing[0, i])
         elif settling:
             swing[1, i] = max(swing[1, i], abs(swing[0, i]))
-        swing[2, i] = max(GROWTH * swing[1, i], limits[i])
+        swing[2, i] = max(GROWTH * swing[1, i], limits[0, i])
     if moves:
         rested[0] = 0.0
     elif settling:

@@ -257,8 +257,7 @@ class _Resting:
 
     def __init__(self, period):
         self.period, self.under_law = period, True
-        self.x, self.xd, self.reference_rate = START.copy(), np.zeros(4), np.zeros(4)
-        self.desired = np.array([START, np.zeros(4), np.zeros(4)])
+        self.x, self.xd, self.reference_rate, self.command = START, np.zeros(4), np.zeros(4), np.zeros(4)
 
 
 @pytest.mark.parametrize('growth', [1.0, 1.35])
