@@ -22,7 +22,7 @@ LONGEST_STEP = 2.0              # periods between two updates that count
 GAIN_RAMP = 0.5                 # s in which gains go over to others while the law runs
 FRESH_SAMPLES = 5               # that a bias counts for, as long as the payload of the model changes at rest
 CODES = {EFFORT: kernels.EFFORT, PRESSURE: kernels.PRESSURE, VALVE: kernels.VALVE, VELOCITY: kernels.VELOCITY}
-STATES = ('error', 'slow', 'error_rate', 'sum', 'resting', 'stood', 'anchor', 'side', 'turns', 'saturated',
+STATES = ('error', 'slow', 'error_rate', 'sum', 'resting', 'stood', 'anchor', 'side', 'jumped', 'saturated',
           'pressure_a', 'pressure_b', 'bias', 'samples')
 
 

@@ -58,7 +58,7 @@ AXIS_LAW = np.dtype([
     ('stood', 'f8'),            # s since the axis moved
     ('anchor', 'f8'),           # e since then
     ('side', 'f8'),             # sign of the last e that was not small since the reference rests, 0: none
-    ('turns', 'i8'),            # how often that sign has changed
+    ('jumped', 'i8'),           # 1: that sign has changed
     ('saturated', 'f8'),        # sign of the last command where it was clipped, else 0
     ('pressure_a', 'f8'),       # filtered [Pa]
     ('pressure_b', 'f8'),
@@ -76,7 +76,7 @@ REST_TIME = 0.5             # s for which the axis has not moved
 REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the quantum of a sensor
 REST_HYSTERESIS = 2.0       # times as much once the integral rests
 REST_BAND = 5e-4            # m, rad that the axis may be off
-MAX_TURNS = 2               # jumps across the reference, each of which doubles that
+LANDED_BAND = 3e-3          # m, rad that an axis may be off which has jumped across its reference
 
 
 class ValveLaw(NamedTuple):
@@ -132,11 +132,11 @@ def rest_integral(a, e, dt, still):
     """Set whether the integral of an axis rests, dt [s] after the last call; still: whether the reference rests.
 
     Under stiction an integral that never rests breaks the axis loose again and again. It rests where the axis has not
-    moved for a while and is near enough, and goes on where it has moved (hysteresis). An axis that jumps across its
-    reference is content with more, so that the jumps come to an end.
+    moved for a while and is near enough, and goes on where it has moved (hysteresis). An axis that has jumped across
+    its reference stays where it landed: the next jump is no shorter.
     """
     if not still or dt < 0.0:
-        a['resting'], a['side'], a['turns'], a['stood'], a['anchor'] = 0, 0.0, 0, 0.0, e
+        a['resting'], a['side'], a['jumped'], a['stood'], a['anchor'] = 0, 0.0, 0, 0.0, e
         return
     moved = abs(e - a['anchor'])
     if moved > (REST_HYSTERESIS if a['resting'] != 0 else 1.0) * REST_TRAVEL:
@@ -145,10 +145,10 @@ def rest_integral(a, e, dt, still):
         a['stood'] += dt
     if abs(e) > REST_HYSTERESIS * REST_TRAVEL:
         side = 1.0 if e > 0.0 else -1.0
-        if a['side'] * side < 0.0 and a['turns'] < MAX_TURNS:
-            a['turns'] += 1
+        if a['side'] * side < 0.0:
+            a['jumped'] = 1
         a['side'] = side
-    near = abs(e) <= REST_BAND * float(1 << a['turns'])
+    near = abs(e) <= (LANDED_BAND if a['jumped'] != 0 else REST_BAND)
     a['resting'] = 1 if near and a['stood'] >= REST_TIME else 0
 
 

@@ -89,15 +89,18 @@ def test_bristles_are_no_frozen_sensor():
     assert not any('state_frozen' in reasons for _, reasons in record.reasons)
 
 
-@pytest.mark.parametrize('stiction', thorough([0.0, 2000.0], [2000.0]))
-def test_holding_with_stiction_hunts_less_than_a_millimetre(stiction):
-    loop = judgement.closed_loop(judgement.VALVES, stiction=dict.fromkeys(judgement.NAMES[1:], stiction))
-    loop.send(judgement.point_to_point(3.0, (0.1, 0.05, -0.05, 0.1)))
-    record = loop.run(15.0).recording()
-    last = record.time > record.time[-1] - 10.0
-    assert record.state[-1] == State.HOLD
+@pytest.mark.parametrize(('rate', 'stiction', 'move', 'most'), [
+    (500.0, 2e3, (0.1, 0.05, -0.05, 0.1), 1e-3), (500.0, 4e3, (0.1, 0.05, -0.05, 0.1), 1e-3),
+    (100.0, 3e3, (0.5, 0.2, -0.15, 0.5), 3e-3), (200.0, 4e3, (0.5, 0.2, -0.15, 0.5), 3e-3)])
+def test_holding_with_stiction_hunts_less_than_a_millimetre_and_is_no_fault(rate, stiction, move, most):
+    """After a long way the telescope slips once across its reference, as far as the oil springs back."""
+    loop = judgement.closed_loop(judgement.VALVES, rate=rate, stiction=dict.fromkeys(judgement.NAMES[1:], stiction))
+    loop.send(judgement.point_to_point(3.2, move))
+    record = loop.run(16.0).recording()
+    last = record.time > record.time[-1] - 6.0
+    assert record.state[-1] == State.HOLD and not record.reasons
     assert np.ptp(record.x[last], axis=0)[1:].max() < 1e-3
-    assert np.abs(record.x[-1] - record.desired[-1, 0])[1:].max() < 1e-3
+    assert np.abs(record.x[-1] - record.desired[-1, 0])[1:].max() < most
 
 
 def test_three_lost_states_at_100_hz_degrade():
