@@ -220,8 +220,15 @@ class Operator:
         inside = self.node.get_namespace().rstrip('/') + '/'
         reporters = {f'{each.node_namespace.rstrip("/")}/{each.node_name}'
                      for each in self.node.get_publishers_info_by_topic('/diagnostics')}
-        return {name for name in reporters if name.startswith(inside)} - {
-            status.hardware_id for status in self.statuses.values()}
+        return {name for name in reporters if name.startswith(inside)} - self._heard()
+
+    def unheard(self):
+        """Return the other nodes of this namespace that have not reported: what they publish may not be known yet."""
+        return {f'{namespace.rstrip("/")}/{name}' for name, namespace in self.node.get_node_names_and_namespaces()
+                if namespace == self.node.get_namespace() and name != self.node.get_name()} - self._heard()
+
+    def _heard(self):
+        return {status.hardware_id for status in self.statuses.values()}
 
     def _keep_diagnostics(self, message):
         inside = self.node.get_namespace().rstrip('/') + '/'

@@ -19,6 +19,7 @@ def status(operator):
     # each node reports once a second by default: all of them are waited for; on a busy computer for longer
     operator.until(lambda: False, REPORT)
     operator.until(lambda: states or not operator.node.count_publishers('joint_states'))
+    operator.until(lambda: not operator.unheard(), REPORT)
     operator.until(lambda: not operator.silent())
     lines, worst = [], 'ok'
     if operator.until(operator.has_controller, REPORT):
