@@ -23,7 +23,8 @@ LIGHT = np.array([-0.35, -0.75, 1.0]) / np.linalg.norm([-0.35, -0.75, 1.0])
 FLAT = (0.0, 0.0)
 TURNED = (18.0, 10.0)
 # azimuth and elevation of the viewer in degrees; 0, 0 looks along y, x to the right
-VIEWS = {'four_bar': FLAT, 'five_bar': FLAT, 'pkm_2pur2rpu': (35.0, 24.0), 'balloon': TURNED, 'excavator': TURNED}
+VIEWS = {'four_bar': FLAT, 'five_bar': FLAT, 'pkm_2pur2rpu': (35.0, 24.0), 'balloon': TURNED, 'excavator': TURNED,
+         'forwarder': TURNED}
 UNPHYSICAL = ('balloon',)
 
 

@@ -17,7 +17,13 @@ from ..kernels.loops.records import (
 from ..kernels.rigid_body.mechanism import make_handle
 from ..kernels.rigid_body.records import ENVIRONMENT
 from ..model.errors import LoopClosureError, LoopError
-from ..model.mechanism.cluster import cluster_joint_records, orientation_check_records, planar_records, row_records
+from ..model.mechanism.cluster import (
+    cluster_joint_records,
+    follow,
+    orientation_check_records,
+    planar_records,
+    row_records,
+)
 from .elimination import order_elimination, relate
 from .parallelograms import parallel_sides
 from .trust import trusted_distances
@@ -157,11 +163,12 @@ class ClusterBuilder:
 
     def start(self, n):
         """Return a closed position: the hints where they close, else the nearest that Newton's method finds."""
-        cluster, q = self.machine.clusters[n], []
-        for name in cluster.joints:
-            joint = cluster.entries[name][0]
-            value = next((source[name] for source in self.machine.hints if name in source), None)
-            q.append(min(max(0.0, joint.lower), joint.upper) if value is None else value)
+        cluster, given = self.machine.clusters[n], {}
+        for source in reversed(self.machine.hints):
+            given |= {name: source[name] for name in cluster.joints if name in source}
+        follow(cluster, given)
+        q = [given.get(name, min(max(0.0, joint.lower), joint.upper)) for name, joint in (
+            (name, cluster.entries[name][0]) for name in cluster.joints)]
         q, gap = self._close_nearby(n, np.array(q, dtype=float), ROUGH_RANK_TOLERANCE)
         refined, rest = self._close_nearby(n, q, RANK_TOLERANCE)
         if rest < MAX_GAP or gap > MAX_GAP_WITH_WARNING:

@@ -1,7 +1,7 @@
 """The order in which the dependent joints of a cluster are eliminated, so that those of one leg meet its rows only."""
 import numpy as np
 
-from ..kernels.loops.records import COLUMN, POSITION
+from ..kernels.loops.records import COLUMN, MIMIC, POSITION
 
 
 def relate(rows, cluster_joints):
@@ -24,6 +24,9 @@ def row_pattern(rows, cluster_joints, dependent):
     pattern = np.zeros((len(rows), len(dependent)), dtype=bool)
     place = {j: c for c, j in enumerate(dependent)}
     for depends, row in zip(pattern, rows):
+        if row['kind'] == MIMIC:
+            depends[[place[j] for j in (int(row['a']), int(row['b'])) if j in place]] = True
+            continue
         for j in (int(row['a']), int(row['b'])):
             while j != row['meet']:
                 if j in place:

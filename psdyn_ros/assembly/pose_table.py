@@ -54,7 +54,8 @@ def pose_table_in_steps(builder, n, start):
     freedom = int(builder.clusters[n]['freedom'])
     columns = [int(np.flatnonzero(cluster_joints['independent'] == a)[0]) for a in range(freedom)]
     cells = min(max(3, round(POSE_COUNT ** (1 / freedom)) // 2 * 2 + 1), MAX_CELLS) if freedom < 6 else 1
-    ranges = [_range(cluster.entries[cluster.joints[i]][0], cluster_joints[i:i + 1], start[i]) for i in columns]
+    ranges = [_range(cluster.entries[cluster.joints[i]][0], cluster_joints[i:i + 1], start[i], bool(cluster.mimics))
+              for i in columns]
     sizes = [max((high - low) / cells, 1e-9) for low, high in ranges]
     found, straight_on, branch_points = yield from _continue(builder, n, start, ranges, np.array(sizes), True)
     q, G = (np.array(each) for each in zip(*found.values()))
@@ -162,10 +163,13 @@ def _clear(builder, n, found, straight, ranges, sizes):
     return clear
 
 
-def _range(joint, cluster_joints, start):
-    """Return how far an independent joint goes below and above its start."""
+def _range(joint, cluster_joints, start, geared):
+    """Return how far an independent joint goes below and above its start.
+
+    geared: another joint follows it by a ratio, and need not be back where it was after a whole turn.
+    """
     width = joint.upper - joint.lower
-    cluster_joints['turns'] = joint.type != 'prismatic' and width > 2.0 * math.pi - 1e-9
+    cluster_joints['turns'] = joint.type != 'prismatic' and width > 2.0 * math.pi - 1e-9 and not geared
     if cluster_joints['turns'][0]:
         return -math.pi, math.pi
     return (joint.lower - start, joint.upper - start) if math.isfinite(width) else (-1.0, 1.0)

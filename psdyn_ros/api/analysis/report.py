@@ -46,6 +46,8 @@ def _tree(machine, link, indent):
     while stack:
         joint, indent = stack.pop()
         role = 'actuated ' if joint.name in driven else '' if joint.type == 'fixed' else 'passive '
+        if joint.name in machine.description.mimics:
+            role = f"by '{machine.description.mimics[joint.name].leader}', "
         pins = ''.join(f'  o {name}' for name in closed.get(joint.child, ()))
         lines.append(f'{indent}+- {joint.name} ({role}{joint.type}) -> {joint.child}'
                      f'{_mass(machine, joint.child)}{pins}')
@@ -105,14 +107,14 @@ def _cluster(manipulator, n):
     builder.clusters[n]['gap'] = record['gap']
     rows = len(K) - int(record['parallels'])
     redundant = rows - builder.rank(n, values)
-    lines = ', '.join(str(closure.line) for closure in cluster.closures)
+    lines = ', '.join(map(str, cluster.lines))
     column = loops.cluster_joints['independent'][builder.slice(n)]
     free = [int(np.flatnonzero(column == a)[0]) for a in range(record['freedom'])]
     smallest = smallest_singular_values(machine, n, q)
     worst = int(smallest.argmin())
     at = ', '.join(f'{cluster.joints[i]} = {q[worst, i]:.4g}' for i in free)
     return [
-        f"Loop '{cluster.name}' (line{'s' * (len(cluster.closures) > 1)} {lines}): {' - '.join(cluster.joints)}",
+        f"Loop '{cluster.name}' (line{'s' * (len(cluster.lines) > 1)} {lines}): {' - '.join(cluster.joints)}",
         f"  independent: {', '.join(cluster.joints[i] for i in free)}; moves in "
         f"{'one plane' if record['planar'] else 'space'}",
         f'  constraints: {rows} equations for {len(cluster.joints)} joints, '

@@ -37,6 +37,8 @@ def call_witnesses(mechanism, posture):
     witnesses = []
     for name, formulation in FORMULATIONS.items():
         try:
+            if mechanism.mimics and formulation is not NaturalOrthogonalComplement:
+                raise DoesNotApply(f"joint '{mechanism.mimics[0].name}' follows another without a joint between them")
             witnesses.append(Witness(name, formulation(mechanism, posture), ''))
         except (DoesNotApply, ModelError) as reason:
             witnesses.append(Witness(name, None, str(reason)))

@@ -115,6 +115,10 @@ class Mechanism:
         self.driven = np.array([self.row[name] for name in self.actuators], int)
         self.moves = self._moves()
         self.closures = tuple(self._closure(closure) for closure in description.closures.values())
+        self.mimics = tuple(description.mimics.values())
+        self._mimic_rows = np.zeros((len(self.mimics), self.nv))
+        for row, mimic in zip(self._mimic_rows, self.mimics):
+            row[self.row[mimic.name]], row[self.row[mimic.leader]] = 1.0, -mimic.multiplier
 
     def _moves(self):
         """Return (bodies, nv): which rates move which bodies."""
@@ -239,7 +243,7 @@ class Mechanism:
             point, angular, linear = self._rows(closure, posture)
             relative = self.relative_twist(closure, posture, point)
             rows += [angular @ relative[:3], linear @ relative[3:]]
-        return np.vstack(rows)
+        return np.vstack((*rows, self._mimic_rows))
 
     def relative_twist(self, closure, posture, point):
         """Return (6, nv): u to the twist (w, v) of b relative to a at a point."""
@@ -271,6 +275,7 @@ class Mechanism:
                 # its sine would be none at half a turn too
                 gaps.append(rotation_vector(frame.T @ posture.R[b.body] @ b.frame.rotation))
             gaps.append(linear @ (point - posture.p[a.body] - posture.R[a.body] @ a.frame.position))
+        gaps.append(self._mimic_rows[:, self.free:] @ posture.q - [mimic.offset for mimic in self.mimics])
         return np.concatenate(gaps)
 
     def senses(self, posture):

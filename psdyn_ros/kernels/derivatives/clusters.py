@@ -21,7 +21,7 @@ import numpy as np
 from ..algebra.linear import least_squares
 from ..algebra.spatial import add, cross, cross_motion, dot, null, pair, plus, store, sub, times
 from ..loops.constraints import at_body, direction_of, linearise, place_joints
-from ..loops.records import POSITION
+from ..loops.records import MIMIC, POSITION
 from ..rigid_body.friction import friction_slope, joint_friction, pin_axis
 from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import inner, kernel
@@ -130,7 +130,9 @@ def perturb_point(bodies, j, p, is_point):
 
 @inner
 def row_shift(loops, slopes, r):
-    """Return the changes of the first and second rate of a constraint row."""
+    """Return the changes of the first and second rate of a constraint row at given rates of the joints."""
+    if r['kind'] == MIMIC:
+        return 0.0, 0.0
     u = direction_of(loops.work, r['a'], r['u'])
     du, ud, dud, udd, dudd = perturb_point(slopes.bodies, r['a'], u, False)
     if r['kind'] == POSITION:

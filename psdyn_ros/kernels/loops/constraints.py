@@ -4,6 +4,7 @@ Each constraint row is one scalar equation
 
     position      phi = u . (p_B - p_A)      u fixed in body A, p_A, p_B points of the bodies A and B
     direction     phi = u . w                u fixed in A, w fixed in B
+    mimic         phi = q_B - ratio q_A - offset     q_A, q_B of the joints that carry A and B
 
 All vectors are in the axes of the cluster's base body, about its origin.
 """
@@ -11,7 +12,7 @@ import math
 
 from ..algebra.spatial import add, cross, dot, general_times, pair, scale, store, sub, vector
 from ..runtime.compiler import kernel
-from .records import POSITION
+from .records import MIMIC, POSITION
 
 
 @kernel
@@ -69,6 +70,14 @@ def linearise(cluster, cluster_joints, rows, work, A):
         r, row = rows[cluster['row'] + i], A[i]
         for c in range(joints + 1):
             row[c] = 0.0
+        if r['kind'] == MIMIC:
+            phi = work[r['b']]['q'] - r['ratio'] * work[r['a']]['q'] - r['offset']
+            row[residual] = -phi
+            worst = max(worst, abs(phi)) if abs(phi) < math.inf else math.inf
+            row[cluster_joints[r['b']]['column']] = 1.0 if cluster_joints[r['b']]['independent'] < 0 else -1.0
+            row[cluster_joints[r['a']]['column']] = (
+                -r['ratio'] if cluster_joints[r['a']]['independent'] < 0 else r['ratio'])
+            continue
         # (f, m): wrench of the row on B for a unit multiplier
         u = direction_of(work, r['a'], r['u'])
         if r['kind'] == POSITION:
@@ -136,6 +145,9 @@ def bias_of_rows(cluster, rows, work, A, column):
     gap, rate, acceleration = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for i in range(cluster['rows']):
         r = rows[cluster['row'] + i]
+        if r['kind'] == MIMIC:
+            A[i, column] = 0.0
+            continue
         a, b = r['a'], r['b']
         u = direction_of(work, a, r['u'])
         du, ddu = direction_motion(work, a, u)

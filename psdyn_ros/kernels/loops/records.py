@@ -7,7 +7,7 @@ from ..runtime.buffer import FLOAT, indices, matrix, records, stack, views
 from ..runtime.compiler import kernel
 
 INDEX = np.dtype('i8')
-POSITION, DIRECTION = 0, 1      # kind of a row
+POSITION, DIRECTION, MIMIC = 0, 1, 2    # kind of a row
 # kind of a dyad: a and b turn on either side of the pin, one after the other on one side, b slides and a turns it, or a
 # alone turns a side of a parallelogram
 ACROSS, ALONG, SLIDING, PARALLEL = 0, 1, 2, 3
@@ -50,6 +50,7 @@ ROW = np.dtype([
     ('pa', 'f8', 3), ('pb', 'f8', 3), ('u', 'f8', 3), ('w', 'f8', 3),
     ('meet', 'i8'),                             # last joint that carries both A and B, -1: none
     ('repeats', 'i8'),                          # 1: a position row of the same points as the row before it
+    ('ratio', 'f8'), ('offset', 'f8'),          # of a joint b that follows a joint a [1, m/rad, ...; m, rad]
 ], align=True)
 
 COLUMN = np.dtype([

@@ -5,26 +5,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...kernels.loops.records import CLUSTER_JOINT, DIRECTION, FRICTION_PIN, PIN, POSITION, ROW
-from ..errors import LoopError, NoTriangleError
-from .description import IDENTITY, SLIP_VELOCITY, Pose
+from ...kernels.loops.records import CLUSTER_JOINT, DIRECTION, FRICTION_PIN, MIMIC, PIN, POSITION, ROW
+from ..errors import LoopError, ModelError, NoTriangleError
+from .description import IDENTITY, SLIP_VELOCITY, Mimic, Pose
 from .tree import Body
 from .triangle import find_triangle
+
+MIMIC_TOLERANCE = 1e-6      # of an initial position that follows another, as both are written with few digits [m, rad]
 
 
 @dataclass(eq=False)
 class Cluster:
-    """Joints that closures couple, on one base body."""
+    """Joints that closures, gears, racks and chains couple, on one base body."""
 
     base: Body
     closures: list
+    mimics: list
     bodies: list                    # moved by the joints, parents first
     entries: dict                   # {joint name: (Joint, Pose of its frame in its parent body, Body)}
     owner: dict                     # {link name: Body}
 
     @property
     def name(self):
-        return '+'.join(closure.name for closure in self.closures)
+        return '+'.join(one.name for one in (*self.closures, *self.mimics))
+
+    @property
+    def lines(self):
+        return [one.line for one in (*self.closures, *self.mimics)]
 
     @property
     def joints(self):
@@ -61,8 +68,9 @@ class End(NamedTuple):
     axis: np.ndarray                # (3,) there
 
 
-def sort_loops(entries, owner, closures, actuators, coordinates=()):
+def sort_loops(entries, owner, description, actuators, coordinates=()):
     """Return ([Triangle], [Cluster]): closures that are triangles of their own, and the rest grouped."""
+    closures, mimics = description.closures, [*description.mimics.values()]
     triangles, general = [], set()         # general: names of closures
     for closure in closures.values():
         if owner[closure.parent] is owner[closure.child]:
@@ -81,7 +89,7 @@ def sort_loops(entries, owner, closures, actuators, coordinates=()):
         else:
             general.add(closure.name)
     while True:
-        clusters = _group([closures[name] for name in closures if name in general], entries, owner)
+        clusters = _group([*(closures[name] for name in closures if name in general), *mimics], entries, owner)
         used = [joint for cluster in clusters for joint in cluster.joints]
         used += [name for triangle in triangles for name in triangle.joint_names]
         shared = [triangle for triangle in triangles if any(used.count(name) > 1 for name in triangle.joint_names)]
@@ -91,21 +99,26 @@ def sort_loops(entries, owner, closures, actuators, coordinates=()):
         general.update(triangle.name for triangle in shared)
 
 
-def _group(closures, entries, owner):
-    """Return a cluster for each set of closures that share joints, directly or by others between."""
+def _group(couplings, entries, owner):
+    """Return a cluster for each set of closures and mimics that share joints, directly or by others between."""
     clusters = []
-    for closure in closures:
-        new = _cluster([closure], entries, owner)
+    for coupling in couplings:
+        new = _cluster([coupling], entries, owner)
         while touching := [cluster for cluster in clusters if set(cluster.joints) & set(new.joints)]:
             clusters = [cluster for cluster in clusters if cluster not in touching]
-            joined = [one for cluster in (*touching, new) for one in cluster.closures]
-            new = _cluster(sorted(joined, key=closures.index), entries, owner)
+            joined = [one for cluster in (*touching, new) for one in (*cluster.closures, *cluster.mimics)]
+            new = _cluster(sorted(joined, key=couplings.index), entries, owner)
         clusters.append(new)
-    return sorted(clusters, key=lambda cluster: closures.index(cluster.closures[0]))
+    return sorted(clusters, key=lambda cluster: couplings.index((*cluster.closures, *cluster.mimics)[0]))
 
 
-def _cluster(closures, entries, owner):
+def _cluster(couplings, entries, owner):
+    mimics = [one for one in couplings if isinstance(one, Mimic)]
+    closures = [one for one in couplings if not isinstance(one, Mimic)]
     ends = [owner[link] for closure in closures for link in (closure.parent, closure.child)]
+    # of a mimic both joints belong to the cluster: from the body that carries each to the body that it moves
+    for joint, _, body in (entries[name] for mimic in mimics for name in (mimic.name, mimic.leader)):
+        ends += [owner[joint.parent], body]
     for closure in closures:
         if closure.type != 'revolute' and (closure.damping or closure.friction):
             raise LoopError(f"constraint '{closure.name}' (line {closure.line}): <dynamics> on a closure of type "
@@ -120,9 +133,24 @@ def _cluster(closures, entries, owner):
     bodies.sort(key=lambda body: len(body.path()))
     for body in bodies:
         if entries[body.joint][0].type == 'floating':
-            raise LoopError(f"loop '{'+'.join(closure.name for closure in closures)}' runs over the floating base "
+            raise LoopError(f"loop '{'+'.join(one.name for one in couplings)}' runs over the floating base "
                             f"'{body.link}' to '{body.parent.link}'; give that base joints instead")
-    return Cluster(paths[0][depth], list(closures), bodies, entries, owner)
+    return Cluster(paths[0][depth], closures, mimics, bodies, entries, owner)
+
+
+def follow(cluster, positions):
+    """Add to {joint: position} what follows from them by the mimics of a cluster; where nothing does, leaders rest."""
+    for mimic in reversed(cluster.mimics):
+        if mimic.name in positions and mimic.leader not in positions:
+            positions[mimic.leader] = (positions[mimic.name] - mimic.offset) / mimic.multiplier
+    for mimic in cluster.mimics:
+        joint = cluster.entries[mimic.leader][0]
+        leads = positions.setdefault(mimic.leader, min(max(0.0, joint.lower), joint.upper))
+        value = mimic.multiplier * leads + mimic.offset
+        if abs(positions.setdefault(mimic.name, value) - value) > MIMIC_TOLERANCE:
+            raise ModelError(f"initial position of '{mimic.name}' is {positions[mimic.name]:.9g}; it follows "
+                             f"'{mimic.leader}' (line {mimic.line}), which starts at {leads:.9g}, so expected "
+                             f'{value:.9g}')
 
 
 def cluster_joint_records(cluster, first, module_of):
@@ -151,6 +179,11 @@ def row_records(cluster, first):
             friction_pin['axis'], friction_pin['slip'] = a.axis, SLIP_VELOCITY
             friction_pin['damping'], friction_pin['friction'] = closure.damping, closure.friction
             friction_pins.append(friction_pin)
+    for mimic in cluster.mimics:
+        record = np.zeros((), ROW)
+        record['kind'], record['ratio'], record['offset'] = MIMIC, mimic.multiplier, mimic.offset
+        record['a'], record['b'] = (first + cluster.joints.index(name) for name in (mimic.leader, mimic.name))
+        rows.append(record)
     return rows, friction_pins
 
 
@@ -205,7 +238,7 @@ def planar_records(cluster, cluster_joints, first, friction_pins):
 
     Completes its CLUSTER_JOINT records and those of its friction pins.
     """
-    if any(closure.type not in ('revolute', 'spherical') for closure in cluster.closures):
+    if cluster.mimics or any(closure.type not in ('revolute', 'spherical') for closure in cluster.closures):
         return None
     rest = {cluster.base: IDENTITY}             # poses in the base body at joint positions zero
     axes = []

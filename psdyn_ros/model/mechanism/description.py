@@ -84,6 +84,17 @@ class Closure:
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """A joint that a gear, a rack or a chain moves with another: q = multiplier * q of the leader + offset."""
+
+    name: str                       # of the joint that follows
+    leader: str
+    multiplier: float
+    offset: float
+    line: int
+
+
+@dataclass(frozen=True)
 class Interface:
     """A joint of a <ros2_control> tag."""
 
@@ -103,3 +114,4 @@ class Description:
     warnings: tuple = field(default=())
     text: str = ''                  # of the URDF, for its visual shapes
     path: str = ''                  # of its file, '' where it was given as text
+    mimics: dict = field(default_factory=dict)      # {name of the joint that follows: Mimic}

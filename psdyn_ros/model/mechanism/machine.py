@@ -87,7 +87,7 @@ def build_machine(description, *, initial=None, actuated=None, coordinates=None,
     bodies = dict.fromkeys(owner.values())
     entries = {entry[0].name: entry for body in bodies for entry in body.joints}
     actuators = _actuators(description, entries, actuated)
-    triangles, clusters = sort_loops(entries, owner, description.closures, actuators, coordinates or ())
+    triangles, clusters = sort_loops(entries, owner, description, actuators, coordinates or ())
     if not allow_unphysical:
         clustered = {body for cluster in clusters for body in cluster.bodies}
         for body in bodies:
@@ -114,6 +114,10 @@ def _actuators(description, entries, actuated):
             raise ActuationError(f"actuated joint '{name}' is fixed")
         if entries[name][0].type == 'floating':
             raise ActuationError(f"actuated joint '{name}' is the floating base; actuators drive single joints")
+        if name in description.mimics:
+            mimic = description.mimics[name]
+            raise ActuationError(f"actuated joint '{name}' (line {mimic.line}) follows '{mimic.leader}' by <mimic>; "
+                                 f"expected '{mimic.leader}' to be actuated")
         if names.count(name) > 1:
             raise ActuationError(f"actuated joint '{name}' is listed twice")
     return tuple(names)

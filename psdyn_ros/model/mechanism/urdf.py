@@ -2,13 +2,14 @@
 import math
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import DuplicateNameError, InertiaError, ModelError, check_name, shorten
 from ..locate import find_machine
 from ..text_file import read_text
-from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Pose
+from .description import IDENTITY, Closure, Description, Inertial, Interface, Joint, Link, Mimic, Pose
 from .loops_file import read_loops
 from .triangle import AXIS_TOLERANCE
 from .urdf_schema import check_content, nearest
@@ -17,9 +18,10 @@ from .xml_reader import Element, parse
 MAX_LINKS = 2000
 JOINT_TYPES = ('revolute', 'continuous', 'prismatic', 'fixed', 'floating')
 CLOSURE_TYPES = ('revolute', 'fixed', 'spherical', 'universal', 'prismatic')
-NO_MIMIC = 'a linear relation and not a mechanism; declare the loop by <constraint>'
 MAX_MASS = 1e9              # [kg]
 MAX_LENGTH = 1e6            # [m]
+MAX_RATIO = 1e6             # of a <mimic>, and its inverse
+LIMIT_MARGIN = 1e-6         # share of a range by which limits may differ for the digits that they are written with
 MAX_NUMBER = 1e15           # of products of five, double precision reaches far more
 # float() takes more than XML Schema's double does: 1_0 and the digits of every script
 NUMBER = re.compile(r'[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)', re.IGNORECASE)
@@ -47,8 +49,10 @@ def read(path_or_xml, loops_file=None):
     joints = _named(robot, ('joint',), _joint)
     further = read_loops(loops_file) if loops_file is not None else []
     closures = _named([*robot, *further], ('constraint', 'loop_joint'), _closure)
-    description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot),
-                              warnings, text, file)
+    mimics = _mimics(robot, joints)
+    more = _share_limits(joints, mimics)
+    description = Description(robot.get('name') or 'robot', links, joints, closures, _interfaces(robot, mimics),
+                              (*warnings, *more), text, file, mimics)
     _check_names(description)
     return description
 
@@ -154,8 +158,6 @@ def _joint(element, name, where):
     kind = element.get('type')
     if kind not in JOINT_TYPES:
         raise ModelError(f"{where}: type '{kind}' is not supported; there are: {', '.join(JOINT_TYPES)}")
-    if element.find('mimic') is not None:
-        raise ModelError(f'{where}: <mimic> is {NO_MIMIC}')
     damping, friction = _dynamics(element.find('dynamics'), where)
     # exporters give fixed joints the axis 0 0 0
     axis = element.find('axis') if kind not in ('fixed', 'floating') else None
@@ -182,6 +184,62 @@ def _limits(limit, bounded, where):
     if not bounded:
         lower, upper = -math.inf, math.inf
     return lower, upper, math.inf if velocity is None else velocity, math.inf if effort is None else effort
+
+
+def _mimics(robot, joints):
+    """Return {joint: Mimic} of the <mimic> elements, leaders that follow others themselves first."""
+    found = {}
+    for element in robot.findall('joint'):
+        mimic, name = element.find('mimic'), element.get('name')
+        if mimic is None:
+            continue
+        where = f"joint '{name}' (line {element.line}): <mimic>"
+        leader = mimic.get('joint')
+        if not leader:
+            raise ModelError(f"{where} has no attribute 'joint'")
+        check_name(leader, joints, f"{where} of '{leader}': no such joint")
+        for one in (name, leader):
+            if joints[one].type in ('fixed', 'floating'):
+                raise ModelError(f"{where} of '{leader}': joint '{one}' is {joints[one].type}; expected joints that "
+                                 'turn or slide')
+        multiplier = _number(mimic, 'multiplier', 1.0, where, MAX_RATIO)
+        if abs(multiplier) < 1.0 / MAX_RATIO:
+            raise ModelError(f"{where} of '{leader}': multiplier={multiplier:g}; expected one that moves the joint")
+        found[name] = Mimic(name, leader, multiplier, _number(mimic, 'offset', 0.0, where), mimic.line)
+    ordered = {}
+    while len(ordered) < len(found):
+        ready = [name for name, mimic in found.items() if name not in ordered
+                 and (mimic.leader not in found or mimic.leader in ordered)]
+        if not ready:
+            names = ', '.join(f"'{name}'" for name in found if name not in ordered)
+            raise ModelError(f'joints {names} follow each other by <mimic> in a circle; expected one that leads')
+        ordered |= {name: found[name] for name in ready}
+    return ordered
+
+
+def _share_limits(joints, mimics):
+    """Narrow in `joints` the limits of leaders to what those that follow them reach, and those of these; warn."""
+    warnings = []
+    for mimic in reversed(mimics.values()):
+        leader, follower = joints[mimic.leader], joints[mimic.name]
+        ends = sorted((end - mimic.offset) / mimic.multiplier for end in (follower.lower, follower.upper))
+        lower, upper = max(leader.lower, ends[0]), min(leader.upper, ends[1])
+        where = f"joint '{leader.name}' (line {leader.line})"
+        if not lower < upper:
+            raise ModelError(f"{where}: its limits {leader.lower:.6g} to {leader.upper:.6g} and those of "
+                             f"'{follower.name}', which follows it (line {mimic.line}) and so allows {ends[0]:.6g} to "
+                             f'{ends[1]:.6g}, leave no motion')
+        margin = LIMIT_MARGIN * (upper - lower)
+        if lower > leader.lower + margin or upper < leader.upper - margin:
+            warnings.append(f"{where}: its limits {leader.lower:.6g} to {leader.upper:.6g} are narrowed to {lower:.6g} "
+                            f"to {upper:.6g} by those of '{follower.name}', which follows it")
+        joints[leader.name] = replace(leader, lower=lower, upper=upper, velocity=min(
+            leader.velocity, follower.velocity / abs(mimic.multiplier)))
+    for mimic in mimics.values():
+        leader = joints[mimic.leader]
+        lower, upper = sorted(mimic.multiplier * end + mimic.offset for end in (leader.lower, leader.upper))
+        joints[mimic.name] = replace(joints[mimic.name], lower=lower, upper=upper)
+    return warnings
 
 
 def _says(element, attribute):
@@ -242,7 +300,7 @@ def _loop_joint_ends(element, where):
     return [(side.get('link'), _pose(side, where), axis) for side in sides]
 
 
-def _interfaces(robot):
+def _interfaces(robot, mimics):
     found = {}
     for control in robot.findall('ros2_control'):
         for element in control.findall('joint'):
@@ -252,8 +310,10 @@ def _interfaces(robot):
                 raise ModelError(f'<ros2_control> (line {control.line}): a joint has no name')
             if name in found:
                 raise DuplicateNameError(f'{where} was declared before (line {found[name].line})')
-            if element.get('mimic', 'false').lower() != 'false' or _parameter(element, 'mimic') is not None:
-                raise ModelError(f'{where}: mimic is {NO_MIMIC}')
+            leader, follows = _parameter(element, 'mimic'), element.get('mimic', 'false').lower() != 'false'
+            followed = mimics[name].leader if name in mimics else None
+            if follows and followed is None or leader not in (None, followed):
+                raise ModelError(f'{where}: mimic without the same <mimic> in its <joint>, which says the ratio')
             initial = None
             for state in element.findall('state_interface'):
                 if state.get('name') == 'position':

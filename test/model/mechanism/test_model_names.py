@@ -173,9 +173,3 @@ def test_unsupported_joint_types(kind):
 def test_joint_without_a_type():
     with pytest.raises(ModelError, match="joint 'boom' .*type 'None' is not supported"):
         psdyn_ros.load(edit(XML, ('<joint name="boom" type="revolute">', '<joint name="boom">')))
-
-
-def test_mimic():
-    old = '<joint name="boom" type="revolute">'
-    with pytest.raises(ModelError, match=r"joint 'boom' \(line \d+\): <mimic> .* <constraint>"):
-        psdyn_ros.load(edit(XML, (old, old + '<mimic joint="cylinder" multiplier="2"/>')))

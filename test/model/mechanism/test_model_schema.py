@@ -228,7 +228,7 @@ def test_all_of_the_machines_of_the_package_is_read(name):
 @pytest.mark.parametrize('new', ['<joint name="boom" mimic="true"><state',
                                  '<joint name="boom"><param name="mimic">barrel</param><state'])
 def test_mimic_in_ros2_control(new):
-    with pytest.raises(ModelError, match=r"<ros2_control> joint 'boom' \(line \d+\): mimic is a linear relation"):
+    with pytest.raises(ModelError, match=r"<ros2_control> joint 'boom' \(line \d+\): mimic without the same <mimic>"):
         psdyn_ros.load(edit(XML, ('<joint name="boom"><state', new)))
 
 
