@@ -14,10 +14,10 @@ import math
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from ..model.errors import ModelError, did_you_mean
 from ..model.text_file import read_text
+from ..model.yaml_file import plain_contents
 
 MAX_BYTES = 64 * 1024 * 1024
 TIME = 'time'
@@ -93,10 +93,7 @@ def _from_csv(path, text):
 
 
 def _from_yaml(path, text):
-    try:
-        entries = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ModelError(f"command file '{path}' is not YAML: {error}") from error
+    entries = plain_contents(f"command file '{path}'", text)
     if not isinstance(entries, list):
         raise ModelError(f"command file '{path}': {entries!r:.80}; expected a list of {{time: s, actuator: command}}")
     for k, entry in enumerate(entries):

@@ -9,6 +9,7 @@ import yaml
 from ...model.errors import ModelError, did_you_mean, shorten
 from ...model.text_file import read_text
 from ...model.units import SECOND
+from ...model.yaml_file import plain_contents
 from ..reference.trajectory import MAX_WAYPOINTS, TrajectoryError, Waypoints
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -21,11 +22,7 @@ KEYS = {'': ('header', NAMES, POINTS), 'point': (*RATES, EFFORT, TIME), TIME: ('
 def read_trajectory(path):
     """The `Waypoints` of a file; efforts and header are passed over. Raises ModelError that names file and point."""
     where = f"trajectory '{path}'"
-    try:
-        contents = next(yaml.load_all(read_text(path, MAX_BYTES), Loader=LOADER), None)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ModelError(f'{where} is not YAML: {error}') from error
-    contents = _mapping(where, contents, '')
+    contents = _mapping(where, plain_contents(where, read_text(path, MAX_BYTES)), '')
     for key in (NAMES, POINTS):
         if not isinstance(contents.get(key), list):
             raise ModelError(f"{where}: '{key}' is {shorten(repr(contents.get(key)))}; expected a list")
@@ -91,6 +88,4 @@ def _seconds(where, value):
     return (parts[0] * SECOND + parts[1]) / SECOND
 
 
-# the parser in C, where PyYAML has it, is ten times as fast
-LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
-DUMPER = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)
+DUMPER = getattr(yaml, 'CSafeDumper', yaml.SafeDumper)      # in C ten times as fast

@@ -15,7 +15,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import yaml
 
 from ...api.arguments import Array
 from ...api.manipulator import Manipulator
@@ -23,7 +22,7 @@ from ...api.motion.inverse_kinematics import OutOfReachError
 from ...api.orientation import rotation
 from ...model.errors import ModelError, StateError, check_name, did_you_mean, shorten
 from ...model.text_file import read_text
-from .trajectory_file import LOADER
+from ...model.yaml_file import plain_contents
 
 MAX_BYTES = 1024 * 1024
 MAX_POINTS = 1000
@@ -38,11 +37,7 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
     Raises ModelError that names file and entry; StateError of a pose that is out of reach, which says by how much.
     """
     where = f"way '{path}'"
-    try:
-        contents = yaml.load(read_text(path, MAX_BYTES), Loader=LOADER)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ModelError(f'{where} is not YAML: {error}') from error
-    contents = _mapping(where, contents, KEYS)
+    contents = _mapping(where, plain_contents(where, read_text(path, MAX_BYTES)), KEYS)
     if ('points' in contents) == ('poses' in contents):
         raise ModelError(f"{where}: expected either 'points' or 'poses'")
     m = manipulator

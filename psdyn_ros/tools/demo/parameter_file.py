@@ -1,9 +1,8 @@
 """Parameter files as ROS reads them, for the demonstration, which starts the nodes with what is in one."""
 
-import yaml
-
 from ...model.errors import ModelError
 from ...model.text_file import read_text
+from ...model.yaml_file import plain_contents
 
 MAX_BYTES = 1024 * 1024
 PARAMETERS = 'ros__parameters'
@@ -14,10 +13,7 @@ def read_parameters(path, nodes):
 
     Parameters with dots in their names stay nested. Raises ModelError that names the file.
     """
-    try:
-        contents = yaml.safe_load(read_text(path, MAX_BYTES)) or {}
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ModelError(f"parameter file '{path}' is not YAML: {error}") from error
+    contents = plain_contents(f"parameter file '{path}'", read_text(path, MAX_BYTES)) or {}
     found = {node: {} for node in nodes}
     for key, value in _sections(path, contents, ''):
         name = key.rsplit('/', 1)[-1]

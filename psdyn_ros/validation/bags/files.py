@@ -5,9 +5,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import yaml
-
-from ...model.errors import shorten
+from ...model.errors import ModelError, shorten
+from ...model.yaml_file import plain_contents
 from .recording import BagError
 
 METADATA = 'metadata.yaml'
@@ -21,7 +20,6 @@ PIECE = 1 << 20                 # bytes that are decompressed at once
 FORMATS = {'.mcap': 'mcap', '.db3': 'sqlite3'}
 BY_URI = set('?#%')             # mean something else where SQLite opens a file by URI
 NOT_IN_NAMES = set('\\\0')
-LOADER = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 PLAIN, WHOLE_FILE, EACH_MESSAGE = '', 'file', 'message'
 
 
@@ -102,10 +100,10 @@ def _described(path, metadata):
         raise BagError(f"bag '{path}': {METADATA} has more than {MOST_METADATA} bytes")
     try:
         text = metadata.read_text(encoding='utf-8')
-        content = yaml.load(text, Loader=LOADER)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        content = plain_contents(METADATA, text, aliases=True)
+    except (ModelError, ValueError) as error:
         reason = shorten(' '.join(str(error).split()))
-        raise BagError(f"bag '{path}': {METADATA} is no YAML that we read: {reason}") from None
+        raise BagError(f"bag '{path}': {METADATA} cannot be read: {reason}") from None
     information = _field(path, content, INFORMATION, dict)
     storage = _field(path, information, 'storage_identifier', str)
     if storage not in FORMATS.values():

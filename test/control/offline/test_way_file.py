@@ -46,6 +46,12 @@ def test_pose_out_of_reach_is_named_with_what_is_missing(tmp_path):
 @pytest.mark.parametrize('text, error, says', [
     ('- 1', ModelError, 'expected a mapping with start, points, link, straight, poses'),
     ('{points: [], link: tcp', ModelError, 'is not YAML'),
+    ('points: [{slew: 0.1}]\npoints: [{slew: 0.2}]', ModelError, "'points' is there twice(.|\\n)*line 2"),
+    ('points: [{slew: 0.1, slew: 0.2}]', ModelError, "'slew' is there twice"),
+    ('start: &here {slew: 0.1}\npoints: [*here]', ModelError, 'an alias; expected its contents written out'),
+    ('[' * 100_000, ModelError, 'more than 100 lists and mappings in each other'),
+    ('- ' * 100_000, ModelError, 'more than 100 lists and mappings in each other'),
+    ('a: &a [1, 1]\nb: &b [*a, *a]\nc: [*b, *b]', ModelError, 'an alias'),
     ('link: tcp', ModelError, "expected either 'points' or 'poses'"),
     ('{points: [{}], poses: [{}]}', ModelError, "expected either 'points' or 'poses'"),
     ('points: []', ModelError, "'points' is .*; expected a list of 1 to 1000"),

@@ -208,8 +208,9 @@ def test_a_link_within_the_folder_and_the_old_form_of_paths_are_followed(tmp_pat
 
 
 @pytest.mark.parametrize('text, reason', [
-    ('[', 'no YAML'), ('a: 1', 'no rosbag2_bagfile_information'), ('rosbag2_bagfile_information: 3', 'that is a dict'),
-    ('rosbag2_bagfile_information: !!python/object/apply:os.getcwd []', 'no YAML'),
+    ('[', 'is not YAML'), ('[' * 100_000, 'more than 100 lists'),
+    ('a: 1', 'no rosbag2_bagfile_information'), ('rosbag2_bagfile_information: 3', 'that is a dict'),
+    ('rosbag2_bagfile_information: !!python/object/apply:os.getcwd []', 'is not YAML'),
     ('rosbag2_bagfile_information: {storage_identifier: tape}', "storage 'tape'"),
     ('rosbag2_bagfile_information: {storage_identifier: mcap, relative_file_paths: []}', 'names 0 files'),
     ('rosbag2_bagfile_information: {storage_identifier: mcap, relative_file_paths: [3]}', 'expected text'),
