@@ -168,9 +168,10 @@ def _body(name, own, model, estimate, first, payload):
     eta, covariance = estimate.eta[part], estimate.covariance[part, part]
     J = model.slopes(eta)
     errors = np.sqrt(np.maximum(np.einsum('ij,jk,ik->i', J, covariance, J), 0.0))
+    by_sensors = np.sqrt(np.einsum('ij,jk,ik->i', J, estimate.systematic[part, part], J))
     believed = np.sqrt(np.einsum('ij,ij->i', J, J))
     identified = 1.0 - np.clip(errors / np.maximum(believed, 1e-300), 0.0, 1.0)
-    return BodyEstimate(name, own, model.inertial(eta), errors, identified, payload)
+    return BodyEstimate(name, own, model.inertial(eta), errors, by_sensors, identified, payload)
 
 
 def _friction(evidence, number, unknown, estimate, floor):

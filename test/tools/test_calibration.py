@@ -56,19 +56,28 @@ def made_up(verdict=PASS, off=0.5, first=None, count=40, delay=(0.0, -1e-3, 1e-3
     return healthy + [Outcome(Task(0, k, LAYOUTS[0], NAMED[0]), FAIL, '', (), (cause,)) for k in range(count)]
 
 
-def results(comparison=SAME, mass=0.1, **what):
-    return Results(made_up(**what), [('the same motion', comparison)] * 40, [Identified(mass, 0.2)] * 20)
+def results(comparison=SAME, mass=0.1, stated=0.12, **what):
+    return Results(made_up(**what), [('the same motion', comparison)] * 40, [Identified(mass, stated)] * 20)
 
 
 @pytest.mark.parametrize('what, missed', [
     ({}, None), ({'verdict': FAIL}, 'Healthy bags that fail'), ({'off': 2.5}, 'Its estimate is within'),
     ({'first': ('friction', 'telescope', 1.5, 0.1)}, 'First cause is the right one'),
     ({'delay': (3e-3, 2e-3, 4e-3)}, 'Intervals of delays'), ({'comparison': WORSE}, 'Comparisons of a machine'),
-    ({'mass': 5.0}, 'Identified payload')])
+    ({'mass': 5.0}, 'Identified payload'), ({'stated': 0.3}, 'Identified payload'),
+    ({'stated': 0.05}, 'Identified payload')])
 def test_what_is_counted_is_held_against_its_bound(what, missed):
     titles = {title for title, rows in judged(results(**what)).items() for row in rows if row.missed}
     assert all(title.startswith(missed) for title in titles) if missed else not titles
     assert bool(titles) == bool(missed)
+
+
+def test_delays_of_bags_with_something_wrong_are_counted_apart():
+    bags = made_up()
+    bags = bags[:40] + [one._replace(delays=((3e-3, 2e-3, 4e-3),)) for one in bags[40:]]
+    tables = judged(Results(bags, [], []))
+    assert [row.count for row in tables[study.DELAYS]] == [40]
+    assert [(row.count, row.missed) for row in tables[study.DELAYS_OF_OTHERS]] == [(0, True)]
 
 
 @pytest.mark.parametrize('off, said', [(9, 'met'), (8, 'too few'), (4, '**missed**')])
@@ -82,6 +91,7 @@ def test_page_has_counts_and_what_came_first_instead():
     wrong = results(first=('friction', 'telescope', 1.5, 0.1))
     text = page(judged(wrong), wrong, 4, 10)
     assert f'| {NAMED[0]} | 0 of 40 | 0 % | >= 95 % | **missed** |' in text
+    assert '| payload 30 kg more | 40 | +0.50 | 0.00 |' in page(judged(results()), results(), 4, 10)
     assert f'| {NAMED[0]} | friction telescope | 40 |' in text and '| 0 of 40 | 0 % | <= 0.5 % | met |' in text
 
 
@@ -99,4 +109,4 @@ def test_tasks_are_every_case_in_each_layout_that_can_show_it():
     assert sum(task.case == HEALTHY for task in tasks) == 2 * 3 * len(LAYOUTS)
     assert all(task.layout.pressures in CASES[task.case].layouts
                for task in tasks if task.case != HEALTHY)
-    assert {task.case for task in tasks} == set(CASES) and len(set(tasks)) == len(tasks)
+    assert {task.case for task in tasks} == set(CASES) and len({task.seed for task in tasks}) == len(tasks)

@@ -81,9 +81,17 @@ LAYOUTS = (Layout('array'), Layout('ports'), Layout('ports', noise=0.0), Layout(
            Layout('array', 200.0, 500.0), Layout('effort'), Layout('array', 500.0, 200.0, 0.0))
 
 
+class Wrong(NamedTuple):
+    """A cause that should be named: its kind, part of what it is about, and what its estimate should come to (SI)."""
+
+    kind: str
+    about: str
+    size: float
+
+
 @dataclass(frozen=True)
 class Case:
-    """One thing that is wrong.
+    """One thing that is wrong, or two.
 
     kind, about  of the cause that should be named first; '' for none
     size         that its estimate should come to, in its unit; NaN where it has none
@@ -91,6 +99,7 @@ class Case:
     measured     function of (t, x, xd, pressures) in place of what sensors see, before their noise
     late         s by which pressures are older than their stamps
     layouts      kinds of pressures of `Layout` that can show it
+    also         `Wrong` that is there too, or None
     """
 
     kind: str = ''
@@ -100,6 +109,7 @@ class Case:
     measured: Callable = None
     late: float = 0.0
     layouts: tuple = ('array', 'ports', 'effort')
+    also: Wrong = None
 
 
 @cache
@@ -207,6 +217,23 @@ CASES = {
                                                  partial(_larger_bore, 'tilt_cylinder', 0.03), layouts=BY_PRESSURE),
     'encoder of the lift 3 % too large': Case('encoder_scale', 'lift_cylinder', 0.03, measured=partial(
         _encoder_scale, axis=LIFT, size=0.03)),
+    'payload 30 kg more, ground pitches by 2 degrees': Case(
+        'payload', 'payload', 30.0, partial(model_with, payload=PAYLOAD - 30.0, tilt=-math.radians(2.0)),
+        also=Wrong('base_tilt', 'base', math.radians(2.0))),
+    'payload 30 kg more, offset of 3 bar at the tilt': Case(
+        'payload', 'payload', 30.0, partial(model_with, payload=PAYLOAD - 30.0),
+        partial(_offset, cylinder=TILT - 1, size=3e5), layouts=BY_PRESSURE,
+        also=Wrong('sensor_offset', 'tilt_cylinder', 3e5)),
+    'payload 30 kg less, encoder of the tilt 5 mm off': Case(
+        'payload', 'payload', -30.0, partial(model_with, payload=PAYLOAD + 30.0),
+        partial(_encoder_offset, axis=TILT, size=5e-3), also=Wrong('encoder_offset', 'tilt_cylinder', 5e-3)),
+    'friction of the lift 1.5 times, encoder of the tilt 5 mm off': Case(
+        'friction', 'lift_cylinder', 1.5, partial(_rubbing, 'lift_cylinder', 1.5),
+        partial(_encoder_offset, axis=TILT, size=5e-3), also=Wrong('encoder_offset', 'tilt_cylinder', 5e-3)),
+    'friction of the telescope 1.3 times, offset of 3 bar at the tilt': Case(
+        'friction', 'telescope', 1.3, partial(_rubbing, 'telescope', 1.3),
+        partial(_offset, cylinder=TILT - 1, size=3e5), layouts=BY_PRESSURE,
+        also=Wrong('sensor_offset', 'tilt_cylinder', 3e5)),
 }
 
 

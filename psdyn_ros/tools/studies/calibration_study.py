@@ -12,7 +12,7 @@ import math
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,9 +48,16 @@ SHORT_CASES = HEALTHY, 'payload 30 kg more', 'offset of 3 bar at the tilt', 'pre
 MOST_FAILED = 0.005             # share of healthy bags
 MOST_DIFFERENT = 0.01           # share of comparisons of a machine with itself
 LEAST_NAMED, LEAST_NEAR = 0.95, 0.9
+LEAST_BOTH = 0.8                # of pairs of causes
 COVERED = 0.9, 0.99             # of intervals of 95 %
 MOST_MASS = 0.005               # error of the payload, relative
+MOST_OFF = 1.5                  # factor of its stated error from the spread of its errors
+IDENTIFIED_SEEDS = 2            # draws of noise of each motion for the payload
 TAIL = 0.05                     # chance with which a share that meets its bound is called missed
+
+
+DELAYS = 'Intervals of delays (95 %) that have the truth'
+DELAYS_OF_OTHERS = f'{DELAYS}, of bags with something wrong'
 
 
 class Task(NamedTuple):
@@ -79,6 +86,15 @@ class Outcome(NamedTuple):
         """Whether the first cause is the right one."""
         case = CASES[self.task.case]
         return bool(self.causes) and self.causes[0][0] == case.kind and case.about in self.causes[0][1]
+
+    @property
+    def off(self):
+        """(2,) standard errors by which both causes of a pair are off, NaN of what is not named: not among the first
+        two."""
+        case = CASES[self.task.case]
+        found = [[(one[2] - size) / one[3] for one in self.causes[:2] if one[0] == kind and about in one[1]]
+                 for kind, about, size in ((case.kind, case.about, case.size), case.also)]
+        return np.array([one[0] if one else math.nan for one in found])
 
     @property
     def deviation(self):
@@ -168,22 +184,29 @@ def identified(task, folder):
 
 
 def tasks_of(motions, seeds, layouts, cases):
-    """[Task]: healthy bags of every layout, and every case on every motion in one layout of each kind that shows it."""
-    healthy = [Task(motion, seed, layout) for motion in range(motions) for seed in range(seeds) for layout in layouts]
-    return healthy + [Task(motion, motion, layout, name) for motion in range(motions) for name in cases
-                      if name != HEALTHY for layout in SHOWN if layout.pressures in CASES[name].layouts]
+    """[Task]: healthy bags of every layout, and every case on every motion in one layout of each kind that shows it.
+
+    No two bags have the same noise, or one draw would count for many.
+    """
+    found = [(motion, layout, HEALTHY) for motion in range(motions) for _ in range(seeds) for layout in layouts]
+    found += [(motion, layout, name) for motion in range(motions) for name in cases if name != HEALTHY
+              for layout in SHOWN if layout.pressures in CASES[name].layouts]
+    return [Task(motion, seed, layout, name) for seed, (motion, layout, name) in enumerate(found)]
 
 
 def compute(tasks, keep, processes=2, progress=True):
     """The `Results` of tasks; keep: folder of motions."""
     motions = sorted({task.motion for task in tasks})
-    pairs = {('the same motion', motion): (Task(motion, 0, LAYOUTS[0]), Task(motion, 1, LAYOUTS[0]))
-             for motion in motions}
-    pairs.update((('other motions', motion), (Task(motion, 0, LAYOUTS[0]), Task(other, 1, LAYOUTS[0])))
+    seeds = count(len(tasks))
+
+    def plain(motion):
+        return Task(motion, next(seeds), LAYOUTS[0])
+    pairs = {('the same motion', motion): (plain(motion), plain(motion)) for motion in motions}
+    pairs.update((('other motions', motion), (plain(motion), plain(other)))
                  for motion, other in zip(motions, motions[1:]))
     jobs = [(outcome_of, task, keep) for task in tasks]
     jobs += [(compared, *pair, keep) for pair in pairs.values()]
-    jobs += [(identified, Task(motion, motion, LAYOUTS[0]), keep) for motion in motions]
+    jobs += [(identified, plain(motion), keep) for motion in motions for _ in range(IDENTIFIED_SEEDS)]
     with ProcessPoolExecutor(processes) as pool:
         options = {'file': sys.stderr, 'disable': not progress, 'unit': 'bag'}
         list(tqdm(pool.map(motion_of, [keep] * len(motions), motions), total=len(motions), desc='motions', **options))
@@ -204,7 +227,8 @@ def _done(job):
 def judged(results):
     """{title: [Row]} of what `compute` gave."""
     healthy = [one for one in results.outcomes if one.task.case == HEALTHY]
-    others = [one for one in results.outcomes if one.task.case != HEALTHY]
+    wrong = [one for one in results.outcomes if one.task.case != HEALTHY]
+    others, pairs = ([one for one in wrong if bool(CASES[one.task.case].also) == two] for two in (False, True))
     tables = {'Healthy bags that fail': [
         _at_most(layout.name, sum(one.verdict == FAIL for one in part), len(part), MOST_FAILED)
         for layout, part in _grouped(healthy, lambda one: one.task.layout)]}
@@ -214,19 +238,45 @@ def judged(results):
     tables['Its estimate is within two standard errors'] = [
         _at_least(name, sum(abs(one.deviation) <= 2.0 for one in part if one.named), sum(one.named for one in part),
                   LEAST_NEAR) for name, part in _grouped(others, lambda one: one.task.case)]
-    tables['Intervals of delays (95 %) that have the truth'] = [
-        _within(layout.name, *_covered(part)) for layout, part in _grouped(
-            [one for one in results.outcomes if one.delays], lambda one: one.task.layout)]
+    by_pair = _grouped(pairs, lambda one: one.task.case)
+    tables['Of two causes both are named first'] = [
+        _at_least(name, sum(bool(np.isfinite(one.off).all()) for one in part), len(part), LEAST_BOTH)
+        for name, part in by_pair]
+    tables['Both estimates of two are within three standard errors'] = [
+        _at_least(name, sum(bool((np.abs(one.off) <= 3.0).all()) for one in part), len(part), LEAST_BOTH)
+        for name, part in by_pair]
+    for title, part in ((DELAYS, healthy), (DELAYS_OF_OTHERS, wrong)):
+        tables[title] = [_within(layout.name, *_covered(bags)) for layout, bags in _grouped(
+            [one for one in part if one.delays], lambda one: one.task.layout)]
     tables['Comparisons of a machine with itself that are not SAME'] = [
         _at_most(what, sum(verdict != SAME for _, verdict in part), len(part), MOST_DIFFERENT)
         for what, part in _grouped(results.comparisons, lambda one: one[0])]
     errors = np.array(results.identified).reshape(-1, 2)
     near = int((np.abs(errors[:, 0]) <= MOST_MASS * PAYLOAD).sum())
+    off = stated_off(errors) if len(errors) else math.nan
     tables['Identified payload'] = [
         _at_least(f'within {100.0 * MOST_MASS:g} % of {PAYLOAD:g} kg', near, len(errors), 1.0),
         _at_least('within two of the stated errors', int((np.abs(errors[:, 0]) <= 2.0 * errors[:, 1]).sum()),
-                  len(errors), LEAST_NEAR)]
+                  len(errors), LEAST_NEAR),
+        Row(f'stated error within a factor of {MOST_OFF:g} of the rms error', int(1.0 / MOST_OFF <= off <= MOST_OFF),
+            int(len(errors) > 0), 'yes', 1.0 / MOST_OFF <= off <= MOST_OFF, _off_by_more(off, len(errors)))]
     return tables
+
+
+def stated_off(errors):
+    """Stated error over the rms error of errors (n, 2)."""
+    return float(np.sqrt(np.mean(errors[:, 1] ** 2) / np.mean(errors[:, 0] ** 2)))
+
+
+def _off_by_more(off, count):
+    """Whether a ratio of a stated error to that of `count` draws is further off than chance explains."""
+    from scipy.stats import chi2
+
+    if not count:
+        return False
+    # count times (rms / truth)^2 has that distribution
+    least, most = np.sqrt(chi2.ppf((TAIL, 1.0 - TAIL), count) / count)
+    return not 1.0 / (MOST_OFF * most) <= off <= MOST_OFF / least
 
 
 def _grouped(items, key):
@@ -285,7 +335,8 @@ def main(args=None):
     folder = Path(options.output)
     (folder / 'images').mkdir(parents=True, exist_ok=True)
     draw_causes(folder / 'images' / 'calibration_causes.png', [one for one in results.outcomes
-                                                              if one.task.case != HEALTHY])
+                                                              if CASES[one.task.case].kind
+                                                              and not CASES[one.task.case].also])
     draw_delays(folder / 'images' / 'calibration_delays.png', [one for one in results.outcomes if one.delays
                                                               and one.task.case == HEALTHY])
     text = page(tables, results, motions, seeds)

@@ -32,11 +32,10 @@ NOTES = '''
 
 *Every identification: its error, and two standard errors as it states them; dashed, the bounds.*
 
-Standard errors are those of an estimate that trusts sensors to 0.5 bar and 0.5 %, whatever the recording shows, since
-a constant offset looks like weight. So they are wide where sensors are better than that: a recording cannot say by
-itself that its sensors have no error. Where it is likelier by far that they have none, the estimate takes them for
-exact, and is off by far less than it states. Friction is stated as a force at a speed; its viscous part alone is not
-identifiable.
+Sensors are trusted to 0.5 bar and 0.5 %, and are taken for exact where the recording is likelier by far that way.
+Standard errors are those of the estimate that was chosen. A recording does not see gains that are off as a payload is,
+so what usual errors of sensors would change is stated beside the payload. Friction is stated as a force at a speed; its
+viscous part alone is not identifiable.
 '''
 TOPICS = '''
 ## Over topics

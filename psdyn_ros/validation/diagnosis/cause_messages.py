@@ -10,7 +10,9 @@ MOST_SHIFT = 1.0            # m of a centre of mass that is believed
 MOST_TILT = math.radians(30.0)
 MOST_GAIN = 0.5             # 1, error of areas and gains that is believed
 MOST_DELAY = 1.0            # s
+HELD = 0.6                  # periods of the states, half of one and some, by which efforts that are held come late
 LIKELY = 0.03               # of its range by which an encoder is off, before what explains as much is named instead
+EXACTLY = 1e-3              # to which a model at most describes efforts, so that these are not exchanged more exactly
 EXCHANGED = 0.2             # by which ports that are exchanged may be off from being that exactly
 BRIEFLY = {'payload': "a payload at '{}'", 'friction': "friction of '{}'", 'area': "an area or a gain of '{}'",
            'sensor_offset': "an offset of a sensor of '{}'", 'sensor_drift': "a drift of a sensor of '{}'",
@@ -58,7 +60,7 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
     if kind == 'payload':
         return _payload(about, theta, errors)
     if kind == 'center_of_mass':
-        return _center(about, theta, errors, covariance, corrections.carried)
+        return _center(about, theta, covariance, corrections.body.mass)
     if kind == 'base_tilt':
         return _tilt(theta, errors, covariance)
     value, error = float(theta[0]), float(errors[0])
@@ -66,10 +68,12 @@ def word(kind, about, theta, covariance, *, corrections, hydraulics, axis=-1, po
         return _friction(about, value, error, corrections.believed[axis], effort_unit(corrections, axis))
     if kind == 'delay':
         way = 'later' if value > 0.0 else 'earlier'
-        # a step of an effort between two samples may be seen half a period before or after
+        # a step of an effort between two samples may be seen half a period before or after, and is where it is held
         return Wording(value, error, 's', f"efforts on '{about}' that come {shown(1e3 * abs(value), 1e3 * error)} ms "
                        f'{way} than the states',
-                       0.5 * corrections.predictor.filter.period < abs(value) < MOST_DELAY)
+                       HELD * corrections.predictor.filter.period < abs(value) < MOST_DELAY)
+    if kind in ('ports', 'exchanged'):
+        error = math.hypot(error, EXACTLY)
     if kind == 'ports':
         return Wording(value, error, '1', f"ports A and B of '{about}' exchanged", abs(value - 1.0) < EXCHANGED)
     if kind == 'exchanged':
@@ -111,10 +115,10 @@ def _payload(link, theta, errors):
                    bool(np.linalg.norm(place) <= REACH))
 
 
-def _center(link, theta, errors, covariance, mass):
+def _center(link, theta, covariance, mass):
     size, error = _length(theta, covariance)
-    moved = ', '.join(f'{value / mass:.2f}' if mass else '?' for value in theta)
-    text = (f"a centre of mass of what moves with '{link}' ({mass:.4g} kg) that is ({moved}) m off, "
+    moved = ', '.join(f'{value / mass:.2f}' for value in theta)
+    text = (f"a centre of mass of '{link}' ({mass:.4g} kg) that is ({moved}) m off, "
             f'{shown(size, error)} kg m of mass times distance,')
     return Wording(size, error, 'kg m', text, size < MOST_SHIFT * mass)
 

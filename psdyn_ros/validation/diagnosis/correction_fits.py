@@ -12,6 +12,7 @@ BLOCK = 5.0                 # s that are drawn together, and that are held out t
 SHORT = 2.0                 # s that are left out together: longer than noise is alike, with many of them in a recording
 FOLDS = 5
 RESAMPLES = 299
+MOST_NOISE = 0.5            # of the squares of any combination of columns, up to which noise is taken off
 RIDGE = 1e-9                # of the squares of each column, for what cannot be distinguished
 
 
@@ -19,13 +20,16 @@ class Equations:
     """Normal equations of all actuators, each weighted.
 
     products  (bins, actuators, 1 + K, 1 + K): of the residual, which comes first, and of K columns
+    noise     likewise, what noise adds to the products: that of states is in the residual and in columns, and would
+              look like a correlation of both
     weights   (actuators,)
     width     s of a bin
     """
 
-    def __init__(self, products, weights, width):
+    def __init__(self, products, noise, weights, width):
         # the last column is nothing: what does not act on an actuator
-        self._products = np.pad(products * weights[:, None, None], ((0, 0), (0, 0), (0, 1), (0, 1)))
+        self._products, self._noise = (np.pad(one * weights[:, None, None], ((0, 0), (0, 0), (0, 1), (0, 1)))
+                                       for one in (products, noise))
         bins = len(products)
         self.block = max(min(round(BLOCK / width), bins // FEWEST), 1)
         self._short = max(min(round(SHORT / width), self.block), 1)
@@ -33,16 +37,17 @@ class Equations:
 
     def chosen(self, columns):
         """(bins, 1 + n, 1 + n) of some columns (actuators, n) of those by number, -1: none."""
-        total = 0.0
-        for actuator, own in enumerate(columns):
-            index = np.concatenate(([0], np.where(own < 0, -1, own + 1)))
-            total = total + self._products[:, actuator][:, index[:, None], index]
-        return total
+        return _of_columns(self._products, columns)
 
     def share(self, columns):
         """`Interval` of the share of the residual's squares that columns (actuators, n) explain."""
         explained, squares = self._held_out(columns)
         return self._bootstrap(explained, squares)
+
+    def explained(self, columns):
+        """The share of the residual's squares that columns (actuators, n) explain."""
+        explained, squares = self._held_out(columns)
+        return float(explained.sum() / squares.sum())
 
     def gain(self, first, second):
         """`Interval` of how much larger the share of the second is than that of the first."""
@@ -66,10 +71,12 @@ class Equations:
     def fit(self, columns):
         """(theta (n,), covariance (n, n)) of columns (actuators, n), by leaving out one block of bins after the other.
 
+        What noise adds to the products is taken off, where it is not most of what the columns are (least squares with
+        errors in variables: Fuller, Measurement Error Models, Wiley 1987).
         What is left of the residual is alike for a while, so its errors are those between blocks, not between rows;
         few blocks are not taken for more than they are (jackknife: Cameron and Miller, J. Hum. Resour. 50 (2015) 317).
         """
-        products = self.chosen(columns)
+        products = self._without_noise(columns)
         total = products.sum(axis=0)
         blocks = np.add.reduceat(products, np.arange(0, len(products), self._short), axis=0)
         theta = solve(total)
@@ -88,6 +95,15 @@ class Equations:
         size = np.sqrt((parts[0] @ inner @ parts[0]) * (parts[1] @ inner @ parts[1]))
         return float(parts[0] @ inner @ parts[1] / size) if size > 0.0 else 0.0
 
+    def _without_noise(self, columns):
+        """(bins, 1 + n, 1 + n) of columns (actuators, n)."""
+        products, noise = self.chosen(columns), _of_columns(self._noise, columns)
+        of_all, of_noise = (one.sum(axis=0)[1:, 1:] for one in (products, noise))
+        size = np.sqrt(np.maximum(np.diagonal(of_all), np.finfo(float).tiny))
+        scale = 1.0 / np.outer(size, size)
+        left = of_all * scale + RIDGE * np.eye(len(size)) - of_noise * scale / MOST_NOISE
+        return products - noise if np.linalg.eigvalsh(left)[0] >= 0.0 else products
+
     def _held_out(self, columns):
         """(bins,) squares of the residual that fits to all parts but that of the bin explain, and all of them."""
         products = self.chosen(columns)
@@ -101,6 +117,14 @@ class Equations:
     def _bootstrap(self, part, whole):
         with np.errstate(invalid='ignore', divide='ignore'):        # of no residual there is no share
             return bootstrap(np.column_stack((whole, part)), mean, block=self.block, resamples=RESAMPLES)
+
+
+def _of_columns(products, columns):
+    total = 0.0
+    for actuator, own in enumerate(columns):
+        index = np.concatenate(([0], np.where(own < 0, -1, own + 1)))
+        total = total + products[:, actuator][:, index[:, None], index]
+    return total
 
 
 def solve(products):

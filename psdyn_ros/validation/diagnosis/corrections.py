@@ -9,20 +9,26 @@ from itertools import combinations
 import numpy as np
 
 from ...api.environment import BaseMotion
+from ...api.manipulator import combine
 from ...model.errors import StateError
+from ...model.mechanism.description import Inertial
 from ..identification.normal_equations import frictions
 from ..identification.regressor import COLUMNS, COUNT, ROWS, Regressor
 from ..signals.filters import through_gaps
 
 SPACING = 0.02              # s between rows; the filter leaves little in between
-STEP = 1e-5                 # m, rad of central differences
+STEP = 1e-4                 # m, rad of central differences, of encoders; and 1, of scales of them
 ROUNDING = 1e-10            # of the largest column of a payload below which another one is rounding errors of zero
-# columns that each actuator has of its own, then those of the payload, of the tilt, of encoders and of pairs
+# columns that each actuator has of its own, then those of the payload, of its centre of mass, of the tilt, of a payload
+# on a tilted base, of weight, of encoders, of their scales, of the second order of both, and of pairs
 RATE, OFFSET, TIME, FRICTION, GAIN_A, GAIN_B, BORE, PORTS = range(8)
 OWN = 8
 PAYLOAD = slice(OWN, OWN + COUNT)
-TILT = slice(PAYLOAD.stop, PAYLOAD.stop + 2)
-ENCODERS = TILT.stop
+CENTER = slice(PAYLOAD.stop, PAYLOAD.stop + 3)
+TILT = slice(CENTER.stop, CENTER.stop + 2)
+TILTED = slice(TILT.stop, TILT.stop + 8)        # mass and moments of a payload under either tilt
+WEIGHT = TILTED.stop
+ENCODERS = WEIGHT + 1
 
 
 class Corrections:
@@ -31,10 +37,12 @@ class Corrections:
     predictor  `Predictor` whose residual is in question
 
     link       that carries the payload: the outermost one that moves
-    carried    kg of all that moves with it, as one body
+    body       `Inertial` whose centre of mass may be another one: of that link, or of all that is fixed to it where
+               that weighs nothing; None of nothing
     encoders   {coordinate, by number: name of the measured joint that it follows from}, known with the first block
     gravity    (2, 3) change of gravity per rad that the base is tilted about its x and its y [m/s^2]
     scales     number of the first column of scales of encoders
+    second     number of the first column of the second order of encoders and of scales, in the order of these
     pairs      (k, 2) numbers of actuators whose measurements may be exchanged; their columns come last
     believed   (actuators,) whether the model has any friction; else its column is that of 1 N or 1 N m
     by_pressure  (actuators,) whether the effort was measured by chamber pressures
@@ -45,7 +53,7 @@ class Corrections:
         self.predictor, manipulator = predictor, predictor.manipulator
         self.actuators = tuple(manipulator.actuators)
         self.link = outermost(manipulator)
-        self.carried = moving_mass(manipulator, self.link)
+        self.body = body_of(manipulator, self.link)
         self._regressor = Regressor(manipulator, [self.link])
         self.gravity = -np.cross(np.eye(3)[:2], manipulator.gravity)
         seals = np.array(frictions(manipulator, predictor.hydraulics))
@@ -54,7 +62,8 @@ class Corrections:
         self.encoders, self._map = None, None
         self.pairs = list(combinations(range(len(self.actuators)), 2))
         self.scales = ENCODERS + manipulator.dof
-        self.first_pair = self.scales + manipulator.dof
+        self.second = self.scales + manipulator.dof
+        self.first_pair = self.second + 2 * manipulator.dof
         self.skipped = 0
 
     @property
@@ -75,14 +84,21 @@ class Corrections:
         C = np.zeros((*e.shape, self.count))
         try:
             C[..., PAYLOAD] = _without_rounding(self._on_actuators(x, self._regressor(x, xd, xdd)))
-            C[..., TILT] = self._tilt(x)
-            offsets = self._encoders(block, x, xd, xdd, rows)
+            C[..., CENTER] = C[..., PAYLOAD][..., 1:4]
+            C[..., TILT], C[..., WEIGHT] = self._tilt(x)
+            C[..., TILTED] = np.concatenate([self._on_actuators(x, self._regressor.at_rest(x, change)[..., :4])
+                                             for change in self.gravity], axis=-1)
+            offsets, curves = self._encoders(block, x, xd, xdd, rows)
+            rates = self._rates(x, xd, xdd)
         except StateError:
             self.skipped += len(rows)
             return rows[:0], e[:0], C[:0]
         C[..., ENCODERS:self.scales] = offsets
+        C[..., self.second:self.second + x.shape[1]] = curves
         for k, joint in self.encoders.items():
-            C[..., self.scales + k] = offsets[..., k] * block.positions[rows, block.joints.index(joint), None]
+            position = block.positions[rows, block.joints.index(joint), None]
+            C[..., self.scales + k] = offsets[..., k] * position + rates[..., k]
+            C[..., self.second + x.shape[1] + k] = curves[..., k] * position ** 2
         # not `effort_rate`, which has another bandwidth than the efforts
         C[..., RATE] = -np.gradient(prediction.effort, prediction.period, axis=0)[rows]
         C[..., OFFSET] = 1.0
@@ -105,24 +121,40 @@ class Corrections:
         return np.linalg.pinv(np.swapaxes(maps, 1, 2)) @ columns
 
     def _tilt(self, x):
+        """(n, actuators, 2) what a tilted base adds, and (n, actuators) what all of the weight is."""
         still, mechanism = np.zeros_like(x), self.predictor.mechanism
         rest = mechanism.inverse_dynamics(x, still, still)
         return np.stack([mechanism.inverse_dynamics(x, still, still, base=BaseMotion(acceleration=(*-change, 0, 0, 0)))
-                         - rest for change in self.gravity], axis=-1)
+                         - rest for change in self.gravity], axis=-1), rest
 
     def _encoders(self, block, x, xd, xdd, rows):
-        """(n, actuators, dof): what an encoder that says too much adds to the residual."""
+        """(n, actuators, dof) twice: what an encoder that says too much adds to the residual, to the first order and to
+        the second."""
         if self.encoders is None:
             self.encoders = measured_by(self.predictor.manipulator, block.joints)
             self._map = self.predictor.manipulator.joint_map(block.joints)
-        columns = np.zeros((len(x), len(self.actuators), x.shape[1]))
+        columns, curves = np.zeros((2, len(x), len(self.actuators), x.shape[1]))
+        efforts = self.predictor.mechanism.inverse_dynamics
+        middle = efforts(x, xd, xdd)
         for k, joint in self.encoders.items():
             step = np.zeros(x.shape[1])
             step[k] = STEP
-            ahead, behind = (self.predictor.mechanism.inverse_dynamics(x + way * step, xd, xdd) for way in (1.0, -1.0))
+            ahead, behind = (efforts(x + way * step, xd, xdd) for way in (1.0, -1.0))
             columns[..., k] = -(ahead - behind) / (2.0 * STEP)
+            curves[..., k] = (ahead - 2.0 * middle + behind) / (2.0 * STEP ** 2)
             if joint != self.predictor.manipulator.coordinates[k]:
-                columns[..., k] *= self._slope(block, k, joint, rows)[:, None]
+                slope = self._slope(block, k, joint, rows)[:, None]
+                columns[..., k] *= slope
+                curves[..., k] *= slope ** 2
+        return columns, curves
+
+    def _rates(self, x, xd, xdd):
+        """(n, actuators, dof): what rates of a coordinate that are too large in proportion add to the residual."""
+        columns = np.zeros((len(x), len(self.actuators), x.shape[1]))
+        for k in self.encoders:
+            ahead, behind = (self.predictor.efforts(x, *(
+                rates * (1.0 + way * STEP * (np.arange(x.shape[1]) == k)) for rates in (xd, xdd))) for way in (1, -1))
+            columns[..., k] = -(ahead - behind) / (2.0 * STEP)
         return columns
 
     def _slope(self, block, k, joint, rows):
@@ -198,6 +230,15 @@ def point_mass(mass, moments):
     return np.array([slope[ROWS, COLUMNS] for slope in slopes]).T
 
 
+def moved_center(body, moments):
+    """(6, 3) of which the product with `moments` (3,) [kg m] is what the inertia of a body gains as it is moved by
+    them over its mass, about the origin: what they add to that beside the moments themselves."""
+    def matrix(one, other):
+        return 2.0 * (one @ other) * np.eye(3) - np.outer(one, other) - np.outer(other, one)
+    middle = body.com + 0.5 * moments / body.mass
+    return np.array([matrix(middle, unit)[ROWS, COLUMNS] for unit in np.eye(3)]).T
+
+
 def outermost(manipulator):
     """Name of the moving link with the most joints between it and the base, of several the first.
 
@@ -216,13 +257,20 @@ def outermost(manipulator):
     return max(moving, key=lambda link: (link not in inner, link not in cylinders, depth(link)))
 
 
-def moving_mass(manipulator, link):
-    """Return the mass [kg] of a link and of all that is fixed to it."""
-    description, group = manipulator.machine.description, {link}
-    fixed = [(one.parent, one.child) for one in description.joints.values() if one.type == 'fixed']
-    while more := {end for ends in fixed for end in ends if group & set(ends)} - group:
-        group |= more
-    return sum(one.inertial.mass for name in group if (one := description.links[name]).inertial)
+def body_of(manipulator, link):
+    """Return the `Inertial` of a link; where it weighs nothing, of all that is fixed to it in its axes, else None."""
+    links, places = manipulator.machine.description.links, manipulator.machine.places
+    own = links[link].inertial
+    if own is not None and own.mass > 0.0:
+        return own
+    place, found = places[link], None
+    for name, other in places.items():
+        one = links[name].inertial
+        if (other.module, other.body) == (place.module, place.body) and one is not None and one.mass > 0.0:
+            pose = place.pose.inverse() @ other.pose
+            seen = Inertial(one.mass, pose.apply(one.com), pose.rotation @ one.inertia @ pose.rotation.T)
+            found = seen if found is None else combine(found, seen)
+    return found
 
 
 def measured_by(manipulator, joints):

@@ -5,25 +5,26 @@ may be none of them.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..metrics.bootstrap import Interval, bootstrap
 from ..metrics.metrics import LEAST_RANGE, capacities, known_numbers
-from .cause_messages import CHECK_NEXT, REACH, briefly
-from .correction_fits import RESAMPLES, Equations
-from .corrections import PAYLOAD, RATE, Corrections, point_mass
+from .cause_messages import CHECK_NEXT, briefly
+from .correction_fits import RESAMPLES
+from .corrections import RATE, Corrections
+from .exact_columns import ExactColumns
 from .ranking import EQUAL, LEAST_SHARE, Ranking, candidates
 
 MOST_BINS = 512
 FEWEST_BINS = 5
 MOST_CAUSES = 6
 LAG = 0.1                   # s, longer than noise is alike after the filter, and shorter than what causes do
+POWER = 6.0                 # of noise in a second difference: 1 + 4 + 1 times its own
 FLOOR = 1e-3                # of the range of an effort: noise below it does not make its residual weigh more
-REFINED = 3                 # times that the inertia of a payload is taken from its mass and its place
 LARGEST = 1e30              # from which a number is nonsense
-SUMS = '_products', '_rows', '_jumps', '_closure'       # that grow, and are merged
+SUMS = '_products', '_noise', '_rows', '_jumps', '_closure'       # that grow, and are merged
 MARGIN = 0.2                # s around a frozen encoder that suffer from it
 
 
@@ -37,7 +38,8 @@ class Cause:
     share     of the mean square residual that it would explain alone, on parts of the recording that it was not fitted
               to; between low and high with 95 % confidence.  Of actuators each counts by the noise of its effort.  Of a
               frozen encoder on which no effort depends, the share of the disagreement of redundant joints
-    estimate  of how much is wrong, in `unit` (SI), and its standard error; NaN where there is none
+    estimate  of how much is wrong, in `unit` (SI), and its standard error; NaN where there is none.  The first and
+              those that explain what it leaves, which follow it, are fitted together
     text      in words, with numbers
     """
 
@@ -76,8 +78,9 @@ class Diagnosis:
         self._actuators = self.corrections.actuators
         count, size = len(self._actuators), 1 + self.corrections.count
         self._products = np.zeros((0, count, size, size))   # of the residual, which comes first, and all columns
+        self._noise = np.zeros_like(self._products)         # likewise of their second differences
         self._rows = np.zeros((0, count))
-        self._jumps = np.zeros((0, count, 2))               # second differences: how many, sum of squares
+        self._jumps = np.zeros((0, count))                  # second differences
         self._closure = np.zeros(0)                         # sum of squares of the disagreement of redundant joints
         self._range = np.tile([[np.inf], [-np.inf]], count)
         self._capacity = capacities(predictor.manipulator, predictor.hydraulics)
@@ -98,7 +101,9 @@ class Diagnosis:
         effort = np.where(known, prediction.effort[rows], np.nan)
         self._range[0] = np.fmin(self._range[0], np.fmin.reduce(effort))
         self._range[1] = np.fmax(self._range[1], np.fmax.reduce(effort))
-        squares = _second_differences(np.where(known, e, np.nan), prediction.t[rows]) ** 2
+        apart = _second_differences(np.where(known[..., None], joined, np.nan), prediction.t[rows])
+        there = np.isfinite(apart).all(axis=-1)
+        apart[~there] = 0.0
         closure = prediction.residual[rows]
         closure = np.where(closure < LARGEST, closure, 0.0) ** 2
         if self._begin is None:
@@ -108,9 +113,10 @@ class Diagnosis:
         for first, last in zip(starts, [*starts[1:], len(bins)]):
             part, place = np.swapaxes(joined[first:last], 0, 1), bins[first]
             self._products[place] += np.swapaxes(part, 1, 2) @ part
+            part = np.swapaxes(apart[first:last], 0, 1)
+            self._noise[place] += np.swapaxes(part, 1, 2) @ part
             self._rows[place] += known[first:last].sum(axis=0)
-            self._jumps[place, :, 0] += np.isfinite(squares[first:last]).sum(axis=0)
-            self._jumps[place, :, 1] += np.nansum(squares[first:last], axis=0)
+            self._jumps[place] += there[first:last].sum(axis=0)
             self._closure[place] += closure[first:last].sum()
 
     def _bins(self, t):
@@ -147,21 +153,25 @@ class Diagnosis:
         delays = delays or {}
         scale = self._scale()
         weights = self._weights(scale)
-        products = self._before(self._products[used], delays)
-        equations = Equations(self._with_payload_inertia(products, weights), weights, self.width)
+        # what rows have of noise, by those of which there are second differences
+        share = np.divide(self._rows[used], POWER * self._jumps[used], out=np.zeros_like(self._jumps[used]),
+                          where=self._jumps[used] > 0.0)
+        products, noise = (self._before(sums, delays) for sums in (
+            self._products[used], self._noise[used] * share[..., None, None]))
+        exact = ExactColumns(self.corrections, products, noise, weights, self.width)
         # from a weighted sum of squares to a mean square over the square of the range
         size = weights * np.maximum(self._rows.sum(axis=0), 1.0) * scale ** 2
-        ranking = Ranking(equations, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
+        ranking = Ranking(exact, np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0),
                           self.corrections, self._hydraulics)
         listed = candidates(self.corrections, self._rows.any(axis=0), self._groups())
         fits = [fit for fit in (ranking.alone(one, one.about in delays) for one in listed) if fit is not None]
         frozen = self._frozen(quality, (products[..., 0, 0] * weights).sum(axis=1), used)
         first = ranking.simplest(fits)
         if first is None or any(cause.share >= first.share.estimate - EQUAL for cause in frozen):
-            first, leading = None, frozen
+            leading, taken = frozen, ()
         else:
-            leading = [_cause(first, ranking.like(first, fits), ranking.further(first.candidate, listed))]
-        others = [_cause(fit) for fit in fits if fit is not first] + ([] if leading is frozen else frozen)
+            leading, taken = _together(ranking, first, fits, listed)
+        others = [_cause(fit) for fit in fits if fit.candidate not in taken] + ([] if leading is frozen else frozen)
         found = (leading + sorted(others, key=lambda cause: -cause.share))[:MOST_CAUSES]
         self.text = (f'likeliest of what was looked for: {found[0].text}' if found else
                      'nothing that was looked for would explain more of the residual than noise does')
@@ -174,12 +184,12 @@ class Diagnosis:
 
     def _weights(self, scale):
         """(actuators,) 1 / (mean square of the noise in the residual), by what changes within `LAG`; 0 of none."""
-        count, squares = np.moveaxis(self._jumps, -1, 0)
+        count, squares = self._jumps, self._noise[..., 0, 0]
         noise = np.zeros(len(scale))
         for axis in np.flatnonzero(count.any(axis=0)):
             there = count[:, axis] > 0.0
-            # in most bins nothing happens but noise; in a second difference it has 1 + 4 + 1 times the power
-            noise[axis] = np.median(squares[there, axis] / count[there, axis]) / 6.0
+            # in most bins nothing happens but noise
+            noise[axis] = np.median(squares[there, axis] / count[there, axis]) / POWER
         noise = np.maximum(noise, (FLOOR * scale) ** 2)
         return np.divide(1.0, noise, out=np.zeros_like(noise), where=noise > 0.0)
 
@@ -191,21 +201,6 @@ class Diagnosis:
             # the column of the delay is - rate, which is what being late by 1 s adds, to first order
             change[axis, 1 + RATE, 0] = np.mean(taken) if taken else 0.0
         return np.swapaxes(change, 1, 2) @ products @ change
-
-    def _with_payload_inertia(self, products, weights):
-        """Products in which the columns of a payload are those of a body without extent, whose inertia follows from
-        its mass and its place; exact for the payload that fits best."""
-        inertia = np.zeros((6, 4))
-        columns = np.tile(np.arange(PAYLOAD.start, PAYLOAD.start + 4), (len(self._actuators), 1))
-        for _ in range(REFINED):
-            change = np.eye(products.shape[-1])
-            change[1 + PAYLOAD.start + 4:1 + PAYLOAD.stop, 1 + PAYLOAD.start:1 + PAYLOAD.start + 4] = inertia
-            reduced = change.T @ products @ change
-            mass, *moments = Equations(reduced, weights, self.width).fit(columns)[0]
-            if not np.linalg.norm(moments) <= REACH * abs(mass):
-                break
-            inertia = point_mass(mass, np.array(moments))
-        return reduced
 
     def _topics(self, axis):
         """Topics that the effort of an actuator is measured by."""
@@ -266,11 +261,20 @@ def _excess(squares, within):
 
 
 def _second_differences(e, t):
-    """(n, actuators) of rows in a row, `LAG` apart; NaN at either end."""
+    """(n, ...) of rows in a row, `LAG` apart; NaN at either end."""
     out = np.full_like(e, np.nan)
     lag = max(round(LAG * (len(t) - 1) / (t[-1] - t[0])), 1) if len(t) > 1 else 1
     out[lag:-lag] = e[2 * lag:] - 2.0 * e[lag:-lag] + e[:-2 * lag]
     return out
+
+
+def _together(ranking, first, fits, listed):
+    """([`Cause`] of what comes first and of what explains what it leaves, the `Candidate`s of them)."""
+    first, *further = ranking.together(first, listed)
+    causes = [_cause(first, ranking.like(first, fits), further)]
+    causes += [replace(_cause(one._replace(share=ranking.share(one.candidate))), text=f'{one.wording.text} would '
+                       f'explain {_percent(one.share)} of what is left with what comes first') for one in further]
+    return causes, [one.candidate for one in (first, *further)]
 
 
 def _cause(fit, alike=(), further=()):

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..metrics.bootstrap import Interval
 from .cause_messages import Wording, word
-from .corrections import BORE, ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, PORTS, RATE, TILT, TIME
+from .corrections import BORE, CENTER, ENCODERS, FRICTION, GAIN_A, GAIN_B, OFFSET, PAYLOAD, PORTS, RATE, TILT, TIME
+from .exact_columns import REFINED
 
 LEAST_SHARE = 0.05          # of the residual's squares that a cause must explain
 LEAST_EFFECT = 2e-3         # rms of it over the range of the effort, on some actuator
@@ -15,9 +16,11 @@ EQUAL = 0.02                # by which a share with fewer columns may be smaller
 LEAST_GAIN = 0.005         # of the residual's squares by which one cause explains more than another
 ALIKE = 0.9                 # correlation from which two causes may be taken for each other
 MOST_NEXT = 2               # causes beside the first that are looked for in what it leaves
+MOST_EXCHANGES = 4
+OF_ONE_MASS = {'payload', 'center_of_mass'}     # which have the same columns but for inertia
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """A cause to be looked at.
 
@@ -55,8 +58,9 @@ def candidates(corrections, known, topics):
         out[axes] = columns
         return out
     found = [Candidate('payload', corrections.link, on(measured, *range(PAYLOAD.start, PAYLOAD.start + 4))),
-             Candidate('center_of_mass', corrections.link, on(measured, *range(PAYLOAD.start + 1, PAYLOAD.start + 4))),
              Candidate('base_tilt', 'base', on(measured, *range(TILT.start, TILT.stop)))]
+    if corrections.body is not None:
+        found.append(Candidate('center_of_mass', corrections.link, on(measured, *range(CENTER.start, CENTER.stop))))
     found += [Candidate('encoder_offset', joint, on(measured, ENCODERS + k), k)
               for k, joint in corrections.encoders.items()]
     found += [Candidate('encoder_scale', joint, on(measured, corrections.scales + k), k)
@@ -79,20 +83,30 @@ def candidates(corrections, known, topics):
     return found
 
 
+def _columns(chosen):
+    """(actuators, n) of some candidates."""
+    return np.concatenate([one.columns for one in chosen], axis=1)
+
+
 class Ranking:
     """Holds candidates against the `Equations` of a recording.
 
+    exact     `ExactColumns` that make them
     relative  (actuators,) factor from a weighted sum of squares to a mean square over the square of the range
     """
 
-    def __init__(self, equations, relative, corrections, hydraulics):
-        self._equations, self._relative = equations, relative
+    def __init__(self, exact, relative, corrections, hydraulics):
+        self._exact, self._equations, self._relative = exact, exact.equations({}), relative
         self._corrections, self._hydraulics = corrections, hydraulics
 
     def alone(self, candidate, certain=False):
         """Return the `Fit` of a candidate, None where it is no explanation; certain: it may be as small as it is."""
         return self._fit(candidate, np.zeros((len(candidate.columns), 0), dtype=int),
-                         self._equations.share(candidate.columns), certain)
+                         self.share(candidate), certain)
+
+    def share(self, candidate):
+        """Return the `Interval` of the share of the residual's squares that a candidate explains alone."""
+        return self._equations.share(candidate.columns)
 
     def simplest(self, fits):
         """Of what explains the most, and what may as well, the `Fit` that is not far-fetched, and has the fewest
@@ -107,27 +121,82 @@ class Ranking:
     def like(self, first, others):
         """Those of the others that the recording does not tell from the first."""
         mine = first.candidate.columns
-        return [other for other in others if other is not first
+        return [other for other in others if other.candidate is not first.candidate
                 and abs(self._equations.likeness(mine, other.candidate.columns)) > ALIKE
                 and not self._better(other.candidate.columns, mine)]
 
-    def further(self, first, others):
-        """Return the `Fit`s that explain the most of what is left, one after the other; of shares of what is left.
+    def together(self, first, others):
+        """Return the `Fit`s of the first and of what explains the most of what is left, one after the other, all
+        fitted together; shares of the others are of what those before them leave.
 
-        first   `Candidate` that is taken for granted
+        first   `Fit`
         others  `Candidate`s
+
+        Stepwise regression by held-out shares with exchanges: what was taken first need not be among those that explain
+        the most together (A. Miller, Subset Selection in Regression, Chapman and Hall 2002, 3.6).
         """
-        found, taken, left = [], first.columns, [one for one in others if one is not first]
-        while len(found) < MOST_NEXT:
-            fits = [fit for candidate in left if (fit := self._fit(
-                candidate, taken, self._equations.of_rest(taken, candidate.columns))) is not None]
-            if not fits:
+        chosen, alone = [first.candidate], self._equations
+        while len(chosen) <= MOST_NEXT:
+            more = self._next(chosen, others)
+            if more is None:
                 break
-            best = max(fits, key=lambda one: one.share.estimate)
-            found.append(best)
-            taken = np.concatenate((taken, best.candidate.columns), axis=1)
-            left = [one for one in left if one is not best.candidate]
+            chosen = self._with_exchanges([*chosen, more], others)
+        if len(chosen) == 1:
+            return [first]
+
+        def without(one):
+            return self._equations.explained(_columns([other for other in chosen if other is not one]))
+        # what would be missed most comes first
+        chosen = sorted(chosen, key=without)
+        shares = [self._equations.share(chosen[0].columns)]
+        shares += [self._equations.of_rest(_columns(chosen[:k]), one.columns) for k, one in enumerate(chosen) if k]
+        found = [Fit(*parts) for parts in zip(chosen, shares, self._words(chosen))]
+        self._equations = alone
         return found
+
+    def _next(self, chosen, others):
+        """The `Candidate` that explains the most of what some leave, None of none."""
+        taken = _columns(chosen)
+        fits = [fit for one in others if one not in chosen and (fit := self._fit(
+            one, taken, self._equations.of_rest(taken, one.columns))) is not None]
+        for fit in sorted(fits, key=lambda one: -one.share.estimate):
+            if self._can_be([*chosen, fit.candidate]):
+                return fit.candidate
+        return None
+
+    def _with_exchanges(self, chosen, others):
+        """Candidates in which one after the other was exchanged for what explains more with the rest of them."""
+        for _ in range(MOST_EXCHANGES):
+            self._refine(chosen)
+            swapped = [[*chosen[:k], one, *chosen[k + 1:]] for k in range(len(chosen)) for one in others
+                       if one not in chosen and one.kind != 'sensor_drift']
+            swapped = sorted(filter(self._can_be, swapped), key=lambda some: self._equations.explained(_columns(some)))
+            if not swapped or not self._better(_columns(chosen), _columns(swapped[-1])):
+                break
+            chosen = swapped[-1]
+        self._refine(chosen)
+        return chosen
+
+    def _refine(self, chosen):
+        """Take columns that are exact for what is found of candidates together."""
+        for _ in range(REFINED):
+            theta, _ = self._equations.fit(_columns(chosen))
+            ends = np.cumsum([one.columns.shape[1] for one in chosen])
+            parts = [theta[end - one.columns.shape[1]:end] for end, one in zip(ends, chosen)]
+            self._equations = self._exact.equations({int(one.columns.max(axis=0)[0]): part
+                                                     for one, part in zip(chosen, parts)})
+
+    def _can_be(self, chosen):
+        """Whether candidates that are fitted together are all possible, not far-fetched, and not the same twice."""
+        return not OF_ONE_MASS <= {one.kind for one in chosen} and all(
+            wording.possible and wording.likely for wording in self._words(chosen))
+
+    def _words(self, chosen):
+        """[`Wording`] of candidates that are fitted together."""
+        theta, covariance = self._equations.fit(_columns(chosen))
+        ends = np.cumsum([one.columns.shape[1] for one in chosen])
+        parts = [slice(end - one.columns.shape[1], end) for end, one in zip(ends, chosen)]
+        return [self._word(one, theta[part], covariance[part, part]) for one, part in zip(chosen, parts)]
 
     def _fit(self, candidate, taken, share, certain=False):
         """The `Fit` of a candidate whose share is known, together with columns that are taken for granted, or None."""

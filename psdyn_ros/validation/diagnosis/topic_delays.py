@@ -298,7 +298,10 @@ class _Search:
             left = sum(float(np.sum(fit.left(at) ** 2)) / max(fit.varied(at), 1e-300) for fit in concerned)
             correlation = math.sqrt(max(1.0 - left / len(concerned), 0.0))
             seconds, width = at[topic], widths[topic]
-            doubt = _doubt(width, correlation, stretches, _rival(*profiles[topic], seconds))
+            doubt, known = _doubt(width, correlation, stretches, _rival(*profiles[topic], seconds))
+            if not known:
+                out[topic] = TopicDelay(math.nan, math.nan, math.nan, correlation, stretches, False, 0.0, doubt)
+                continue
             nothing = abs(seconds) <= max(SIGNS * width, LEAST * period)
             reason = doubt or ('it may as well be none' if nothing else '')
             out[topic] = TopicDelay(seconds, seconds - width, seconds + width, correlation, stretches, not doubt,
@@ -335,22 +338,37 @@ class _Search:
         groups = {}
         for topic, shift in found.items():
             groups.setdefault(shift, []).append(topic)
-        groups = list(groups.values())
-        while True:
+        groups = sorted(groups.values(), key=len, reverse=True)
+        at, normal = self._refined(found, groups)
+        while (like := self._like_first(groups, at, normal)) is not None:
+            # the next best shift of what says little is no delay of its own
+            found = {**found, **dict.fromkeys(like, found[groups[0][0]])}
+            groups = [[*groups[0], *like], *(group for group in groups[1:] if group is not like)]
             at, normal = self._refined(found, groups)
-            apart = self._apart(groups, normal)
-            if apart is None:
-                break
+        while (apart := self._apart(groups, normal)) is not None:
             groups = [[topic for topic in group if topic != apart] for group in groups] + [[apart]]
+            at, normal = self._refined(found, groups)
         widths = normal.widths(_membership(self._topics, groups), LEVEL)
         wide = {topic: math.hypot(width, self._floor) for group, width in zip(groups, widths) for topic in group}
         return at, wide, len(normal.scores)
 
+    def _like_first(self, groups, at, normal):
+        """Of all groups but the first, one that does not differ from it with confidence; None of none."""
+        first, *others = groups
+        widths = normal.widths(_membership(self._topics, groups), self._each())
+        for group, width in zip(others, widths[1:]):
+            if not abs(at[group[0]] - at[first[0]]) > math.hypot(width, widths[0]):
+                return group
+        return None
+
+    def _each(self):
+        """Level of the interval of each topic with which all of them are right as often as LEVEL says."""
+        return 1.0 - (1.0 - LEVEL) / len(self._topics)
+
     def _apart(self, groups, normal):
         """The topic that differs most from its group with confidence, None of none."""
         worst, most = None, 1.0
-        # of many intervals at one level some miss by chance
-        level = 1.0 - (1.0 - LEVEL) / len(self._topics)
+        level = self._each()
         for group in groups:
             for topic in group if len(group) > 1 else ():
                 members = _membership(self._topics, [*groups, [topic]])
@@ -428,13 +446,13 @@ def _rival(shifts, cost, at):
 
 
 def _doubt(width, correlation, stretches, rival):
-    """Why a delay is not certain; '' where it is."""
-    if stretches < FEWEST:
-        return f'there are {stretches} stretches of {STRETCH:g} s with motion; {FEWEST} are needed'
+    """(Why a delay is not certain, '' where it is; whether its interval says anything)."""
     if correlation < LEAST_CORRELATION:
-        return f'the model explains too little of what was measured (correlation {correlation:.2f})'
-    if not width <= SURE:
-        return f'it is not certain to {1e3 * SURE:g} ms'
+        return f'the model explains too little of what was measured (correlation {correlation:.2f})', False
     if rival < RIVAL:
-        return 'another delay would explain as much'
-    return ''
+        return 'another delay would explain as much', False
+    if stretches < FEWEST:
+        return f'there are {stretches} stretches of {STRETCH:g} s with motion; {FEWEST} are needed', True
+    if not width <= SURE:
+        return f'it is not certain to {1e3 * SURE:g} ms', True
+    return '', True

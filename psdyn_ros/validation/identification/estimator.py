@@ -4,9 +4,10 @@ Unknowns eta are counted in standard deviations of what is believed, so before t
 and sensors enter linearly, bodies by `BodyModel`, so that no step leaves what a body can have.
 
 Sensors may be off by as much as is believed of them.  Where the recording is likelier by far if they are exact, they
-are taken to be (a choice of two models by their evidence): noise is then not mistaken for errors of sensors.  Standard
-errors do not rest on that choice: they are those of the estimate for which sensors are as bad as believed.  Shares in
+are taken to be (a choice of two models by their evidence): noise is then not mistaken for errors of sensors.  Shares in
 between would fit better still, but then the estimate leans on sensors that are worse, and its errors are not covered.
+Standard errors are those of the estimate that was chosen.  No recording sees errors of sensors that act as a parameter
+does, however: what they would change, were they as large as believed, is stated apart.
 
 The errors of equations are neither white nor independent of each other: noise of strokes passes filters, accelerations
 and the inertia of the whole machine.  So their standard errors come from the recording itself, by leaving out one
@@ -27,7 +28,7 @@ WIDE = 1e3                      # factor of a scale that stands for no belief at
 PRESSURE_OFFSET = 5e4           # Pa, of a pressure sensor, and
 SENSOR_GAIN = 5e-3              # relative, of any sensor of pressure or effort, both standard deviations
 EFFORT_OFFSET = 5e-3            # of the efforts, where they are measured as such
-AS_BELIEVED, EXACT = 1.0, 0.01  # share of their believed errors that sensors have
+AS_BELIEVED, EXACT = 1.0, 0.003     # share of their believed errors that sensors have
 CERTAIN = 10.0                  # logarithm of the evidence for exact sensors against others, from which they are that
 CORRELATED = 60.0            # equations that share a filter, or an error of the pose
 FEWEST_GROUPS = 8               # with less there are no standard errors
@@ -96,6 +97,7 @@ class Estimate:
     eta         (P,)
     values      (P,) of the columns
     covariance  (P, P) of eta; infinite where the recording is too short for standard errors
+    systematic  (P, P) likewise, what errors of sensors would add that are as large as believed
     identified        (P,) share of the belief about eta that the recording has replaced, 0 to 1
     sigma       (dof,) standard deviation of what is left in the equations of each coordinate [N, N m]
     share       of what is believed of the errors of sensors, that the recording shows
@@ -104,6 +106,7 @@ class Estimate:
     eta: np.ndarray
     values: np.ndarray
     covariance: np.ndarray
+    systematic: np.ndarray
     identified: np.ndarray
     sigma: np.ndarray
     share: float
@@ -141,11 +144,15 @@ class System:
 
     def _fit(self, unknown, share, start):
         """(eta, logarithm of the evidence) where sensors have this share of their believed errors."""
-        belief = np.where(self.sensors[:-1], share ** -2.0, 1.0)
+        belief = self._belief(share)
         eta, cost = self._minimum(unknown, belief, start)
         J = unknown.jacobian(eta)
         A = J.T @ self.total[:-1, :-1] @ J + np.diag(belief)
         return eta, -cost - 0.5 * np.linalg.slogdet(A / np.sqrt(np.outer(belief, belief)))[1]
+
+    def _belief(self, share):
+        """(P,) weight of eta, of sensors that have a share of their believed errors."""
+        return np.where(self.sensors[:-1], share ** -2.0, 1.0)
 
     def _minimum(self, unknown, belief, start):
         """(eta, cost) by Gauss and Newton's steps, halved where they go too far."""
@@ -175,9 +182,12 @@ class System:
 
     def _estimate(self, unknown, eta, share):
         J, theta = unknown.jacobian(eta), unknown.values(eta)
-        A = J.T @ self.total[:-1, :-1] @ J + np.eye(len(eta))
+        H, belief = J.T @ self.total[:-1, :-1] @ J, self._belief(share)
+        A = H + np.diag(belief)
         inverse = np.linalg.inv(A)
-        covariance = inverse @ inverse          # of the belief, itself of unit covariance
+        covariance = inverse * belief @ inverse         # of the belief
+        loose = np.linalg.inv(H + np.eye(len(eta)))
+        systematic = loose[:, self.sensors[:-1]] @ loose[self.sensors[:-1]]
         many = len(self.parts)
         if many >= FEWEST_GROUPS:
             moves = np.empty((many, len(eta)))
@@ -187,8 +197,8 @@ class System:
             covariance = covariance + (many - 1) / many * moves.T @ moves
         else:
             covariance = np.full_like(covariance, np.inf)
-        identified = 1.0 - np.clip(np.diag(inverse), 0.0, 1.0)
-        return Estimate(eta, theta, covariance, identified, self.sigma, share)
+        identified = 1.0 - np.clip(belief * np.diag(inverse), 0.0, 1.0)
+        return Estimate(eta, theta, covariance, systematic, identified, self.sigma, share)
 
 
 def squares(groups, values):

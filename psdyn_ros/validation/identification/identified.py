@@ -23,6 +23,7 @@ class BodyEstimate:
     declared  `Inertial` of the link in the URDF, or None
     found     `Inertial` of the link, or of the payload on it
     errors    (10,) standard errors: mass, com x y z, inertia xx xy xz yy yz zz about the centre of mass
+    by_sensors  (10,) by how much usual errors of sensors would change that, which a recording may not see
     identified      (10,) 0 to 1: how much of that the recording says, the rest is belief
     payload   whether it is a payload
     """
@@ -31,6 +32,7 @@ class BodyEstimate:
     declared: Inertial
     found: Inertial
     errors: np.ndarray
+    by_sensors: np.ndarray
     identified: np.ndarray
     payload: bool
 
@@ -50,6 +52,8 @@ class BodyEstimate:
         what = f"payload on '{self.name}'" if self.payload else f"link '{self.name}'"
         was = '' if self.payload or self.declared is None else f' (was {self.declared.mass:.2f})'
         yield f'{what}: mass {mass:.2f} +- {self.errors[0]:.2f} kg{was}'
+        if self.payload:
+            yield f'  sensors that are off as much as usual would change it by {self.by_sensors[0]:.2g} kg'
         parts = []
         for axis, value, error, identified in zip('xyz', com, self.errors[1:4], self.identified[1:4]):
             note = '' if identified >= IDENTIFIED_SHARE else ', a belief: the motion does not tell it'

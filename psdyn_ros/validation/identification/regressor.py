@@ -106,6 +106,16 @@ class Regressor:
                 Y[..., first:first + COUNT] = columns @ moved
         return Y
 
+    def at_rest(self, x, gravity):
+        """Return Y (N, dof, 10 links) of states (N, dof) at rest under another gravity (3,) [m/s^2], in base axes."""
+        environment = self._empty.environment
+        usual = environment['acceleration'].copy()
+        environment['acceleration'] = *(-value for value in gravity), 0.0, 0.0, 0.0
+        try:
+            return self(x, *np.zeros((2, *x.shape)))
+        finally:
+            environment['acceleration'] = usual
+
     def _required(self, x, xd, xdd):
         """Return the forces (N, dof) on the coordinates of the machine of which `_empty` holds the bodies."""
         return run_batch(self._believed, inverse_rows, self._empty, {'x': x, 'xd': xd, 'xdd': xdd})

@@ -172,6 +172,11 @@ class Predictor:
             return sliding_friction(self._axes, v)
         return self.manipulator.inverse_dynamics(x, xd, xdd) - bare
 
+    def efforts(self, x, xd, xdd):
+        """Return the efforts (N, actuators) of states with their friction, which no filter has smoothed."""
+        bare = self.mechanism.inverse_dynamics(x, xd, xdd)
+        return bare + self.friction(x, xd, xdd, self._actuator_motion(x, xd)[0], bare)
+
     def _undetermined(self, v, positions):
         """Return where friction is undetermined (N, actuators), and the most that it may be there (N, actuators).
 

@@ -21,14 +21,25 @@ from support.bags.diagnosis_cases import (
     recorded,
 )
 from support.bags.identification_cases import sines
-from support.bags.recorded_motion import crane, demonstration, oil
+from support.bags.recorded_motion import block_of, crane, demonstration, oil, swinging
 from support.machines import URDF
 
 import psdyn_ros
+from psdyn_ros.api.environment import BaseMotion
+from psdyn_ros.model.mechanism.description import Inertial
+from psdyn_ros.model.text_file import read_text
 from psdyn_ros.tools.studies.identification_runs import cut
+from psdyn_ros.tools.studies.loaded_crane import payload_urdf
 from psdyn_ros.validation.diagnosis.cause_messages import REACH, shown
 from psdyn_ros.validation.diagnosis.correction_fits import Equations
-from psdyn_ros.validation.diagnosis.corrections import Corrections, outermost, point_mass
+from psdyn_ros.validation.diagnosis.corrections import (
+    ENCODERS,
+    Corrections,
+    body_of,
+    moved_center,
+    outermost,
+    point_mass,
+)
 from psdyn_ros.validation.diagnosis.diagnosis import MOST_BINS, MOST_CAUSES, Cause, Diagnosis
 from psdyn_ros.validation.identification.regressor import COLUMNS, ROWS
 from psdyn_ros.validation.metrics.prediction import Predictor
@@ -66,6 +77,40 @@ def test_the_place_of_a_payload_and_the_way_a_base_is_tilted_are_said():
     assert found == pytest.approx(place, abs=0.1)
     assert re.search(r'tilted by (2\.9|3\.0)\d* \+- .* degrees \(.*about x, (2\.9|3\.0)\d* \+- .* about y\)',
                      diagnosed(recorded('base_tilt'))[0][0].text)
+
+
+def test_moved_centre_of_mass_is_found_with_the_inertia_that_goes_with_it():
+    t, x, xd, xdd = swinging(30.0, quicker=4.0)
+    out, model = (psdyn_ros.load(payload_urdf(read_text(URDF / 'hiab_xs031.urdf'), 200.0, com))
+                  for com in ((0.6, -0.15, 0.0), (0.1, -0.15, 0.0)))
+    block = block_of(t, x, xd, out.inverse_dynamics(x, xd, xdd))
+    (first, *_), _ = diagnosed(block, manipulator=model, hydraulics='')
+    assert (first.kind, first.about) == ('center_of_mass', 'payload')
+    assert first.estimate == pytest.approx(100.0, rel=3e-3)
+
+
+def test_body_of_a_centre_of_mass_is_that_of_its_link_or_of_what_the_link_is_fixed_to():
+    machine, laden = crane(), psdyn_ros.load(payload_urdf(read_text(URDF / 'hiab_xs031.urdf'), 200.0))
+    own = machine.machine.description.links['telescope_link'].inertial
+    body = body_of(machine, 'tcp')
+    tool, carrier = (machine.link_pose(machine.initial_position, link) for link in ('tcp', 'telescope_link'))
+    assert body.mass == own.mass and tool @ [*body.com, 1.0] == pytest.approx(carrier @ [*own.com, 1.0])
+    assert np.linalg.eigvalsh(body.inertia) == pytest.approx(np.linalg.eigvalsh(own.inertia))
+    assert (body_of(laden, 'payload').mass, body_of(laden, 'tcp').mass) == (200.0, pytest.approx(own.mass + 200.0))
+
+
+@pytest.mark.parametrize('kind, axis, size', [('encoder_scale', 1, 0.05), ('encoder_offset', 2, 0.015)])
+def test_larger_errors_of_encoders_are_found_as_large_as_they_are(kind, axis, size):
+    block = recorded(plain=False, seconds=20.0)
+    x, xd = block.x.copy(), block.xd.copy()
+    if kind == 'encoder_offset':
+        x[:, axis] += size
+    else:
+        x[:, axis] *= 1.0 + size
+        xd[:, axis] *= 1.0 + size
+    (first, *_), _ = diagnosed(replace(block, x=x, xd=xd, positions=x))
+    assert (first.kind, first.about) == (kind, crane().actuators[axis])
+    assert first.estimate == pytest.approx(size, rel=3e-3)
 
 
 def test_a_healthy_machine_has_no_causes():
@@ -158,6 +203,19 @@ def test_what_the_first_cause_leaves_has_a_cause_too():
     assert 'with that' in diagnosis.text and 'of what is left' in diagnosis.text
     other = 'an offset' if first.kind == 'payload' else 'a payload'
     assert other in diagnosis.text.split('with that')[1]
+
+
+def test_two_causes_are_fitted_together():
+    t, x, xd, xdd = swinging(30.0)
+    machine = crane().with_payload('telescope_link', 30.0, [1.5, -0.15, -0.02], np.zeros((3, 3)))
+    tilted = BaseMotion(orientation=(0.0, np.sin(0.025), 0.0, np.cos(0.025)))
+    effort = machine.inverse_dynamics(x, xd, xdd, base=tilted)
+    effort += 30.0 * np.random.default_rng(0).standard_normal(effort.shape)
+    (first, second, *_), _ = diagnosed(block_of(t, x, xd, effort), hydraulics='')
+    assert (first.kind, second.kind) == ('payload', 'base_tilt')
+    assert first.estimate == pytest.approx(30.0, abs=3.0 * first.error) and first.error < 0.3
+    assert second.estimate == pytest.approx(0.05, abs=3.0 * second.error) and second.error < 1e-3
+    assert f'{second.text.split(" would")[0]} would explain' in first.text and 'of what is left' in second.text
 
 
 def test_payloads_and_offsets_that_cannot_be_are_no_causes():
@@ -295,9 +353,12 @@ def test_columns_are_what_the_residual_changes_by():
     x, xd, xdd = (getattr(prediction, name)[rows] for name in ('x', 'xd', 'xdd'))
     step = 1e-4 * np.eye(4)[1]
     change = predictor.mechanism.inverse_dynamics(x, xd, xdd) - predictor.mechanism.inverse_dynamics(x + step, xd, xdd)
-    encoder = columns[:, :, corrections.scales - 3]
+    encoder = columns[:, :, ENCODERS + 1]
     assert encoder == pytest.approx(change / 1e-4, rel=1e-3, abs=1e-3 * np.abs(change).max() / 1e-4)
-    assert columns[:, :, corrections.scales + 1] == pytest.approx(encoder * block.x[rows, 1, None])
+    more = np.array([1.0, 1.0 + 1e-4, 1.0, 1.0])
+    change = predictor.efforts(x, xd, xdd) - predictor.efforts(x * more, xd * more, xdd * more)
+    scale = columns[:, :, corrections.scales + 1]
+    assert scale == pytest.approx(change / 1e-4, rel=2e-3, abs=2e-3 * np.abs(change).max() / 1e-4)
     assert e.shape == columns.shape[:2] and np.nanmax(np.abs(e)) < 1e-3 * np.abs(prediction.effort).max()
 
 
@@ -317,16 +378,38 @@ def test_the_inertia_of_a_point_follows_from_its_mass_and_its_moments(mass, plac
         assert (moved - inertia) / step == pytest.approx(slopes[:, k], rel=1e-4, abs=1e-4)
 
 
+@given(mass=st.floats(0.5, 100.0), place=vectors, shift=vectors)
+def test_the_inertia_of_a_moved_body_follows_from_the_shift(mass, place, shift):
+    def inertia(at):
+        return (mass * (at @ at * np.eye(3) - np.outer(at, at)))[ROWS, COLUMNS]
+    moments = mass * shift
+    slopes = moved_center(Inertial(mass, place, np.eye(3)), moments)
+    assert slopes @ moments == pytest.approx(inertia(place + shift) - inertia(place), rel=1e-9, abs=1e-9 * mass)
+
+
 def equations(seed, scale=1.0, weight=1.0):
     """`Equations` of 40 bins of two actuators: three columns and a residual of the first two and noise."""
     rng = np.random.default_rng(seed)
     columns = rng.standard_normal((40, 2, 30, 3))
     e = 0.5 * columns[..., 0] - 0.2 * columns[..., 1] + 0.3 * rng.standard_normal((40, 2, 30))
     rows = np.concatenate((e[..., None], columns * scale), axis=-1)
-    return Equations(np.swapaxes(rows, -1, -2) @ rows, weight * np.ones(2), 1.0)
+    products = np.swapaxes(rows, -1, -2) @ rows
+    return Equations(products, np.zeros_like(products), weight * np.ones(2), 1.0)
 
 
 BOTH = np.array([[0, 1], [0, 1]])
+
+
+@pytest.mark.parametrize('noisy', [0.3, 3.0])
+def test_noise_that_residual_and_column_share_is_taken_off_where_it_is_not_most_of_the_column(noisy):
+    rng = np.random.default_rng(2)
+    true, noise = rng.standard_normal((400, 1, 30)), noisy * rng.standard_normal((400, 1, 30))
+    rows, of_noise = (np.stack(pair, axis=-1) for pair in ((0.5 * true - 2.0 * noise, true + noise), (-2.0 * noise,
+                                                                                                  noise)))
+    products, shared = (np.swapaxes(one, -1, -2) @ one for one in (rows, of_noise))
+    theta, covariance = Equations(products, shared, np.ones(1), 1.0).fit(np.array([[0]]))
+    error = abs(theta[0] - 0.5)
+    assert error <= 3.0 * np.sqrt(covariance[0, 0]) < 0.05 if noisy < 1.0 else error > 1.0
 
 
 @given(seed=st.integers(0, 99), scale=st.floats(1e-6, 1e6), weight=st.floats(1e-9, 1e9))
@@ -349,7 +432,7 @@ def test_shares_are_of_what_there_is_to_explain(seed):
     assert rest.estimate == pytest.approx((share.estimate - found.share(BOTH[:, :1]).estimate)
                                           / (1.0 - found.share(BOTH[:, :1]).estimate), rel=1e-9)
     nothing = np.full((2, 1), -1)
-    assert np.isnan(Equations(np.zeros((9, 2, 4, 4)), np.ones(2), 1.0).share(BOTH).estimate)
+    assert np.isnan(Equations(*np.zeros((2, 9, 2, 4, 4)), np.ones(2), 1.0).share(BOTH).estimate)
     assert found.share(nothing).estimate == 0.0 and found.fit(nothing)[0] == [0.0]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 from support.bags import bag_cases as cases
 from support.bags.recorded_motion import MIDDLE, PERIOD, crane, oil, swinging
 
@@ -13,7 +14,7 @@ from psdyn_ros.tools.fuzzing.mutations import BEGIN, TELEMETRY
 from psdyn_ros.tools.studies import tracking_runs
 from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
 from psdyn_ros.validation.bags.source import open_bag
-from psdyn_ros.validation.diagnosis.topic_delays import delay_of, topic_delays
+from psdyn_ros.validation.diagnosis.topic_delays import _Fit, _Piece, _Search, delay_of, topic_delays
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.metrics.tolerances import read_settings
 from psdyn_ros.validation.metrics.verdict import FAIL, PASS
@@ -156,6 +157,37 @@ def test_of_ports_on_topics_of_their_own_each_has_its_own_delay(recorded, tmp_pa
     others = [delay for topic, delay in found.items() if topic not in ('/lift_cylinder/pressure_a',
                                                                        '/telescope/pressure_b')]
     assert all(delay.taken == 0.0 for delay in others)
+
+
+def searched(size, truth, seed=0):
+    """A `_Search` for the delays of two topics of one effort: 'a' that is on time, and 'b' of a size that is late."""
+    rng, t = np.random.default_rng(seed), 0.02 * np.arange(3000)
+    first, second = (CubicSpline(t, sum(np.sin(w * t + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
+                     for _ in range(2))
+    # as smooth as what a filter leaves
+    noise = CubicSpline(t[::10], 0.01 * rng.standard_normal(300))
+    inner = t[50:-50]
+    signals = {'a': first, 'b': lambda at, order: size * second(at - truth, order) + noise(at, order)}
+    return _Search([_Fit([_Piece(inner, first(inner) + size * second(inner), np.ones((len(inner), 1)), signals)])],
+                   ['a', 'b'], 1e-4)
+
+
+@pytest.mark.parametrize('size, truth', [(0.01, 0.0), (1.0, -0.04)])
+def test_topic_that_says_little_has_the_delay_of_the_others_and_one_that_says_much_its_own(size, truth):
+    at, widths, _ = searched(size, truth)._grouped({'a': 0.0, 'b': -0.04})
+    assert at['b'] == pytest.approx(truth, abs=2e-3) and abs(at['a']) < 2e-3
+    assert (at['a'] == at['b']) == (truth == 0.0) and widths['b'] < 3e-3
+
+
+def test_delay_that_another_one_explains_as_well_is_not_known():
+    t = 0.02 * np.arange(3000)
+    wave = CubicSpline(t, np.sin(2.0 * np.pi * t / 0.2))
+    signals = {'a': wave}
+    inner = t[50:-50]
+    fit = _Fit([_Piece(inner, wave(inner) + 1e-3 * np.sin(inner), np.ones((len(inner), 1)), signals)])
+    delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
+    assert np.isnan([delay.seconds, delay.low, delay.high]).all() and not delay.certain and delay.taken == 0.0
+    assert delay.text == 'not known: another delay would explain as much'
 
 
 def test_efforts_on_a_topic_of_their_own_are_aligned_too(recorded, tmp_path):

@@ -58,7 +58,7 @@ def found(bodies=(), seals=(), payload=False, source='night.mcap'):
 
 
 def payload_on(link, description, payload=PAYLOAD):
-    return BodyEstimate(link, description.links[link].inertial, payload, ERRORS, np.ones(10), True)
+    return BodyEstimate(link, description.links[link].inertial, payload, ERRORS, ERRORS, np.ones(10), True)
 
 
 def uncommented(text):
@@ -92,7 +92,7 @@ def test_a_link_without_inertial_and_one_that_closes_itself_are_given_one():
 def test_links_of_which_the_recording_tells_nothing_stay():
     description = psdyn_ros.load(CRANE).machine.description
     own = description.links['pillar'].inertial
-    silent = BodyEstimate('pillar', own, Inertial(1.0, own.com, own.inertia), ERRORS, np.zeros(10), False)
+    silent = BodyEstimate('pillar', own, Inertial(1.0, own.com, own.inertia), ERRORS, ERRORS, np.zeros(10), False)
     assert corrected_urdf(CRANE, found([silent])) == CRANE
 
 

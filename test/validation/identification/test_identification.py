@@ -96,6 +96,15 @@ def test_with_plain_sensors_they_are_found_and_standard_errors_cover_the_truth(r
     assert all(one.bodies[0].errors[0] <= 0.02 * MASS for one in results)       # they are not just large
 
 
+def test_stated_error_of_a_payload_is_the_spread_over_seeds(recording):
+    bodies = [found_in(measured(recording, 10 + seed, Sensors())).bodies[0] for seed in range(4)]
+    spread = np.sqrt(np.mean([(body.found.mass - MASS) ** 2 for body in bodies]))
+    stated = np.sqrt(np.mean([body.errors[0] ** 2 for body in bodies]))
+    assert 0.4 < stated / spread < 2.5, (stated, spread)
+    # what gains would change is another matter, and larger
+    assert all(body.by_sensors[0] > 5.0 * body.errors[0] for body in bodies)
+
+
 @pytest.mark.long
 def test_all_links_at_once_leave_no_inertia_that_cannot_be(recording):
     found = identify(crane_blocks(measured(recording, 3, Sensors())), crane(), oil())

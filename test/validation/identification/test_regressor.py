@@ -50,6 +50,16 @@ def test_columns_of_a_link_are_what_a_payload_on_it_adds():
         assert Regressor(machine, [link])(*motion) @ parameters_of(payload) == pytest.approx(added, abs=1e-8)
 
 
+def test_columns_at_rest_are_those_under_another_gravity():
+    machine, gravity = loaded('hiab_xs031'), np.array([1.0, -0.5, -2.0])
+    other = psdyn_ros.load(URDF / 'hiab_xs031.urdf', gravity=gravity)
+    x, still = states(machine, 0.05)[0], np.zeros((40, machine.dof))
+    regressor = Regressor(machine)
+    usual = regressor(x, still, still)
+    assert regressor.at_rest(x, gravity) == pytest.approx(Regressor(other)(x, still, still), abs=1e-9)
+    assert (regressor(x, still, still) == usual).all()
+
+
 def test_rates_and_maps_of_actuators_that_are_not_the_coordinates():
     machine = loaded('excavator')
     x, xd, xdd = states(machine, 0.02, 5)
