@@ -44,6 +44,7 @@ class ReferenceMotion:
         self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
         self.shaping = None         # of trajectories that begin at rest, as of `Candidate`
+        self._damping = None        # `SwingDamping`, whose deviation is in the samples
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
 
@@ -56,6 +57,31 @@ class ReferenceMotion:
     def limits(self, limits):
         self._checks = ReferenceChecks(self._manipulator, limits)
         self._limits = limits
+        self._limit_damping()
+
+    @property
+    def damping(self):
+        """`SwingDamping`, whose deviation is in the samples; None: there is none."""
+        return self._damping
+
+    @damping.setter
+    def damping(self, damping):
+        self._damping = damping
+        self._limit_damping()
+
+    def _limit_damping(self):
+        if self._damping is not None:
+            c, n = self._checks, self._manipulator.dof
+            deviation = c.of_actuators('swing_deviation', self._limits.swing_deviation, 0.0)
+            self._damping.limit(*(limit[:n] for limit in (deviation, c.acceleration, c.correcting_jerk, c.speed,
+                                                          c.soft_upper, c.soft_lower)))
+
+    @property
+    def shaped(self):
+        """Whether a shaped trajectory is in progress, whose swing cancels itself."""
+        motion = self._motion
+        return (isinstance(motion, Follow) and not isinstance(motion, Halt) and motion.path.shaped
+                and not motion.over(self._now))
 
     @property
     def started(self):
@@ -65,6 +91,8 @@ class ReferenceMotion:
     def hold(self, x):
         """Hold the position x (dof,) from now on and forget every trajectory."""
         self._motion, self._next = Hold(x), None
+        if self._damping is not None:
+            self._damping.restart()
 
     # trajectories
 
@@ -116,7 +144,7 @@ class ReferenceMotion:
             raise TrajectoryError('the checks of this trajectory have not come to their end')
         if not self.started:
             raise TrajectoryError('there is no reference to start from')
-        self.sample(now)            # a trajectory that was due until now is the one in progress
+        self._nominal(now)          # a trajectory that was due until now is the one in progress
         start = candidate.start
         if now > start and candidate.at_once and self.at_rest(now):
             start = now
@@ -124,6 +152,7 @@ class ReferenceMotion:
         follow.speed_rate = candidate.speed_rate
         follow = self._entering(follow, max(now, start))
         self._next, self.abandoned = follow, ''
+        self._allow_damping()
         if now >= start:
             self._begin(follow, now)
 
@@ -212,10 +241,21 @@ class ReferenceMotion:
 
     def sample(self, t):
         """(x, xd, xdd) of the reference at time t, each (dof,); valid until the next call."""
+        return self._deviated(t, self._nominal(t))
+
+    def _nominal(self, t):
+        """The same without the deviation that damps a swing."""
         if self._next is not None and t >= self._next.start:
             self._take_over(t)
         self._now = t
         return self._motion.sample(t)
+
+    def _deviated(self, t, sample):
+        if self._damping is None or not self._damping.active:
+            return sample
+        sample = np.array(sample)
+        self._damping.add((t,), sample[None])
+        return sample
 
     def ahead(self, t):
         """As `sample`, for a time to come: a trajectory that starts until then is looked at, but does not begin.
@@ -223,13 +263,15 @@ class ReferenceMotion:
         What is to come of a change of the speed under way is in it.
         """
         motion = self._next if self._next is not None and t >= self._next.start else self._motion
-        return motion.sample(t)
+        return self._deviated(t, motion.sample(t))
 
     def samples(self, times, out):
         """Write `sample` of times[0], and `ahead` of two later ones, into out (3, 3, dof)."""
         if self._next is None or times[-1] < self._next.start:
             self._now = times[0]
             self._motion.samples(times, out)
+            if self._damping is not None and self._damping.active:
+                self._damping.add(times, out)
         else:
             for row, t, look in zip(out, times, (self.sample, self.ahead, self.ahead)):
                 row[:] = look(t)
@@ -237,7 +279,8 @@ class ReferenceMotion:
     def path(self, times, out):
         """`Follow.polynomials`, for those who take the samples themselves; or None, and `samples` are in out."""
         self._seen = times[-1]
-        if self._next is None or times[-1] < self._next.start:
+        deviates = self._damping is not None and self._damping.active
+        if not deviates and (self._next is None or times[-1] < self._next.start):
             path = self._motion.polynomials(times)
             if path is not None:
                 self._now = times[0]
@@ -338,6 +381,8 @@ class ReferenceMotion:
         if not (np.isfinite(x).all() and np.isfinite(xd).all()):
             raise TrajectoryError(f'no stop starts from x = {x.tolist()}, xd = {xd.tolist()}')
         self._next = None
+        if self._damping is not None:
+            self._damping.restart(allowed=False)
         self._motion = Free(coming_to_rest(t, x, xd, np.zeros_like(x), self._deceleration(deceleration), self._checks))
 
     def _deceleration(self, declared):
@@ -366,7 +411,7 @@ class ReferenceMotion:
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
         now = (t if self._now is None else self._now) if now is None else now
-        before = self.sample(now)
+        before = self._nominal(now)
         streaming = isinstance(self._motion, Stream)
         point = streamed_point(self._manipulator, t + self._limits.stream_delay, x, xd, xdd)
         stream = Stream(point, np.array(before), now, self._seen, self._motion if streaming else None, self._checks,
@@ -375,6 +420,11 @@ class ReferenceMotion:
         if fault:
             raise TrajectoryError(f'streamed point: {fault}')
         self._motion, self._next = stream, None
+        self._allow_damping()
+
+    def _allow_damping(self):
+        if self._damping is not None:
+            self._damping.allow()
 
     def stream_age(self, t):
         """s at time t since a streamed point came last; inf where none is followed."""

@@ -29,6 +29,7 @@ class ReferenceLimits:
     start_tolerance     m or rad of the coordinates, between where the machine is and where a trajectory starts
     sigma_stop          `toggle_measure` that a trajectory must stay above
     stream_timeout      s that a streamed point is carried on at its velocity
+    swing_deviation     m or rad that active damping of a swing may take the reference away by; 0: it does not
     stream_lag          s at the rated speed by which a reference that is slowed down may be behind streamed points
     """
 
@@ -41,6 +42,7 @@ class ReferenceLimits:
     stream_timeout: float = 0.1
     stream_lag: float = 0.5
     stream_delay: float = 0.0
+    swing_deviation: object = 0.0
 
     @classmethod
     def declared(cls, safety, stream_delay=0.0):
@@ -50,7 +52,7 @@ class ReferenceLimits:
         """
         return cls(safety.acceleration, safety.jerk, safety.deceleration, safety.soft_margin,
                    safety.plausibility.start_tolerance, safety.plausibility.sigma_stop, safety.timeouts.stream,
-                   0.5 * safety.stop_time, stream_delay)
+                   0.5 * safety.stop_time, stream_delay, safety.swing_deviation)
 
 
 class ReferenceChecks:

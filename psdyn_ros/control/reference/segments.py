@@ -163,10 +163,11 @@ class Path:
 
     joint_map  with `motion(position, velocity, acceleration)`, a JointMap or `SAME`
     joints     names of the columns of the curve
+    shaped     whether the swing that it causes cancels itself
     """
 
-    def __init__(self, curve, joint_map, joints):
-        self.curve, self.joints, self.map = curve, joints, joint_map
+    def __init__(self, curve, joint_map, joints, shaped=False):
+        self.curve, self.joints, self.map, self.shaped = curve, joints, joint_map, shaped
         self.plain = joint_map is SAME      # its joints are the coordinates
         position = curve.sample(curve.end)[0]
         zero = np.zeros_like(position)

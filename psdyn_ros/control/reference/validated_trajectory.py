@@ -95,7 +95,7 @@ class Candidate:
             if shaper is not None:
                 yield
                 curve, self._origin = shaped(curve, shaper)
-                path = Path(curve, self._map, w.joints)
+                path = Path(curve, self._map, w.joints, shaped=True)
                 yield
         yield from self._check(path, len(path.curve.times) - 1)
         self.path = path

@@ -161,6 +161,8 @@ class SafeActuator:
                                      low=1e-6, high=10.0)
     soft_margin: float = number('m or rad before the limits of the joint in which outward commands are clamped', 0.005,
                                 low=0.0, high=1.0)
+    swing_deviation: float = number('m or rad that active damping may take it away from its reference by, where a load '
+                                    'swings; 0: it does not', 0.0, low=0.0, high=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +196,7 @@ class SafetyDeclaration:
     jerk: np.ndarray                    # m/s^3 or rad/s^3
     standstill_speed: np.ndarray        # m/s or rad/s
     soft_margin: np.ndarray             # m or rad
+    swing_deviation: np.ndarray         # m or rad
     where: str = field(default='')
 
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
@@ -210,7 +213,8 @@ class SafetyDeclaration:
         return p.freeze_time + float(self.freeze_travel.max()) / p.freeze_speed
 
 
-ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'standstill_speed', 'soft_margin')
+ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'standstill_speed', 'soft_margin',
+          'swing_deviation')
 
 
 def read_safety(source: str | PathLike[str], actuators: Sequence[str], tiers: Sequence[str], limits: Any,
@@ -302,6 +306,9 @@ def _row(found, name, tier, i, limits, supply_pressure):
     if 2.0 * actuator.soft_margin >= span:
         refuse('soft_margin', f"'soft_margin' {actuator.soft_margin:g} leaves nothing of the {span:g} between the "
                               f"limits of joint '{name}'")
+    if 2.0 * actuator.swing_deviation >= span:
+        refuse('swing_deviation', f"'swing_deviation' {actuator.swing_deviation:g} leaves nothing of the {span:g} "
+                                  f"between the limits of joint '{name}'")
     if actuator.tracking_tolerance >= span:
         refuse('tracking_tolerance', f"'tracking_tolerance' {actuator.tracking_tolerance:g} is all of the {span:g} "
                                      f"between the limits of joint '{name}': it would never act")

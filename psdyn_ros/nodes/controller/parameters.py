@@ -4,6 +4,7 @@ from ...control.laws.gains import gain_entries, with_entries
 from ...control.laws.passive_states import ESTIMATED, SOURCES
 from ...control.laws.registry import LAWS
 from ...control.laws.valve_gains import INTEGRAL_SHARE
+from ...control.reference.swing_damping import RATIO
 from ...control.reference.swing_shaper import KINDS, ZVD
 from ...model.parameters.hydraulics import EFFORT, MODES
 from ..runtime.parameters import MACHINE, PRESSURE_TOPICS, REALTIME, Parameter, declare_map
@@ -27,6 +28,8 @@ PARAMETERS = MACHINE + REALTIME + (
               choices=SOURCES),
     Parameter('swing_shaper', ZVD, 'input shaper of trajectories that begin at rest, where passive joints swing',
               choices=KINDS),
+    Parameter('swing_damping', RATIO, 'damping ratio that axes give a swing, within the `swing_deviation` that the '
+              'safety file declares for each; 0: none', 0.0, 0.5),
     Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),
     *PRESSURE_TOPICS,
     Parameter('trigger', 'state', 'compute on each state message, or at rate on a steady timer',

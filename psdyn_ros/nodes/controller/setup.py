@@ -51,8 +51,8 @@ def build(node, p):
     config = ControllerConfig(
         machine, declaration, p.law, hydraulics, p.rate, options,
         emergency_stop=p.emergency_stop == 'required', feedforward_ramp=p.feedforward_ramp,
-        passive_states=p.passive_states, swing_shaper=p.swing_shaper, overrun_share=p.overrun_share,
-        simulated_time=node.get_parameter('use_sim_time').value)
+        passive_states=p.passive_states, swing_shaper=p.swing_shaper, swing_damping=p.swing_damping,
+        overrun_share=p.overrun_share, simulated_time=node.get_parameter('use_sim_time').value)
     return ControllerSetup(config, description, (p.pressure_source, p.pressure_topic), round(p.port_timeout * SECOND))
 
 

@@ -5,6 +5,7 @@ import pytest
 from conftest import thorough
 
 from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble
+from psdyn_ros.kernels.control import speed_governor
 from psdyn_ros.kernels.control.speed_governor import AT_REST, ERROR_FROM, LEAST, RISE, govern
 from psdyn_ros.tools.studies import judgement
 from psdyn_ros.tools.studies.second_plant import SecondPlant
@@ -50,6 +51,24 @@ def test_speed_recovers_slowly():
     assert after(4.0, memory, supply=1.0)[0] == 1.0
     for error, dt in ((np.inf, DT), (0.5, 0.0)):
         assert govern(memory, error, False, np.nan, dt) == 1.0
+
+
+def test_the_speed_governor_is_that_of_plain_numbers(rng):
+    memory, speed_left, error, growth, clipped = np.array(speed_governor.AT_REST), 1.0, None, 0.0, 0.0
+    g = speed_governor
+    for k in range(500):
+        new_error, now, supply = rng.uniform(0.0, 1.2), k % 7 < 5, rng.uniform(0.5, 1.0) if k % 2 else np.nan
+        share = 1.0 - np.exp(-DT / g.MEMORY)
+        growth += 0.0 if error is None else share * ((new_error - error) / DT - growth)
+        clipped += share * (now - clipped)
+        error = new_error
+        allowed = np.interp(error + g.LEAD * max(growth, 0.0), (g.ERROR_FROM, g.ERROR_TO), (1.0, 0.0))
+        if np.isfinite(supply):
+            allowed = min(allowed, np.interp(supply, (g.SUPPLY_TO, g.SUPPLY_FROM), (0.0, 1.0)))
+        if clipped > g.OFTEN:
+            allowed = min(allowed, speed_left - g.CLIPPED_FALL * DT)
+        speed_left = float(np.clip(min(allowed, speed_left + g.RISE * DT), g.LEAST, 1.0))
+        assert g.govern(memory, new_error, now, supply, DT) == pytest.approx(speed_left, rel=1e-12)
 
 
 def moved(law, seconds, pump=None, duration=7.0):
@@ -101,6 +120,17 @@ def test_holding_with_stiction_hunts_less_than_a_millimetre_and_is_no_fault(rate
     assert record.state[-1] == State.HOLD and not record.reasons
     assert np.ptp(record.x[last], axis=0)[1:].max() < 1e-3
     assert np.abs(record.x[-1] - record.desired[-1, 0])[1:].max() < most
+
+
+@pytest.mark.parametrize(('rate', 'stiction'), thorough([(200.0, 4e3), (100.0, 2e3), (500.0, 3e3)], 1, several=True))
+def test_pid_with_stiction_hunts_less_than_a_millimetre(rate, stiction):
+    loop = judgement.closed_loop(judgement.PID, rate=rate, stiction=dict.fromkeys(judgement.NAMES[1:], stiction))
+    loop.send(judgement.point_to_point(3.2))
+    record = loop.run(10.0).recording()
+    last = record.time > record.time[-1] - 4.0
+    assert record.state[-1] == State.HOLD and not record.reasons
+    assert np.ptp(record.x[last], axis=0)[1:].max() < 1e-3
+    assert np.abs(record.x[-1] - record.desired[-1, 0])[1:].max() < 3e-3
 
 
 def test_three_lost_states_at_100_hz_degrade():

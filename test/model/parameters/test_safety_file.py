@@ -40,6 +40,7 @@ actuators:
     jerk: 30.0
     standstill_speed: 0.015
     soft_margin: 0.02
+    swing_deviation: 0.03
 '''
 LIFT = psdyn_ros.Limits(*(row[1:2] for row in LIMITS))
 SOUND = yaml.safe_dump(contents(), sort_keys=False)
@@ -69,7 +70,7 @@ def test_every_parameter_arrives(tier, kind, value, rate, limit):
     for name, expected in (('safe_value', value), ('command_rate', rate), ('command_limit', limit),
                            ('deceleration', 0.5), ('tracking_tolerance', 0.03), ('acceleration', 2.0), ('jerk', 30.0),
                            ('standstill_speed', 0.015),
-                           ('soft_margin', 0.02)):
+                           ('soft_margin', 0.02), ('swing_deviation', 0.03)):
         array = getattr(d, name)
         assert array.shape == (1,)
         assert array.dtype == float
@@ -85,7 +86,7 @@ def test_what_is_not_said():
     assert (d.stop_time, d.probation) == (1.0, 1.0)
     assert d.command_limit.tolist() == [3e4, 1.0, 1.5e7, 0.3], 'URDF effort, fully open, as declared, URDF velocity'
     assert (d.acceleration.tolist(), d.jerk.tolist()) == ([2.0] * 4, [40.0] * 4)
-    assert d.soft_margin.tolist() == [0.005] * 4
+    assert d.soft_margin.tolist() == [0.005] * 4 and d.swing_deviation.tolist() == [0.0] * 4
     assert d.safe_kind == ('number', 'neutral', 'gravity', 'brake')
     np.testing.assert_equal(d.safe_value, [3000.0, 0.0, np.nan, np.nan])
 
@@ -205,6 +206,8 @@ def test_zero_is_safe_where_it_holds_the_load(tier):
 
 @pytest.mark.parametrize('old, new, words', [
     ('soft_margin: 0.02', 'soft_margin: 0.25', "'soft_margin' 0.25 leaves nothing of the 0.5 between the limits"),
+    ('swing_deviation: 0.03', 'swing_deviation: 0.25', "'swing_deviation' 0.25 leaves nothing of the 0.5 between the"),
+    ('swing_deviation: 0.03', 'swing_deviation: -0.1', "'swing_deviation' is -0.1; expected 0 to 1"),
     ('tracking_tolerance: 0.03', 'tracking_tolerance: 0.5', "'tracking_tolerance' 0.5 is all of the 0.5 between the l"),
 ])
 def test_margins_must_leave_something(old, new, words):
@@ -358,6 +361,11 @@ def test_the_stop_time_is_enough_to_the_last_digit(crane):
 def test_a_deceleration_must_be_within_the_efforts_of_the_machine(crane):
     with pytest.raises(ModelError, match=r"actuator 'lift_cylinder': 'deceleration' 1.5 takes 1\d{5}\S* N or N m, m"):
         check(crane, with_lift(deceleration=1.5, acceleration=1.5))
+
+
+def test_a_deviation_that_damps_a_swing_needs_a_load_that_hangs(crane):
+    with pytest.raises(ModelError, match="'lift_cylinder': 'swing_deviation' 0.03 without a joint that hangs freely"):
+        check(crane, with_lift(swing_deviation=0.03))
 
 
 def test_a_declaration_for_another_machine(crane):

@@ -1,0 +1,148 @@
+"""Active damping: released loads lose their swing, axes keep to their deviation and return, with wrong models too."""
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from psdyn_ros.api.load import load
+from psdyn_ros.control import ControllerConfig, State, assemble
+from psdyn_ros.control.closed_loop import ClosedLoop
+from psdyn_ros.control.laws.payload_model import LoadModel
+from psdyn_ros.control.reference.swing_damping import bounded_feedback, damping_feedback
+from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.simulation.plant import Plant
+
+URDF, SAFETY = find_machine('loader_crane'), find_config('loader_crane_safety.yaml')
+DRIVEN, PASSIVE = slice(0, 4), slice(4, 6)
+RELEASED = 10.0         # degrees
+LATE = 3                # cycles of 2 ms
+CORNERS = tuple(product((0.8, 1.2), (0.8, 1.2), (0.5, 2.0)))    # mass of the load, length of the rope, friction
+
+
+@cache
+def config():
+    c = ControllerConfig.from_files(URDF, safety=SAFETY)
+    return replace(c, declaration=replace(c.declaration, swing_deviation=np.array((0.2, 0.04, 0.04, 0.15))))
+
+
+def machine(mass, length, friction):
+    """The crane with these shares of mass of the load, length of the rope, and friction of the passive joints."""
+    text = Path(URDF).read_text()
+    changes = [('xyz="0 -1.464286 0"', f'xyz="0 {-1.464286 * length} 0"'),
+               ('xyz="0 -1.65 0"', f'xyz="0 {-1.65 * length} 0"'),
+               ('<dynamics damping="25"/>', f'<dynamics damping="{25.0 * friction}"/>'),
+               ('<mass value="279"/>', f'<mass value="{279.0 * mass}"/>')]
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return load(text)
+
+
+class Released:
+    """A load that is released at an angle [degrees] from where it hangs, and the controller that holds the crane."""
+
+    def __init__(self, angle, plant=None, late=LATE, seconds=6.0, **options):
+        c, queue = replace(config(), **options), []
+        whole = plant or c.machine
+        passive = LoadModel(whole).passive
+
+        def delayed(time, measured):
+            queue.append(measured)
+            return queue.pop(0)._replace(age=late * c.period) if len(queue) > late else None
+
+        simulated = Plant(whole, period=c.period, command_timeout=0.02)
+        self.start = simulated.x[DRIVEN].copy()
+        simulated.x[PASSIVE] = passive.resting(self.start)[PASSIVE] + np.radians(angle)
+        self.core = assemble(c)
+        loop = ClosedLoop(self.core, simulated, change=delayed)
+        for _ in range(late):
+            loop.cycle()
+        self.record = loop.start().run(seconds).recording()
+        rows = slice(None, None, 20)
+        self.time = self.record.time[rows]
+        rest = np.array([passive.resting(x[DRIVEN])[PASSIVE] for x in self.record.x[rows]])
+        self.swing = np.degrees(np.linalg.norm(self.record.x[rows, PASSIVE] - rest, axis=1))
+        self.period = 2.0 * np.pi / float(passive.modes(self.start)[0].min())
+        followed = np.isfinite(self.record.desired[:, 0, 0])
+        self.deviation = self.record.desired[followed, 0] - self.start
+
+    def largest(self, k):
+        """Largest swing [degrees] in the period k after the release."""
+        return self.swing[(self.time >= k * self.period) & (self.time < (k + 1) * self.period)].max()
+
+
+def assert_damped(released):
+    assert released.largest(1) < 0.5 * RELEASED
+    assert released.swing.max() < 1.01 * RELEASED and released.largest(1) > released.largest(2) - 0.05
+    assert (np.abs(released.deviation) <= config().declaration.swing_deviation).all()
+    assert int(released.record.state[-1]) == int(released.record.state[len(released.time) // 2])
+
+
+@pytest.mark.parametrize('angle', [(RELEASED, 0.0), (0.0, RELEASED)])
+def test_released_swing_halves_within_a_period_late_by_6_ms(angle):
+    assert_damped(Released(angle, seconds=8.5))
+
+
+@pytest.mark.parametrize('corner', CORNERS)
+def test_released_swing_halves_with_a_wrong_model(corner):
+    angle = RELEASED * np.sqrt(0.5)
+    assert_damped(Released((angle, -angle), machine(*corner), seconds=9.2))
+
+
+def test_axes_return_to_their_reference():
+    released = Released((4.0, 4.0), seconds=25.0)
+    assert np.abs(released.deviation).max() > 0.01
+    assert (np.abs(released.deviation[-1]) < 0.02 * config().declaration.swing_deviation).all()
+    assert released.swing[-1] < 0.3
+
+
+def test_without_a_declared_deviation_the_reference_stands_still():
+    declaration = ControllerConfig.from_files(URDF, safety=SAFETY).declaration
+    for options in ({'declaration': declaration}, {'swing_damping': 0.0}, {'passive_states': 'hanging'}):
+        released = Released((RELEASED, 0.0), seconds=4.0, **options)
+        assert np.abs(released.deviation).max() < 1e-6, options
+        assert released.largest(1) > 0.9 * RELEASED or 'passive_states' in options
+
+
+def test_disabling_ends_the_deviation_within_the_stop_time():
+    c = config()
+    plant = Plant(c.machine, period=c.period, command_timeout=0.02)
+    plant.x[PASSIVE] += np.radians((0.0, RELEASED))
+    core = assemble(c)
+    loop = ClosedLoop(core, plant).start().run(0.9)
+    assert np.abs(core.law.reference.damping.motion[1]).max() > 0.02
+    core.disable(loop.now)
+    loop.run(0.6)
+    assert core.states.state is State.STANDBY and not core.states.reasons
+    assert np.abs(core.law.reference.damping.motion[1]).max() < 0.01
+
+
+def test_feedback_takes_energy_out_of_every_swing():
+    passive, rng = LoadModel(config().machine).passive, np.random.default_rng(0)
+    terms = passive.swing_terms(config().machine.initial_position[DRIVEN] + (0.4, 0.05, 0.1, 0.2))
+    feedback, frequency = damping_feedback(terms, 0.3, config().declaration.swing_deviation**2)
+    assert frequency == pytest.approx(passive.modes(terms.x)[0].min(), rel=1e-3)
+    for _ in range(100):
+        rate = rng.standard_normal(2)
+        u, coupled = feedback @ rate, terms.coupling.T @ rate
+        assert u @ coupled > 0.0
+        bound = rng.uniform(0.0, 0.5, (2, 4)) * np.abs(u)
+        assert bounded_feedback(u, -bound[0], bound[1], coupled) @ coupled >= 0.0
+
+
+def test_coupling_is_the_acceleration_of_the_swing():
+    """Beside forward dynamics with prescribed accelerations of the driven joints."""
+    m = config().machine
+    passive = LoadModel(m).passive
+    terms = passive.swing_terms(m.initial_position[DRIVEN])
+    u = np.array((0.1, -0.05, 0.04, 0.2))
+    names = m.coordinates
+    whole = passive.resting(terms.x)
+    motion = m.hybrid_dynamics(whole, np.zeros(6), accelerations=dict(zip(names[DRIVEN], u)),
+                               efforts=dict.fromkeys(names[PASSIVE], 0.0)).accelerations
+    swing = motion[PASSIVE] - terms.slope @ u
+    np.testing.assert_allclose(terms.inertia @ swing, -terms.coupling @ u, rtol=1e-3, atol=0.5)
