@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from psdyn_ros.api.hydraulics.statics import hydraulic_records
-from psdyn_ros.kernels.control import effort_range, error_range, plausibility, speed_governor
+from psdyn_ros.kernels.control import effort_range, error_range, plausibility
 from psdyn_ros.kernels.control import pressure_plausibility as kernels
 from psdyn_ros.kernels.control import speed_plausibility as speeds
 from psdyn_ros.kernels.control.valve_inversion import MIN_CHAMBER_VOLUME_M3
@@ -64,21 +64,25 @@ class Efforts:
 
     def __init__(self, forces, limits, area, room, learning):
         self.rows, self.others, self.learning = np.flatnonzero(forces), np.flatnonzero(~forces), learning
-        self.away, self.limit, self.area = limits[0], limits[1][self.rows], area
+        self.away, self.limit, self.speed, self.area = limits[0], limits[1][self.rows], limits[2], area
         self.recent, self.trim = deque(maxlen=room), np.zeros(len(self.rows))
 
     def restrain(self, model, gains, scale, desired, unknown, ahead, command):
         rows, others, away = self.rows, self.others, self.away + unknown
+        faster = (model.state[1] - desired[1]) / self.speed
         low, high = range_of(self.recent, ahead, desired[2], gains, scale, model.state, desired)
-        low, high = low - away, high + away
+        low = low - self.away * np.clip(1.0 + faster, 0.0, 1.0) - unknown
+        high = high + self.away * np.clip(1.0 - faster, 0.0, 1.0) + unknown
         inertia = model.inertia / self.area[:, None]
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
         efforts = (model.efforts / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
         spread = 0.5 * np.abs(np.linalg.solve(own, coupling)) @ (high - low)[others]
         low, high, given = low[rows] - spread, high[rows] + spread, command[rows]
         asked = np.linalg.solve(own, given - efforts - self.trim)
-        kept = np.clip(efforts + self.trim + own @ np.clip(asked, low, high), -self.limit, self.limit)
         off = np.maximum(asked - high, low - asked) / away[rows]
+        fed, edge = np.clip(ahead[rows], low, high), np.clip(asked, low, high)
+        replaced = np.where(off > 0.0, fed + np.maximum(1.0 - off, 0.0) * (edge - fed), asked)
+        kept = np.clip(efforts + self.trim + own @ replaced, -self.limit, self.limit)
         restrained = (np.abs(given - kept) > effort_range.ROUNDING * self.limit).any()
         if restrained:
             command[rows] = kept
@@ -91,7 +95,7 @@ class Efforts:
 @pytest.mark.parametrize('forces', [[1, 1, 1, 1], [1, 0, 0, 1], [0, 1, 0, 0]], ids=['all', 'two', 'one'])
 def test_efforts_are_restrained_as_by_numpy(rng, forces):
     forces, room, learning, area = np.array(forces, dtype=bool), 5, 0.02, rng.uniform(0.5, 2.0, N)
-    limits, restrained = np.array([np.full(N, 0.5), np.full(N, 30.0)]), []
+    limits, restrained = np.array([np.full(N, 0.5), np.full(N, 30.0), rng.uniform(0.5, 3.0, N)]), []
     twin, model = Efforts(forces, limits, area, room, learning), effort_range.make_effort_model(N)
     buffer = effort_range.make_effort_range(np.argsort(~forces, kind='stable'), forces.sum(), room)
     check = effort_range.EffortRange(*views(buffer, effort_range.TYPES))
@@ -142,8 +146,10 @@ def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
         asked *= 10.0 if cycle % 3 == 0 else 0.5
         least, most = range_of(recent, motion[4], motion[3], gains, scale, motion[:2], motion[2:])
         low, high = trim + least - slack, trim + most + slack
-        kept = np.clip(asked, low, high)
-        off = (np.abs(asked - kept) / slack)[rows]
+        edge, fed = np.clip(asked, low, high), trim + scale * motion[4]
+        beyond = np.abs(asked - edge) / slack
+        kept = np.where(beyond > 0.0, fed + np.maximum(1.0 - beyond, 0.0) * (edge - fed), asked)
+        off = beyond[rows]
         wanted = (rows[off.argmax()], pytest.approx(off.max())) if off.any() else (-1, 0.0)
         assert error_range.restrain_speeds(buffer, gains, scale, asked) == wanted
         assert check.speeds[rows] == pytest.approx(kept[rows])
@@ -174,14 +180,21 @@ class Forces:
             return speeds.NOT_JUDGED
         waited, force = times.sum(), times @ commands / times.sum() * self.area
         self.given, speed, now = [], model.state[1].copy(), model.efforts[self.rows].copy()
-        if self.speed is None:
-            self.speed, self.model, self.off, self.lack = speed, now, force - now, force - now
-        excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
-        self.speed, self.model = speed, now
-        self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
         stands = not desired.any() and (np.abs(speed) < self.rest).all()
-        time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
-        self.lack = self.lack + waited / time * (self.off - self.lack)
+        if self.speed is None:
+            self.off = self.lack = force - now
+            self.times, self.first = [speeds.HORIZON_S] if stands else [], []
+        else:
+            excess = force - 0.5 * (self.model + now) - model.inertia[self.rows] @ (speed - self.speed) / waited
+            if sum(self.times) < speeds.HORIZON_S - 1e-8:
+                self.times.append(waited)
+                self.first.append(excess)
+                self.off = self.lack = np.average(self.first, axis=0, weights=self.times)
+            else:
+                self.off = self.off + waited / speeds.HORIZON_S * (excess - self.off)
+                time = speeds.LEARNING_S if stands else speeds.FORGETTING_S
+                self.lack = self.lack + waited / time * (self.off - self.lack)
+        self.speed, self.model = speed, now
         own = model.inertia[np.ix_(self.rows, self.rows)]
         change = speeds.HORIZON_S * np.linalg.solve(own, self.off - self.lack)
         allowed = self.residual + speeds.HORIZON_S * (self.friction / np.diag(own) + unknown[self.rows])
@@ -323,14 +336,15 @@ class Oil:
         records = np.zeros(n, kernels.FLOW_WITNESS)
         records['cylinder'], records['actuator'], records['slack'] = range(n), self.rows, 0.01
         self.buffer = pack(kernels.Witnesses(records, np.zeros((n, FLUID)), self.cylinders, np.array([0.01, 0.5]),
-                                             np.zeros((5, N))))
+                                             np.zeros((6, N))))
         self.check = kernels.Witnesses(*views(self.buffer, kernels.TYPES))
         self.oil = self.supply, np.nan, np.full((n, 2), 0.4 * self.supply['pressure'][0])
 
     def move(self, rng):
         motion = self.check.motion
         motion[0], motion[2] = rng.uniform(0.1, 0.3, N), 0.1 * rng.normal(size=N)
-        motion[1], motion[3:] = motion[0] + rng.uniform(-1e-3, 1e-3, N), 1e3 * rng.normal(size=(2, N))
+        motion[1], motion[3] = motion[0] + rng.uniform(-1e-3, 1e-3, N), motion[2] + 0.01 * rng.normal(size=N)
+        motion[4:] = 1e3 * rng.normal(size=(2, N))
         return motion.copy()
 
     def restrain(self, command, last):
@@ -345,8 +359,16 @@ def oil(crane):
     return Oil(crane)
 
 
-def test_valves_are_restrained_to_the_nearest_command_that_is_explained(rng, oil):
-    restrained = 0
+def _share(at, w, begin, end, too_high):
+    """Share of the way between two commands at which the speed leaves its range."""
+    shares = np.linspace(0.0, 1.0, 2001)
+    within = [at(begin + share * (end - begin)) <= w['high'] if too_high else
+              at(begin + share * (end - begin)) >= w['low'] for share in shares]
+    return 1.0 if all(within) else shares[max(within.index(False) - 1, 0)]
+
+
+def test_valves_are_restrained_the_less_the_farther_a_command_is_off(rng, oil):
+    restrained = held = 0
     for _ in range(40):
         oil.move(rng)
         given, last = rng.uniform(-1.0, 1.0, N), np.where(rng.random(N) < 0.2, np.nan, rng.uniform(-0.2, 0.2, N))
@@ -362,33 +384,36 @@ def test_valves_are_restrained_to_the_nearest_command_that_is_explained(rng, oil
                 assert command[row] == given[row]
                 continue
             restrained += 1
-            begin = np.nan_to_num(last[row])
-            begin = begin if w['low'] <= at(begin) <= w['high'] else 0.0
-            step = (given[row] - begin) / 2**kernels.HALVINGS
-            steps = (command[row] - begin) / step
-            assert steps == pytest.approx(round(steps), abs=1e-9)
-            assert steps == 0.0 or w['low'] <= at(command[row]) <= w['high']
-            assert not w['low'] <= at(command[row] + step) <= w['high']
+            begin, too_high = np.nan_to_num(last[row]), at(given[row]) > w['high']
+            if not min(w['low'], 0.0) <= at(begin) <= max(w['high'], 0.0):
+                begin *= _share(at, w, 0.0, begin, at(begin) > 0.0)
+            share = max(1.0 - beyond[-1], 0.0) * _share(at, w, begin, given[row], too_high)
+            assert command[row] == pytest.approx(begin + share * (given[row] - begin), abs=2.0**-kernels.HALVINGS)
+            held += beyond[-1] >= 1.0
+            # no valve is opened farther than before and than asked for
+            assert abs(command[row]) <= max(abs(np.nan_to_num(last[row])), abs(given[row]))
         wanted = (int(np.argmax(beyond)), pytest.approx(max(beyond))) if max(beyond) > 0.0 else (-1, 0.0)
         assert (worst, off) == wanted
-    assert 20 < restrained < 120
+    assert 20 < restrained < 120 and 10 < held < restrained
 
 
 def test_speeds_that_are_explained_are_those_of_numpy(rng, oil):
     rows, c, before = oil.rows, oil.cylinders, np.zeros(N)
     for _ in range(3):
-        position, reference, rate, residual, effort = oil.move(rng)
+        position, reference, rate, ahead, residual, effort = oil.move(rng)
         oil.restrain(np.zeros(N), np.zeros(N))
         area = np.array([c['area_a'], c['area_b']])
         volume = np.array([c['dead_a'] + area[0] * position[rows],
                            c['dead_b'] + area[1] * (c['stroke'] - position[rows])])
         stiffness = (c['bulk'] * area**2 / volume).sum(axis=0)
         errors = np.array([(reference - position)[rows], -residual[rows] / stiffness])
-        room = 0.01 + kernels.SLACK * np.abs(rate[rows]) + kernels.CHANGE * np.abs(
-            effort - before)[rows] / (PERIOD * stiffness)
-        low, high = (kernels.LOOP_GAIN * limit(errors, 0.0).sum(axis=0) for limit in (np.minimum, np.maximum))
-        assert oil.check.records['low'] == pytest.approx(rate[rows] - room + low, rel=1e-6)
-        assert oil.check.records['high'] == pytest.approx(rate[rows] + room + high, rel=1e-6)
+        slowest, fastest = np.minimum(rate, ahead)[rows], np.maximum(rate, ahead)[rows]
+        room = 0.01 + kernels.SLACK * np.maximum(-slowest, fastest)
+        changing = kernels.CHANGE * (effort - before)[rows] / (PERIOD * stiffness)
+        low, high = (limit(changing, 0.0) + kernels.LOOP_GAIN * limit(errors, 0.0).sum(axis=0)
+                     for limit in (np.minimum, np.maximum))
+        assert oil.check.records['low'] == pytest.approx(slowest - room + low, rel=1e-6)
+        assert oil.check.records['high'] == pytest.approx(fastest + room + high, rel=1e-6)
         before = effort
 
 
@@ -462,21 +487,3 @@ def test_pressures_may_change_as_by_numpy(rng, oil, limited):
         of_supply = (flow.sum() + oil.supply['flow'][0]) / oil.supply['capacity'][0] if limited else 7.0
         assert sensors['rate'][-1] == pytest.approx(of_supply)
     assert (rates > 3e8).any() and (rates < 3e8).any()
-
-
-def test_the_speed_governor_is_that_of_plain_numbers(rng):
-    memory, speed_left, error, growth, clipped = np.array(speed_governor.AT_REST), 1.0, None, 0.0, 0.0
-    g = speed_governor
-    for k in range(500):
-        new_error, now, supply = rng.uniform(0.0, 1.2), k % 7 < 5, rng.uniform(0.5, 1.0) if k % 2 else np.nan
-        share = 1.0 - np.exp(-PERIOD / g.MEMORY)
-        growth += 0.0 if error is None else share * ((new_error - error) / PERIOD - growth)
-        clipped += share * (now - clipped)
-        error = new_error
-        allowed = np.interp(error + g.LEAD * max(growth, 0.0), (g.ERROR_FROM, g.ERROR_TO), (1.0, 0.0))
-        if np.isfinite(supply):
-            allowed = min(allowed, np.interp(supply, (g.SUPPLY_TO, g.SUPPLY_FROM), (0.0, 1.0)))
-        if clipped > g.OFTEN:
-            allowed = min(allowed, speed_left - g.CLIPPED_FALL * PERIOD)
-        speed_left = float(np.clip(min(allowed, speed_left + g.RISE * PERIOD), g.LEAST, 1.0))
-        assert g.govern(memory, new_error, now, supply, PERIOD) == pytest.approx(speed_left, rel=1e-12)

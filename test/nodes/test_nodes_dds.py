@@ -380,8 +380,8 @@ def test_two_machines_each_in_its_namespace_move_by_their_own_commands(crane, tm
         right.until(lambda: states[right])
         assert off(right, crane.initial_position) < 2e-3
         for g in (left, right):
-            assert {status.hardware_id for status in g.reports.values()} == {
-                f'{g.namespace}/simulator', f'{g.namespace}/controller'}
+            g.until(lambda g=g: {status.hardware_id for status in g.reports.values()} == {
+                f'{g.namespace}/simulator', f'{g.namespace}/controller'})
             assert g.processes.stop() == {'controller': 0, 'simulator': 0}
 
 

@@ -16,6 +16,7 @@ from ..laws.base import check_actuation, checked_tiers
 from ..laws.passive_states import ESTIMATED
 from ..laws.registry import LAWS, make_law
 from ..monitors.clock import SHARE
+from ..reference.swing_damping import RATIO
 from ..reference.swing_shaper import ZVD
 from ..safety.declaration_checks import check_safety
 from .core import ControlCore
@@ -51,6 +52,8 @@ class ControllerConfig:
     """Where the state of passive joints comes from: 'measured', 'estimated' or 'hanging', see `PassiveStates`."""
     swing_shaper: str = ZVD
     """Of trajectories, where passive joints swing: 'zv', 'zvd', 'ei' or 'none'."""
+    swing_damping: float = RATIO
+    """Damping ratio that axes give a swing, within the `swing_deviation` declared for each; 0: none."""
     checks: tuple = ()
     """Classes of further `Check`s, evaluated after those of `monitors/checks.py`."""
 
@@ -99,6 +102,8 @@ def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = 
     if config.machine.underactuated:
         options |= {'passive_states': config.passive_states, 'swing_shaper': config.swing_shaper}
     law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period, **options)
+    if law.reference.damping is not None:
+        law.reference.damping.ratio = config.swing_damping
     return ControlCore(replace(config, machine=config.machine.driven_machine), law, log)
 
 

@@ -326,6 +326,7 @@ class ControlCore:
                 selector.ramp(clock)
             elif before is not STOPPING:
                 selector.brake(self.states.reasons)
+                selector.end_deviation()
         elif state is HOLD and before in (RUN, DEGRADED) and not self._reference_ended:
             self._void()
             selector.brake(fault=True)

@@ -31,6 +31,10 @@ def status(core):
         found |= {'passive joints': passive.source + (f': {passive.problem}' if passive.problem else ''),
                   'passive joints measured': ', '.join(name for name in passive.joints if name in seen) or 'none',
                   'passive measurements rejected': passive.rejected}
+        damping = core.law.reference.damping
+        if damping is not None and damping.declared:
+            found |= {'swing damping': damping.problem and f'off: {damping.problem}' or 'on',
+                      'deviation that damps a swing [share of its bound]': damping.share}
         for name, position, rate in zip(passive.joints, passive.position, passive.rate):
             found |= {f'{name} [rad, m]': float(position), f'rate of {name} [rad/s, m/s]': float(rate)}
     for what, one in (('state', state.input), ('pressures', inputs.pressure_check.input)):

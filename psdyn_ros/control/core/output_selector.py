@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from ...kernels.control.speed_governor import AT_REST, govern
-from ...model.parameters.safety import GRAVITY, HOLDS, NEUTRAL
+from ...model.parameters.safety import EFFORT, GRAVITY, HOLDS, NEUTRAL, PRESSURE
 from ..monitors.actuator_motion import ActuatorMotion, EndStopCheck
 from ..monitors.check import Check, When
 from ..monitors.momentum import MomentumCheck
@@ -50,6 +50,7 @@ class OutputSelector:
         self._closing = OutputRamp(declaration, law.swing_period)
         self._valves = np.array([tier in HOLDS and kind == NEUTRAL
                                  for tier, kind in zip(declaration.tiers, declaration.safe_kind)])
+        self._by_speed = [i for i, tier in enumerate(declaration.tiers) if tier not in (EFFORT, PRESSURE)]
         self.closing = False            # whether valves are on their way to the safe output
         self._deceleration = np.array(declaration.deceleration)
         self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0
@@ -89,12 +90,19 @@ class OutputSelector:
         else:
             reference.stop(t, self._deceleration)
 
+    def end_deviation(self):
+        """Let the reference deviate no further from itself to damp a swing."""
+        damping = self.law.reference.damping
+        if damping is not None:
+            damping.stay()
+
     def ramp(self, clock):
         """Go from the last command to that of rest, without another look at what is measured."""
         x = self._inputs.state_check.x
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
-        self._open_loop.start(self._least_command(), self._motion.rates(x, self.rate), target, clock, self._inputs.time)
+        rates = self._motion.rates(x, self.rate)
+        self._open_loop.start(self._steady_command(), rates, target, clock, self._inputs.time)
         self.mode = RAMPED
 
     def rest(self, clock=None):
@@ -108,7 +116,9 @@ class OutputSelector:
             self._holding = self._held(x)
             if clock is not None and self._valves.any() and self.rate.any():
                 with suppress(Exception):       # whatever failed: they shut at once
-                    self._closing.start(self._least_command(), self._motion.rates(x, self.rate), self._neutral, clock)
+                    last = self.gate.last
+                    least = np.clip(self._steady_command(), np.minimum(last, 0.0), np.maximum(last, 0.0))
+                    self._closing.start(least, self._motion.rates(x, self.rate), self._neutral, clock)
                     self.closing = True
         if clock is None:
             self.closing = False
@@ -134,7 +144,11 @@ class OutputSelector:
 
     def stopped(self, clock):
         """Whether a stop has come to its end."""
-        return self._open_loop.done(clock) if self.mode is RAMPED else self.law.reference.at_rest(self._inputs.time)
+        if self.mode is RAMPED:
+            return self._open_loop.done(clock)
+        reference = self.law.reference
+        deviates = reference.damping is not None and reference.damping.moves
+        return reference.at_rest(self._inputs.time) and not deviates
 
     def command(self, clock, dt):
         """The output (actuators,) of law or ramp, dt [s] after the one before; raises GateError and what laws raise."""
@@ -142,27 +156,25 @@ class OutputSelector:
         command = self._of_law(clock) if under_law else self._open_loop.at(clock)
         output = self.gate.filter_command(command, clock, self._inputs.clock, dt)
         if under_law:
-            self._recent.append((output, self.rate.copy()))
+            self._recent.append((output, self._motion.rates(self._inputs.state_check.x, self.rate).copy()))
         return output
 
-    def _least_command(self):
-        """Return the command (actuators,) from which a ramp starts: the least of each in the last `RECENT` seconds.
+    def _steady_command(self):
+        """Return the command (actuators,) from which a ramp starts: what moved at the present speed of the reference.
 
-        The last one may be what made the stop necessary. Each is taken to the present speed of the reference, so that
-        a machine that accelerates does not begin its stop with a jolt. None where it changed its sign meanwhile.
+        Of valves and velocities it is that speed times the median of command over speed in the last `RECENT` seconds:
+        the last command may be what made the stop necessary, and that of a machine that is braked or accelerated is not
+        for its speed. 0 where the reference rests, or was not half as fast in that direction.
         """
-        last, x = self.gate.last, self._inputs.state_check.x
-        now = self._motion.rates(x, self.rate)
-        recent, rates = np.array([last]), now[None]
-        if self._recent:
-            outputs, rates = zip(*self._recent)
-            recent = np.array([*outputs, last])
-            rates = np.array([*(self._motion.rates(x, rate) for rate in rates), now])
-        with np.errstate(divide='ignore', invalid='ignore'):
-            faster = np.nan_to_num(np.abs(now / rates), nan=1.0, posinf=np.inf)
-        scaled = recent * np.maximum(faster, 1.0)
-        least = np.take_along_axis(scaled, np.abs(scaled).argmin(axis=0)[None], axis=0)[0]
-        return np.where((recent > 0.0).all(axis=0) | (recent < 0.0).all(axis=0), least, 0.0)
+        last, now = self.gate.last, self._motion.rates(self._inputs.state_check.x, self.rate)
+        if not self._recent:
+            return last
+        outputs, rates = (np.array(given) for given in zip(*self._recent))
+        for i in self._by_speed:
+            fast = rates[:, i] * now[i] >= 0.5 * now[i]**2
+            share = np.median(outputs[fast, i] / rates[fast, i]) if now[i] != 0.0 and fast.any() else 0.0
+            last[i] = max(share, 0.0) * now[i]
+        return last
 
     def safe(self, standby, clock):
         """The safe output (actuators,) at `clock` [ns], NaN: left out. Never raises.

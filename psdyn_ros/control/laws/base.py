@@ -16,9 +16,10 @@ from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
 from ...model.parameters.hydraulics import MODES as TIERS
 from ..reference.reference import ReferenceMotion
+from ..reference.swing_damping import SwingDamping
 from ..reference.swing_shaper import ZVD, SwingShaping
 from .gains import NoGains
-from .passive_states import ESTIMATED
+from .passive_states import ESTIMATED, RESTING
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
@@ -76,6 +77,8 @@ class ControlLaw:
         self.load = LoadModel(whole, hydraulics, passive_states)
         if self.load.passive is not None:
             self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper)
+            if passive_states != RESTING:
+                self.reference.damping = SwingDamping(self.load.passive.swing_terms, manipulator.dof)
         self.desired = None
         self.saturations = np.zeros(len(manipulator.actuators), dtype=np.int64)
         self.force_residuals = np.zeros(len(manipulator.actuators))
@@ -134,6 +137,17 @@ class ControlLaw:
             return
         efforts = None if command is None else self.applied_efforts(command, x, xd)
         self.load.passive.observe(t, x, xd, passive, efforts)
+        damping = self.reference.damping
+        if damping is not None and damping.declared and command is not None and self.desired is not None:
+            self._damp_swing(damping, t, x, xd)
+
+    def _damp_swing(self, damping, t, x, xd):
+        known, problem = self.load.passive, self.load.passive.problem
+        if not problem and known.needs_measurements and known.silent(t):
+            problem = f'{", ".join(known.silent(t))} not measured'
+        if not problem and self.reference.shaped:
+            problem = 'a shaped trajectory'
+        damping.advance(t, (x, xd), (known.position, known.rate), self.desired - damping.motion, problem)
 
     def applied_efforts(self, command, x, xd):
         """Return the efforts (dof,) on the coordinates that actuators give at x, xd, less friction; None: not known."""

@@ -11,6 +11,7 @@ from ...kernels.rigid_body.entry import inverse_checked, read_mass_matrix
 from ...kernels.runtime.buffer import views
 from ...kernels.runtime.status import OK, SINGULAR, decode
 from ...model.errors import ModelError, PsdynError, ShapeError, StateError, check_name
+from ..reference.swing_damping import SwingTerms
 
 SOURCES = MEASURED, ESTIMATED, RESTING = 'measured', 'estimated', 'hanging'
 BANDWIDTH = 3.0         # rad/s of corrections of an estimate by what is measured
@@ -157,19 +158,42 @@ class PassiveStates:
 
         The driven joints are held.  Friction counts as at 1 rad/s.  Raises StateError where the load does not hang.
         """
-        m, p, whole = self._machine, ~self._driven, self.resting(x)
-        rest, M, n = np.zeros(m.dof), np.empty((m.dof, m.dof)), len(self.joints)
-        slopes = np.empty((2, n, n))        # of the efforts of passive joints, by position and by rate
-        for column, step in enumerate(np.eye(m.dof)[p]):
-            for which, size in enumerate((PERTURBATION, 1.0)):
-                ends = [self._generalized(whole + way * size * step * (which == 0), rest + way * size * step * which)[p]
-                        for way in (1.0, -1.0)]
-                slopes[which, :, column] = (ends[0] - ends[1]) / (2.0 * size)
-        check(m, read_mass_matrix(self.hanging.tree, self.hanging.loops, whole, M), x=whole)
+        p, whole = ~self._driven, self.resting(x)
+        n = len(self.joints)
+        stiffness, M = self._stiffness(whole)
+        slopes = np.array((stiffness[p], self._slopes(whole, 1.0, 1)[p]))
         K, C = np.linalg.solve(M[np.ix_(p, p)], slopes)
         values = np.linalg.eigvals(np.block([[np.zeros((n, n)), np.eye(n)], [-K, -C]]))
         values = values[np.argsort(-values.imag)][:n]
         return np.abs(values), -values.real / np.abs(values)
+
+    def swing_terms(self, x):
+        """Return the `SwingTerms` of small swings about rest at x (driven,); raises as `modes`."""
+        d, p, whole = self._driven, ~self._driven, self.resting(x)
+        stiffness, M = self._stiffness(whole)
+        K = 0.5 * (stiffness[p] + stiffness[p].T)
+        slope = -np.linalg.solve(K, stiffness[d].T)     # the Hessian of the potential is symmetric
+        coupling = M[np.ix_(p, d)] + M[np.ix_(p, p)] @ slope
+        return SwingTerms(whole[d], whole[p], slope, coupling, M[np.ix_(p, p)], K)
+
+    def _stiffness(self, whole):
+        """Return slopes (dof, passive) of all efforts by passive positions, and the mass matrix, at rest at `whole`."""
+        M = np.empty((whole.size, whole.size))
+        slopes = self._slopes(whole, PERTURBATION, 0)
+        check(self._machine, read_mass_matrix(self.hanging.tree, self.hanging.loops, whole, M), x=whole)
+        return slopes, M
+
+    def _slopes(self, whole, step, row):
+        """Return slopes (dof, passive) of all efforts by positions (row 0) or rates (row 1) of the passive joints."""
+        columns = []
+        for j in np.flatnonzero(~self._driven):
+            ends = []
+            for way in (step, -step):
+                state = np.array((whole, np.zeros(whole.size)))
+                state[row, j] += way
+                ends.append(self._generalized(*state))
+            columns.append((ends[0] - ends[1]) / (2.0 * step))
+        return np.array(columns).T
 
     def _generalized(self, x, xd):
         """Return the efforts on all coordinates at x, xd of the whole machine without acceleration."""

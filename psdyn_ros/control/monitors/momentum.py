@@ -43,15 +43,22 @@ class MomentumCheck(Check):
         if not self.required:
             return
         self._failing = False                   # whether the last comparison failed
-        self._last = None                       # ns of the last cycle
+        self._last = None                       # ns, stamp of the last state
+        self._given, self._cycles = 0.0, 0      # sum of the commands in the cycles since then, and their number
         self._memory.memory[:], self._memory.forces[kernels.IMPULSE] = 0.0, 0.0
 
     def evaluate(self, inputs):
         """As `Check.evaluate`."""
-        law, last, self._last = self._law, self._last, inputs.clock
+        # from state to state: a cycle may come late, and the next state without delay
+        law, last = self._law, self._last
+        self._given, self._cycles = self._given + inputs.command, self._cycles + 1
+        if inputs.stamp == last:
+            return None
+        command, self._given, self._cycles = self._given / self._cycles, 0.0, 0
+        self._last = inputs.stamp
         axis = kernels.judge_momentum(
-            self._buffer, law.effort_model(inputs.x, inputs.xd), inputs.command, inputs.reference_rate,
-            law.unknown_accelerations, 0.0 if last is None else 1e-9 * (inputs.clock - last))
+            self._buffer, law.effort_model(inputs.x, inputs.xd), command, inputs.reference_rate,
+            law.unknown_accelerations, 0.0 if last is None else 1e-9 * (inputs.stamp - last))
         if axis == kernels.NOT_JUDGED:
             return None
         self._failing = axis >= 0

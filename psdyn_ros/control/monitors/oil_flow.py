@@ -13,9 +13,9 @@ from .actuator_motion import ActuatorMotion
 from .check import DEGRADE, RAMPED, REDUCED, STOP_OPEN_LOOP, Check, Finding, Row, When
 
 IN_A_ROW = 5                # cycles with too large a force
-WRONG_COMMANDS = 0.018      # s with commands for a speed that is off by as much again as is allowed
-GROSS = 4.0                 # times that, which count as so many times that
-OFF = 1.5                   # times the speed of standstill, by which a command may be off beyond all that explains it
+WRONG_COMMANDS = 0.05       # s with commands for a speed that is off by as much again as is allowed
+GROSS = 12.0                # times that, which count as so many times that
+OFF = 1.0                   # times the speed of standstill, by which a command may be off beyond all that explains it
 SETTLING = 0.5              # s from the beginning in which nothing is judged
 LONGEST_STEP = 0.1          # s between two cycles, else the comparison begins again
 
@@ -27,7 +27,8 @@ class FlowCheck(Check):
     Where both chambers disagree with the measured position in the same direction, the position is wrong or the valve
     does not obey; where only one does, its pressure or that of the supply is doubtful. And a command that would let the
     rod go at another speed than its reference, by more than the error explains, is not that of a sound law: `restrain`
-    takes as much of it as is explained, from the command before, or from a shut valve where that is not explained.
+    takes as much of it as is explained, from the command before, and the less the farther it is off, so that valves
+    stay as they were under a law that fails.
     """
 
     rows = (
@@ -53,7 +54,7 @@ class FlowCheck(Check):
         records['slack'] = OFF * np.array(config.declaration.standstill_speed)[records['actuator']]
         self._buffer = pack(kernels.Witnesses(
             records, np.zeros((len(rows), FLUID)), law.cylinders,
-            np.array([declared.flow_residual, declared.flow_share]), np.zeros((5, len(self._names)))))
+            np.array([declared.flow_residual, declared.flow_share]), np.zeros((6, len(self._names)))))
         self._witnesses = kernels.Witnesses(*views(self._buffer, kernels.TYPES))
         self._period = config.period
         self.restart()
@@ -89,6 +90,8 @@ class FlowCheck(Check):
         law, motion, (x, xd, _), rows = self._law, self._motion, self._law.desired, self._witnesses.motion
         rows[kernels.MEASURED], rows[kernels.REFERENCE] = motion.positions(inputs.state_check.x), motion.positions(x)
         rows[kernels.RATE] = motion.rates(x, xd)
+        ahead = inputs.time + inputs.age + law.lag + 0.5 * self._period
+        rows[kernels.AHEAD_RATE] = motion.rates(*law.reference.ahead(ahead)[:2])
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
         worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command, last,
                                              self._period)

@@ -18,7 +18,8 @@ class OpeningCheck(Check):
     """Restrains openings of valves that the errors do not explain, and stops a law that goes on with them.
 
     A sound law opens a valve for the speed of its reference, with feedback towards it, and with what its integral has
-    gathered. `restrain` takes the speed of each rod into that range, which ends a speed of standstill farther.
+    gathered. `restrain` takes the speed of each rod into that range, which ends a speed of standstill farther; what is
+    farther off counts less, and by as much again not at all.
     """
 
     rows = (Row('F39', 'opening_suspect', STOP_OPEN_LOOP, 'a valve is opened, by a law without pressures, for another '

@@ -240,12 +240,13 @@ class _Sensors:
         self._handle.start_from_last()
         records = np.zeros(2 * count, kernels.SENSOR)
         records['module'] = np.tile(np.arange(count), 2)
-        self._sensors = kernels.Sensors(
+        self._sensors = pack(kernels.Sensors(
             records, np.zeros((2 * count, 2 * count)), np.zeros(2 * count),
-            np.array([m.joints.index(name) for name in joints]), np.zeros((3, len(m.joints))), np.zeros(m.dof))
+            np.array([m.joints.index(name) for name in joints]), np.zeros((3, len(m.joints))), np.zeros(m.dof)))
+        self._records = views(self._sensors, kernels.SENSOR_TYPES)[0]
 
     def forget(self):
-        self._sensors.records['changed'] = 0
+        self._records['changed'] = 0
 
     def findings(self, x, positions, stamp):
         """Return the `Finding`s for the positions (m,) measured beside x (dof,)."""

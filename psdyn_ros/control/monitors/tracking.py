@@ -101,8 +101,8 @@ class EffortCheck(Check):
 
     A sound law gives the force of the model for the acceleration of its reference, what has been lacking there so far,
     and feedback towards the reference. `restrain` takes the accelerations that efforts would cause into that range,
-    which ends a quarter of the declared acceleration away from the reference: at force level one wrong command is a
-    jerk.
+    which ends a quarter of the declared acceleration away from the reference, and at that of the reference where the
+    axis is off its speed already, by that of standstill: at force level one wrong command is a jerk.
     """
 
     rows = (Row('F39', 'effort_suspect', STOP_OPEN_LOOP, 'a force that drives away from the reference', RAMPED, 4, 0.02,
@@ -118,7 +118,9 @@ class EffortCheck(Check):
         rows, room = np.argsort(~forces, kind='stable'), max(round(WINDOW / config.period), 2) + 1
         self._buffer = effort_range.make_effort_range(rows, int(forces.sum()), room)
         self._range = effort_range.EffortRange(*views(self._buffer, effort_range.TYPES))
-        self._range.limits[:] = AWAY * np.array(config.declaration.acceleration), config.declaration.command_limit
+        declared = config.declaration
+        self._range.limits[:] = (AWAY * np.array(declared.acceleration), declared.command_limit,
+                                 declared.standstill_speed)
         self._range.area[:], self._range.learning[0] = law.area, min(config.period / TRIM_TIME, 1.0)
         self.restart()
 

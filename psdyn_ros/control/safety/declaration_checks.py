@@ -16,7 +16,7 @@ def check_safety(declaration, manipulator, hydraulics=None):
     hydraulics: `Hydraulics`, what the receivers of the commands drive; without it a constant pressure cannot be judged.
     The load is that at the initial position, where passive joints count as fixed.
     """
-    manipulator = manipulator.driven_machine
+    hangs, manipulator = manipulator.underactuated, manipulator.driven_machine
     if declaration.actuators != tuple(manipulator.actuators):
         raise ActuationError(f"{declaration.where}: declared for {', '.join(declaration.actuators)}; "
                              f"'{manipulator.name}' has {', '.join(manipulator.actuators)}")
@@ -28,7 +28,9 @@ def check_safety(declaration, manipulator, hydraulics=None):
         found = [*_load(declaration, i, tier, float(efforts[i]), cylinder),
                  *_receiver(declaration.safe_kind[i], float(efforts[i]), hydraulics, name, cylinder),
                  *_time(declaration, i, float(manipulator.limits.velocity[i])),
-                 *_tolerance(declaration, i)]
+                 *_tolerance(declaration, i),
+                 *(() if hangs or not declaration.swing_deviation[i] else (
+                     f"'swing_deviation' {declaration.swing_deviation[i]:g} without a joint that hangs freely",))]
         reasons += [f"actuator '{name}': {reason}" for reason in found]
     reasons += _deceleration(declaration, manipulator, x, efforts)
     if reasons:

@@ -44,7 +44,7 @@ class OutputGate:
 
     @property
     def last(self):
-        """Output (actuators,) before; NaN: left out."""
+        """Output (actuators,) before, a copy; NaN: left out."""
         return self._last.copy()
 
     @property

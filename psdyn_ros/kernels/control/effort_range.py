@@ -69,7 +69,8 @@ class EffortRange(NamedTuple):
     """Limits and memory of the k axes at force level among n actuators that are the coordinates; scratch."""
 
     rows: np.ndarray        # (n,) axes at force level, then the others
-    limits: np.ndarray      # (2, n) accelerations given away from the reference; largest commands
+    limits: np.ndarray      # (3, n) accelerations given away from the reference; largest commands; speeds off the
+                            # reference at which nothing more is given away
     area: np.ndarray        # (n,) m^2 of the piston where pressure is commanded, else 1
     learning: np.ndarray    # (1,) share of what the model lacks that is learnt in a cycle
     recent: np.ndarray      # (N, 4, n) accelerations, see `set_bounds`
@@ -93,7 +94,7 @@ def make_effort_range(rows, count, room):
     """Return the buffer of `EffortRange` over `room` cycles: of rows (n,) the first `count` are at force level."""
     n, k = len(rows), count
     return pack(EffortRange(
-        rows=np.array(rows, INT), limits=np.zeros((2, n)), area=np.ones(n), learning=np.zeros(1),
+        rows=np.array(rows, INT), limits=np.zeros((3, n)), area=np.ones(n), learning=np.zeros(1),
         recent=np.zeros((room, 4, n)), count=np.zeros(1, INT), trim=np.zeros(k), efforts=np.zeros(k),
         ahead=np.zeros(n), away=np.zeros(n), bounds=np.zeros((2, n)), found=np.zeros((4, k)),
         system=np.zeros((k, k)), coupling=np.zeros((k, n - k)), right=np.zeros((k, 1))))
@@ -128,14 +129,16 @@ def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
     check, m = bind_effort_range(buffer), bind_effort_model(model)
     set_bounds(check, gains, scale, m.state, desired, check.ahead, desired[2])
     for i in range(command.shape[0]):
-        check.away[i] = check.limits[0, i] + unknown[i]
-        check.bounds[0, i] -= check.away[i]
-        check.bounds[1, i] += check.away[i]
+        given, faster = check.limits[0, i], (m.state[1, i] - desired[1, i]) / check.limits[2, i]
+        check.away[i] = given + unknown[i]
+        # an axis that is off the speed of its reference already is not driven farther away from it
+        check.bounds[0, i] -= given * max(0.0, min(1.0 + faster, 1.0)) + unknown[i]
+        check.bounds[1, i] += given * max(0.0, min(1.0 - faster, 1.0)) + unknown[i]
     couple(check, m.efforts, m.inertia)
     worst, off = find_accelerations(check, command)
-    restrained = clamp_efforts(check, m.inertia, command)
+    changed = clamp_efforts(check, m.inertia, command)
     learn(check, m.inertia)
-    return (worst, off) if restrained else (-1, 0.0)
+    return (worst, off) if changed else (-1, 0.0)
 
 
 @kernel
@@ -170,6 +173,18 @@ def explained(check, i, acceleration):
 
 
 @kernel
+def restrained(check, i):
+    """Return the acceleration that replaces what is asked of axis i.
+
+    The farther it is beyond its range the less it counts: beyond it by what may be given away that of the reference
+    takes its place.
+    """
+    row, asked = check.rows[i], check.found[ASKED, i]
+    kept, fed = explained(check, i, asked), explained(check, i, check.ahead[row])
+    return fed + max(1.0 - abs(asked - kept) / check.away[row], 0.0) * (kept - fed) if asked != kept else kept
+
+
+@kernel
 def find_accelerations(check, command):
     """Set the accelerations that the command causes; return the axis that is furthest beyond its range, and how far."""
     count = check.trim.shape[0]
@@ -199,7 +214,7 @@ def clamp_efforts(check, inertia, command):
         row = check.rows[i]
         effort, limit = check.efforts[i] + check.trim[i], check.limits[1, row]
         for j in range(count):
-            effort += inertia[row, check.rows[j]] * explained(check, j, check.found[ASKED, j])
+            effort += inertia[row, check.rows[j]] * restrained(check, j)
         check.right[i, 0] = max(-limit, min(limit, effort / check.area[row]))
         changed = changed or not abs(command[row] - check.right[i, 0]) <= ROUNDING * limit
     for i in range(count):

@@ -91,6 +91,8 @@ def restrain_speeds(buffer, gains, scale, asked):
     """Set the `speeds` for which valves may be opened; return (actuator, how far what is asked for was beyond).
 
     The actuator that is furthest beyond its range, and that distance as a share of its slack; (-1, 0) where none is.
+    The farther a speed is beyond its range the less it counts: beyond it by the slack what is fed forward takes its
+    place, with what an integral has gathered.
 
     buffer  of `OpeningRange`, with the motion of this cycle
     gains   (2, n) speeds of the law for an error and for its rate
@@ -106,8 +108,11 @@ def restrain_speeds(buffer, gains, scale, asked):
         low, high = trim + check.bounds[0, i] - slack, trim + check.bounds[1, i] + slack
         kept = min(max(asked[i], low), high)
         check.found[ASKED, i], check.found[LOW, i], check.found[HIGH, i] = asked[i], low, high
-        check.speeds[i] = kept
         off = abs(asked[i] - kept) / slack
+        if off > 0.0:
+            fed = trim + scale * motion[AHEAD_RATE, i]
+            kept = fed + max(1.0 - off, 0.0) * (kept - fed)
+        check.speeds[i] = kept
         if off > most:
             worst, most = i, off
         explained = min(max(kept, check.bounds[0, i]), check.bounds[1, i])

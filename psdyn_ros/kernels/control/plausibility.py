@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rigid_body.entry import close_and_place, read_joint_states
-from ..runtime.buffer import FLOAT, records, stack
+from ..runtime.buffer import FLOAT, matrix, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .actuation import INT
@@ -89,11 +89,22 @@ class Sensors(NamedTuple):
     still: np.ndarray       # (dof,) zeros
 
 
+# types of the fields of `Sensors`
+SENSOR_TYPES = SENSOR, FLOAT, FLOAT, INT, FLOAT, FLOAT
+
+
 @kernel
 def bind_history(buffer):
     """Return the `History` of a buffer."""
     return History(records(buffer, 0, CHANNEL)[0], records(buffer, 1, MEMORY)[0], records(buffer, 2, INT)[0],
                    stack(buffer, 3)[0])
+
+
+@kernel
+def bind_sensors(buffer):
+    """Return the `Sensors` of a buffer."""
+    return Sensors(records(buffer, 0, SENSOR)[0], matrix(buffer, 1)[0], records(buffer, 2, FLOAT)[0],
+                   records(buffer, 3, INT)[0], matrix(buffer, 4)[0], records(buffer, 5, FLOAT)[0])
 
 
 @kernel
@@ -228,11 +239,12 @@ def stuck_sensor(sensors, seen, position, stamp, freeze_time, travel):
 
 
 @entry
-def compare_with_state(tree, loops, sensors, x, positions, stamp, freeze_time, travel):
+def compare_with_state(tree, loops, buffer, x, positions, stamp, freeze_time, travel):
     """Do `compare_sensors` of measured positions (m,) with the joints at x (dof,); (UNCLOSED, 0, 0) where it has none.
 
-    tree, loops: buffers of the machine.
+    tree, loops: buffers of the machine.  buffer: of `Sensors`.
     """
+    sensors = bind_sensors(buffer)
     status = close_and_place(tree, loops, x, sensors.still, sensors.still)
     if status == OK:
         status = read_joint_states(tree, loops, sensors.joints)

@@ -43,7 +43,7 @@ SCATTER = 0.05              # share of the speed by which flows differ from thei
 MOVES_AS_OIL, ONE_OFF, BOTH_OFF = range(3)      # verdicts on a rod
 
 # of commands for another speed than that of the reference
-SLACK = 0.2                 # of the speed of the reference by which a command may be for another one
+SLACK = 0.1                 # of the speed of the reference by which a command may be for another one
 LOOP_GAIN = 20.0            # 1/s, speed that a sound law asks for at most, for an error of position or of compression
 CHANGE = 1.5                # times the flow that compresses the oil as the force of the model changes
 HALVINGS = 8                # of the interval in which the command that is allowed is searched
@@ -76,7 +76,7 @@ FLOW_WITNESS = np.dtype([
 ], align=True)
 
 
-MEASURED, REFERENCE, RATE, RESIDUAL, EFFORT = range(5)     # rows of the motion
+MEASURED, REFERENCE, RATE, AHEAD_RATE, RESIDUAL, EFFORT = range(6)     # rows of the motion
 
 
 class Witnesses(NamedTuple):
@@ -86,8 +86,9 @@ class Witnesses(NamedTuple):
     fluid: np.ndarray       # (n, 6) measured pressures, spool and load-holding valves by the model
     cylinders: np.ndarray   # (m,) CYLINDER as the law believes in them
     allowed: np.ndarray     # (2,) m/s, and share of the speed before anything was learnt, by which flows may be off
-    motion: np.ndarray      # (5, actuators) position measured, and of the reference [m], rate of that [m/s]; force of
-                            # the piston beyond the model, effort of the model [N]
+    motion: np.ndarray      # (6, actuators) position measured, and of the reference [m], rate of that now and at the
+                            # time that the law looks ahead to [m/s]; force of the piston beyond the model, effort of
+                            # the model [N]
 
 
 # types of the fields of `Witnesses`
@@ -318,7 +319,8 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period):
     """Take the commands of valves into the range that reference and errors explain; return (witness, how far beyond).
 
     The worst one, and that distance as a share of its slack; (-1, 0) where the commands stay as they are, as they do
-    where one is not finite.
+    where one is not finite. The farther a command is beyond its range the less it counts: beyond it by the slack it
+    does not count at all, and the output stays what it was before.
 
     buffer   of `Witnesses`, with the motion of this cycle; the oil as of `compare_flows`
     command  (actuators,)
@@ -337,7 +339,7 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period):
         w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
         off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
         if off > 0.0:
-            command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis))
+            command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis), off)
         if off > most:
             worst, most = i, off
     return worst, most
@@ -347,16 +349,17 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period):
 def explain_speed(w, c, fluid, motion, period):
     """Set the speeds for which the command of a valve may be."""
     i = w['actuator']
-    x, rate, effort = motion[MEASURED, i], motion[RATE, i], motion[EFFORT, i]
+    x, effort = motion[MEASURED, i], motion[EFFORT, i]
+    slowest, fastest = min(motion[RATE, i], motion[AHEAD_RATE, i]), max(motion[RATE, i], motion[AHEAD_RATE, i])
     k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
     stiffness = k_a * c['area_a'] + k_b * c['area_b']
     error = motion[REFERENCE, i] - x
     # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
-    lacking, changing = -motion[RESIDUAL, i] / stiffness, abs(effort - w['effort']) / (period * stiffness)
+    lacking, changing = -motion[RESIDUAL, i] / stiffness, CHANGE * (effort - w['effort']) / (period * stiffness)
     w['effort'] = effort
-    room = w['slack'] + SLACK * abs(rate) + CHANGE * changing
-    w['low'] = rate - room + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
-    w['high'] = rate + room + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
+    room = w['slack'] + SLACK * max(-slowest, fastest)
+    w['low'] = slowest - room + min(changing, 0.0) + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
+    w['high'] = fastest + room + max(changing, 0.0) + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
 
 
 @inner
@@ -370,17 +373,29 @@ def speed_for(c, fluid, x, oil, command):
 
 
 @kernel
-def allowed_command(w, c, fluid, x, oil, command, begin):
-    """Return the command nearest to a wrong one that is explained, on the way from `begin`, or from a shut valve."""
-    before = speed_for(c, fluid, x, oil, begin)
-    if not w['low'] <= before <= w['high']:
-        begin = 0.0
-    least, most = 0.0, 1.0
+def allowed_command(w, c, fluid, x, oil, command, last, off):
+    """Return what replaces a command that is beyond its range by a share `off` of the slack.
+
+    It is on the way from the command before to the nearest one that is explained, at its beginning where `off` is 1.
+    A command before that would be too fast now is first taken towards a shut valve, until it no longer is.
+    """
+    before = speed_for(c, fluid, x, oil, last)
+    begin = last
+    if before > max(w['high'], 0.0) or before < min(w['low'], 0.0):
+        begin = last * share_explained(w, c, fluid, x, oil, 0.0, last)
+    left = max(1.0 - off, 0.0) * share_explained(w, c, fluid, x, oil, begin, command)
+    return begin + left * (command - begin)
+
+
+@kernel
+def share_explained(w, c, fluid, x, oil, begin, end):
+    """Return the share of the way to a command that is beyond its range, on which it is not beyond that bound."""
+    least, most, too_high = 0.0, 1.0, speed_for(c, fluid, x, oil, end) > w['high']
     for _ in range(HALVINGS):
         half = 0.5 * (least + most)
-        speed = speed_for(c, fluid, x, oil, begin + half * (command - begin))
-        if w['low'] <= speed <= w['high']:
+        speed = speed_for(c, fluid, x, oil, begin + half * (end - begin))
+        if speed <= w['high'] if too_high else speed >= w['low']:
             least = half
         else:
             most = half
-    return begin + least * (command - begin)
+    return least

@@ -29,11 +29,12 @@ REST = 0.5                  # of the speed that is allowed at rest, at which the
 
 # of forces and the momentum of axes
 NOT_JUDGED, BEGUN, EXPLAINED = -3, -2, -1
-WAITED_S, COMPARED = range(2)           # of the memory
+WAITED_S, COMPARED_S = range(2)         # of the memory
 OFF, LACK, MODEL, IMPULSE = range(4)    # rows of the forces
 UNEXPLAINED, ALLOWED = range(2)         # rows of `found`
 HORIZON_S = 0.1             # over which forces and speeds are compared
 STEP_S = 0.01               # between two comparisons
+ONE_SPEED_S = 1e-12         # of comparisons, where there was one speed only
 LEARNING_S = 0.5            # in which what the model lacks is learnt, where reference and machine stand
 FORGETTING_S = 2.0          # of the same in motion
 LONGEST_STEP_S = 0.1        # between two cycles, else the comparison begins again
@@ -145,7 +146,7 @@ class Momentum(NamedTuple):
     friction: np.ndarray    # (k,) N, N m by which that of the machine may differ from that of the model
     rest: np.ndarray        # (n,) speeds at which the machine stands
     residual: np.ndarray    # (1,) change of a speed within `HORIZON_S` that is allowed beyond that
-    memory: np.ndarray      # (2,) s since the last comparison; 1: there was one
+    memory: np.ndarray      # (2,) s since the last comparison, and of comparisons; 0: there was none
     speed: np.ndarray       # (n,) at the last comparison
     forces: np.ndarray      # (4, k) beyond what moved, smoothed, and of it learnt; of the model at the last comparison;
                             # commands times s since then
@@ -196,7 +197,7 @@ def judge_momentum(buffer, model, command, desired, unknown, dt):
     for i in range(count):
         given += command[s.rows[i]]
     if not (0.0 <= dt <= LONGEST_STEP_S and math.isfinite(given)):
-        memory[WAITED_S], memory[COMPARED] = 0.0, 0.0
+        memory[WAITED_S], memory[COMPARED_S] = 0.0, 0.0
         for i in range(count):
             s.forces[IMPULSE, i] = 0.0
         return BEGUN
@@ -223,19 +224,21 @@ def rests(s, speed, desired):
 def compare_momentum(s, m, dt, stands):
     """Smooth the forces beyond those of the model m that changed no speed within dt [s], and learn of them.
 
+    All is learnt in the beginning: at once at rest, else over `HORIZON_S`, since a motion may accelerate.
     Leaves the inertia of these axes in `system`, and what was not learnt yet in `right`.
     """
     speed, forces, count = m.state[1], s.forces, s.rows.shape[0]
+    compared = s.memory[COMPARED_S]
     new, learnt = min(dt / HORIZON_S, 1.0), min(dt / (LEARNING_S if stands else FORGETTING_S), 1.0)
+    if compared < HORIZON_S:
+        new, learnt = dt / (compared + dt), 1.0
     for i in range(count):
         row = s.rows[i]
         given, model = forces[IMPULSE, i] / dt * s.area[i], m.efforts[row]
-        if s.memory[COMPARED] == 0.0:
-            forces[OFF, i] = forces[LACK, i] = given - model
-            excess = given - model
-        else:
+        excess = given - model
+        if compared > 0.0:
             # forces of the model change on the way
-            excess = given - 0.5 * (forces[MODEL, i] + model)
+            excess += 0.5 * (model - forces[MODEL, i])
             for j in range(speed.shape[0]):
                 excess -= m.inertia[row, j] * (speed[j] - s.speed[j]) / dt
         forces[OFF, i] += new * (excess - forces[OFF, i])
@@ -246,7 +249,11 @@ def compare_momentum(s, m, dt, stands):
             s.system[i, j] = m.inertia[row, s.rows[j]]
     for j in range(speed.shape[0]):
         s.speed[j] = speed[j]
-    s.memory[WAITED_S], s.memory[COMPARED] = 0.0, 1.0
+    s.memory[WAITED_S] = 0.0
+    if compared == 0.0:
+        s.memory[COMPARED_S] = HORIZON_S if stands else ONE_SPEED_S
+    else:
+        s.memory[COMPARED_S] += dt
 
 
 @kernel

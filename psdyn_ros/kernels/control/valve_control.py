@@ -74,7 +74,7 @@ PID, BIAS_SAMPLES, KNOWN = range(3)     # options
 # of an integral that rests while the reference does
 REST_TIME = 0.5             # s for which the axis has not moved
 REST_TRAVEL = 1.5e-4        # m, rad that it may move meanwhile: noise and the quantum of a sensor
-REST_HYSTERESIS = 2.0       # times as much once the integral rests
+REST_HYSTERESIS = 2.0       # times as much, and as far off, once the integral rests
 REST_BAND = 5e-4            # m, rad that the axis may be off
 LANDED_BAND = 3e-3          # m, rad that an axis may be off which has jumped across its reference
 
@@ -128,9 +128,10 @@ def bind_law(buffer):
 
 
 @kernel
-def rest_integral(a, e, dt, still):
+def rest_integral(a, e, dt, still, zone):
     """Set whether the integral of an axis rests, dt [s] after the last call; still: whether the reference rests.
 
+    zone: whether it also rests as soon as the axis is near enough, until it is twice as far off.
     Under stiction an integral that never rests breaks the axis loose again and again. It rests where the axis has not
     moved for a while and is near enough, and goes on where it has moved (hysteresis). An axis that has jumped across
     its reference stays where it landed: the next jump is no shorter.
@@ -149,17 +150,18 @@ def rest_integral(a, e, dt, still):
             a['jumped'] = 1
         a['side'] = side
     near = abs(e) <= (LANDED_BAND if a['jumped'] != 0 else REST_BAND)
-    a['resting'] = 1 if near and a['stood'] >= REST_TIME else 0
+    within = zone and abs(e) <= (REST_HYSTERESIS if a['resting'] != 0 else 1.0) * REST_BAND
+    a['resting'] = 1 if near and a['stood'] >= REST_TIME or within else 0
 
 
 @kernel
-def track_error(a, e, dt, still):
+def track_error(a, e, dt, still, zone):
     """Take the next error of an axis: filter it, and sum it up unless the sum rests or the command clipped that way.
 
-    still: whether the reference rests.
+    still: whether the reference rests.  zone: as of `rest_integral`
     """
     a['error'] = e
-    rest_integral(a, e, dt, still)
+    rest_integral(a, e, dt, still, zone)
     if dt < 0.0:
         a['slow'], a['error_rate'] = e, 0.0
         return
@@ -238,7 +240,7 @@ def observe(tree, loops, actuation, space, s, dt):
         return status
     still = reference_rests(s)
     for i in range(s.law.shape[0]):
-        track_error(s.law[i], s.position[1, i] - s.position[0, i], dt, still)
+        track_error(s.law[i], s.position[1, i] - s.position[0, i], dt, still, s.options[PID] != 0)
     return OK
 
 
@@ -319,7 +321,8 @@ def wished_command(s, step, i):
     if s.options[PID] == 0:
         observe_force(s, step, i)
         return torque_command(s, c, a, step.supply_pressure, s.position[0, i], v, rate)
-    wish = flow_reference(a, v)
+    # a valve that is open for a small error fills a chamber until the axis slips
+    wish = 0.0 if a['resting'] != 0 else flow_reference(a, v)
     if a['tier'] == VALVE:
         wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
     return wish

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from psdyn_ros.control.monitors.speed import SwingCheck
 from psdyn_ros.kernels.control.effort_range import evaluate_efforts
 from psdyn_ros.kernels.control.valve_inversion import command_for
 from psdyn_ros.kernels.hydraulics.records import PRESSURE_A, PRESSURE_B
+from psdyn_ros.model.units import SECOND
 from psdyn_ros.tools.demo.demonstration import demonstration
 from psdyn_ros.tools.fault_campaign.bench import Bench, make_machine
 from psdyn_ros.tools.fault_campaign.fault_trials import prepare
@@ -207,6 +209,21 @@ def test_the_momentum_of_a_sound_machine_is_explained(rate):
     loop.send(point_to_point(3.2, (0.5, 0.2, -0.15, 0.5)))
     record = loop.run(4.0).recording()
     assert record.state[-1] == State.HOLD and 'momentum_residual' not in conditions(record)
+
+
+def test_a_state_that_comes_late_is_compared_with_all_that_was_given_until_then():
+    core, acceleration = closed_loop(FORCES).core, np.array([0.0, 0.0, 0.0, 1.0])
+    check, x = core.checks[MomentumCheck], core.inputs.state_check.x
+    check.restart()
+    stamp, findings = 0, []
+    for now in range(0, SECOND // 2, SECOND // 500):
+        # no state comes for 80 ms, twice
+        stamp = stamp if now % (SECOND // 5) > 3 * SECOND // 25 else now
+        xd = 1e-9 * stamp * acceleration
+        findings.append(check.evaluate(SimpleNamespace(
+            x=x, xd=xd, stamp=stamp, clock=now, reference_rate=1e-9 * now * acceleration,
+            command=core.manipulator.inverse_dynamics(x, xd, acceleration))))
+    assert () in findings and set(findings) <= {(), None}
 
 
 def test_a_contradicted_force_becomes_that_which_holds_the_load():

@@ -143,18 +143,24 @@ def test_a_sound_law_at_force_level_is_not_restrained():
     assert len(off) > 1500 and not np.any(off)
 
 
-def test_the_restrained_effort_is_that_of_the_model_and_of_a_quarter_of_the_acceleration():
+@pytest.mark.parametrize(('asked', 'kept'), [(0.9, 0.9), (1.5, 0.5), (3.0, 0.0)], ids=['within', 'beyond', 'far'])
+@pytest.mark.parametrize('rate', [0.0, 0.01, 0.03])
+def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, rate):
+    """In shares of a quarter of the declared acceleration, of which less is left beyond the speed of the reference."""
     loop = run(None, FORCES, seconds=0.0, motion=False)
-    law, m = loop.core.law, loop.core.manipulator
-    check = loop.core.checks[EffortCheck]
+    law, m, declared = loop.core.law, loop.core.manipulator, loop.core.declaration
+    check, xd = loop.core.checks[EffortCheck], np.r_[rate, 0.0, 0.0, 0.0]
     check.restart()
     law.hold(START)
-    law.update(loop.core.inputs.time, START, np.zeros(4))
-    command = np.where(np.arange(4) == 0, 3e4, law.holding(START))
-    loop.core.inputs.state_check.x, loop.core.inputs.state_check.xd = START, np.zeros(4)
+    law.update(loop.core.inputs.time, START, xd)
+    away, left = 0.25 * declared.acceleration[0], max(1.0 - rate / declared.standstill_speed[0], 0.0)
+    command = m.inverse_dynamics(START, xd, np.r_[asked * away, 0.0, 0.0, 0.0])
+    loop.core.inputs.state_check.x, loop.core.inputs.state_check.xd = START, xd
     check.restrain(command, loop.core.inputs, law.holding(START))
-    away = 0.25 * np.asarray(loop.core.declaration.acceleration)
-    assert m.forward_dynamics(START, np.zeros(4), command)[0] == pytest.approx(away[0], rel=1e-6)
+    if rate:
+        off = asked - left
+        kept = asked if off <= 0.0 else left * max(1.0 - off, 0.0)
+    assert m.forward_dynamics(START, xd, command)[0] == pytest.approx(kept * away, rel=1e-6, abs=1e-6)
 
 
 def test_an_effort_is_not_judged_for_a_law_without_the_model():
@@ -183,11 +189,11 @@ def test_a_stop_under_a_law_that_goes_on_becomes_a_ramp():
     law.update = lambda *given, **named: 0.0 * update(*given, **named) + last
     loop.run(1.0)
     record = loop.recording()
-    assert {'stop_failing', 'command_suspect'} & set().union(*(texts for _, texts in record.reasons))
+    assert {'stop_failing', 'command_suspect', 'effort_suspect'} & set().union(*(texts for _, texts in record.reasons))
     assert record.state[-1] == State.SAFE and record.speed[-1, 1:].max() < 0.1
 
 
-def test_a_ramp_begins_with_the_least_command_of_late_and_is_not_cut_off_where_states_stay_away():
+def test_a_ramp_is_not_cut_off_where_states_stay_away():
     loop = run(None, seconds=0.0)
     core, begin = loop.core, loop.time
     loop.change = lambda time, measured: None

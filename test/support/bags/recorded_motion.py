@@ -29,10 +29,10 @@ def oil():
     return tracking_runs.oil()
 
 
-def swinging(seconds, start=0.0):
-    """(t, x, xd, xdd) of sines of all axes, turning round now and then."""
+def swinging(seconds, start=0.0, quicker=1.0):
+    """(t, x, xd, xdd) of sines of all axes, turning round now and then; quicker: factor on their frequencies."""
     t = start + PERIOD * np.arange(round(seconds / PERIOD))
-    w = 2.0 * np.pi * FREQUENCY
+    w = 2.0 * np.pi * quicker * FREQUENCY
     phase = t[:, None] * w
     return t, MIDDLE + SWING * np.sin(phase), SWING * w * np.cos(phase), -SWING * w ** 2 * np.sin(phase)
 

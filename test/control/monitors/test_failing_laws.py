@@ -1,0 +1,43 @@
+"""What the true machine does under a law that fails: its speed, its way and its time to rest."""
+
+from functools import cache
+
+import pytest
+from conftest import thorough
+
+from psdyn_ros.control import State
+from psdyn_ros.tools.fault_campaign.bench import PLANTS, make_machine
+from psdyn_ros.tools.fault_campaign.lies import cases
+from psdyn_ros.tools.fault_campaign.motion_trials import healthy_speeds, run_motion
+
+RATE = 200.0    # Hz
+RUN, HOLD, STOPPING = State.RUN, State.HOLD, State.STOPPING
+
+
+@cache
+def usual(plant, state):
+    machine = make_machine('valve', plant=plant, rate=RATE)
+    return machine, healthy_speeds(machine, state, 0)
+
+
+def failed(name, plant, state):
+    """Return the `MotionTrial` of a failing law."""
+    machine, speeds = usual(plant, state)
+    lie = next(one for one, tried in cases('valve', f'law: {name}') if one.name == name and tried is state)
+    return run_motion(machine, plant, lie, state, 0, speeds)
+
+
+@pytest.mark.parametrize('plant', PLANTS)
+@pytest.mark.parametrize(('name', 'state'), thorough([
+    ('full, backwards', RUN), ('full', RUN), ('full', STOPPING), ('negated', RUN), ('negated', STOPPING)], 3,
+    several=True))
+def test_a_gross_failure_of_a_law_keeps_speed_way_and_time_within_bounds(name, state, plant):
+    trial = failed(name, plant, state)
+    assert trial.good, trial.text()
+
+
+@pytest.mark.parametrize(('name', 'state', 'faster'), thorough([
+    ('frozen', RUN, 1.1), ('50 ms late', RUN, 1.1), ('zero', RUN, 1.25), ('negated', HOLD, 1.2)], 2, several=True))
+def test_a_subtle_failure_of_a_law_does_not_let_the_speed_build_up(name, state, faster):
+    trial = failed(name, 'package', state)
+    assert trial.speed <= faster * trial.allowed, trial.text()
