@@ -22,6 +22,7 @@ from ..demo.session import own_node
 
 TURN = 0.05             # s that is waited for a message at a time
 FOUND = 0.1             # s after which a service that is ready knows its client, too
+UNKNOWN = '_UNKNOWN_'   # in the name that DDS gives the node of a publisher until it has heard of the node
 RETRY = 0.2             # s between two requests for activation
 LIFECYCLE = 'get_state'     # service that every managed node offers
 REPORT = 2.5            # s in which a node reports its diagnostics at least twice at the default report_rate
@@ -216,11 +217,14 @@ class Operator:
         return f'running nodes on ROS_DOMAIN_ID {domain}: {", ".join(names) or "none"}'
 
     def silent(self):
-        """Return the nodes of this namespace that publish diagnostics and have not reported yet."""
+        """Return the nodes of this namespace that publish diagnostics and have not reported yet.
+
+        A node whose name is not known yet may be one of them.
+        """
         inside = self.node.get_namespace().rstrip('/') + '/'
         reporters = {f'{each.node_namespace.rstrip("/")}/{each.node_name}'
                      for each in self.node.get_publishers_info_by_topic('/diagnostics')}
-        return {name for name in reporters if name.startswith(inside)} - self._heard()
+        return {name for name in reporters if name.startswith(inside) or UNKNOWN in name} - self._heard()
 
     def unheard(self):
         """Return the other nodes of this namespace that have not reported: what they publish may not be known yet."""

@@ -30,8 +30,9 @@ CATCH_UP = 0.05         # s, parameter max_catch_up of the simulator
 START_UP = 240.0        # s; a first run compiles
 TURN = 0.01             # s that the test waits for a message at a time
 SIMULATED = '-p', 'use_sim_time:=true', '-r', '/clock:=clock'       # arguments of a node on the clock of its namespace
-# of a simulator that makes this clock; slowly, so that a stall of the computer is short on it
-SLOW_CLOCK = '-p', 'publish_clock:=true', '-r', '/clock:=clock', '-p', 'real_time_factor:=0.2'
+# of a simulator that makes this clock; slowly, so that a stall of the computer is short on it, and none is made up for
+SLOW_CLOCK = ('-p', 'publish_clock:=true', '-r', '/clock:=clock', '-p', 'real_time_factor:=0.2', '-p',
+              'max_catch_up:=0.0')
 STOPPED = State.STOPPING, State.SAFE
 FOUND = 0.1             # s after which a service that is ready knows its client, too
 
