@@ -1,6 +1,7 @@
 """kill -9 and SIGSTOP of the controller at random phases: when the receiver is safe, and what moves afterwards."""
 
 import multiprocessing
+import os
 import signal
 import time
 from typing import NamedTuple
@@ -151,11 +152,14 @@ def _cycle(bench, contestant, rng, at_rest):
     soon = way in (PAUSED, HELD_UP)
     if soon:
         bench.through(SHORT_SETTLED)
+        if os.waitid(os.P_PID, contestant.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is None:
+            # it gave no command since
+            raise WireError(f'{contestant.name} stopped by itself')
     else:
         _come_to_rest(bench)
     stood, refused, first = bench.position.copy(), 0, None
     if way != KILLED:
-        refused, first = _go_on(bench, contestant, rng.uniform(*SHORT_HANG if soon else HANG))
+        refused, first = _go_on(bench, contestant, rng.uniform(*SHORT_HANG if soon else HANG), way == HELD_UP)
         motions.append(_moved(bench, stood, SHORT_MOVED if soon else MOVED, 'the process that had been stopped'))
         if contestant.state in (State.RUN, State.DEGRADED):     # as it said after it went on
             motions.append((np.inf, 'the process that had been stopped went on with its reference'))
@@ -185,14 +189,19 @@ def _signalled(bench, contestant, number):
     return None if bench.first_safe is None else (bench.first_safe - sent) * 1e-9
 
 
-def _go_on(bench, contestant, seconds):
-    """Let a stopped process go on after so many; (commands of it that were refused, state of its first whole cycle)."""
+def _go_on(bench, contestant, seconds, late):
+    """Let a stopped process go on after so many; (commands of it that were refused, state of its first whole cycle).
+
+    late: whether a command comes late, of whose refusal the receiver reports now and then
+    """
     bench.through(seconds)
     before = bench.rejected()
     contestant.state, contestant.told = None, []
     contestant.process.send_signal(signal.SIGCONT)
     bench.within(lambda: contestant.state is not None, REDISCOVERY)
     bench.through(AFTERWARDS)
+    if late:
+        bench.within(lambda: bench.rejected() > before, REDISCOVERY)
     # the very first may be told of the cycle in which it was stopped
     first = next((state for state in contestant.told[:2] if state in (State.STOPPING, State.SAFE)), contestant.state)
     return bench.rejected() - before, '' if first is None else first.name

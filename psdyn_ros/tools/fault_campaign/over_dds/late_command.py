@@ -12,7 +12,7 @@ import time
 from ....nodes.controller import node as controller
 from ....nodes.controller.publishers import ControllerOutputs
 
-ALONE = 0.02        # s until the next command, which would take the place of one that nobody has taken yet
+ALONE = 0.1         # s until the next command, which would take the place of one that nobody has taken yet
 
 
 class LateOutputs(ControllerOutputs):
