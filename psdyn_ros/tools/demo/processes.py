@@ -74,6 +74,8 @@ class NodeProcesses:
         self._processes = {}        # name -> Popen
         # signals interrupt the main thread only: no process exists that is not yet in the dictionary
         self._starter = ThreadPoolExecutor(max_workers=1)
+        # its thread is there before it has work: one that a signal interrupts the start of is not waited for
+        self._starter.submit(int).result()
 
     def __enter__(self):
         return self
