@@ -71,7 +71,7 @@ def test_random_poses_are_reached_within_the_limits(name, whole, rng):
     assert np.median(times) < 3e-3      # 1 ms on a machine that does nothing else
 
 
-@pytest.mark.parametrize('name', ['hiab_xs031', 'excavator'])
+@pytest.mark.parametrize('name', thorough(['hiab_xs031', 'excavator'], 1))
 def test_solution_of_a_redundant_machine_is_next_to_the_start(name, rng):
     """Four coordinates for a position: the distance to the start has no slope along the positions that reach it."""
     m, box = machine(name), ranges(machine(name))

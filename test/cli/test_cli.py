@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import thorough
 from support.machines import chain, hiab, tree
 from support.one_loop import edit, one_loop
 from support.paths import ROOT
@@ -160,7 +161,7 @@ def test_arguments_that_do_not_fit(arguments, words, psdyn):
     assert code == 2 and out == '' and errors.startswith('psdyn: ') and words in errors
 
 
-@pytest.mark.parametrize('name', machine_names())
+@pytest.mark.parametrize('name', thorough(machine_names(), ['hiab_xs031', 'five_bar', 'loader_crane']))
 def test_every_machine_of_the_package_is_reported(name, psdyn):
     code, out, _ = psdyn('check', name, *['--allow-unphysical'] * (name in ('balloon', 'pkm_2pur2rpu')))
     manipulator = psdyn_ros.load(find_machine(name), allow_unphysical=True)

@@ -216,6 +216,7 @@ def test_commands_of_every_tier_are_clipped_to_what_there_is(compensated):
     assert (law.saturations > 0).all()
 
 
+@pytest.mark.long
 def test_both_boom_cylinders_of_an_excavator_get_the_same_velocity():
     excavator = psdyn_ros.load(URDF / 'excavator.urdf')
     hydraulics = read_hydraulics(find_config('excavator_hydraulics.yaml'), excavator.actuators)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import thorough
 from support.control.restraint import restraint_of
 
 from psdyn_ros.api.hydraulics.statics import equilibrium_state
@@ -94,7 +95,7 @@ def test_enabling_is_refused_where_pressures_do_not_hold_the_load(spoil, actuato
     assert loop.core.states.state is State.STANDBY
 
 
-@pytest.mark.parametrize('law', [VALVES, PID, FORCES])
+@pytest.mark.parametrize('law', thorough([FORCES, PID, VALVES], 2))
 def test_a_sound_machine_is_enabled_again_after_a_motion(law):
     loop = moving(law)
     loop.core.disable(loop.now)
@@ -116,7 +117,7 @@ def test_the_pressures_of_an_equilibrium_leave_no_force():
 # pressures that change
 
 
-@pytest.mark.parametrize(('chamber', 'rate'), [(0, 500.0), (1, 500.0), (1, 100.0)])
+@pytest.mark.parametrize(('chamber', 'rate'), thorough([(1, 100.0), (0, 500.0), (1, 500.0)], 2, several=True))
 @pytest.mark.parametrize('step', [6e6, -6e6])
 def test_a_step_of_60_bar_that_no_oil_makes_is_not_followed(step, chamber, rate):
     loop = moving(VALVES, rate)
@@ -131,7 +132,7 @@ def test_a_step_of_60_bar_that_no_oil_makes_is_not_followed(step, chamber, rate)
     assert record.speed[record.time >= FAULT_S, 1:].max() <= 1.15 * before
 
 
-@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize('rate', thorough(RATES, 1))
 @pytest.mark.parametrize('options', [{}, {'stiction': dict.fromkeys(NAMES[1:], 3e3)}, {'pump_flow': 8e-4}],
                          ids=['sound', 'stiction', 'small pump'])
 def test_pressures_of_a_fast_motion_and_of_a_sudden_stop_are_possible(options, rate):
@@ -182,7 +183,7 @@ def test_a_machine_that_stands_shuts_its_valves_at_once():
 # forces beside the motion
 
 
-@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize('rate', thorough(RATES, 1))
 def test_an_encoder_stuck_before_enabling_does_not_throw_the_machine(rate):
     loop = standing(FORCES, stuck(TILT), rate=rate)
     loop.core.enable(loop.now)
@@ -293,7 +294,7 @@ def test_a_swing_is_found_where_it_grows_and_not_where_it_lasts(growth):
 # openings without pressures
 
 
-@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize('rate', thorough(RATES, 1))
 @pytest.mark.parametrize(('spoil', 'most'), [
     (lambda u: np.r_[u[:LIFT], 1.0, u[LIFT + 1:]], 1.3), (lambda u: np.r_[u[0], -u[1:]], 1.3),
     (lambda u: np.r_[u[0], 2.0 * u[1:]], 1.7)], ids=['full', 'negated', 'double'])
@@ -308,7 +309,7 @@ def test_openings_of_a_failing_pid_are_restrained_and_stop_it(spoil, most, rate)
     assert record.speed[after, 1:].max() <= most * before and np.abs(record.spool[after]).max() < 0.95
 
 
-@pytest.mark.parametrize('rate', RATES)
+@pytest.mark.parametrize('rate', thorough(RATES, 1))
 def test_openings_of_a_sound_pid_are_not_restrained(rate):
     loop = closed_loop(PID, rate=rate, stiction=dict.fromkeys(NAMES[1:], 2e3))
     off = restraint_of(loop.core.checks[OpeningCheck])
@@ -370,7 +371,7 @@ def _swapped(time, measured):
     return measured._replace(x=measured.x[order], xd=measured.xd[order])
 
 
-@pytest.mark.parametrize('law', [FORCES, VALVES, PID])
+@pytest.mark.parametrize('law', thorough([VALVES, FORCES, PID], 1))
 @pytest.mark.parametrize('change, name', [(_off_at(3, 0.05), 'telescope'), (_swapped, 'tilt_cylinder')],
                          ids=['off', 'swapped'])
 def test_enabling_is_refused_after_a_position_has_jumped_at_rest(law, change, name):

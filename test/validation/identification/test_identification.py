@@ -192,6 +192,7 @@ def test_efforts_that_are_unknown_for_a_while_are_left_out(recording):
     assert 0.6 * whole.equations < found.equations < 0.85 * whole.equations
 
 
+@pytest.mark.long
 def test_efforts_measured_as_such_on_a_machine_with_more_actuators_than_coordinates():
     machine = psdyn_ros.load(URDF / 'excavator.urdf')
     laden = machine.with_payload('bucket_link', 400.0, [0.5, 0.1, 0.0], 20.0 * np.eye(3))
