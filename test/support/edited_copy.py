@@ -31,10 +31,15 @@ def edited_copy(folder, edits):
     return folder
 
 
-def run(folder, script, *arguments):
-    """Return what a script prints that imports the package from an `edited_copy`; it must end with 0."""
-    path = os.pathsep.join([str(folder), str(TESTS)])
-    done = subprocess.run([sys.executable, '-c', script, *map(str, arguments)], env={**os.environ, 'PYTHONPATH': path},
-                          cwd=folder, capture_output=True, text=True, check=False)
+def run(folder, script, *arguments, compiled=True):
+    """Return what a script prints that imports the package from an `edited_copy`; it must end with 0.
+
+    compiled: whether its kernels are compiled, which takes long where they are not the ones of this package
+    """
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(folder), str(TESTS)])}
+    if not compiled:
+        environment['NUMBA_DISABLE_JIT'] = '1'
+    done = subprocess.run([sys.executable, '-c', script, *map(str, arguments)], env=environment, cwd=folder,
+                          capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -59,7 +59,7 @@ from psdyn_ros.validation.metrics.tolerances import read_settings
 
 predictor = Predictor(crane(), oil())
 running = RunningMetrics(predictor, read_settings(sys.argv[1], crane().actuators))
-running.add(predictor.predict(exact_block(4.0)))
+running.add(predictor.predict(exact_block(1.0)))
 for one in running.figures():
     print(one.name, [check.passed for check in one.checks if check.figure == 'mean_error'])
 '''
@@ -96,5 +96,5 @@ def test_a_figure_of_ones_own_is_in_settings_verdict_tables_report_and_compariso
 
 
 def test_a_figure_of_ones_own_is_judged_live(folder):
-    out = run(folder, LIVE, folder / 'tolerances.yaml')
+    out = run(folder, LIVE, folder / 'tolerances.yaml', compiled=False)
     assert "lift_cylinder [True]" in out and out.count('[True]') == 4
