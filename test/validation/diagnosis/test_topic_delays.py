@@ -121,6 +121,13 @@ def test_pressures_of_plain_sensors_that_are_8_ms_late_are_found_within_1_ms(bag
     assert 'taken off' in delay.text and delay.correlation > 0.99
 
 
+def test_exact_sensors_show_no_delay_beyond_20_us(tmp_path):
+    """Nothing in the way from a bag to a delay shifts one signal against another."""
+    t, x, xd, forces = moving(20.0, 1.0)
+    path = write(tmp_path / 'exact.mcap', (t, x, xd, forces[:, 0], pressures_of(forces)), 1e-3)
+    assert delays_of(path)[TELEMETRY].seconds == pytest.approx(1e-3, abs=2e-5)
+
+
 @pytest.mark.parametrize('machine, hydraulics', [
     pytest.param(crane, oil, id='right', marks=pytest.mark.long),
     pytest.param(lambda: tracking_runs.crane(1.0, 120.0), oil, id='payload'),
