@@ -41,6 +41,7 @@ OWN_LEVEL = 0.99            # for a topic to have another delay than its group: 
 SURE = 3e-3                 # s, half the width of the interval of a delay that is certain
 LEAST = 0.1                 # periods of the states below which a delay is not worth taking off
 LEAST_CORRELATION = 0.7     # of measured and explained efforts
+LEAST_DRIFT = 3e-5          # s/s, of clocks that nobody synchronises; below it no recording of minutes suffers
 SIGNS = 2.0                 # half widths from zero for a delay not to be chance
 RIVAL = 1.05                # residual at the next best shift / at the best, both mean square, for one to be certain
 APART = 0.06                # s from the best at which another is no longer the same
@@ -62,6 +63,8 @@ class TopicDelay:
     certain      whether it is known well enough to be judged, be it that there is none
     taken        s that were taken off: `seconds` where it is certain and worth it, else 0
     reason       why nothing was taken off; '' where something was
+    drift        s/s by which it grows, about the middle of what was looked at: clocks run apart; NaN where unknown
+    drift_width  half the width of the interval of that with 95 % confidence
     """
 
     seconds: float
@@ -72,6 +75,13 @@ class TopicDelay:
     certain: bool
     taken: float
     reason: str
+    drift: float = math.nan
+    drift_width: float = math.nan
+
+    @property
+    def drifts(self):
+        """Whether the delay grows or shrinks for certain, by more than clocks of computers do."""
+        return abs(self.drift) > max(SIGNS * self.drift_width, LEAST_DRIFT)
 
     @property
     def text(self):
@@ -80,7 +90,11 @@ class TopicDelay:
             return f'not known: {self.reason}'
         between = (f'{1e3 * self.seconds:.2f} ms ({1e3 * self.low:.2f} to {1e3 * self.high:.2f} ms) later than the '
                    'states')
-        return f'{between}, taken off' if self.taken else f'{between}, not taken off: {self.reason}'
+        said = f'{between}, taken off' if self.taken else f'{between}, not taken off: {self.reason}'
+        if not self.drifts:
+            return said
+        return (f'{said}; it changes by {1e6 * self.drift:.0f} +- {1e6 * self.drift_width:.0f} us/s: the clocks of the '
+                'two run apart, and what is taken off is right in the middle only')
 
     def as_dict(self):
         """For JSON: what is not known is None."""
@@ -259,6 +273,7 @@ class _Fit:
         self._basis = u[:, s > NEGLIGIBLE * s[0]]
         plain = np.column_stack((np.ones(len(columns)), np.concatenate([piece.t for piece in pieces])))
         self._plain, _ = np.linalg.qr(plain)
+        self.t = plain[:, [1]]
         self._target = np.concatenate([piece.target for piece in pieces])
         self.number = np.concatenate([piece.number for piece in pieces])
 
@@ -270,19 +285,21 @@ class _Fit:
         """(n,) residual."""
         return self._rest(self.measured(delays) - self._target)
 
-    def sums(self, topics, delays):
-        """The `_Sums` at delays of some topics."""
+    def sums(self, topics, delays, middle):
+        """The `_Sums` at delays of some topics; drifts are about `middle` [s]."""
+        since = self.t - middle
         left, nothing = self.left(delays), np.zeros(len(self.number))
         slopes, curves = (np.column_stack([self._sampled(topic, delays[topic], order) if topic in self.topics
                                            else nothing for topic in topics]) for order in (1, 2))
         # the second term takes off what noise of the signals adds to the squares of their slopes
         curves *= left[:, None]
-        rows = np.column_stack((self._basis, self.measured(delays) - self._target, slopes))
-        by_stretch, first = {}, rows.shape[1] - len(topics)
+        rows = np.column_stack((self._basis, self.measured(delays) - self._target, slopes, since * slopes))
+        by_stretch, first = {}, rows.shape[1] - 2 * len(topics)
         for number in np.unique(self.number).tolist():
             here = self.number == number
             by_stretch[number] = rows[here].T @ rows[here]
-            by_stretch[number][first:, first:] += np.diag(curves[here].sum(axis=0))
+            bends = [np.diag((since[here] ** power * curves[here]).sum(axis=0)) for power in range(3)]
+            by_stretch[number][first:, first:] += np.block([bends[:2], bends[1:]])
         return _Sums(1.0 / max(float(np.mean(left ** 2)), 1e-300), self._basis.shape[1], by_stretch)
 
     def varied(self, delays):
@@ -306,11 +323,12 @@ class _Search:
 
     def __init__(self, fits, topics, floor):
         self._fits, self._topics, self._floor = fits, topics, floor
+        self._middle = float(np.mean([fit.t.mean() for fit in fits]))
 
     def delays(self, period):
         """{topic: `TopicDelay`}."""
         found, profiles = self._coarse()
-        at, widths, stretches = self._grouped(found)
+        at, widths, stretches, drifts = self._grouped(found)
         out = {}
         for topic in self._topics:
             concerned = [fit for fit in self._fits if topic in fit.topics]
@@ -324,7 +342,7 @@ class _Search:
             nothing = abs(seconds) <= max(SIGNS * width, LEAST * period)
             reason = doubt or ('it may as well be none' if nothing else '')
             out[topic] = TopicDelay(seconds, seconds - width, seconds + width, correlation, stretches, not doubt,
-                                    0.0 if reason else seconds, reason)
+                                    0.0 if reason else seconds, reason, *drifts[topic])
         return out
 
     def _coarse(self):
@@ -349,7 +367,8 @@ class _Search:
         return sum(logarithms) / len(logarithms)
 
     def _grouped(self, found):
-        """({topic: s}, {topic: half the width of its interval}, stretches) of topics in groups of one delay each.
+        """({topic: s}, {topic: half the width of its interval}, stretches, {topic: (drift, half the width of its
+        interval)}) of topics in groups of one delay each.
 
         Topics of one driver are late together, and one of two ports alone may say little: a topic has a delay of its
         own where it is another one than that of its group with confidence.
@@ -367,9 +386,12 @@ class _Search:
         while (apart := self._apart(groups, normal)) is not None:
             groups = [[topic for topic in group if topic != apart] for group in groups] + [[apart]]
             at, normal = self._refined(found, groups)
-        widths = normal.widths(_membership(self._topics, groups), LEVEL)
+        members = _membership(self._topics, groups)
+        widths = normal.widths(members, LEVEL)
         wide = {topic: math.hypot(width, self._floor) for group, width in zip(groups, widths) for topic in group}
-        return at, wide, len(normal.numbers)
+        both = np.kron(np.eye(2), members)
+        drifts = [one[len(groups):].tolist() for one in (normal.step(both), normal.widths(both, LEVEL))]
+        return at, wide, len(normal.numbers), {topic: pair for group, *pair in zip(groups, *drifts) for topic in group}
 
     def _like_first(self, groups, at, normal):
         """Of all groups but the first, one that does not differ from it with confidence; None of none."""
@@ -411,15 +433,16 @@ class _Search:
 
     def _normal(self, at):
         """The `_Normal` equations at {topic: s}."""
-        return _Normal([fit.sums(self._topics, at) for fit in self._fits])
+        return _Normal([fit.sums(self._topics, at, self._middle) for fit in self._fits])
 
 
 class _Sums(NamedTuple):
-    """Of one actuator: products of columns that are fitted freely, of the residual, and of its derivatives by delays.
+    """Of one actuator: products of columns that are fitted freely, of the residual, and of its derivatives by n delays
+    and by their drifts.
 
     weight      of its squares
     free        k, columns that are fitted freely; they come first
-    by_stretch  {number: (k + 1 + n, k + 1 + n)}
+    by_stretch  {number: (k + 1 + 2 n, k + 1 + 2 n)}
     """
 
     weight: float
@@ -427,7 +450,7 @@ class _Sums(NamedTuple):
     by_stretch: dict
 
     def reduced(self, without=None):
-        """(1 + n, 1 + n) weighted products of what the free columns leave, of all stretches but one."""
+        """(1 + 2 n, 1 + 2 n) weighted products of what the free columns leave, of all stretches but one."""
         total = sum(products for number, products in self.by_stretch.items() if number != without)
         if not np.ndim(total):
             return 0.0
@@ -437,9 +460,9 @@ class _Sums(NamedTuple):
 
 
 class _Normal:
-    """Normal equations of the delays of n topics about some delays; [`_Sums`] of all actuators.
+    """Normal equations of the delays of n topics and of their drifts, about some delays; [`_Sums`] of all actuators.
 
-    products  (1 + n, 1 + n): first the slopes of half the weighted squares, then their second derivatives
+    products  (1 + 2 n, 1 + 2 n): first the slopes of half the weighted squares, then their second derivatives
     """
 
     def __init__(self, sums):
@@ -453,7 +476,8 @@ class _Normal:
         return [sum(one.reduced(number) for one in self._sums) for number in self.numbers]
 
     def step(self, members):
-        """(groups,) s to the least squares; members (n, groups): which delays change with which."""
+        """(groups,) s to the least squares; members (n, groups): which delays change with which; (2 n, groups) with
+        drifts."""
         return _step(self.products, members)
 
     def widths(self, members, level):
@@ -462,7 +486,7 @@ class _Normal:
         By leaving out one stretch after the other: instants are alike, and a stretch has its part in what is fitted
         freely, so that residuals alone say too little (jackknife, as in `Equations.fit`).
         """
-        count, square = len(self.numbers), members.T @ self.products[1:, 1:] @ members
+        count, square = len(self.numbers), _square(self.products, members)
         if count < 2 or not (np.linalg.eigvalsh(square) > 0.0).all():
             return np.full(len(square), np.inf)
         steps = np.array([_step(products, members) for products in self._without])
@@ -472,7 +496,12 @@ class _Normal:
 
 def _step(products, members):
     """(groups,) s to the least squares of products as of `_Normal`."""
-    return -np.linalg.pinv(members.T @ products[1:, 1:] @ members, rcond=SINGULAR) @ members.T @ products[1:, 0]
+    return -np.linalg.pinv(_square(products, members), rcond=SINGULAR) @ members.T @ products[1:1 + len(members), 0]
+
+
+def _square(products, members):
+    chosen = products[1:1 + len(members), 1:1 + len(members)]
+    return members.T @ chosen @ members
 
 
 def _membership(topics, groups):
