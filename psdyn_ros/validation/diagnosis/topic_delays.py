@@ -9,7 +9,9 @@ Only a part of the recording is read, up to where there was enough motion; what 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -20,6 +22,7 @@ from ..bags.recording import BagError
 from ..metrics.metrics import known_numbers
 from ..metrics.prediction import Predictor
 from ..signals.blocks import blocks
+from ..signals.filters import SavitzkyGolay, merged_rates
 from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
 
 MOST = 0.5                  # s, the largest delay that is looked for, either way
@@ -27,21 +30,24 @@ COARSE = 0.02               # s from one shift to the next, while looking for th
 STEPS = 8                   # of Gauss and Newton from there
 SETTLED = 1e-6              # s
 ROWS = 4096                 # of a block
+WINDOW = 0.3                # s of the filter
 STRETCH = 2.0               # s that are alike
 MOVING = 5e-3               # m/s or rad/s that some actuator reaches in a stretch that says something
 ENOUGH = 90.0               # s of such stretches
 FURTHEST = 600.0            # s of recording that are looked at
 FEWEST = 5                  # stretches for any answer
 LEVEL = 0.95
+OWN_LEVEL = 0.99            # for a topic to have another delay than its group: that is rare
 SURE = 3e-3                 # s, half the width of the interval of a delay that is certain
 LEAST = 0.1                 # periods of the states below which a delay is not worth taking off
 LEAST_CORRELATION = 0.7     # of measured and explained efforts
+LEAST_DRIFT = 3e-5          # s/s, of clocks that nobody synchronises; below it no recording of minutes suffers
 SIGNS = 2.0                 # half widths from zero for a delay not to be chance
 RIVAL = 1.05                # residual at the next best shift / at the best, both mean square, for one to be certain
 APART = 0.06                # s from the best at which another is no longer the same
 NEGLIGIBLE = 1e-9           # of the largest singular value
 DIFFERENT = 2e-3            # s by which a topic of a group must differ from it, to have a delay of its own
-FLOOR = 2.5e-4              # s, half the width of an interval without noise: what friction of the model lacks
+FLOOR = 5e-5                # s, half the width of an interval without noise: what friction of the model lacks
 TURNING_FLOOR = 2e-3        # s, likewise, where reversals count: seals give way before they slide
 SINGULAR = 1e-12            # likewise, of normal equations
 
@@ -57,6 +63,8 @@ class TopicDelay:
     certain      whether it is known well enough to be judged, be it that there is none
     taken        s that were taken off: `seconds` where it is certain and worth it, else 0
     reason       why nothing was taken off; '' where something was
+    drift        s/s by which it grows, about the middle of what was looked at: clocks run apart; NaN where unknown
+    drift_width  half the width of the interval of that with 95 % confidence
     """
 
     seconds: float
@@ -67,6 +75,13 @@ class TopicDelay:
     certain: bool
     taken: float
     reason: str
+    drift: float = math.nan
+    drift_width: float = math.nan
+
+    @property
+    def drifts(self):
+        """Whether the delay grows or shrinks for certain, by more than clocks of computers do."""
+        return abs(self.drift) > max(SIGNS * self.drift_width, LEAST_DRIFT)
 
     @property
     def text(self):
@@ -75,7 +90,11 @@ class TopicDelay:
             return f'not known: {self.reason}'
         between = (f'{1e3 * self.seconds:.2f} ms ({1e3 * self.low:.2f} to {1e3 * self.high:.2f} ms) later than the '
                    'states')
-        return f'{between}, taken off' if self.taken else f'{between}, not taken off: {self.reason}'
+        said = f'{between}, taken off' if self.taken else f'{between}, not taken off: {self.reason}'
+        if not self.drifts:
+            return said
+        return (f'{said}; it changes by {1e6 * self.drift:.0f} +- {1e6 * self.drift_width:.0f} us/s: the clocks of the '
+                'two run apart, and what is taken off is right in the middle only')
 
     def as_dict(self):
         """For JSON: what is not known is None."""
@@ -86,7 +105,7 @@ def topic_delays(source, channels, predictor, delays=None):
     """Return {topic: `TopicDelay`} of the topics of a `BagSource` that efforts are measured by.
 
     channels   `Channels` of the bag
-    predictor  `Predictor`, with the filter that the recording is judged with
+    predictor  `Predictor` that the recording is judged with
     delays     {topic: s} known otherwise, which are taken off and not looked for
 
     Efforts of the topic of the states share their stamps, so there is nothing to look for.
@@ -99,7 +118,7 @@ def topic_delays(source, channels, predictor, delays=None):
     evidence = _Evidence(channels, predictor, looked_for)
     try:
         for block in blocks(source, channels, predictor.manipulator, predictor.hydraulics, rows=ROWS,
-                            overlap_s=MOST + predictor.filter.half * channels.period, delays=known):
+                            overlap_s=MOST + WINDOW, delays=known):
             evidence.add(block)
             if evidence.seconds >= ENOUGH or block.t[-1] >= FURTHEST:
                 break
@@ -149,8 +168,9 @@ class _Evidence:
 
     def __init__(self, channels, predictor, topics):
         self._channels, self._topics = channels, topics
-        # its own: what it skips is none of the pass over everything
-        self._predictor = Predictor(predictor.manipulator, predictor.hydraulics, predictor.filter, predictor.bounds)
+        # its own: what it skips is none of the pass over everything, and noise counts for more than fast changes
+        self._predictor = Predictor(predictor.manipulator, predictor.hydraulics,
+                                    SavitzkyGolay(channels.period, WINDOW), predictor.bounds)
         self._corrections = Corrections(self._predictor)
         self._actuators = self._corrections.actuators
         self._cylinders = tuple(predictor.hydraulics.cylinders.items()) if predictor.hydraulics else ()
@@ -165,6 +185,8 @@ class _Evidence:
 
     def add(self, block):
         """Take a `Block`."""
+        if block.xd is not None:
+            block = replace(block, xd=merged_rates(block.x, block.xd, block.period))
         prediction = self._predictor.predict(block)
         if prediction is None:
             return
@@ -251,6 +273,7 @@ class _Fit:
         self._basis = u[:, s > NEGLIGIBLE * s[0]]
         plain = np.column_stack((np.ones(len(columns)), np.concatenate([piece.t for piece in pieces])))
         self._plain, _ = np.linalg.qr(plain)
+        self.t = plain[:, [1]]
         self._target = np.concatenate([piece.target for piece in pieces])
         self.number = np.concatenate([piece.number for piece in pieces])
 
@@ -262,9 +285,22 @@ class _Fit:
         """(n,) residual."""
         return self._rest(self.measured(delays) - self._target)
 
-    def slope(self, topic, delays, order=1):
-        """(n,) derivative of the residual by the delay of a topic."""
-        return self._rest(self._sampled(topic, delays.get(topic, 0.0), order))
+    def sums(self, topics, delays, middle):
+        """The `_Sums` at delays of some topics; drifts are about `middle` [s]."""
+        since = self.t - middle
+        left, nothing = self.left(delays), np.zeros(len(self.number))
+        slopes, curves = (np.column_stack([self._sampled(topic, delays[topic], order) if topic in self.topics
+                                           else nothing for topic in topics]) for order in (1, 2))
+        # the second term takes off what noise of the signals adds to the squares of their slopes
+        curves *= left[:, None]
+        rows = np.column_stack((self._basis, self.measured(delays) - self._target, slopes, since * slopes))
+        by_stretch, first = {}, rows.shape[1] - 2 * len(topics)
+        for number in np.unique(self.number).tolist():
+            here = self.number == number
+            by_stretch[number] = rows[here].T @ rows[here]
+            bends = [np.diag((since[here] ** power * curves[here]).sum(axis=0)) for power in range(3)]
+            by_stretch[number][first:, first:] += np.block([bends[:2], bends[1:]])
+        return _Sums(1.0 / max(float(np.mean(left ** 2)), 1e-300), self._basis.shape[1], by_stretch)
 
     def varied(self, delays):
         """Sum of squares of the measured effort about a line."""
@@ -287,11 +323,12 @@ class _Search:
 
     def __init__(self, fits, topics, floor):
         self._fits, self._topics, self._floor = fits, topics, floor
+        self._middle = float(np.mean([fit.t.mean() for fit in fits]))
 
     def delays(self, period):
         """{topic: `TopicDelay`}."""
         found, profiles = self._coarse()
-        at, widths, stretches = self._grouped(found)
+        at, widths, stretches, drifts = self._grouped(found)
         out = {}
         for topic in self._topics:
             concerned = [fit for fit in self._fits if topic in fit.topics]
@@ -305,7 +342,7 @@ class _Search:
             nothing = abs(seconds) <= max(SIGNS * width, LEAST * period)
             reason = doubt or ('it may as well be none' if nothing else '')
             out[topic] = TopicDelay(seconds, seconds - width, seconds + width, correlation, stretches, not doubt,
-                                    0.0 if reason else seconds, reason)
+                                    0.0 if reason else seconds, reason, *drifts[topic])
         return out
 
     def _coarse(self):
@@ -330,7 +367,8 @@ class _Search:
         return sum(logarithms) / len(logarithms)
 
     def _grouped(self, found):
-        """({topic: s}, {topic: half the width of its interval}, stretches) of topics in groups of one delay each.
+        """({topic: s}, {topic: half the width of its interval}, stretches, {topic: (drift, half the width of its
+        interval)}) of topics in groups of one delay each.
 
         Topics of one driver are late together, and one of two ports alone may say little: a topic has a delay of its
         own where it is another one than that of its group with confidence.
@@ -348,9 +386,12 @@ class _Search:
         while (apart := self._apart(groups, normal)) is not None:
             groups = [[topic for topic in group if topic != apart] for group in groups] + [[apart]]
             at, normal = self._refined(found, groups)
-        widths = normal.widths(_membership(self._topics, groups), LEVEL)
+        members = _membership(self._topics, groups)
+        widths = normal.widths(members, LEVEL)
         wide = {topic: math.hypot(width, self._floor) for group, width in zip(groups, widths) for topic in group}
-        return at, wide, len(normal.scores)
+        both = np.kron(np.eye(2), members)
+        drifts = [one[len(groups):].tolist() for one in (normal.step(both), normal.widths(both, LEVEL))]
+        return at, wide, len(normal.numbers), {topic: pair for group, *pair in zip(groups, *drifts) for topic in group}
 
     def _like_first(self, groups, at, normal):
         """Of all groups but the first, one that does not differ from it with confidence; None of none."""
@@ -362,8 +403,8 @@ class _Search:
         return None
 
     def _each(self):
-        """Level of the interval of each topic with which all of them are right as often as LEVEL says."""
-        return 1.0 - (1.0 - LEVEL) / len(self._topics)
+        """Level of the interval of each topic with which all of them are right as often as OWN_LEVEL says."""
+        return 1.0 - (1.0 - OWN_LEVEL) / len(self._topics)
 
     def _apart(self, groups, normal):
         """The topic that differs most from its group with confidence, None of none."""
@@ -392,46 +433,75 @@ class _Search:
 
     def _normal(self, at):
         """The `_Normal` equations at {topic: s}."""
-        count = len(self._topics)
-        square, by_stretch = np.zeros((count, count)), {}
-        for fit in self._fits:
-            left = fit.left(at)
-            weight = 1.0 / max(float(np.mean(left ** 2)), 1e-300)
-            slopes, curves = (np.column_stack([fit.slope(topic, at, order) if topic in fit.topics else
-                                               np.zeros(len(left)) for topic in self._topics]) for order in (1, 2))
-            # the second term takes off what noise of the signals adds to the squares of their slopes
-            square += weight * (slopes.T @ slopes + np.diag(curves.T @ left))
-            products = weight * slopes * left[:, None]
-            for number in np.unique(fit.number):
-                here = products[fit.number == number].sum(axis=0)
-                by_stretch[number] = by_stretch.get(number, 0.0) + here
-        return _Normal(square, np.array(list(by_stretch.values())))
+        return _Normal([fit.sums(self._topics, at, self._middle) for fit in self._fits])
+
+
+class _Sums(NamedTuple):
+    """Of one actuator: products of columns that are fitted freely, of the residual, and of its derivatives by n delays
+    and by their drifts.
+
+    weight      of its squares
+    free        k, columns that are fitted freely; they come first
+    by_stretch  {number: (k + 1 + 2 n, k + 1 + 2 n)}
+    """
+
+    weight: float
+    free: int
+    by_stretch: dict
+
+    def reduced(self, without=None):
+        """(1 + 2 n, 1 + 2 n) weighted products of what the free columns leave, of all stretches but one."""
+        total = sum(products for number, products in self.by_stretch.items() if number != without)
+        if not np.ndim(total):
+            return 0.0
+        inner, mixed = total[:self.free, :self.free], total[:self.free, self.free:]
+        return self.weight * (total[self.free:, self.free:]
+                              - mixed.T @ np.linalg.pinv(inner, rcond=SINGULAR, hermitian=True) @ mixed)
 
 
 class _Normal:
-    """Normal equations of the delays of topics about some delays.
+    """Normal equations of the delays of n topics and of their drifts, about some delays; [`_Sums`] of all actuators.
 
-    square  (n, n) second derivatives of half the weighted squares
-    scores  (stretches, n) their slopes, by stretch
+    products  (1 + 2 n, 1 + 2 n): first the slopes of half the weighted squares, then their second derivatives
     """
 
-    def __init__(self, square, scores):
-        self.square, self.scores = square, scores
+    def __init__(self, sums):
+        self._sums = sums
+        self.products = sum(one.reduced() for one in sums)
+        self.numbers = sorted(set().union(*(one.by_stretch for one in sums)))
+
+    @cached_property
+    def _without(self):
+        """[products without one stretch]."""
+        return [sum(one.reduced(number) for one in self._sums) for number in self.numbers]
 
     def step(self, members):
-        """(groups,) s to the least squares; members (n, groups): which delays change with which."""
-        return -np.linalg.pinv(members.T @ self.square @ members, rcond=SINGULAR) @ members.T @ self.scores.sum(axis=0)
+        """(groups,) s to the least squares; members (n, groups): which delays change with which; (2 n, groups) with
+        drifts."""
+        return _step(self.products, members)
 
     def widths(self, members, level):
-        """(groups,) half the widths of the intervals of such steps [s]; infinite where they are not known."""
-        count, square = len(self.scores), members.T @ self.square @ members
+        """(groups,) half the widths of the intervals of such steps [s]; infinite where they are not known.
+
+        By leaving out one stretch after the other: instants are alike, and a stretch has its part in what is fitted
+        freely, so that residuals alone say too little (jackknife, as in `Equations.fit`).
+        """
+        count, square = len(self.numbers), _square(self.products, members)
         if count < 2 or not (np.linalg.eigvalsh(square) > 0.0).all():
             return np.full(len(square), np.inf)
-        # stretches are drawn, not instants, which are alike
-        inverse, scores = np.linalg.inv(square), self.scores @ members
-        scores = scores - scores.mean(axis=0)
-        spread = inverse @ (scores.T @ scores) @ inverse * count / (count - 1)
-        return student.ppf(0.5 + 0.5 * level, count - 1) * np.sqrt(np.diag(spread))
+        steps = np.array([_step(products, members) for products in self._without])
+        steps -= steps.mean(axis=0)
+        return student.ppf(0.5 + 0.5 * level, count - 1) * np.sqrt((count - 1.0) / count * np.sum(steps ** 2, axis=0))
+
+
+def _step(products, members):
+    """(groups,) s to the least squares of products as of `_Normal`."""
+    return -np.linalg.pinv(_square(products, members), rcond=SINGULAR) @ members.T @ products[1:1 + len(members), 0]
+
+
+def _square(products, members):
+    chosen = products[1:1 + len(members), 1:1 + len(members)]
+    return members.T @ chosen @ members
 
 
 def _membership(topics, groups):

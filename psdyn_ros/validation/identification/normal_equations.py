@@ -34,9 +34,9 @@ class Bell:
     """Zero-phase filter for rows `period` s apart, with weights (1 - (2 t / window)^2)^POWER and their derivatives.
 
     A derivative that it gives is that of the values that it gives, to the sixth order in the period, so an equation
-    that holds for strokes and efforts holds for the filtered ones.  With Savitzky-Golay's polynomials it does not:
-    their second derivative is damped otherwise than their values, and what that is off looks like an error of the
-    sensors.  Nor with derivatives of the weights: a few samples of them are no derivative.
+    that holds for strokes and efforts holds for the filtered ones.  With plain polynomials of Savitzky and Golay it
+    does not: their second derivative is damped otherwise than their values, and what that is off looks like an error of
+    the sensors.  Nor with derivatives of the weights: a few samples of them are no derivative.
     """
 
     def __init__(self, period, window=WINDOW):

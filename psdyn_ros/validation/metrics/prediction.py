@@ -148,8 +148,9 @@ class Predictor:
         x, xd, xdd = motion
         v, positions = self._actuator_motion(x, xd)
         bare = self.mechanism.inverse_dynamics(x, xd, xdd)
-        # measured efforts have lost the corners of friction to the filter
-        friction = self.filter(self.friction(x, xd, xdd, v, bare))
+        # measured efforts have lost the corners of friction to the filter; what is viscous has been through it with v
+        viscous = self._seals[1] * v
+        friction = viscous + self.filter(self.friction(x, xd, xdd, v, bare) - viscous)
         # of positions as recorded: the filter hides a short hit of a stop
         regime = self._regimes(block.x, self._actuator_motion(block.x, xd)[1], v, block.period)
         undetermined, level = self._undetermined(v, positions)

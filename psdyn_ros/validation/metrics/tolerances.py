@@ -64,7 +64,7 @@ class FilterChoice:
 
     kind: str = choice('filter', tuple(FILTERS), next(iter(FILTERS)))
     window: float = number('s, of a polynomial (savitzky_golay)', WINDOW, low=1e-3, high=10.0)
-    degree: int = integer('of it', DEGREE, low=1, high=9)
+    degree: int = integer('of it', DEGREE, low=2, high=9)
     frequency: float = number('Hz, cut-off (butterworth)', CUTOFF, low=1e-2, high=1e4)
     order: int = integer('of it', ORDER, low=1, high=8)
 

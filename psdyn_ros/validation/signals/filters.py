@@ -11,17 +11,20 @@ from functools import cached_property
 import numpy as np
 from numpy.polynomial import legendre
 from scipy.ndimage import correlate1d
-from scipy.signal import butter, freqz, savgol_coeffs, sosfiltfilt, sosfreqz
+from scipy.signal import butter, freqz, sosfiltfilt, sosfreqz
 
 from ...model.errors import ModelError, UnknownNameError, did_you_mean
 
 WINDOW = 0.2                # s of a polynomial; encoders of 0.1 mm on a heavy machine need that much
 DEGREE = 4
+SECOND_DERIVATIVE = 2
 CUTOFF = 8.0                # Hz at which Butterworth's filter, run both ways, leaves half the power
 ORDER = 4
 SETTLED = 0.5               # periods of the cut-off, for each order, after which an end of the record is forgotten
 FREQUENCIES = 2048          # at which a response is looked at
 HALF_POWER = math.sqrt(0.5)
+SLOWEST_MERGED = 10.0       # rad/s up to which rates are always those of the positions, which have no offset
+PADDING = 200               # rows that an end is continued by
 DIFFERENCES = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0      # first derivative, of order 4
 
 
@@ -29,7 +32,13 @@ DIFFERENCES = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0      # first derivati
 class SavitzkyGolay:
     """Polynomials of `degree` fitted to `window` s around each sample, `period` s apart.
 
-    Raises ModelError where the window is too short for the polynomial.
+    Unweighted polynomials smooth each derivative differently, and efforts that were measured then seem to come earlier
+    than those of the same motion. So only second derivatives are plain ones of Savitzky and Golay; first derivatives
+    and values are those of polynomials of one and two degrees less, weighted by (1 - s^2) and (1 - s^2)^2 over the
+    window, -1 < s < 1. The kernel of each derivative is then the derivative of the kernel before (Rodrigues' formula;
+    H.-G. Mueller, Ann. Statist. 12 (1984) 766), and all three have one bandwidth.
+
+    Raises ModelError where the polynomial has no second derivative, or the window has no length.
     """
 
     period: float
@@ -39,14 +48,22 @@ class SavitzkyGolay:
 
     def __post_init__(self):
         _check_period(self.period)
-        if not (1 <= self.degree <= 9 and self.window > 0.0 and math.isfinite(self.window)):
-            raise ModelError(f'Savitzky-Golay filter of degree {self.degree} over {self.window:g} s; expected 1 to 9, '
+        if not (2 <= self.degree <= 9 and self.window > 0.0 and math.isfinite(self.window)):
+            raise ModelError(f'Savitzky-Golay filter of degree {self.degree} over {self.window:g} s; expected 2 to 9, '
                              'and more than 0 s')
 
     @cached_property
     def _weights(self):
-        """{derivative: what `_polynomial_weights` returns}."""
+        """{derivative: (taps, what `_polynomial_weights` returns)}."""
         return {}
+
+    def _taps(self, derivative):
+        """(2 half + 1,) weights of the samples around one for its derivative."""
+        less = max(SECOND_DERIVATIVE - derivative, 0)
+        # of all ends of the window, half a sample beyond the last one makes the bandwidths most alike
+        s = np.arange(-self.half, self.half + 1) / (self.half + 0.5)
+        return _polynomial_weights(self.half, self.degree - less, derivative, self.period,
+                                   (1.0 - s ** 2) ** less)[self.half]
 
     @property
     def half(self):
@@ -60,9 +77,10 @@ class SavitzkyGolay:
         _check_length(values, width, self.name)
         values = np.asarray(values, dtype=float)
         if derivative not in self._weights:
-            self._weights[derivative] = _polynomial_weights(half, self.degree, derivative, self.period)
-        weights = self._weights[derivative]
-        out = correlate1d(values, weights[half], axis=0, mode='constant')
+            self._weights[derivative] = (self._taps(derivative),
+                                         _polynomial_weights(half, self.degree, derivative, self.period))
+        taps, weights = self._weights[derivative]
+        out = correlate1d(values, taps, axis=0, mode='constant')
         # at the ends the values of the polynomial through the first and the last window
         out[:half] = np.tensordot(weights[:half], values[:width], 1)
         out[-half:] = np.tensordot(weights[half + 1:], values[-width:], 1)
@@ -70,8 +88,7 @@ class SavitzkyGolay:
 
     def cutoff(self, derivative=0):
         """Hz at which the power of an estimated derivative is half of the true one's."""
-        taps = savgol_coeffs(2 * self.half + 1, self.degree, deriv=derivative, delta=self.period)
-        w, response = freqz(taps, worN=FREQUENCIES)
+        w, response = freqz(self._taps(derivative), worN=FREQUENCIES)
         return _half_power(w, np.abs(response), derivative, self.period)
 
     def text(self):
@@ -153,12 +170,36 @@ def through_gaps(function, values):
     return out
 
 
-def _polynomial_weights(half, degree, derivative, period):
-    """(2 half + 1, 2 half + 1) by which a window of samples gives a derivative of its polynomial at each of them."""
+def merged_rates(x, xd, period):
+    """Return rates (N, n) of positions (N, n) and of rates (N, n) that were measured too, with the least noise.
+
+    Noise of differences of positions grows with the frequency, that of rates does not; so slow changes are those of the
+    positions, fast ones those of the rates. Where both have the same noise follows from what samples differ from their
+    neighbours by. The filter is first-order, run forth and back (complementary filter: Brown and Hwang, Introduction to
+    Random Signals and Applied Kalman Filtering, Wiley 2012, 8.12).
+    """
+    slopes = _difference(x, period)
+    position_noise, rate_noise = (np.sqrt(np.mean(np.diff(one, 3, axis=0) ** 2, axis=0)) for one in (x, xd))
+    out = np.empty_like(slopes)
+    for k in range(out.shape[1]):
+        # rad/s at which both are alike, no slower than what the samples show
+        frequency = rate_noise[k] / max(position_noise[k], np.finfo(float).tiny)
+        pole = math.exp(-min(max(frequency, SLOWEST_MERGED), 1.0 / period) * period)
+        section = np.array([[1.0 - pole, 0.0, 0.0, 1.0, -pole, 0.0]])
+        out[:, k] = xd[:, k] + sosfiltfilt(section, slopes[:, k] - xd[:, k], padlen=min(len(x) - 1, PADDING))
+    return out
+
+
+def _polynomial_weights(half, degree, derivative, period, weights=1.0):
+    """(2 half + 1, 2 half + 1) by which a window of samples gives a derivative of its polynomial at each of them.
+
+    weights  of the samples (2 half + 1,) in the fit
+    """
     t = np.linspace(-1.0, 1.0, 2 * half + 1)
     basis = legendre.legvander(t, degree)
     slopes = legendre.legvander(t, max(degree - derivative, 0)) @ legendre.legder(np.eye(degree + 1), derivative)
-    return slopes @ np.linalg.pinv(basis) / (half * period) ** derivative
+    root = np.broadcast_to(np.sqrt(weights), t.shape)
+    return slopes @ np.linalg.pinv(basis * root[:, None]) * root / (half * period) ** derivative
 
 
 def _difference(values, period):

@@ -121,6 +121,13 @@ def test_pressures_of_plain_sensors_that_are_8_ms_late_are_found_within_1_ms(bag
     assert 'taken off' in delay.text and delay.correlation > 0.99
 
 
+def test_exact_sensors_show_no_delay_beyond_20_us(tmp_path):
+    """Nothing in the way from a bag to a delay shifts one signal against another."""
+    t, x, xd, forces = moving(20.0, 1.0)
+    path = write(tmp_path / 'exact.mcap', (t, x, xd, forces[:, 0], pressures_of(forces)), 1e-3)
+    assert delays_of(path)[TELEMETRY].seconds == pytest.approx(1e-3, abs=2e-5)
+
+
 @pytest.mark.parametrize('machine, hydraulics', [
     pytest.param(crane, oil, id='right', marks=pytest.mark.long),
     pytest.param(lambda: tracking_runs.crane(1.0, 120.0), oil, id='payload'),
@@ -174,9 +181,24 @@ def searched(size, truth, seed=0):
 
 @pytest.mark.parametrize('size, truth', [(0.01, 0.0), (1.0, -0.04)])
 def test_topic_that_says_little_has_the_delay_of_the_others_and_one_that_says_much_its_own(size, truth):
-    at, widths, _ = searched(size, truth)._grouped({'a': 0.0, 'b': -0.04})
+    at, widths, *_ = searched(size, truth)._grouped({'a': 0.0, 'b': -0.04})
     assert at['b'] == pytest.approx(truth, abs=2e-3) and abs(at['a']) < 2e-3
     assert (at['a'] == at['b']) == (truth == 0.0) and widths['b'] < 3e-3
+
+
+@pytest.mark.parametrize('drift', [0.0, 2e-4, -2e-4])
+def test_clock_that_runs_200_us_per_second_apart_is_named(drift):
+    rng, t = np.random.default_rng(1), 0.02 * np.arange(3000)
+    needed = CubicSpline(t, sum(np.sin(w * t + rng.uniform(0.0, 6.0)) for w in (1.0, 1.7, 2.9)))
+    noise = CubicSpline(t[::10], 0.01 * rng.standard_normal(300))
+    late = CubicSpline(t, needed(t - LATE - drift * (t - t.mean())))
+    inner = t[50:-50]
+    signals = {'a': lambda at, order: late(at, order) + noise(at, order)}
+    fit = _Fit([_Piece(inner, needed(inner), np.ones((len(inner), 1)), signals)])
+    delay = _Search([fit], ['a'], 1e-4).delays(0.002)['a']
+    assert delay.drift == pytest.approx(drift, abs=2.0 * delay.drift_width) and delay.drift_width < 5e-5
+    assert delay.drifts == (drift != 0.0) == ('clocks' in delay.text)
+    assert delay.low < LATE < delay.high
 
 
 def test_delay_that_another_one_explains_as_well_is_not_known():

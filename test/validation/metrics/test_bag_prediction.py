@@ -23,7 +23,13 @@ from psdyn_ros.validation.metrics.prediction import (
     slid,
     sliding_friction,
 )
-from psdyn_ros.validation.signals.filters import Butterworth, SavitzkyGolay, make_filter, through_gaps
+from psdyn_ros.validation.signals.filters import (
+    Butterworth,
+    SavitzkyGolay,
+    make_filter,
+    merged_rates,
+    through_gaps,
+)
 
 COULOMB = 4000.0            # N of the seals of the crane
 FILTERS = [SavitzkyGolay(PERIOD), SavitzkyGolay(PERIOD, 0.05, 3), Butterworth(PERIOD), Butterworth(PERIOD, 15.0, 2)]
@@ -53,6 +59,35 @@ def test_the_cutoff_is_where_half_of_the_power_is_left(smooth, order):
     w = 2.0 * np.pi * smooth.cutoff(order)
     out = smooth(np.sin(w * t), order)[5000:15000]
     assert np.std(out) / (w ** order * np.std(np.sin(w * t[5000:15000]))) == pytest.approx(0.5 ** 0.5, rel=0.02)
+
+
+@pytest.mark.parametrize('smooth', [*FILTERS, SavitzkyGolay(0.005), SavitzkyGolay(PERIOD, 0.3, 5)],
+                         ids=lambda one: one.text())
+def test_derivatives_of_a_filter_are_those_of_its_values(smooth):
+    """Else efforts that follow from accelerations seem to come earlier than those that were measured."""
+    t = smooth.period * np.arange(4000)
+    w = np.pi * smooth.cutoff()
+    inner = slice(1000, 3000)
+    values = smooth(np.sin(w * t))
+    for order in (1, 2):
+        # each derivative of a sine is a quarter of a period ahead
+        derivative = smooth(np.sin(w * t - 0.5 * np.pi * order), order)
+        np.testing.assert_allclose(derivative[inner], w ** order * values[inner], atol=2e-3 * w ** order)
+
+
+def test_rates_of_positions_and_of_rates_have_less_noise_than_either():
+    rng, t = np.random.default_rng(2), PERIOD * np.arange(10000)
+    w, smooth = 2.0 * np.pi * 0.7, SavitzkyGolay(PERIOD, 0.3)
+    x = np.sin(w * t)[:, None] + 3e-5 * rng.standard_normal((len(t), 1))
+    xd = w * np.cos(w * t)[:, None] + 1.4e-3 * rng.standard_normal((len(t), 1))
+    merged, inner = merged_rates(x, xd, PERIOD), slice(500, -500)
+    exact = -w ** 2 * np.sin(w * t)[:, None]
+    errors = [np.std((found - exact)[inner]) for found in (smooth(merged, 1), smooth(xd, 1), smooth(x, 2))]
+    assert errors[0] < 0.95 * min(errors[1:])
+    # rates that are late do not make it late, where positions know better
+    late = np.roll(xd, 4, axis=0)
+    assert np.abs(smooth(merged_rates(x, late, PERIOD) - merged, 0)[inner]).max() < 0.1 * np.abs(
+        smooth(late - xd, 0)[inner]).max()
 
 
 def test_the_cutoff_of_butterworths_filter_is_that_which_was_asked_for():
@@ -87,6 +122,15 @@ def test_filters_that_make_no_sense_are_refused(name, options):
 
 
 # predictions
+
+
+def test_viscous_friction_is_filtered_as_often_as_the_velocity():
+    """Filtered twice, it is damped, and a measured effort of little else seems to come late."""
+    smooth_seals = replace(oil(), cylinders={name: replace(one, friction=replace(one.friction, coulomb=0.0))
+                                             for name, one in oil().cylinders.items()})
+    found = Predictor(crane(), smooth_seals).predict(exact_block(2.0))
+    viscous = [0.0, *(one.friction.viscous for one in oil().cylinders.values())]
+    np.testing.assert_allclose(found.friction[found.core], (viscous * found.v)[found.core], atol=1e-6)
 
 
 @pytest.mark.parametrize('velocity', [True, False])
