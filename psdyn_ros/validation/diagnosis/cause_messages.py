@@ -124,10 +124,16 @@ def _center(link, theta, covariance, mass):
 
 
 def _length(theta, covariance):
-    """(Size of a vector, its standard error)."""
-    size = float(np.linalg.norm(theta))
-    along = theta / size if size > 0.0 else theta
-    return size, math.sqrt(max(float(along @ covariance @ along), 0.0))
+    """(Size of a vector, its standard error).
+
+    Errors across it make it longer, whatever their sign: their squares are taken off, as of an amplitude with noise
+    (Gudbjartsson and Patz, Magn. Reson. Med. 34 (1995) 910).
+    """
+    square = float(theta @ theta)
+    along = theta / math.sqrt(square) if square > 0.0 else theta
+    variance = max(float(along @ covariance @ along), 0.0)
+    across = max(float(np.trace(covariance)) - variance, 0.0)
+    return math.sqrt(max(square - across, 0.0)), math.sqrt(variance)
 
 
 def _tilt(theta, errors, covariance):

@@ -30,7 +30,7 @@ from psdyn_ros.model.mechanism.description import Inertial
 from psdyn_ros.model.text_file import read_text
 from psdyn_ros.tools.studies.identification_runs import cut
 from psdyn_ros.tools.studies.loaded_crane import payload_urdf
-from psdyn_ros.validation.diagnosis.cause_messages import REACH, shown
+from psdyn_ros.validation.diagnosis.cause_messages import REACH, shown, word
 from psdyn_ros.validation.diagnosis.correction_fits import Equations
 from psdyn_ros.validation.diagnosis.corrections import (
     ENCODERS,
@@ -440,3 +440,16 @@ def test_standard_errors_cover_the_truth():
     found = [equations(seed).fit(BOTH) for seed in range(200)]
     scores = np.array([(theta - [0.5, -0.2]) / np.sqrt(np.diagonal(covariance)) for theta, covariance in found])
     assert 0.8 < scores.std() < 1.4 and abs(scores.mean()) < 0.25
+
+
+@pytest.mark.parametrize('kind', ['center_of_mass', 'base_tilt'])
+def test_errors_across_a_vector_do_not_make_it_longer(kind):
+    """Mean over draws of its errors, against the truth and against the plain length."""
+    rng, corrections = np.random.default_rng(4), SimpleNamespace(body=SimpleNamespace(mass=200.0))
+    truth = np.array([0.5, 0.0, 0.0] if kind == 'center_of_mass' else [0.5, 0.0])
+    covariance = np.diag([0.02, 0.1, 0.08][:len(truth)]) ** 2
+    draws = rng.multivariate_normal(truth, covariance, 2000)
+    found = np.mean([word(kind, 'tcp', one, covariance, corrections=corrections, hydraulics=None).estimate
+                     for one in draws])
+    plain = np.mean(np.linalg.norm(draws, axis=1))
+    assert abs(found - 0.5) < 2e-3 < 4e-3 < plain - 0.5
