@@ -474,26 +474,6 @@ def test_a_command_that_is_left_out_moves_no_spool(oil):
     assert (oil.check.cylinders['command'] == 1.0).all() and oil.check.fluid[:, SPOOL].all()
 
 
-def test_pressures_are_judged_sensor_by_sensor():
-    sensors = np.zeros(3, kernels.PRESSURE_SENSOR)
-    sensors['high'], sensors['rate'], sensors['step'] = 10.0, 1e9, 1.0
-
-    def judge(a, b, supply, stamp):
-        return kernels.judge_pressures(sensors, np.array([[a, b]]), supply, stamp, stamp - 1, 2)
-    assert judge(4.0, 5.0, 6.0, 1) == (kernels.POSSIBLE, -1)
-    assert sensors['value'].tolist() == [4.0, 5.0, 6.0] and sensors['beside'].tolist() == [5.0, 4.0, 0.0]
-    assert judge(4.0, 11.0, np.nan, 2) == (kernels.NOT_FINITE, 2)
-    assert judge(4.0, 11.0, 6.0, 2) == (kernels.OUT_OF_RANGE, 1)
-    assert judge(6.5, 5.0, 6.0, 2) == (kernels.TOO_FAST, 0)
-    assert judge(4.0, 5.0, 8.5, 2) == (kernels.TOO_FAST, 2)
-    assert sensors['value'].tolist() == [4.0, 5.0, 6.0]
-    assert judge(5.5, 5.0, 6.0, 2) == (kernels.POSSIBLE, -1)
-    assert sensors['changed'].tolist() == [2, 1, 1]
-    # port B stands for 2 ns, while A moved by more than a step
-    assert judge(5.6, 5.0, 6.0, 3) == (kernels.POSSIBLE, 1)
-    assert judge(5.6, 5.1, 6.0, 4) == (kernels.POSSIBLE, -1)
-
-
 @pytest.mark.parametrize('limited', [0, 1])
 def test_pressures_may_change_as_by_numpy(rng, oil, limited):
     c, n = oil.cylinders, len(oil.cylinders)
