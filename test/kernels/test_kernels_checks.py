@@ -71,8 +71,13 @@ class Efforts:
         rows, others, away = self.rows, self.others, self.away + unknown
         faster = (model.state[1] - desired[1]) / self.speed
         low, high = range_of(self.recent, ahead, desired[2], gains, scale, model.state, desired)
+        given = np.array(self.recent)[:, 2:].sum(axis=1) / error_range.STRONGER     # feedback by the gains
+        least = np.maximum(given.min(axis=0), 0.0) + np.minimum(given.max(axis=0), 0.0)
+        low = low + effort_range.DEMANDED * np.maximum(least, 0.0)
+        high = high + effort_range.DEMANDED * np.minimum(least, 0.0)
         low = low - self.away * np.clip(1.0 + faster, 0.0, 1.0) - unknown
         high = high + self.away * np.clip(1.0 - faster, 0.0, 1.0) + unknown
+        ahead = ahead + given[-1]
         inertia = model.inertia / self.area[:, None]
         own, coupling = inertia[np.ix_(rows, rows)], inertia[np.ix_(rows, others)]
         efforts = (model.efforts / self.area)[rows] + 0.5 * coupling @ (low + high)[others]
@@ -144,14 +149,18 @@ def test_speeds_for_which_valves_are_opened_are_restrained_as_by_numpy(rng):
         check.motion[:] = motion = rng.normal(size=(5, N))
         gains, scale, asked = rng.uniform(0.0, 1.0, (2, N)), 0.1 * (cycle % 10), rng.normal(size=N)
         asked *= 10.0 if cycle % 3 == 0 else 0.5
+        stopping = cycle % 7 == 0
         least, most = range_of(recent, motion[4], motion[3], gains, scale, motion[:2], motion[2:])
         low, high = trim + least - slack, trim + most + slack
         edge, fed = np.clip(asked, low, high), trim + scale * motion[4]
         beyond = np.abs(asked - edge) / slack
         kept = np.where(beyond > 0.0, fed + np.maximum(1.0 - beyond, 0.0) * (edge - fed), asked)
+        if stopping:
+            rates = motion[3:5]
+            kept = np.clip(kept, trim + rates.min(axis=0) - slack, trim + rates.max(axis=0) + slack)
         off = beyond[rows]
         wanted = (rows[off.argmax()], pytest.approx(off.max())) if off.any() else (-1, 0.0)
-        assert error_range.restrain_speeds(buffer, gains, scale, asked) == wanted
+        assert error_range.restrain_speeds(buffer, gains, scale, asked, stopping) == wanted
         assert check.speeds[rows] == pytest.approx(kept[rows])
         assert check.found[:, rows] == pytest.approx(np.array([asked, low, high])[:, rows])
         trim += learning * (kept - np.clip(kept, least, most) - trim)
@@ -347,8 +356,8 @@ class Oil:
         motion[4:] = 1e3 * rng.normal(size=(2, N))
         return motion.copy()
 
-    def restrain(self, command, last):
-        return kernels.restrain_valves(self.buffer, *self.oil, command, last, PERIOD)
+    def restrain(self, command, last, stopping=False):
+        return kernels.restrain_valves(self.buffer, *self.oil, command, last, PERIOD, stopping)
 
     def compare(self, commands, dt):
         return kernels.compare_flows(self.buffer, *self.oil, commands, dt)
@@ -397,6 +406,28 @@ def test_valves_are_restrained_the_less_the_farther_a_command_is_off(rng, oil):
     assert 20 < restrained < 120 and 10 < held < restrained
 
 
+def test_in_a_stop_a_valve_is_opened_for_its_reference_whatever_the_error_is(rng, oil):
+    found = []
+    for _ in range(20):
+        motion = oil.move(rng)
+        oil.check.motion[1] += rng.choice((-0.05, 0.05), N)         # errors that explain a speed either way
+        open_wide = 0.3 * np.sign(motion[2])
+        oil.restrain(open_wide.copy(), open_wide)                   # from here on no force of the model changes
+        for command in (np.zeros(N), open_wide, -open_wide):
+            free, stopped = command.copy(), command.copy()
+            oil.restrain(free, open_wide)
+            oil.restrain(stopped, open_wide, True)
+            for k, row in enumerate(oil.rows):
+                rates, before, after = motion[2:4, row], *(speed(oil.buffer, *oil.oil, k, u[row])
+                                                           for u in (free, stopped))
+                room = 0.01 + kernels.SLACK * max(-rates.min(), rates.max())
+                low, high = min(rates.min() - room, 0.0), max(rates.max() + room, 0.0)
+                assert low - 1e-3 <= after <= high + 1e-3
+                assert after == before or not rates.min() - room <= before <= rates.max() + room
+                found.append((after > before) - (after < before))
+    assert {-1, 0, 1} == set(found)
+
+
 def test_speeds_that_are_explained_are_those_of_numpy(rng, oil):
     rows, c, before = oil.rows, oil.cylinders, np.zeros(N)
     for _ in range(3):
@@ -441,26 +472,6 @@ def test_a_command_that_is_left_out_moves_no_spool(oil):
     assert (oil.check.cylinders['command'] == 0.0).all() and not oil.check.fluid[:, SPOOL].any()
     oil.compare(np.ones(N), PERIOD)
     assert (oil.check.cylinders['command'] == 1.0).all() and oil.check.fluid[:, SPOOL].all()
-
-
-def test_pressures_are_judged_sensor_by_sensor():
-    sensors = np.zeros(3, kernels.PRESSURE_SENSOR)
-    sensors['high'], sensors['rate'], sensors['step'] = 10.0, 1e9, 1.0
-
-    def judge(a, b, supply, stamp):
-        return kernels.judge_pressures(sensors, np.array([[a, b]]), supply, stamp, stamp - 1, 2)
-    assert judge(4.0, 5.0, 6.0, 1) == (kernels.POSSIBLE, -1)
-    assert sensors['value'].tolist() == [4.0, 5.0, 6.0] and sensors['beside'].tolist() == [5.0, 4.0, 0.0]
-    assert judge(4.0, 11.0, np.nan, 2) == (kernels.NOT_FINITE, 2)
-    assert judge(4.0, 11.0, 6.0, 2) == (kernels.OUT_OF_RANGE, 1)
-    assert judge(6.5, 5.0, 6.0, 2) == (kernels.TOO_FAST, 0)
-    assert judge(4.0, 5.0, 8.5, 2) == (kernels.TOO_FAST, 2)
-    assert sensors['value'].tolist() == [4.0, 5.0, 6.0]
-    assert judge(5.5, 5.0, 6.0, 2) == (kernels.POSSIBLE, -1)
-    assert sensors['changed'].tolist() == [2, 1, 1]
-    # port B stands for 2 ns, while A moved by more than a step
-    assert judge(5.6, 5.0, 6.0, 3) == (kernels.POSSIBLE, 1)
-    assert judge(5.6, 5.1, 6.0, 4) == (kernels.POSSIBLE, -1)
 
 
 @pytest.mark.parametrize('limited', [0, 1])

@@ -1,4 +1,4 @@
-"""The kernels of a control cycle: clamps, distances, polynomials that know their derivatives, computed torque."""
+"""The kernels of a control cycle: clamps, distances, pressures, polynomials and their derivatives, computed torque."""
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from psdyn_ros.control.laws.valve_computed_torque import ValveControl
 from psdyn_ros.control.laws.valve_pid import ValvePid
 from psdyn_ros.control.reference.segments import SAME, Follow, Path, PathTime, sample_each
 from psdyn_ros.control.reference.trajectory import Waypoints, quintic_curve
+from psdyn_ros.kernels.control import pressure_plausibility
 from psdyn_ros.kernels.control.actuation import clamp, make_actuation
 from psdyn_ros.kernels.control.path import polynomials
 from psdyn_ros.kernels.runtime.compiler import entry
@@ -217,3 +218,23 @@ def test_coordinates_as_actuators_by_their_map_get_the_same_commands(name, crane
         commands = [law.update(t, x, xd, pressures) for law in (direct, mapped)]
         assert commands[1] == pytest.approx(commands[0], rel=1e-9, abs=1e-9)
         assert mapped.predicted_efforts == pytest.approx(direct.predicted_efforts, rel=1e-9, abs=1e-6)
+
+
+def test_pressures_are_judged_sensor_by_sensor():
+    sensors = np.zeros(3, pressure_plausibility.PRESSURE_SENSOR)
+    sensors['high'], sensors['rate'], sensors['step'] = 10.0, 1e9, 1.0
+
+    def judge(a, b, supply, stamp):
+        return pressure_plausibility.judge_pressures(sensors, np.array([[a, b]]), supply, stamp, stamp - 1, 2)
+    assert judge(4.0, 5.0, 6.0, 1) == (pressure_plausibility.POSSIBLE, -1)
+    assert sensors['value'].tolist() == [4.0, 5.0, 6.0] and sensors['beside'].tolist() == [5.0, 4.0, 0.0]
+    assert judge(4.0, 11.0, np.nan, 2) == (pressure_plausibility.NOT_FINITE, 2)
+    assert judge(4.0, 11.0, 6.0, 2) == (pressure_plausibility.OUT_OF_RANGE, 1)
+    assert judge(6.5, 5.0, 6.0, 2) == (pressure_plausibility.TOO_FAST, 0)
+    assert judge(4.0, 5.0, 8.5, 2) == (pressure_plausibility.TOO_FAST, 2)
+    assert sensors['value'].tolist() == [4.0, 5.0, 6.0]
+    assert judge(5.5, 5.0, 6.0, 2) == (pressure_plausibility.POSSIBLE, -1)
+    assert sensors['changed'].tolist() == [2, 1, 1]
+    # port B stands for 2 ns, while A moved by more than a step
+    assert judge(5.6, 5.0, 6.0, 3) == (pressure_plausibility.POSSIBLE, 1)
+    assert judge(5.6, 5.1, 6.0, 4) == (pressure_plausibility.POSSIBLE, -1)

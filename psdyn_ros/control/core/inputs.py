@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..monitors.check import When
+from ..monitors.check import State, When
 from ..monitors.clock import ClockCheck
 from ..monitors.emergency_stop import EmergencyStopCheck
 from ..monitors.pressures import PressureCheck
@@ -61,6 +61,11 @@ class Inputs:
     def stamp(self):
         """ns, of the last accepted state; 0: none."""
         return self.state_check.input.stamp
+
+    @property
+    def stopping(self):
+        """Whether the machine is brought to rest."""
+        return self._states.state is State.STOPPING
 
     @property
     def age(self):

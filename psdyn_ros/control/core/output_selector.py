@@ -102,7 +102,7 @@ class OutputSelector:
         self._holding = self._held(x)
         target = np.zeros(len(self.gate.actuators)) if self._holding is None else self._holding
         rates = self._motion.rates(x, self.rate)
-        self._open_loop.start(self._steady_command(), rates, target, clock, self._inputs.time)
+        self._open_loop.start(self._least_command(), rates, target, clock, self._inputs.time)
         self.mode = RAMPED
 
     def rest(self, clock=None):
@@ -116,9 +116,7 @@ class OutputSelector:
             self._holding = self._held(x)
             if clock is not None and self._valves.any() and self.rate.any():
                 with suppress(Exception):       # whatever failed: they shut at once
-                    last = self.gate.last
-                    least = np.clip(self._steady_command(), np.minimum(last, 0.0), np.maximum(last, 0.0))
-                    self._closing.start(least, self._motion.rates(x, self.rate), self._neutral, clock)
+                    self._closing.start(self._least_command(), self._motion.rates(x, self.rate), self._neutral, clock)
                     self.closing = True
         if clock is None:
             self.closing = False
@@ -175,6 +173,15 @@ class OutputSelector:
             share = np.median(outputs[fast, i] / rates[fast, i]) if now[i] != 0.0 and fast.any() else 0.0
             last[i] = max(share, 0.0) * now[i]
         return last
+
+    def _least_command(self):
+        """Return `_steady_command` (actuators,), of valves and velocities no more than the last one.
+
+        A machine that is braked would else be accelerated to the speed of its reference, and swing on its oil.
+        """
+        command, last, rows = self._steady_command(), self.gate.last, self._by_speed
+        command[rows] = np.clip(command[rows], np.minimum(last[rows], 0.0), np.maximum(last[rows], 0.0))
+        return command
 
     def safe(self, standby, clock):
         """The safe output (actuators,) at `clock` [ns], NaN: left out. Never raises.

@@ -94,7 +94,7 @@ class FlowCheck(Check):
         rows[kernels.AHEAD_RATE] = motion.rates(*law.reference.ahead(ahead)[:2])
         rows[kernels.RESIDUAL], rows[kernels.EFFORT] = law.force_residuals, law.predicted_efforts
         worst, off = kernels.restrain_valves(self._buffer, law.supply, _line(inputs), inputs.pressures, command, last,
-                                             self._period)
+                                             self._period, inputs.stopping)
         if worst < 0:
             self._wrong = 0.0
         elif inputs.time != self._time:

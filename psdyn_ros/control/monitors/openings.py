@@ -54,12 +54,10 @@ class OpeningCheck(Check):
         law, t, further = self._law, inputs.time, inputs.time != self._time
         self._set_motion(inputs.state_check.x, inputs.state_check.xd, t + inputs.age + law.lag + 0.5 * self._period)
         asked = law.rod_speeds(command)
-        self._worst, off = kernels.restrain_speeds(self._buffer, law.flow_gains, law.feedforward_scale, asked)
+        self._worst, off = kernels.restrain_speeds(self._buffer, law.flow_gains, law.feedforward_scale, asked,
+                                                   inputs.stopping)
         self._time = t
-        if self._worst < 0:
-            self._wrong = 0.0
-            return
-        self._wrong += further * self._period * min(off, GROSS)
+        self._wrong = 0.0 if self._worst < 0 else self._wrong + further * self._period * min(off, GROSS)
         rows, speeds = self._range.rows, self._range.speeds
         wrong = rows[speeds[rows] != asked[rows]]
         command[wrong] = law.openings(speeds)[wrong]

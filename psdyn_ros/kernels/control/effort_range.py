@@ -15,9 +15,10 @@ from ..runtime.buffer import FLOAT, matrix, pack, records, stack
 from ..runtime.compiler import entry, kernel
 from ..runtime.status import OK
 from .actuation import INT
-from .error_range import set_bounds
+from .error_range import STRONGER, set_bounds
 
 ROUNDING = 1e-6         # of the limit
+DEMANDED = 0.25         # of the feedback by the gains, that a law has to give towards its reference
 GIVEN, ASKED, LOW, HIGH = range(4)      # rows of `found`
 
 
@@ -77,7 +78,8 @@ class EffortRange(NamedTuple):
     count: np.ndarray       # (1,)
     trim: np.ndarray        # (k,) efforts that the model lacks
     efforts: np.ndarray     # (k,) scratch: of the model and of the coupling with axes that are not at force level
-    ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead
+    ahead: np.ndarray       # (n,) acceleration of the reference at the time at which the law looks ahead, then with the
+                            # feedback by the gains
     away: np.ndarray        # (n,) scratch: accelerations given away from the reference, unknown ones included
     bounds: np.ndarray      # (2, n) scratch: least and largest acceleration
     found: np.ndarray       # (4, k) command given, acceleration that it causes, and the range of that
@@ -131,14 +133,32 @@ def restrain_efforts(buffer, model, gains, scale, desired, unknown, command):
     for i in range(command.shape[0]):
         given, faster = check.limits[0, i], (m.state[1, i] - desired[1, i]) / check.limits[2, i]
         check.away[i] = given + unknown[i]
-        # an axis that is off the speed of its reference already is not driven farther away from it
-        check.bounds[0, i] -= given * max(0.0, min(1.0 + faster, 1.0)) + unknown[i]
-        check.bounds[1, i] += given * max(0.0, min(1.0 - faster, 1.0)) + unknown[i]
+        # an axis that is off the speed of its reference already is not driven farther away from it, but back
+        back = DEMANDED * least_feedback(check, i)
+        check.bounds[0, i] += max(back, 0.0) - given * max(0.0, min(1.0 + faster, 1.0)) - unknown[i]
+        check.bounds[1, i] += min(back, 0.0) + given * max(0.0, min(1.0 - faster, 1.0)) + unknown[i]
+        check.ahead[i] += feedback(gains, i, desired, m.state)
     couple(check, m.efforts, m.inertia)
     worst, off = find_accelerations(check, command)
     changed = clamp_efforts(check, m.inertia, command)
     learn(check, m.inertia)
     return (worst, off) if changed else (-1, 0.0)
+
+
+@kernel
+def feedback(gains, i, desired, state):
+    """Return the acceleration of axis i towards its reference, by the gains."""
+    return gains[0, i] * (desired[0, i] - state[0, i]) + gains[1, i] * (desired[1, i] - state[1, i])
+
+
+@kernel
+def least_feedback(check, i):
+    """Return the least acceleration of axis i by the gains within the last cycles; 0 where its sign changed."""
+    low, high = np.inf, -np.inf
+    for k in range(min(check.count[0], check.recent.shape[0])):
+        given = (check.recent[k, 2, i] + check.recent[k, 3, i]) / STRONGER
+        low, high = min(low, given), max(high, given)
+    return max(low, 0.0) + min(high, 0.0)
 
 
 @kernel
@@ -177,7 +197,7 @@ def restrained(check, i):
     """Return the acceleration that replaces what is asked of axis i.
 
     The farther it is beyond its range the less it counts: beyond it by what may be given away that of the reference
-    takes its place.
+    takes its place, with the feedback by the gains.
     """
     row, asked = check.rows[i], check.found[ASKED, i]
     kept, fed = explained(check, i, asked), explained(check, i, check.ahead[row])

@@ -87,7 +87,7 @@ def bind_opening_range(buffer):
 
 
 @entry
-def restrain_speeds(buffer, gains, scale, asked):
+def restrain_speeds(buffer, gains, scale, asked, stopping):
     """Set the `speeds` for which valves may be opened; return (actuator, how far what is asked for was beyond).
 
     The actuator that is furthest beyond its range, and that distance as a share of its slack; (-1, 0) where none is.
@@ -98,6 +98,7 @@ def restrain_speeds(buffer, gains, scale, asked):
     gains   (2, n) speeds of the law for an error and for its rate
     scale   of the rate of the reference that the law feeds forward
     asked   (n,) m/s for which the law opens valves
+    stopping whether the machine is brought to rest: valves then shut as fast as the reference, whatever the error is
     """
     check, worst, most = bind_opening_range(buffer), -1, 0.0
     motion = check.motion
@@ -112,6 +113,9 @@ def restrain_speeds(buffer, gains, scale, asked):
         if off > 0.0:
             fed = trim + scale * motion[AHEAD_RATE, i]
             kept = fed + max(1.0 - off, 0.0) * (kept - fed)
+        if stopping:
+            one, other = motion[REFERENCE_RATE, i], motion[AHEAD_RATE, i]
+            kept = max(trim + min(one, other) - slack, min(trim + max(one, other) + slack, kept))
         check.speeds[i] = kept
         if off > most:
             worst, most = i, off

@@ -315,7 +315,7 @@ def judge_rod(w, allowed):
 
 
 @entry
-def restrain_valves(buffer, supply, line, pressures, command, last, period):
+def restrain_valves(buffer, supply, line, pressures, command, last, period, stopping):
     """Take the commands of valves into the range that reference and errors explain; return (witness, how far beyond).
 
     The worst one, and that distance as a share of its slack; (-1, 0) where the commands stay as they are, as they do
@@ -326,6 +326,7 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period):
     command  (actuators,)
     last     (actuators,) the commands before, NaN: left out
     period   s
+    stopping whether the machine is brought to rest: valves then shut as fast as the reference, see `restrain_stop`
     """
     if finite(command) != OK:
         return -1, 0.0
@@ -340,6 +341,8 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period):
         off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']
         if off > 0.0:
             command[axis] = allowed_command(w, c, fluid, x, oil, command[axis], given(last, axis), off)
+        if stopping:
+            command[axis] = restrain_stop(w, c, fluid, s.motion, oil, command[axis], given(last, axis))
         if off > most:
             worst, most = i, off
     return worst, most
@@ -350,16 +353,45 @@ def explain_speed(w, c, fluid, motion, period):
     """Set the speeds for which the command of a valve may be."""
     i = w['actuator']
     x, effort = motion[MEASURED, i], motion[EFFORT, i]
-    slowest, fastest = min(motion[RATE, i], motion[AHEAD_RATE, i]), max(motion[RATE, i], motion[AHEAD_RATE, i])
+    slowest, fastest = speeds_ahead(motion, i)
     k_a, k_b = force_gains(c, fluid[PRESSURE_A], fluid[PRESSURE_B], x)
     stiffness = k_a * c['area_a'] + k_b * c['area_b']
     error = motion[REFERENCE, i] - x
     # oil is compressed, too: for a force that is lacking, and where that of the model changes, as with friction
     lacking, changing = -motion[RESIDUAL, i] / stiffness, CHANGE * (effort - w['effort']) / (period * stiffness)
     w['effort'] = effort
-    room = w['slack'] + SLACK * max(-slowest, fastest)
+    room = room_of(w, slowest, fastest)
     w['low'] = slowest - room + min(changing, 0.0) + LOOP_GAIN * (min(error, 0.0) + min(lacking, 0.0))
     w['high'] = fastest + room + max(changing, 0.0) + LOOP_GAIN * (max(error, 0.0) + max(lacking, 0.0))
+
+
+@kernel
+def restrain_stop(w, c, fluid, motion, oil, command, last):
+    """Return a command that opens a valve for the speed that a stop leaves it, whatever the error is.
+
+    What a law makes of an error in a stop, as of a position that goes on, would drive the rod the other way, or shut
+    the valve at once, and an axis that is lighter would get what the others had.
+    """
+    i, low, high = w['actuator'], w['low'], w['high']
+    slowest, fastest = speeds_ahead(motion, i)
+    room = room_of(w, slowest, fastest)
+    w['low'], w['high'] = slowest - room, fastest + room
+    if not w['low'] <= speed_for(c, fluid, motion[MEASURED, i], oil, command) <= w['high']:
+        command = allowed_command(w, c, fluid, motion[MEASURED, i], oil, command, last, 0.0)
+    w['low'], w['high'] = low, high
+    return command
+
+
+@inner
+def speeds_ahead(motion, i):
+    """Return the least and the largest speed of the reference, now and where the law looks ahead."""
+    return min(motion[RATE, i], motion[AHEAD_RATE, i]), max(motion[RATE, i], motion[AHEAD_RATE, i])
+
+
+@inner
+def room_of(w, slowest, fastest):
+    """Return the speed by which a command may be off that of its reference anyway."""
+    return w['slack'] + SLACK * max(-slowest, fastest)
 
 
 @inner

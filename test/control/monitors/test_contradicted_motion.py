@@ -266,7 +266,7 @@ def test_a_late_law_does_not_swing_the_machine_up(level):
     with bench.law_spoilt(_delayed(0.05, bench.period)):
         bench.turns(3.0)
     assert bench.core.states.state is State.SAFE
-    assert {'swing_growing', 'not_standing'} & bench.core.states.reasons.keys()
+    assert {'swing_growing', 'not_standing', 'effort_suspect'} & bench.core.states.reasons.keys()
     assert max(np.abs(point.xd).max() for point in bench.path) < 0.08      # it was 0.3 rad/s
 
 

@@ -2,11 +2,13 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
 from conftest import thorough
 
 from psdyn_ros.control import State
-from psdyn_ros.tools.fault_campaign.bench import PLANTS, make_machine
+from psdyn_ros.tools.fault_campaign.bench import PLANTS, Bench, make_machine
+from psdyn_ros.tools.fault_campaign.fault_trials import prepare
 from psdyn_ros.tools.fault_campaign.lies import cases
 from psdyn_ros.tools.fault_campaign.motion_trials import healthy_speeds, run_motion
 
@@ -41,3 +43,18 @@ def test_a_gross_failure_of_a_law_keeps_speed_way_and_time_within_bounds(name, s
 def test_a_subtle_failure_of_a_law_does_not_let_the_speed_build_up(name, state, faster):
     trial = failed(name, 'package', state)
     assert trial.speed <= faster * trial.allowed, trial.text()
+
+
+def test_a_ramp_opens_no_valve_farther_than_it_was():
+    """That of a machine which is braked would else be opened for the speed of its reference."""
+    bench = Bench(usual('package', RUN)[0], 0)
+    prepare(bench, RUN)
+    with bench.law_spoilt(lambda command: 0.8 * command):
+        bench.turns(0.05)
+    valves, last = bench.law.cylinders['axis'], np.abs(bench.output.command)
+    assert last[valves].min() > 0.02
+    bench.emergency_stop = True
+    while bench.core.states.state is not State.SAFE:
+        opening = np.abs(bench.turn().command)
+        assert (opening[valves] <= last[valves] + 1e-12).all()
+        last = opening

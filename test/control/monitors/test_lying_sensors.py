@@ -146,7 +146,8 @@ def test_a_sound_law_at_force_level_is_not_restrained():
 @pytest.mark.parametrize(('asked', 'kept'), [(0.9, 0.9), (1.5, 0.5), (3.0, 0.0)], ids=['within', 'beyond', 'far'])
 @pytest.mark.parametrize('rate', [0.0, 0.01, 0.03])
 def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, rate):
-    """In shares of a quarter of the declared acceleration, of which less is left beyond the speed of the reference."""
+    """In shares of a quarter of the declared acceleration, of which less is left beyond the speed of the reference, and
+    some is demanded back: that of the feedback by the gains."""
     loop = run(None, FORCES, seconds=0.0, motion=False)
     law, m, declared = loop.core.law, loop.core.manipulator, loop.core.declaration
     check, xd = loop.core.checks[EffortCheck], np.r_[rate, 0.0, 0.0, 0.0]
@@ -158,8 +159,10 @@ def test_an_effort_counts_less_the_farther_its_acceleration_is_off(asked, kept, 
     loop.core.inputs.state_check.x, loop.core.inputs.state_check.xd = START, xd
     check.restrain(command, loop.core.inputs, law.holding(START))
     if rate:
-        off = asked - left
-        kept = asked if off <= 0.0 else left * max(1.0 - off, 0.0)
+        back = -law.effort_gains[1, 0] * rate / away
+        most = left + 0.25 * back
+        off = asked - most
+        kept = asked if off <= 0.0 else back + (most - back) * max(1.0 - off, 0.0)
     assert m.forward_dynamics(START, xd, command)[0] == pytest.approx(kept * away, rel=1e-6, abs=1e-6)
 
 
