@@ -19,7 +19,7 @@ from ..reference.reference import ReferenceMotion
 from ..reference.swing_damping import SwingDamping
 from ..reference.swing_shaper import ZVD, SwingShaping
 from .gains import NoGains
-from .passive_states import ESTIMATED, RESTING
+from .passive_states import ESTIMATED, RESTING, Suspension
 from .payload_model import LoadModel, drives_coordinates
 
 SPACES = ACTUATOR, JOINT = 'actuator', 'joint'
@@ -76,7 +76,7 @@ class ControlLaw:
         self.reference = ReferenceMotion(manipulator)
         self.load = LoadModel(whole, hydraulics, passive_states)
         if self.load.passive is not None:
-            self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper)
+            self.reference.shaping = SwingShaping(self.load.passive.modes, swing_shaper, Suspension(whole))
             if passive_states != RESTING:
                 self.reference.damping = SwingDamping(self.load.passive.swing_terms, manipulator.dof)
         self.desired = None

@@ -25,6 +25,7 @@ SILENT = 0.1            # s without a measurement, after which one counts as mis
 LONGEST_STEP = 0.05     # s that an estimate is advanced at once; after a longer gap it starts from rest
 JUMP = 0.05             # rad, m between a measurement and the one before, beyond what its rate explains
 IN_A_ROW = 5            # jumps after which measurements are taken where they are
+SMALLEST_GRAVITY = 1e-9     # m/s^2, of a machine that gravity has no direction for
 SETTLING = 50           # iterations towards rest where nothing is known before
 
 
@@ -299,3 +300,38 @@ class PassiveStates:
     def silent(self, t):
         """Return the names of those that were not measured within SILENT before t [s]."""
         return tuple(name for name, seen in zip(self.joints, self._seen) if t - seen > SILENT)
+
+
+class Suspension:
+    """The points that loads hang from, for `follow_suspension`; manipulator: the whole machine.
+
+    They are the origins of the children of those passive joints that no other one carries; `down` is the unit vector
+    (3,) of gravity.
+    """
+
+    def __init__(self, manipulator):
+        m = self._machine = manipulator
+        joints = m.machine.description.joints
+        parents = {joint.child: name for name, joint in joints.items()}
+        self._links = [joints[name].child for name in m.passive_joints if not _carried(name, joints, parents, m)]
+        self._driven = [name not in m.passive_joints for name in m.coordinates]
+        self.down = m.gravity / max(float(np.linalg.norm(m.gravity)), SMALLEST_GRAVITY)
+        self(m.initial_position[None, self._driven])        # nothing is compiled later
+
+    def __call__(self, x):
+        """Return the points (N, k) [m], one after the other, and Jacobian (N, k, n) for x (N, n) of driven joints."""
+        whole = np.tile(self._machine.initial_position, (len(x), 1))
+        whole[:, self._driven] = x
+        points = [self._machine.link_pose(whole, link)[:, :3, 3] for link in self._links]
+        slopes = [self._machine.jacobian(whole, link)[:, :3, self._driven] for link in self._links]
+        return np.concatenate(points, axis=1), np.concatenate(slopes, axis=1)
+
+
+def _carried(name, joints, parents, manipulator):
+    """Whether a passive joint hangs from another one."""
+    link = joints[name].parent
+    while link in parents:
+        if parents[link] in manipulator.passive_joints:
+            return True
+        link = joints[parents[link]].parent
+    return False

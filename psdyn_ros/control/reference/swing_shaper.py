@@ -52,13 +52,14 @@ def combined(first, second):
 class SwingShaping:
     """The shaper of a motion from the modes of what hangs at its end.
 
-    modes  function of x (dof,) that returns (frequencies [rad/s], damping ratios), each (modes,)
-    kind   of `KINDS`
+    modes       function of x (dof,) that returns (frequencies [rad/s], damping ratios), each (modes,)
+    kind        of `KINDS`
+    suspension  of the points that loads hang from, as of `follow_suspension`; None: only joints are shaped
     """
 
-    def __init__(self, modes, kind=ZVD):
+    def __init__(self, modes, kind=ZVD, suspension=None):
         check_name(kind, KINDS, f"swing_shaper '{kind}'")
-        self._modes, self.kind = modes, kind
+        self._modes, self.kind, self.suspension = modes, kind, suspension
 
     def __call__(self, x):
         """Return the `Shaper` of a motion that ends at x (dof,), or None where there is nothing to shape."""
@@ -87,19 +88,20 @@ def shaped(curve, shaper):
     knots = knots[np.concatenate(([True], np.diff(knots) > SOONEST))]
     begins, total = knots[:-1], 0.0
     for share, delay in zip(shaper.shares, shaper.delays):
-        total = total + share * _pieces(curve, begins - delay)
-    return Curve(knots, total), _segments(curve, begins)
+        total = total + share * pieces(curve, begins - delay)
+    return Curve(knots, total), segments_at(curve, begins)
 
 
-def _segments(curve, times):
+def segments_at(curve, times):
+    """Return which segment of a `Curve` begins at each of the times or before; the first and last outside of it."""
     return np.clip(np.searchsorted(curve.times, times + 0.5 * SOONEST, side='right') - 1, 0, len(curve.times) - 2)
 
 
-def _pieces(curve, begins):
-    """Return the coefficients (M, 6, n) of the curve from each of the times on; at rest outside of it."""
+def pieces(curve, begins):
+    """Return the coefficients (M, 6, n) of a `Curve` from each of the times on; at rest outside of it."""
     before = begins < curve.start - 0.5 * SOONEST
     after = begins > curve.end - 0.5 * SOONEST
-    k = _segments(curve, begins)
+    k = segments_at(curve, begins)
     c = curve.coefficients[k]
     h = np.where(before | after, 0.0, begins - curve.times[k])[:, None]
     out = np.stack([sum(comb(j, i) * h**(j - i) * c[:, j] for j in range(i, c.shape[1]))

@@ -6,7 +6,8 @@ from time import perf_counter
 import numpy as np
 
 from ...model.errors import PsdynError
-from .segments import Path
+from .segments import SAME, Path
+from .suspension_path import follow_suspension
 from .swing_shaper import shaped
 from .trajectory import Curve, TrajectoryError, UnreachableError, cubic_curve, quintic_curve, smooth_accelerations
 
@@ -28,7 +29,7 @@ class Candidate:
     at_once     it was to begin when accepted: where the machine rests then, path time 0 is that moment
     path        `Path`, in seconds from `start`, as soon as all of it is built
     first       index of the first waypoint that lies ahead of the start
-    shaping     function of x at the end that gives a `Shaper` or None, for a motion from rest; None: as it is
+    shaping     `SwingShaping` of a motion from rest; None: as it is
     """
 
     def __init__(self, checks, waypoints, joint_map, start, at_once, ahead, entry, shaping=None):
@@ -91,14 +92,30 @@ class Candidate:
             raise self._refusal(len(knots) - 2, f'cannot be followed: {error}') from error
         yield
         if self._shaping is not None and np.abs(self._entry[1:]).max() <= AT_REST:
-            shaper = self._shaping(path.rest)
-            if shaper is not None:
-                yield
-                curve, self._origin = shaped(curve, shaper)
-                path = Path(curve, self._map, w.joints, shaped=True)
-                yield
-        yield from self._check(path, len(path.curve.times) - 1)
-        self.path = path
+            path = yield from self._shape(path)
+        if self.path is None:
+            yield from self._check(path, len(path.curve.times) - 1)
+            self.path = path
+
+    def _shape(self, path):
+        """Return the shaped `Path`; `path` is it, and checked, where the points of suspension may be shaped as well."""
+        shaper = self._shaping(path.rest)
+        if shaper is None:
+            return path
+        yield
+        curve, self._origin = shaped(path.curve, shaper)
+        of_joints = Path(curve, self._map, self.waypoints.joints, shaped=True)
+        if self._shaping.suspension is not None:
+            yield
+            origin = self._origin
+            try:
+                curve, self._origin = yield from follow_suspension(path, of_joints, shaper, self._shaping.suspension)
+                found = Path(curve, SAME, self._checks.names[:curve.coefficients.shape[2]], shaped=True)
+                yield from self._check(found, len(curve.times) - 1)
+                self.path = found
+            except PsdynError:      # beyond limits, or reach: the joints alone keep theirs
+                self._origin, self.speed_rate = origin, inf
+        return of_joints
 
     def _check(self, path, segments):
         """Look at the samples in the order of time."""

@@ -17,12 +17,13 @@ AT_REST = 1e-6              # m/s, rad/s of a reference that stands still
 def compared(setup):
     """Return the `demo.Setup` whose runs are the law that is judged, with the swing shaper of the machine and without.
 
-    A configuration that says 'none' is compared with the default.
+    A configuration that says 'none' is compared with the default. Neither run damps a swing actively.
     """
     law, parameters = next(iter(setup.runs.items()))
     kind = setup.controller.get('swing_shaper', ZVD)
     kind = ZVD if kind == NONE else kind
     name, other = setup.names[law], f'{law}_{UNSHAPED}'
+    parameters = {**parameters, 'swing_damping': 0.0}
     return setup._replace(runs={law: {**parameters, 'swing_shaper': kind}, other: {**parameters, 'swing_shaper': NONE}},
                           names={law: f'{name}, {kind} shaper', other: f'{name}, no shaper'})
 

@@ -132,7 +132,7 @@ def residual(kind, length=1.0):
     for old in ('0 -1.464286 0', '0 -1.65 0'):
         assert f'xyz="{old}"' in text
         text = text.replace(f'xyz="{old}"', f'xyz="0 {length * float(old.split()[1])} 0"')
-    c = replace(config(), machine=load(text), swing_shaper=kind, passive_states='measured')
+    c = replace(config(), machine=load(text), swing_shaper=kind, passive_states='measured', swing_damping=0.0)
     plant, zero = Plant(m, period=c.period, command_timeout=0.02), np.zeros((2, 4))
     start = m.initial_position[:4]
     goal = start + (0.4, 0.1, -0.1, 0.3)
