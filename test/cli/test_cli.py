@@ -192,6 +192,9 @@ def test_actuators_and_coordinates_are_told_apart(psdyn):
         re.search('boom_cylinder_left: .* it holds with (.*) N', out)[1]
     out = psdyn('check', 'hiab_xs031', '--actuated', 'slew')[1]
     assert 'fewer than the 4 joint coordinates' in out
+    out = psdyn('check', 'loader_crane')[1]     # a hanging load is no obstacle to control
+    assert 'passive: hook_pitch, hook_roll; no actuator drives them' in out and 'no control' not in out
+    assert len(re.findall('it holds with', out)) == 4 and 'at rest 0.0 kN m' in out and 'at rest -0.0' not in out
     assert 'balloon: floats, position and quaternion' in psdyn('check', 'balloon', '--allow-unphysical')[1]
 
 

@@ -7,6 +7,8 @@ from ...assembly.clusters import ClusterBuilder
 from ...assembly.machine import smallest_singular_values
 from ...model.errors import PsdynError
 
+ROUNDING = 1e-10            # of the largest effort: what is less is shown as zero
+
 
 def check_report(manipulator):
     """Return the report on a `Manipulator`: tree, modules, loops, mass, warnings."""
@@ -87,13 +89,16 @@ def _actuators(manipulator):
     m = manipulator
     if not m.actuators:
         return ['  none']
-    enough = len(m.actuators) >= len(m.coordinates)
+    enough = m.underactuated or len(m.actuators) >= len(m.coordinates)
     forces = _holding(lambda: m.gravity_forces(m.initial_position), len(m.actuators)) if enough else m.actuators
     lines = []
     for name, needed in zip(m.actuators, forces):
         text, _, force = _joint_line(m, name)
         lines.append(f'{text}, it holds with {needed:.6g} {force}' if enough else text)
-    if not enough:
+    if m.underactuated:
+        lines.append(f"  passive: {', '.join(m.passive_joints)}; no actuator drives them, they move freely, and the "
+                     'controller computes their motion (hybrid dynamics)')
+    elif not enough:
         lines.append(f'  fewer than the {len(m.coordinates)} joint coordinates: no inverse dynamics, no control')
     return lines
 
@@ -158,6 +163,6 @@ def _holding(compute, count):
     try:
         forces = compute()[-count:] if count else np.zeros(0)
         # a slewing axis along gravity holds with rounding errors, which nobody wants to read
-        return np.where(abs(forces) > 1e-12 * abs(forces).max(initial=0.0), forces, 0.0)
+        return np.where(abs(forces) > ROUNDING * abs(forces).max(initial=0.0), forces, 0.0)
     except PsdynError:
         return np.full(count, np.nan)

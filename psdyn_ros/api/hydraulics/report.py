@@ -44,7 +44,7 @@ def hydraulic_report(manipulator, hydraulics):
             f'  {name}: {does} {1e-3 * push:.1f} k{unit}, {undoes} {1e-3 * pull:.1f} k{unit}; '
             f'{LITRES_PER_MINUTE * c["gain"][PA] * np.sqrt(high - low):.0f} l/min of free flow, '
             f'safe output {hydraulics.safe_outputs[name]}, commands: {hydraulics.command_modes[name]}',
-            f'    at rest {1e-3 * force:.1f} k{unit}, {100.0 * share:.0f} % of what it can'
+            f'    at rest {_kilo(force)} k{unit}, {100.0 * share:.0f} % of what it can'
             + ('' if fluid is None else _at_rest(declared, c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
     lines += [f'  {name}: no oil, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]
     if fluid is not None:
@@ -53,6 +53,11 @@ def hydraulic_report(manipulator, hydraulics):
     warnings = (*warnings, held) if held else warnings
     lines.append(f'  {len(warnings)} warning(s)' + (':' if warnings else ''))
     return '\n'.join([*lines, *(f'    {warning}' for warning in warnings)])
+
+
+def _kilo(effort):
+    """Return an effort in thousands, as text; rounding errors have no sign."""
+    return f'{round(1e-3 * effort, 1) + 0.0:.1f}'
 
 
 def _counted(hydraulics):

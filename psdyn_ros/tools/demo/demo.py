@@ -18,9 +18,10 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
+from ...api.compilation import HYDRAULIC, HYDRAULIC_LOOPS
 from ...api.load import load
 from ...control.laws.computed_torque import check_actuation
-from ...kernels.runtime.compiler import compiled
+from ...kernels.runtime.compiler import cache_is_warm, compiled
 from ...model.errors import ActuationError, ModelError
 from ...model.joint_positions import joint_positions
 from ...model.locate import find_config, find_machine
@@ -99,8 +100,8 @@ def run(machine='hiab_xs031', output_dir='demo_output', *, level=None, rig=None,
     level       what the controller commands: 'valve' or 'effort'; None: as the configuration says, else valves where
                 the machine has hydraulics
     rig         a cylinder that is put on a test rig, and compared with the whole machine; None: no rig
-    real_time   whether all nodes run on the clock rather than in lock-step, whose figures do not depend on how busy
-                the computer is
+    real_time   whether all nodes run on the clock rather than in lock-step, in which no message is lost or late however
+                busy the computer is
     config      ROS parameter file of both nodes, and of `demo`
     settings    before those that the configuration has for `demo`: duration [s] of motion; bandwidth [rad/s] of
                 computed torque, baseline_bandwidth of PD with constant gravity; rate [Hz] of plant and controller;
@@ -299,6 +300,10 @@ def _record(bag, name, setup, manipulator, waypoints, lock_step):
     parameters = _write_parameters(name, setup, manipulator, logs, lock_step)
     topics = RECORDED | ({TOPICS.telemetry: Float64MultiArray} if setup.level == VALVE else {})
     stopped = None
+    if setup.level == VALVE and compiled and not cache_is_warm(HYDRAULIC_LOOPS if manipulator.machine.clusters
+                                                               else HYDRAULIC):
+        print(f'{setup.names[name]}: both nodes compile the kernels of oil and control first, once; this takes minutes',
+              flush=True)
     with graph(logs) as (nodes, node, spin_once):
         encoders = Encoders(node, None, lock_step)
         recorder = Recorder(node, topics, (lambda: encoders.stamp) if lock_step else time.time_ns,
