@@ -51,16 +51,21 @@ def run_chunks(m: Manipulator, handle: Handle, rows: int, arrays: Mapping[str, A
                run: Callable[[Handle, int, int], tuple[int, int]]) -> None:
     """Call `run(copy of the handle, first, last)` for chunks of rows on all cores; it returns (status, row).
 
+    Loops of a row are closed from where they were in the row before, where that is near.
     arrays: {name: (N, ...)} for the error of the first row that fails, which is raised.
     """
+    def run_rows(first: int, last: int) -> tuple[int, int]:
+        copied = handle.copy()
+        copied.start_from_last()
+        return run(copied, first, last)
+
     chunks = max(1, min(4 * cores(), rows // MIN_CHUNK_ROWS)) if compiled else 1
     if chunks == 1:
-        results = [run(handle.copy(), 0, rows)]
+        results = [run_rows(0, rows)]
     else:
         ends = [rows * i // chunks for i in range(chunks + 1)]
         # every chunk must have ended before the results are handed back
-        results = list(_pool(os.getpid()).map(lambda first, last: run(handle.copy(), first, last),
-                                              ends[:-1], ends[1:]))
+        results = list(_pool(os.getpid()).map(run_rows, ends[:-1], ends[1:]))
     for status, row in results:
         if status != OK:
             raise status_error(m, status, {name: array[row] for name, array in arrays.items()}, row)
@@ -75,6 +80,7 @@ def actuator_states(m: Manipulator, x: Array, xd: Array) -> tuple[Array, Array, 
     count, handle = len(m.actuators), m.handle()
     positions, rates = np.full((2, len(x), count), np.nan)
     maps = np.full((len(x), count, m.dof), np.nan)
+    handle.start_from_last()
     actuator_rows(handle.tree, handle.loops, x, xd, positions, rates, maps)
     return positions, rates, maps
 

@@ -226,6 +226,16 @@ def test_positions_change_no_answer(two_loops, call, rows, loaded, rng):
         assert error(CALLS[call](m, s, positions=positions, **around), expected) < ROUNDING
 
 
+@pytest.mark.parametrize('call', CALLS)
+def test_rows_in_any_order_have_the_answers_of_single_states(two_loops, call, rng):
+    """Next to each other and far apart, where the row before is no hint."""
+    m, x, *_ = two_loops
+    steps = np.concatenate((np.linspace(0.0, 0.3, 6), rng.uniform(-0.3, 0.3, 6)))
+    s = GeneralState(x + steps[:, None], *rng.normal(size=(2, 12, m.dof)), rng.normal(size=(12, len(m.actuators))))
+    single = np.array([CALLS[call](m, GeneralState(*row)) for row in zip(s.x, s.xd, s.xdd, s.f)])
+    assert error(CALLS[call](m, s), single) < ROUNDING
+
+
 def test_positions_are_checked(rng):
     m = drawn(rng, ['slider_crank', 'turn'])
     x, still, f = m.initial_position, np.zeros(m.dof), np.zeros(len(m.actuators))
@@ -284,19 +294,23 @@ q = plain.arrays.loops.work['q']
 print(without, count(hinted, x, q), count(hinted, x + 1e-6), count(hinted, x, np.nan))
 names, q, *_ = m.joint_state(x)
 print(count(environment_at(m, x, positions=dict(zip(names, q))).handle, x))
+calls.clear()
+m.forward_dynamics(np.tile(x, (3, 1)), np.zeros((3, 1)), np.zeros((3, 1)))
+print(len(calls))
 """
 
 
 def test_an_exact_hint_leaves_one_linearisation():
     """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
 
-    Positions that a user gives are such hints.
+    Positions that a user gives are such hints, and so is the row before in a batch.
     """
     path = os.pathsep.join(map(str, (TESTS, Path(__file__).parent)))
     environment = dict(os.environ, NUMBA_DISABLE_JIT='1', PYTHONPATH=path)
     done = subprocess.run([sys.executable, '-c', COUNT], capture_output=True, text=True, env=environment,
                           cwd=ROOT)
-    without, exact, step, useless, repeated = map(int, done.stdout.split())
+    without, exact, step, useless, repeated, rows = map(int, done.stdout.split())
     assert without == useless > 2, done
     assert exact == repeated == 1
     assert step <= 2
+    assert rows == without + 2 * exact
