@@ -2,7 +2,8 @@
 
 Numba's disk cache looks at the file of the cached function only, so an edited callee in another file would
 be answered with stale machine code.  The cache folder is therefore keyed by a hash of *all* kernel sources
-(and of Numba's and NumPy's version), outside the package, which may be read-only.
+(and of Numba's and NumPy's version), outside the package, which may be read-only.  The path of the package belongs to
+the key, since it belongs to Numba's: what was compiled for one copy does not serve another.
 """
 import hashlib
 import os
@@ -29,7 +30,7 @@ KERNELS = Path(__file__).resolve().parent.parent       # every source below it i
 
 def sources_key():
     """Return the hash that names the cache folder of the present kernel sources, those in sub-folders included."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(str(KERNELS).encode())
     for source in sorted(KERNELS.rglob('*.py')):
         digest.update(source.relative_to(KERNELS).as_posix().encode())
         digest.update(source.read_bytes())
