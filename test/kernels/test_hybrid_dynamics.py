@@ -101,8 +101,10 @@ def test_every_partition_agrees_with_forward_and_inverse_dynamics_and_the_engine
 
 
 @pytest.mark.parametrize('loaded', [False, True], ids=['alone', 'with wrenches'])
-def test_rows_equal_single_states_to_the_bit(case, loaded, rng):
+def test_rows_equal_single_states(case, loaded, rng):
+    """To the bit, but where loops are closed by iteration, from the row before."""
     m = case.m
+    bound = 1e-12 if m.machine.clusters else 0.0
     rows = [np.array(values) for values in zip(*(draw(case, rng)[0] for _ in range(5)))]
     x, xd, xdd, f = rows
     outside = {'wrenches': wrenches_of(case, rng)} if loaded else {}
@@ -112,7 +114,7 @@ def test_rows_equal_single_states_to_the_bit(case, loaded, rng):
     for row in range(len(x)):
         one = m.hybrid_dynamics(x[row], xd[row], **given_to(m, driven, xdd[row], f[row]), **outside)
         for values, reference in zip(batch, one):
-            assert np.array_equal(values[row], reference)
+            assert error(values[row], reference) <= bound
 
 
 def test_one_number_serves_all_rows(rng):

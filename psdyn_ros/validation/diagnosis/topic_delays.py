@@ -10,13 +10,10 @@ Only a part of the recording is read, up to where there was enough motion; what 
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import maximum_filter1d
-from scipy.stats import t as student
 
 from ..bags.recording import BagError
 from ..metrics.metrics import known_numbers
@@ -24,6 +21,7 @@ from ..metrics.prediction import Predictor
 from ..signals.blocks import blocks
 from ..signals.filters import SavitzkyGolay, merged_rates
 from .corrections import OFFSET, PAYLOAD, TILT, TIME, Corrections
+from .delay_equations import Normal, Sums
 
 MOST = 0.5                  # s, the largest delay that is looked for, either way
 COARSE = 0.02               # s from one shift to the next, while looking for the best
@@ -49,7 +47,6 @@ NEGLIGIBLE = 1e-9           # of the largest singular value
 DIFFERENT = 2e-3            # s by which a topic of a group must differ from it, to have a delay of its own
 FLOOR = 5e-5                # s, half the width of an interval without noise: what friction of the model lacks
 TURNING_FLOOR = 2e-3        # s, likewise, where reversals count: seals give way before they slide
-SINGULAR = 1e-12            # likewise, of normal equations
 
 
 @dataclass(frozen=True)
@@ -286,7 +283,7 @@ class _Fit:
         return self._rest(self.measured(delays) - self._target)
 
     def sums(self, topics, delays, middle):
-        """The `_Sums` at delays of some topics; drifts are about `middle` [s]."""
+        """The `Sums` at delays of some topics; drifts are about `middle` [s]."""
         since = self.t - middle
         left, nothing = self.left(delays), np.zeros(len(self.number))
         slopes, curves = (np.column_stack([self._sampled(topic, delays[topic], order) if topic in self.topics
@@ -300,7 +297,7 @@ class _Fit:
             by_stretch[number] = rows[here].T @ rows[here]
             bends = [np.diag((since[here] ** power * curves[here]).sum(axis=0)) for power in range(3)]
             by_stretch[number][first:, first:] += np.block([bends[:2], bends[1:]])
-        return _Sums(1.0 / max(float(np.mean(left ** 2)), 1e-300), self._basis.shape[1], by_stretch)
+        return Sums(1.0 / max(float(np.mean(left ** 2)), 1e-300), self._basis.shape[1], by_stretch)
 
     def varied(self, delays):
         """Sum of squares of the measured effort about a line."""
@@ -419,7 +416,7 @@ class _Search:
         return worst
 
     def _refined(self, found, groups):
-        """({topic: s}, `_Normal` there) with one delay for each group, by Newton's method."""
+        """({topic: s}, `Normal` there) with one delay for each group, by Newton's method."""
         at, members = dict(found), _membership(self._topics, groups)
         for _ in range(STEPS):
             normal = self._normal(at)
@@ -432,76 +429,8 @@ class _Search:
         return at, self._normal(at)
 
     def _normal(self, at):
-        """The `_Normal` equations at {topic: s}."""
-        return _Normal([fit.sums(self._topics, at, self._middle) for fit in self._fits])
-
-
-class _Sums(NamedTuple):
-    """Of one actuator: products of columns that are fitted freely, of the residual, and of its derivatives by n delays
-    and by their drifts.
-
-    weight      of its squares
-    free        k, columns that are fitted freely; they come first
-    by_stretch  {number: (k + 1 + 2 n, k + 1 + 2 n)}
-    """
-
-    weight: float
-    free: int
-    by_stretch: dict
-
-    def reduced(self, without=None):
-        """(1 + 2 n, 1 + 2 n) weighted products of what the free columns leave, of all stretches but one."""
-        total = sum(products for number, products in self.by_stretch.items() if number != without)
-        if not np.ndim(total):
-            return 0.0
-        inner, mixed = total[:self.free, :self.free], total[:self.free, self.free:]
-        return self.weight * (total[self.free:, self.free:]
-                              - mixed.T @ np.linalg.pinv(inner, rcond=SINGULAR, hermitian=True) @ mixed)
-
-
-class _Normal:
-    """Normal equations of the delays of n topics and of their drifts, about some delays; [`_Sums`] of all actuators.
-
-    products  (1 + 2 n, 1 + 2 n): first the slopes of half the weighted squares, then their second derivatives
-    """
-
-    def __init__(self, sums):
-        self._sums = sums
-        self.products = sum(one.reduced() for one in sums)
-        self.numbers = sorted(set().union(*(one.by_stretch for one in sums)))
-
-    @cached_property
-    def _without(self):
-        """[products without one stretch]."""
-        return [sum(one.reduced(number) for one in self._sums) for number in self.numbers]
-
-    def step(self, members):
-        """(groups,) s to the least squares; members (n, groups): which delays change with which; (2 n, groups) with
-        drifts."""
-        return _step(self.products, members)
-
-    def widths(self, members, level):
-        """(groups,) half the widths of the intervals of such steps [s]; infinite where they are not known.
-
-        By leaving out one stretch after the other: instants are alike, and a stretch has its part in what is fitted
-        freely, so that residuals alone say too little (jackknife, as in `Equations.fit`).
-        """
-        count, square = len(self.numbers), _square(self.products, members)
-        if count < 2 or not (np.linalg.eigvalsh(square) > 0.0).all():
-            return np.full(len(square), np.inf)
-        steps = np.array([_step(products, members) for products in self._without])
-        steps -= steps.mean(axis=0)
-        return student.ppf(0.5 + 0.5 * level, count - 1) * np.sqrt((count - 1.0) / count * np.sum(steps ** 2, axis=0))
-
-
-def _step(products, members):
-    """(groups,) s to the least squares of products as of `_Normal`."""
-    return -np.linalg.pinv(_square(products, members), rcond=SINGULAR) @ members.T @ products[1:1 + len(members), 0]
-
-
-def _square(products, members):
-    chosen = products[1:1 + len(members), 1:1 + len(members)]
-    return members.T @ chosen @ members
+        """The `Normal` equations at {topic: s}."""
+        return Normal([fit.sums(self._topics, at, self._middle) for fit in self._fits])
 
 
 def _membership(topics, groups):
