@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..model.errors import PsdynError
-from ..validation.metrics.verdict import EXIT_CODES, INVALID
+from ..validation.metrics import EXIT_CODES, INVALID
 from ._options import add_conditions, conditions
 
 HELP = 'compare two recorded bags: did the machine, or the model of it, get worse?'

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..model.errors import PsdynError
 from ..validation.bags.predicted_bag import RATE
-from ..validation.metrics.verdict import EXIT_CODES, INVALID
+from ..validation.metrics import EXIT_CODES, INVALID
 from ._options import add_conditions, conditions
 
 HELP = 'compare a recorded bag with the model of the machine; a verdict, tables and a report'

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..api.manipulator import Manipulator
 from ..model.parameters.hydraulics import Hydraulics
+from .metrics import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 from .metrics.comparison import SAME, WORSE, compare, worst
-from .metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS
 from .playback import write_playback
 from .validate import Validation, validate
 

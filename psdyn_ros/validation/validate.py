@@ -20,11 +20,12 @@ from .bags.recording import BagError
 from .bags.source import open_bag
 from .diagnosis.diagnosis import Diagnosis
 from .diagnosis.topic_delays import delay_of, topic_delays
+from .metrics import UNDECIDED
 from .metrics.metrics import MetricsAccumulator, capacities
 from .metrics.prediction import Predictor
 from .metrics.simulation_error import SimulationError
 from .metrics.tolerances import Settings, read_settings
-from .metrics.verdict import UNDECIDED, Verdict, judge
+from .metrics.verdict import Verdict, judge
 from .playback import write_playback
 from .report.plot_samples import Traces
 from .signals.blocks import OVERLAP, ROWS, blocks

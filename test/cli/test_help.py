@@ -90,3 +90,11 @@ def test_who_waits_for_another_compilation_says_so(tmp_path, capsys):
 def test_ranges_of_a_simulation_show_rounding_as_zero():
     from psdyn_ros.validation.simulated_states import _range
     assert _range(-3.904e-34, 0.02) == '0 to 0.02' and _range(-0.5, 1e-17) == '-0.5 to 0'
+
+
+def test_what_only_some_commands_need_is_not_imported_for_all():
+    program = 'import sys, psdyn_ros.cli; psdyn_ros.cli.parser(); print(*sys.modules)'
+    found = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True,
+                           env={**os.environ, 'PYTHONPATH': str(ROOT)}).stdout.split()
+    assert 'psdyn_ros.cli.validate' in found
+    assert not {'matplotlib', 'rclpy', 'rosbags', 'scipy.signal', 'scipy.stats'} & set(found)

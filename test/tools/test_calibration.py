@@ -9,8 +9,8 @@ from psdyn_ros.tools.studies import calibration_study as study
 from psdyn_ros.tools.studies.calibration_page import draw_causes, draw_delays, page, word
 from psdyn_ros.tools.studies.calibration_runs import CASES, HEALTHY, LAYOUTS, Layout, Motion, run_motion
 from psdyn_ros.tools.studies.calibration_study import Identified, Outcome, Results, Task, judged, motion_of, outcome_of
+from psdyn_ros.validation.metrics import FAIL, PASS
 from psdyn_ros.validation.metrics.comparison import SAME, WORSE
-from psdyn_ros.validation.metrics.verdict import FAIL, PASS
 
 SECONDS = 16.0
 NAMED = ('payload 30 kg more', 'bore of the tilt 3 % smaller in area', 'encoder of the lift 3 % too large',

@@ -20,13 +20,14 @@ pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from psdyn_ros import cli  # noqa: E402
 from psdyn_ros.tools.demo import demo  # noqa: E402
 from psdyn_ros.validation.bags.recording import read_bag  # noqa: E402
+from psdyn_ros.validation.metrics import PASS  # noqa: E402
 from psdyn_ros.validation.metrics.tracking import track, units  # noqa: E402
-from psdyn_ros.validation.metrics.verdict import PASS  # noqa: E402
 from psdyn_ros.validation.validate import validate  # noqa: E402
 
 pytestmark = pytest.mark.dds
 
 
+@pytest.mark.lockstep
 @pytest.mark.parametrize('level, laws, title, better, duration', [
     ('valve', ('valve_computed_torque', 'valve_pid'), 'computed torque on valves', 3.0, 6),
     pytest.param('effort', ('computed_torque', 'pd_gravity'), 'computed torque', 5.0, 16, marks=pytest.mark.long),

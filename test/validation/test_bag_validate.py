@@ -14,11 +14,12 @@ from support.machines import URDF
 import psdyn_ros
 from psdyn_ros.cli import main
 from psdyn_ros.validation.bags.simulated_bag import TELEMETRY
+from psdyn_ros.validation.metrics import FAIL, INVALID, PASS
 from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE, compare
 from psdyn_ros.validation.metrics.figure import Delay, estimate
 from psdyn_ros.validation.metrics.metrics import EFFORT, FIGURES
 from psdyn_ros.validation.metrics.tolerances import read_settings
-from psdyn_ros.validation.metrics.verdict import FAIL, INVALID, PASS, Check
+from psdyn_ros.validation.metrics.verdict import Check
 from psdyn_ros.validation.validate import validate
 
 PICTURES = ('efforts.png', 'errors.png', 'closure.png', 'spectrum.png', 'friction.png', 'energy.png', 'simulation.png',

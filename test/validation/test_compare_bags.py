@@ -8,10 +8,9 @@ from support.bags.recorded_motion import crane, oil, write_swinging
 
 from psdyn_ros.cli import main
 from psdyn_ros.validation.compare_bags import compare_bags
-from psdyn_ros.validation.metrics import comparison
+from psdyn_ros.validation.metrics import INVALID, comparison
 from psdyn_ros.validation.metrics.bootstrap import Interval
 from psdyn_ros.validation.metrics.comparison import BETTER, SAME, WORSE
-from psdyn_ros.validation.metrics.verdict import INVALID
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.plant import Plant
 from psdyn_ros.simulation.sensors.readings import exact_readings
 from psdyn_ros.validation.bags.simulated_bag import SimulatedBag
+from psdyn_ros.validation.metrics import PASS, UNDECIDED
 from psdyn_ros.validation.metrics.metrics import EFFORT
 from psdyn_ros.validation.metrics.prediction import NEAR_STOP
-from psdyn_ros.validation.metrics.verdict import PASS, UNDECIDED
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 from psdyn_ros.validation.validate import validate
 

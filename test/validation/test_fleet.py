@@ -21,7 +21,7 @@ from psdyn_ros.validation.fleet import batch, dask_workers, process_pool
 from psdyn_ros.validation.fleet.batch import Fleet, validate_many
 from psdyn_ros.validation.fleet.process_pool import ClusterLost, Outcome
 from psdyn_ros.validation.fleet.summary_page import summary
-from psdyn_ros.validation.metrics.verdict import EXIT_CODES, FAIL, INVALID, PASS, UNDECIDED
+from psdyn_ros.validation.metrics import EXIT_CODES, FAIL, INVALID, PASS, UNDECIDED
 
 # a scheduler, and one worker in a process of its own, until standard input ends
 CLUSTER = '''

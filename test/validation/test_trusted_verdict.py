@@ -11,7 +11,8 @@ from psdyn_ros.api.load import load
 from psdyn_ros.cli import main
 from psdyn_ros.model.locate import find_machine
 from psdyn_ros.validation.identify import IdentificationError, identify_bag
-from psdyn_ros.validation.metrics.verdict import CLEAR, FAIL, PASS, UNDECIDED
+from psdyn_ros.validation.metrics import FAIL, PASS, UNDECIDED
+from psdyn_ros.validation.metrics.verdict import CLEAR
 from psdyn_ros.validation.validate import validate
 
 SECONDS = 24.0

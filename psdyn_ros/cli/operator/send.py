@@ -1,6 +1,5 @@
 """`psdyn send`: let the controller follow a trajectory from a file."""
 
-from ...control.offline.trajectory_file import read_trajectory
 from ._session import add_session, with_operator
 
 HELP = 'let a running controller follow the trajectory in a YAML file'
@@ -15,6 +14,8 @@ def add_arguments(parser):
 
 def run(options):
     """Send the trajectory; return the exit code."""
+    from ...control.offline.trajectory_file import read_trajectory
+
     waypoints = read_trajectory(options.file)
 
     def work(operator):

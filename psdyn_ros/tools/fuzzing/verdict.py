@@ -20,8 +20,8 @@ from ...model.errors import PsdynError
 from ...model.units import SECOND
 from ...validation.bags.row_bag import joint_states, labelled_array
 from ...validation.bags.source import open_bag
+from ...validation.metrics import PASS
 from ...validation.metrics.prediction import Predictor
-from ...validation.metrics.verdict import PASS
 from ...validation.validate import validate
 from .mutations import BEGIN, MESSAGES, QUANTITIES, STATES, TELEMETRY
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import yaml
 
 from ...model.errors import UnknownNameError, did_you_mean
-from ...validation.metrics.verdict import FAIL, PASS
+from ...validation.metrics import FAIL, PASS
 from ..studies.loaded_crane import PAYLOAD, PAYLOAD_LINK, payload_urdf, tilted_urdf
 
 HEAVIER = 1.15                      # times that

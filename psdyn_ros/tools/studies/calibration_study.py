@@ -21,8 +21,8 @@ from tqdm import tqdm
 
 from ...model.text_file import read_text
 from ...validation.identify import identify_bag
+from ...validation.metrics import FAIL
 from ...validation.metrics.comparison import SAME, compare, worst
-from ...validation.metrics.verdict import FAIL
 from ...validation.validate import validate
 from .calibration_page import draw_causes, draw_delays, page
 from .calibration_runs import (

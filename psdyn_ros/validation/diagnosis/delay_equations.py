@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 SINGULAR = 1e-12        # of the largest singular value, what counts as none
 
@@ -64,7 +64,7 @@ class Normal:
             return np.full(len(square), np.inf)
         steps = np.array([_step(products, members) for products in self._without])
         steps -= steps.mean(axis=0)
-        return student.ppf(0.5 + 0.5 * level, count - 1) * np.sqrt((count - 1.0) / count * np.sum(steps ** 2, axis=0))
+        return stdtrit(count - 1, 0.5 + 0.5 * level) * np.sqrt((count - 1.0) / count * np.sum(steps ** 2, axis=0))
 
 
 def _step(products, members):

@@ -11,8 +11,8 @@ from ...model.errors import ModelError
 from ...model.locate import find_config, find_machine
 from ...model.text_file import read_text
 from ..bags.folders import find_bags, report_names
+from ..metrics import EXIT_CODES, FAIL, INVALID, PASS, UNDECIDED
 from ..metrics.tolerances import read_settings
-from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PASS, UNDECIDED
 from ..validate import read_model
 from .outcomes import KINDS, PAGES, counts, excess, kind_of, worst_check
 from .process_pool import ClusterLost, Setup, run_here, unusable

@@ -1,7 +1,7 @@
 """How the outcomes of many bags are ranked and named."""
 
+from ..metrics import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
 from ..metrics.metrics import BY_NAME
-from ..metrics.verdict import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
 
 # (verdict, exit code): in words, the worst first: a failure says something of a machine, a bag that is unusable nothing
 KINDS = {(FAIL, EXIT_CODES[FAIL]): 'fail', (INVALID, EXIT_CODES[INVALID]): 'unusable',

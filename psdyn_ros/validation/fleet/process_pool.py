@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...model.errors import PsdynError, shorten
-from ..metrics.verdict import EXIT_CODES, INVALID
+from ..metrics import EXIT_CODES, INVALID
 
 # results are those of one thread, and processes do not stand in each other's way
 ONE_THREAD = dict.fromkeys(('OPENBLAS_NUM_THREADS', 'OMP_NUM_THREADS', 'MKL_NUM_THREADS'), '1')

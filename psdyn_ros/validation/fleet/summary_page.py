@@ -13,8 +13,9 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from ...model.errors import shorten
+from ..metrics import INVALID, PASS
 from ..metrics.metrics import FIGURES
-from ..metrics.verdict import INVALID, PASS, Check
+from ..metrics.verdict import Check
 from ..report.figure_style import BLACK, BLUE, DPI, VERMILLION
 from ..report.page import Head, as_text, write_page
 from ..report.validation_tables import plain

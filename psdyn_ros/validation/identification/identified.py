@@ -5,7 +5,7 @@ import numpy as np
 
 from ...api.manipulator import combine
 from ...model.mechanism.description import Inertial
-from ..metrics.verdict import PARTIAL_PASS
+from ..metrics import PARTIAL_PASS
 from .physical_inertia import declared_body, is_physical
 
 SPEEDS = (0.03, 0.065, 0.1)     # m/s or rad/s at which friction is stated

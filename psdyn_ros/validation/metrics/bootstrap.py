@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtrit
 
 from ...model.errors import ModelError
 
@@ -59,7 +59,7 @@ def difference(first, second, statistic, block=BLOCK, resamples=RESAMPLES, seed=
     change, blocks, tail = b - a, min(blocks_a, blocks_b), 0.5 * (1.0 - level)
     low, high = _percentiles(change, blocks, level)
     # of few blocks no draw is as far out as the level asks for
-    reach = math.sqrt(blocks / (blocks - 1.0)) * t.ppf(1.0 - tail, blocks - 1) * float(change.std())
+    reach = math.sqrt(blocks / (blocks - 1.0)) * stdtrit(blocks - 1, 1.0 - tail) * float(change.std())
     return Interval(estimate, min(low, estimate - reach), max(high, estimate + reach))
 
 
@@ -102,5 +102,5 @@ def _resampled(sums, statistic, block, resamples, seed):
 
 def _percentiles(drawn, blocks, level):
     tail = 0.5 * (1.0 - level)
-    wide = norm.cdf(-math.sqrt(blocks / (blocks - 1.0)) * t.ppf(1.0 - tail, blocks - 1))
+    wide = ndtr(-math.sqrt(blocks / (blocks - 1.0)) * stdtrit(blocks - 1, 1.0 - tail))
     return float(np.quantile(drawn, wide)), float(np.quantile(drawn, 1.0 - wide))

@@ -7,7 +7,7 @@ with itself finds any difference as seldom as the level of confidence says.
 import math
 from dataclasses import asdict, dataclass
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from ...model.errors import ModelError
 from .bootstrap import Interval, difference
@@ -116,7 +116,7 @@ def _options(drawn, width, risk):
 
 def _independent(first, second, level, risk):
     """`Interval` of second - first, two `Check`s with intervals of their own of recordings that do not depend."""
-    wider = norm.ppf(0.5 * risk) / norm.ppf(0.5 * (1.0 - level))
+    wider = ndtri(0.5 * risk) / ndtri(0.5 * (1.0 - level))
     down = math.hypot(second.value - second.low, first.high - first.value)
     up = math.hypot(second.high - second.value, first.value - first.low)
     change = second.value - first.value

@@ -4,13 +4,11 @@ import math
 from dataclasses import asdict, dataclass, replace
 
 from ..signals.quality import INVALID as INVALID_DATA
+from . import EXIT_CODES, FAIL, INVALID, PARTIAL_PASS, PASS, UNDECIDED
 from .figure import FACTORS
 from .metrics import BY_NAME, EFFORT
 from .prediction import STATIC
 
-PASS, FAIL, INVALID, UNDECIDED = 'PASS', 'FAIL', 'INVALID', 'UNDECIDED'
-PARTIAL_PASS = 3
-EXIT_CODES = {PASS: 0, FAIL: 1, INVALID: 2, UNDECIDED: PARTIAL_PASS}
 CLEAR = 0.3                 # of the residual's squares that a cause explains with confidence, to be named beside a PASS
 MOST_HELD = 0.5             # share of its time from which it is said that friction hides an actuator
 STRAY = 1e-3                # share of messages out of order, or of spikes in a signal, that a whole recording may have

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ..bags.predicted_bag import FOLDER, LAYOUT, write_layout
-from ..metrics.verdict import UNDECIDED
+from ..metrics import UNDECIDED
 from . import validation_tables as tables
 from .machine_drawing import motion_picture
 from .page import MOTION, Head, write_page

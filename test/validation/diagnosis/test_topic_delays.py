@@ -15,9 +15,9 @@ from psdyn_ros.tools.studies import tracking_runs
 from psdyn_ros.validation.bags.bulk_decoder import PRESSURE
 from psdyn_ros.validation.bags.source import open_bag
 from psdyn_ros.validation.diagnosis.topic_delays import _Fit, _Piece, _Search, delay_of, topic_delays
+from psdyn_ros.validation.metrics import FAIL, PASS
 from psdyn_ros.validation.metrics.prediction import Predictor
 from psdyn_ros.validation.metrics.tolerances import read_settings
-from psdyn_ros.validation.metrics.verdict import FAIL, PASS
 from psdyn_ros.validation.signals.topics import find_topics
 from psdyn_ros.validation.validate import validate
 
