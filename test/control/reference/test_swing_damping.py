@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import thorough
 
 from psdyn_ros.api.load import load
 from psdyn_ros.control import ControllerConfig, State, assemble
@@ -87,7 +88,7 @@ def test_released_swing_halves_within_a_period_late_by_6_ms(angle):
     assert_damped(Released(angle, seconds=8.5))
 
 
-@pytest.mark.parametrize('corner', CORNERS)
+@pytest.mark.parametrize('corner', thorough(CORNERS, 2))
 def test_released_swing_halves_with_a_wrong_model(corner):
     angle = RELEASED * np.sqrt(0.5)
     assert_damped(Released((angle, -angle), machine(*corner), seconds=9.2))
