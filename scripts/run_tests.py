@@ -2,9 +2,8 @@
 """Run the tests with the Python this is called with: those that do not keep to the clock side by side, then the others.
 
 Arguments are those of pytest. Tests of nodes that keep to the clock run alone. No test runs a second time where it
-failed, but one that is marked `flaky`, with its reason. Tests that are marked `long` are left out; `--long` runs them,
-and no others, and `--all` both. Either has Hypothesis draw as many examples as it should, where it draws a fifth of
-them otherwise.
+failed. Tests that are marked `long` are left out; `--long` runs them, and no others, and `--all` both. Either has
+Hypothesis draw as many examples as it should, where it draws a fifth of them otherwise.
 
 A cold cache of compiled kernels is filled first: both workers would compile the same.
 """

@@ -257,8 +257,7 @@ def test_a_short_soak_over_dds(tmp_path, monkeypatch, capfd):
     assert set(told['samples']) == {'simulator', 'controller'}
     for samples in told['samples'].values():
         assert len(samples) > 5 and all(mebibytes > 20.0 and files > 5 for _, mebibytes, files in samples)
-    # a busy computer may let the controller stop, which is told
-    assert told['statistics']['cycles'] > 100 and (told['motions'] or told['faults'])
+    assert told['statistics']['cycles'] > 100 and told['motions']
 
 
 @pytest.mark.parametrize('hours', ['0', '-1', 'nan'])
