@@ -14,7 +14,7 @@ from psdyn_ros.kernels.runtime.compiler import entry
 def forward_loop(tree, loops, x, xd, f, xdd):
     failures = 0
     for k in range(x.shape[0]):
-        failures += forward_dynamics(tree, loops, x[k], xd[k], f[k], xdd[k]) != 0
+        failures += forward_dynamics(tree, loops, None, x[k], xd[k], f[k], xdd[k]) != 0
     return failures
 
 
@@ -24,7 +24,7 @@ def hinted_forward_loop(tree, loops, x, xd, f, hints, xdd):
     for k in range(x.shape[0]):
         for j in range(hints.shape[1]):
             hint[0, j] = hints[k, j]
-        failures += forward_dynamics(tree, loops, x[k], xd[k], f[k], xdd[k]) != 0
+        failures += forward_dynamics(tree, loops, None, x[k], xd[k], f[k], xdd[k]) != 0
     return failures
 
 

@@ -1,4 +1,4 @@
-"""`Manipulator`: checked, documented calls over the kernels.  Signs, frames and shapes as in the README."""
+"""`Manipulator`: checked, documented calls over the kernels.  Signs, frames and shapes: docs/reference/api.md."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping

@@ -176,7 +176,7 @@ def test_no_arrow_points_backwards():
 
 @pytest.mark.parametrize('layer, text', [
     ('kernels', 'from ..model.errors import LoopError'), ('kernels', 'import scipy'), ('kernels', 'import rclpy'),
-    ('model', 'from ..api import load'), ('model', 'from ..kernels.rigid_body.forward import forward'),
+    ('model', 'from ..api import load'), ('model', 'from ..kernels.rigid_body.forward import solve'),
     ('model', 'def f():\n    from ..api.load import load'), ('api', 'from ..control.reference import Reference'),
     ('api', 'from .. import nodes'), ('control', 'from ..simulation.plant import Plant'), ('control', 'import rclpy'),
     ('simulation', 'from sensor_msgs.msg import JointState'), ('validation', 'from ..control import reference'),

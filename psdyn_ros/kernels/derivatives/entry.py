@@ -91,7 +91,7 @@ def forward_derivatives(tree, loops, scratch, x, xd, f, D, by_f):
     xdd, efforts = s.accelerations[0], s.efforts[0]
     status = max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
-        status = forward_dynamics(tree, loops, x, xd, f, xdd)
+        status = forward_dynamics(tree, loops, None, x, xd, f, xdd)
     if status != OK:
         return status
     derive(m, s, xd, xdd, efforts, D)

@@ -30,13 +30,19 @@ MAX_SINGULAR_REMAINDER = 1e-9   # share of the way that is left where it ends in
 
 
 @kernel
+def coordinate_position(t, loops, x):
+    """Return the position in x of a joint that is a coordinate; a floating base has one position more than rates."""
+    return x[t['coordinate'] + (1 if loops.base else 0)]
+
+
+@kernel
 def cell_of(cluster, loops, x, n):
     """Return the cell of the table of closed poses for the coordinates x; -1 where they are no numbers."""
-    first, freedom, shift, cell = cluster['first'], cluster['freedom'], 1 if loops.base else 0, 0
+    first, freedom, cell = cluster['first'], cluster['freedom'], 0
     for a in range(freedom):
         low, size, cells, row, _, _ = loops.lattice[n, a]
         t = loops.cluster_joints[first + int(row)]
-        position = x[t['coordinate'] + shift]
+        position = coordinate_position(t, loops, x)
         if not abs(position) < 1e9:
             return -1
         step = step_from(t, position, loops.poses[cluster['pose'], int(row)])
@@ -51,7 +57,7 @@ def is_beyond(cluster, loops, x, n):
     for a in range(cluster['freedom']):
         row = int(loops.lattice[n, a, 3])
         t = loops.cluster_joints[cluster['first'] + row]
-        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[cluster['pose'], row])
+        step = step_from(t, coordinate_position(t, loops, x), loops.poses[cluster['pose'], row])
         if step <= loops.lattice[n, a, 4] or step >= loops.lattice[n, a, 5]:
             return True
     return False
@@ -69,20 +75,20 @@ def set_independent(cluster, loops, x, n):
     """Set q of the independent joints of a cluster to the coordinates x."""
     for a in range(cluster['freedom']):
         j = cluster['first'] + int(loops.lattice[n, a, 3])
-        loops.work[j]['q'] = x[loops.cluster_joints[j]['coordinate'] + (1 if loops.base else 0)]
+        loops.work[j]['q'] = coordinate_position(loops.cluster_joints[j], loops, x)
 
 
 @kernel
 def predict(cluster, loops, x, n, pose):
     """Predict q of a cluster at x from a closed pose, to second order; set q and `near` to the prediction."""
     first, joints, freedom, work = cluster['first'], cluster['joints'], cluster['freedom'], loops.work
-    steps, q, shift, pair = loops.drive[n], loops.A[0], 1 if loops.base else 0, 0
+    steps, q, pair = loops.drive[n], loops.A[0], 0
     for j in range(joints):
         q[j] = loops.poses[pose, j]
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
         t = loops.cluster_joints[first + row]
-        steps[a] = step_from(t, x[t['coordinate'] + shift], loops.poses[pose, row])
+        steps[a] = step_from(t, coordinate_position(t, loops, x), loops.poses[pose, row])
         for j in range(joints):
             q[j] += loops.slopes[pose, j, a] * steps[a]
         if not cluster['linear']:
@@ -109,7 +115,7 @@ def predict_from_hint(cluster, loops, x, n):
         for a in range(cluster['freedom']):
             i = first + int(loops.lattice[n, a, 3])
             t = loops.cluster_joints[i]
-            step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], hint[0, i])
+            step = step_from(t, coordinate_position(t, loops, x), hint[0, i])
             for j in range(first, first + joints):
                 loops.work[j]['q'] += loops.G[j, a] * step
     set_independent(cluster, loops, x, n)
@@ -211,7 +217,7 @@ def set_tangent(cluster, loops, x, n, pose, at_pose):
     for a in range(freedom):
         row = int(loops.lattice[n, a, 3])
         t = cluster_joints[first + row]
-        step = step_from(t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+        step = step_from(t, coordinate_position(t, loops, x), loops.poses[pose, row])
         work[first + row]['g'] = step
         for j in range(first, first + joints):
             if cluster_joints[j]['independent'] < 0:
@@ -237,7 +243,7 @@ def keeps_direction(cluster, loops, x, n, pose):
             row = int(loops.lattice[n, a, 3])
             t = loops.cluster_joints[cluster['first'] + row]
             slope += loops.slopes[pose, j, a] * step_from(
-                t, x[t['coordinate'] + (1 if loops.base else 0)], loops.poses[pose, row])
+                t, coordinate_position(t, loops, x), loops.poses[pose, row])
         u = loops.work[cluster['first'] + j]
         along += slope * u['g']
         before += slope * slope

@@ -6,8 +6,8 @@ from ..loops.closure import close_machine, set_hint
 from ..runtime.compiler import batch_entry, entry, kernel
 from ..runtime.status import NON_FINITE, OK, SHAPE
 from .energy import energy
-from .forward import forward_dynamics, hybrid_dynamics, place_machine, solve_machine
-from .inverse import base_reaction, inverse_dynamics, put_efforts, wrenches_of_machine
+from .forward import forward_dynamics, hybrid_dynamics, place_machine
+from .inverse import base_reaction, inverse_dynamics
 from .joints import set_accelerations
 from .mass_matrix import actuator_map, mass_matrix
 from .measurement import actuator_states, joint_states
@@ -50,11 +50,7 @@ def forward_checked(tree, loops, x, xd, f, xdd):
     m = bind(tree, loops)
     status = SHAPE if xdd.shape[0] != m.environment[0]['dof'] else max(check(m, x, xd, xd), check_efforts(m, f))
     if status == OK:
-        status = close_machine(tree, loops, x, xd)
-    if status == OK:
-        status = place_machine(tree, loops, x, xd)
-    if status == OK:
-        status = solve_machine(tree, loops, None, f, xdd)
+        status = forward_dynamics(tree, loops, None, x, xd, f, xdd)
     return status if status != OK else finite(xdd)
 
 
@@ -64,17 +60,13 @@ def forward_driven(tree, loops, driven, x, xd, f, xdd):
     m = bind(tree, loops)
     status = max(check(m, x, xd, xdd), check_efforts(m, f))
     if status == OK:
-        status = close_machine(tree, loops, x, xd)
-    if status == OK:
-        status = place_machine(tree, loops, x, xd)
-    if status == OK:
-        status = solve_machine(tree, loops, driven, f, xdd)
+        status = forward_dynamics(tree, loops, driven, x, xd, f, xdd)
     return status if status != OK else finite(xdd)
 
 
 @entry
 def hybrid_checked(tree, loops, driven, x, xd, f, xdd):
-    """Complete xdd and f (dof,), see `hybrid`; return a status."""
+    """Complete xdd and f (dof,), see `hybrid_dynamics`; return a status."""
     m = bind(tree, loops)
     status = max(check(m, x, xd, xdd), check(m, x, f, f))
     if status == OK:
@@ -88,11 +80,7 @@ def inverse_checked(tree, loops, x, xd, xdd, f):
     m = bind(tree, loops)
     status = SHAPE if f.shape[0] != m.environment[0]['dof'] else check(m, x, xd, xdd)
     if status == OK:
-        status = close_machine(tree, loops, x, xd)
-    if status == OK:
-        status = wrenches_of_machine(tree, loops, False, x, xd, xdd)
-    if status == OK:
-        put_efforts(m, f)
+        status = inverse_dynamics(tree, loops, x, xd, xdd, f)
     return status if status != OK else finite(f)
 
 
@@ -179,7 +167,7 @@ def close_and_place(tree, loops, x, xd, xdd):
 def forward_rows(tree, loops, x, xd, f, xdd, first, last):
     """Forward dynamics of the rows first..last of finite arrays (N, ...); return (status, row)."""
     for row in range(first, last):
-        status = forward_dynamics(tree, loops, x[row], xd[row], f[row], xdd[row])
+        status = forward_dynamics(tree, loops, None, x[row], xd[row], f[row], xdd[row])
         if status == OK:
             status = finite(xdd[row])
         if status != OK:

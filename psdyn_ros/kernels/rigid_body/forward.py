@@ -51,16 +51,6 @@ def solve(m, driven, f, xdd):
 
 
 @kernel
-def forward(m, x, xd, f, xdd):
-    """Write the accelerations xdd (dof,) of the coordinates for efforts f (actuators,); return a status.
-
-    The clusters are closed.
-    """
-    status = place(m, x, xd)
-    return status if status != OK else solve(m, None, f, xdd)
-
-
-@kernel
 def efforts_of_motion(m, f):
     """Write the efforts f (dof,) on the coordinates of a machine that `solve` has set in motion."""
     for k in range(m.modules.shape[0]):
@@ -86,12 +76,15 @@ def solve_machine(tree, loops, driven, f, xdd):
 
 
 @kernel
-def forward_dynamics(tree, loops, x, xd, f, xdd):
-    """Close the clusters and do `forward`, with the buffers of a machine."""
+def forward_dynamics(tree, loops, driven, x, xd, f, xdd):
+    """Write the accelerations xdd (dof,) for efforts f (actuators,) where `driven` gives none; return a status.
+
+    driven: as in `solve`.
+    """
     status = close_machine(tree, loops, x, xd)
     if status == OK:
         status = place_machine(tree, loops, x, xd)
-    return status if status != OK else solve_machine(tree, loops, None, f, xdd)
+    return status if status != OK else solve_machine(tree, loops, driven, f, xdd)
 
 
 @kernel
@@ -100,11 +93,7 @@ def hybrid_dynamics(tree, loops, driven, x, xd, f, xdd):
 
     driven (dof,): not 0 where xdd is given, else f is. The modules' `actuator` is their coordinate.
     """
-    status = close_machine(tree, loops, x, xd)
-    if status == OK:
-        status = place_machine(tree, loops, x, xd)
-    if status == OK:
-        status = solve_machine(tree, loops, driven, f, xdd)
+    status = forward_dynamics(tree, loops, driven, x, xd, f, xdd)
     if status == OK:
         efforts_of_motion(bind(tree, loops), f)
     return status

@@ -1,4 +1,4 @@
-"""Inverse dynamics: the recursion that matches `forward`, two sweeps, O(n).
+"""Inverse dynamics: the recursion that matches `forward.py`, two sweeps, O(n).
 
     f = sum J_i' F_i     with F_i the wrench on body i and all it carries (Paz & Mattila, sec. 3.6)
 
@@ -12,18 +12,6 @@ from .cluster_joint import accelerate_clusters, put_cluster_efforts, set_at_rest
 from .joints import accelerate_joint, carry_wrench, move, put_effort, set_wrenches
 from .mechanism import at_rest, bind
 from .tree import wrench_at_parent
-
-
-@kernel
-def inverse(m, x, xd, xdd, f):
-    """Write the efforts f (dof,) on the coordinates for accelerations xdd; return a status.
-
-    f: what actuators on the coordinates would need; first the wrench on a floating base. The clusters are closed.
-    """
-    status = wrenches(m, x, xd, xdd)
-    if status == OK:
-        put_efforts(m, f)
-    return status
 
 
 @kernel
@@ -66,7 +54,10 @@ def wrenches_of_machine(tree, loops, still, x, xd, xdd):
 
 @kernel
 def inverse_dynamics(tree, loops, x, xd, xdd, f):
-    """Do `inverse` with the buffers of a machine."""
+    """Write the efforts f (dof,) on the coordinates for accelerations xdd; return a status.
+
+    f: what actuators on the coordinates would need; first the wrench on a floating base.
+    """
     status = close_machine(tree, loops, x, xd)
     if status == OK:
         status = wrenches_of_machine(tree, loops, False, x, xd, xdd)
@@ -77,7 +68,7 @@ def inverse_dynamics(tree, loops, x, xd, xdd, f):
 
 @kernel
 def base_reaction(m, reaction):
-    """After `inverse`: write the wrench (6,) that a fixed base must receive, at its origin in its axes (38)."""
+    """After `inverse_dynamics`: write the wrench (6,) that a fixed base receives, at its origin in its axes (38)."""
     e = m.environment[0]
     f, t = body_wrench(rigid(e['base']), e['twist'], e['acceleration'])
     store(reaction, f, t)

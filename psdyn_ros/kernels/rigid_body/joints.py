@@ -108,6 +108,13 @@ def effort_on(m, k, f):
 
 
 @kernel
+def link_inertia(b, u):
+    """Return the rigid inertia of a module's link in axes that turn with the joint and do not slide with it."""
+    B = rigid(b['link'])
+    return rigid_slide_z(B, u['slide']) if b['kind'] == PRISMATIC else B
+
+
+@kernel
 def gather(m, k, M, F, T):
     """Return the articulated inertia and bias wrench of module k's link and all it carries, at the base frame.
 
@@ -116,9 +123,7 @@ def gather(m, k, M, F, T):
     b, u = m.modules[k], m.work[k]
     if b['link_accumulates']:
         M, F, T = with_children(u, LINK, M, F, T)
-    B = rigid(b['link'])
-    if b['kind'] == PRISMATIC:
-        B = rigid_slide_z(B, u['slide'])
+    B = link_inertia(b, u)
     v, w = pair(u['velocity'])
     f, t = rigid_bias(B, v, w)
     M, F, T = articulated_plus_rigid(M, B), add(F, f), add(T, t)
@@ -197,8 +202,9 @@ def back_substitute(m, k, driven, xdd):
     elif is_driven(driven, b['coordinate']):
         u['qdd'] = xdd[b['coordinate']]
     else:
-        P = u['psi']
-        u['qdd'] = u['drive'] - (P[0] * v[0] + P[1] * v[1] + P[2] * v[2] + P[3] * w[0] + P[4] * w[1] + P[5] * w[2])
+        psi = u['psi']
+        u['qdd'] = u['drive'] - (psi[0] * v[0] + psi[1] * v[1] + psi[2] * v[2]
+                                 + psi[3] * w[0] + psi[4] * w[1] + psi[5] * w[2])
         xdd[b['coordinate']] = u['qdd']
     accelerate(b, u, v, w)
     if b['cylinder_has_children']:
@@ -250,9 +256,7 @@ def settle_cylinder(m, k):
 def set_wrenches(m, k):
     """Set the wrenches that the bodies of module k need for their motion, external ones taken off."""
     b, u = m.modules[k], m.work[k]
-    B = rigid(b['link'])
-    if b['kind'] == PRISMATIC:
-        B = rigid_slide_z(B, u['slide'])
+    B = link_inertia(b, u)
     f, t = body_wrench(B, u['velocity'], u['acceleration'])
     store(u['wrench'][LINK], f, t)
     if b['kind'] == LOOP:
@@ -300,9 +304,7 @@ def put_effort(m, k, f):
 def kinetic_energy_of(m, k):
     """Return the kinetic energy of module k's bodies, and store (m c, m) of each in its row of wrenches."""
     b, u = m.modules[k], m.work[k]
-    B = rigid(b['link'])
-    if b['kind'] == PRISMATIC:
-        B = rigid_slide_z(B, u['slide'])
+    B = link_inertia(b, u)
     v, w = pair(u['velocity'])
     kinetic = kinetic_energy(B, v, w)
     put_moment(u['wrench'][LINK], B)

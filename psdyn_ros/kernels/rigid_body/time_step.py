@@ -18,7 +18,7 @@ def runge_kutta(tree, loops, x, xd, f, step, substeps, scratch):
     for _ in range(substeps):
         begin(x, xd, scratch)
         for stage in range(4):
-            status = forward_dynamics(tree, loops, xs, vs, f, a)
+            status = forward_dynamics(tree, loops, None, xs, vs, f, a)
             if status != OK:
                 return status
             position_rate(xs, vs, rate)

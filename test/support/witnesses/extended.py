@@ -98,7 +98,8 @@ def forward_dynamics(mechanism, x, xd, f):
     """Return the accelerations (dof,) for arguments of the type of the mechanism."""
     xdd = np.zeros_like(xd)
     close(mechanism.loops, x, xd)
-    assert _FORWARD['forward'](mechanism, x, xd, f, xdd) == 0
+    assert _FORWARD['place'](mechanism, x, xd) == 0
+    assert _FORWARD['solve'](mechanism, None, f, xdd) == 0
     return xdd
 
 
@@ -106,7 +107,8 @@ def inverse_dynamics(mechanism, x, xd, xdd):
     """Return the efforts (dof,) on the coordinates."""
     f = np.zeros_like(xd)
     close(mechanism.loops, x, xd)
-    assert _INVERSE['inverse'](mechanism, x, xd, xdd, f) == 0
+    assert _INVERSE['wrenches'](mechanism, x, xd, xdd) == 0
+    _INVERSE['put_efforts'](mechanism, f)
     return f
 
 
