@@ -38,6 +38,16 @@ def test_linked_files_and_sections_exist(page):
             assert section[1:] in [re.sub(r'[^\w -]', '', one.lower()).replace(' ', '-') for one in headings], section
 
 
+PACKAGE = ROOT / 'psdyn_ros'
+ROOMS = sorted(page.parent for page in PACKAGE.rglob('README.md') if page.parent.name != 'cli')
+
+
+@pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.relative_to(PACKAGE).as_posix())
+def test_readme_of_a_room_names_its_files(room):
+    named = re.findall(r'`(?:\w+/)*(\w+)(?:\.py)?`', (room / 'README.md').read_text())
+    assert {path.stem for path in room.glob('*.py')} - {'__init__', '__main__', *named} == set()
+
+
 def test_readme_is_short():
     assert len(README.splitlines()) <= 130 and len(README.split()) <= 1500
 
