@@ -260,11 +260,14 @@ class HydraulicPlant:
     @property
     def effort(self) -> Array:
         """(actuators,) N, N m: of the drives, p_a A_a - p_b A_b of cylinders, and of brakes; friction not taken off."""
-        axes, position, velocity = self.axes, *self.actuator_motion()[:2]
+        axes = self.axes
         effort = axes['effort'].copy()
         for record, fluid in zip(self.cylinder_records, self.fluid):
             if axes['drive'][record['axis']] in (VALVE, MEASURED_PRESSURE):
                 effort[record['axis']] = (record['area_a'] * fluid[PRESSURE_A] - record['area_b'] * fluid[PRESSURE_B])
+        if not axes['braked'].any():
+            return effort
+        position, velocity, _ = self.actuator_motion()
         return effort + np.where(axes['braked'], axes['brake_force'] - axes['brake_damping'] * velocity
                                  - axes['brake_stiffness'] * (position - axes['brake_position']), 0.0)
 
