@@ -219,8 +219,8 @@ def test_a_wide_structure_fits_the_page_and_is_shown_in_full_size_on_a_click(ope
     path.write_text(check_page(load(URDF / 'forwarder.urdf'), ''))
     page, errors, _ = opened(path.as_uri(), viewer=False)
     widths = '''() => [document.documentElement.scrollWidth, document.documentElement.clientWidth,
-        ...[document.querySelector('svg')].flatMap(svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])
-        ]'''
+        ...[document.querySelector('svg')].flatMap(
+            svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])]'''
     whole, window, drawn, size = page.evaluate(widths)
     assert whole == window and drawn < window < size
     page.locator('.structure').click()
