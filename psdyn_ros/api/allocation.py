@@ -63,6 +63,9 @@ class Allocation:
         self.set_preload(preload)
         self._scratch = kernels.scratch(len(self.actuators), 0)
 
+    def __repr__(self) -> str:
+        return f'<Allocation to {", ".join(self.actuators)}: {"with" if self.limited else "without"} limits>'
+
     def set_limits(self, limits: Mapping[str, Any] | None) -> None:
         """Replace all limits; see the class.  Default weights stay those of the limits before."""
         self.lower, self.upper = np.full((2, len(self.actuators)), ((-np.inf,), (np.inf,)))

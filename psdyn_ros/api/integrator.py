@@ -55,6 +55,9 @@ class Integrator:
         # compiles where nobody waits for a step
         self.step(manipulator.initial_position, *map(np.zeros, self._shapes[1:]))
 
+    def __repr__(self) -> str:
+        return f'<Integrator of {self._manipulator!r}: steps of {self.step_size:g} s>'
+
     def set_environment(self, env: npt.ArrayLike) -> None:
         """Set the base motion and external wrenches of all further steps, constant over each.
 

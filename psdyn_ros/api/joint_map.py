@@ -58,6 +58,9 @@ class JointMap:
             for _ in self.building:
                 pass
 
+    def __repr__(self) -> str:
+        return f'<JointMap from {", ".join(self.names)} to the state of {self._manipulator!r}>'
+
     def _preferred(self) -> list[str]:
         """Return the names of the measured joints, those first from which the others follow best."""
         machine, loops = self._machine, self._machine.loops
@@ -236,6 +239,9 @@ class BoundMap:
         self._base = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]) if joint_map._manipulator.floating else None
         rows = rows[np.argsort(positions)]      # a floating base comes first, joints after it without a gap
         self._rows = rows if self._handle is not None else np.searchsorted(joint_map._outside_clusters, rows)
+
+    def __repr__(self) -> str:
+        return f'<BoundMap of {self._map!r}>'
 
     def state(self) -> tuple[Array, Array, float]:
         """Return (x, xd, residual) of `measured` as `JointMap.state` does, with its errors; x and xd are new arrays."""

@@ -67,7 +67,8 @@ def parser():
     subparsers = parser.add_subparsers(metavar='COMMAND', required=True)
     for name, module in commands().items():
         subparser = subparsers.add_parser(
-            name, help=module.HELP, description=f'{module.HELP[0].upper()}{module.HELP[1:]}.')
+            name, help=module.HELP,
+            description=f'{module.HELP[0].upper()}{module.HELP[1:]}' + '.' * (not module.HELP.endswith('?')))
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
     return parser

@@ -92,6 +92,9 @@ class HydraulicPlant:
         if self.fault:
             raise StateError(f"'{manipulator.name}': {self.fault}")
 
+    def __repr__(self) -> str:
+        return f'<HydraulicPlant of {self.manipulator!r}: {self.state}, {self.time:g} s>'
+
     def _checked_modes(self, given: Mapping[str, str] | None) -> tuple[str, ...]:
         modes = dict(self.hydraulics.command_modes)
         for name, mode in (given or {}).items():

@@ -69,6 +69,9 @@ class Plant:
         self.saturations = 0                                # commands beyond what the actuators can give
         self.reset()
 
+    def __repr__(self) -> str:
+        return f'<Plant of {self.manipulator!r}: {self.state}, {self.time:g} s>'
+
     def reset(self) -> None:
         """Back to the start, at rest and held."""
         self.steps = 0

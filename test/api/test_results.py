@@ -1,5 +1,6 @@
 """Results print in ten lines with units, and turn into dictionaries and tables with the names of joints."""
 
+import inspect
 import pickle
 import sys
 from types import SimpleNamespace
@@ -8,8 +9,15 @@ import numpy as np
 import pytest
 from support.cases import made
 
+import psdyn_ros
+from psdyn_ros.api.environment import BaseMotion
+from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.parameters.hydraulics import read_hydraulics
+from psdyn_ros.model.parameters.safety import read_safety
 from psdyn_ros.model.units import number_text
+from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
 from psdyn_ros.simulation.offline import simulate
+from psdyn_ros.simulation.plant import Plant
 from psdyn_ros.validation.compare_bags import Comparison
 from psdyn_ros.validation.identification.identified import Identification
 from psdyn_ros.validation.validate import Validation
@@ -119,6 +127,44 @@ def test_a_table_without_pandas_says_what_to_install(monkeypatch):
     (1234567.0, 1.0, '1235000'), (-0.12346, 1.0, '-0.1235'), (2.1e8, 1.0, '2.1e+08')])
 def test_rounding_prints_as_zero(value, scale, text):
     assert number_text(value, scale) == text
+
+
+def reached(thing, seen, depth):
+    """Yield every object of the package that a user reaches from one by its public attributes, and in collections."""
+    if depth == 0 or id(thing) in seen or isinstance(thing, (type, np.ndarray)) or inspect.isroutine(thing):
+        return
+    seen[id(thing)] = thing     # kept, so that no other object gets its id
+    if isinstance(thing, (tuple, list)) and not hasattr(thing, '_fields'):
+        parts = list(thing)[:3]
+    elif isinstance(thing, dict):
+        parts = list(thing.values())[:3]
+    elif type(thing).__module__.startswith('psdyn_ros'):
+        yield thing
+        parts = [getattr(thing, name, None) for name in dir(thing) if not name.startswith('_')]
+    else:
+        parts = []
+    for part in parts:
+        yield from reached(part, seen, depth - 1)
+
+
+def machines_and_plants():
+    """Yield (name, object) from which users reach others."""
+    five_bar = psdyn_ros.load('five_bar')
+    oil = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), CRANE.actuators)
+    yield from {'crane': CRANE, 'five-bar': five_bar, 'hydraulics': oil, 'base': BaseMotion(),
+                'plant': Plant(CRANE, period=0.01), 'oil plant': HydraulicPlant(CRANE, oil, period=0.01),
+                'safety': read_safety(find_config('hiab_xs031_safety.yaml'), CRANE.actuators, ('valve',) * 4,
+                                      CRANE.limits),
+                'map': CRANE.joint_map(CRANE.actuators), 'bound map': CRANE.joint_map(CRANE.actuators).bind(),
+                'integrator': five_bar.integrator(0.01)}.items()
+
+
+@pytest.mark.parametrize('thing', [pytest.param(thing, id=name) for name, thing in machines_and_plants()])
+def test_whatever_a_user_reaches_prints_in_400_characters(thing):
+    found = list(reached(thing, {}, 6))
+    assert found[0] is thing
+    assert [(type(one).__name__, len(repr(one))) for one in found if len(repr(one)) > 400] == []
+    assert not any(' object at 0x' in repr(one) for one in found[:1])
 
 
 def test_a_machine_and_validations_print_in_one_line():

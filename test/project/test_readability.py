@@ -1,4 +1,4 @@
-"""Pages are short, and tutorials and how-tos are in plain English."""
+"""Pages are short; tutorials, how-tos and explanations are in plain English."""
 
 import re
 
@@ -7,7 +7,8 @@ import textstat
 from support.paths import ROOT
 
 DOCS = ROOT / 'docs'
-PLAIN = sorted([*(DOCS / 'tutorials').glob('*.md'), *(DOCS / 'how-to').glob('*.md')])
+PLAIN = sorted([*(DOCS / 'tutorials').glob('*.md'), *(DOCS / 'how-to').glob('*.md'),
+                *(page for page in (DOCS / 'explanation').glob('*.md') if page.stem != 'maths')])
 SHORT = sorted([ROOT / 'README.md', *(page for page in DOCS.rglob('*.md') if page.parent.name != 'reference')])
 EASE = 50.0             # Flesch reading ease that a page has at least
 MOST_LINES = 200
@@ -26,7 +27,7 @@ def prose(text):
 
 
 @pytest.mark.parametrize('page', PLAIN, ids=lambda page: page.stem)
-def test_tutorials_and_how_tos_are_easy_to_read(page):
+def test_pages_in_words_are_easy_to_read(page):
     text = prose(page.read_text())
     assert textstat.flesch_reading_ease(text) >= EASE
     assert len(text.split()) / len(re.findall(r'[.!?:;]( |$)', text)) <= WORDS

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import inspect
+import runpy
 import subprocess
 import sys
 
@@ -120,6 +121,20 @@ def test_a_users_program_is_checked(tmp_path, wrong, code):
     program.write_text(PROGRAM.format(wrong=wrong))
     returned, text = mypy('--config-file', '', '--follow-imports=silent', '--ignore-missing-imports', str(program))
     assert code in text and returned == (0 if code == 'Success' else 1), text
+
+
+USER_PROGRAM = ROOT / 'test' / 'support' / 'user_program.py'
+
+
+def test_a_typed_program_of_a_user_passes_strict_mypy():
+    code, text = mypy('--config-file', '', '--strict', '--follow-imports=silent', '--ignore-missing-imports',
+                      str(USER_PROGRAM))
+    assert code == 0, text
+
+
+def test_the_typed_program_runs(capsys):
+    assert runpy.run_path(str(USER_PROGRAM))['main'](None) == 0
+    assert ' kg ' in capsys.readouterr().out
 
 
 def test_the_marker_of_types_is_installed():

@@ -1,6 +1,7 @@
 """Pages of `psdyn view` in a real browser: what they draw and compute is what Python computes."""
 
 import io
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,19 @@ from support.nodes.browser import browser
 
 from psdyn_ros.api.load import load
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
-from psdyn_ros.view import write_page
+from psdyn_ros.view import check_page, machine_page, write_page
 from psdyn_ros.view.motion import simulated_motion
+from psdyn_ros.view.server import Server
 
 MACHINES = ('hiab_xs031', 'excavator', 'five_bar', 'pkm_2pur2rpu')
 FRAME_MS = 10.0     # of the script of a frame; 30 frames a second leave 33 for it and the drawing
+FRAME_RATE_HZ = 30.0
+ON_SCREEN_S = 2.0   # from the call of `load` to the first frame, after the import
+TRIES = 10          # of what a busy computer may slow down: the best one counts
+SECOND_OF_FRAMES = '''() => new Promise(done => { const times = []; requestAnimationFrame(function next(now) {
+    times.push(now);
+    if (now - times[0] < 1000) requestAnimationFrame(next); else done(1000 * (times.length - 1) / (now - times[0]));
+    }); })'''
 FRAMES = '''count => { viewer.drawing.render = () => {}; return Array.from({length: count}, (_, k) => {
     const began = performance.now(); viewer.t = viewer.to * k / count; viewer.refresh();
     return performance.now() - began;
@@ -94,18 +103,18 @@ def test_a_slider_stops_where_the_loop_does_not_close(opened, tmp_path):
 
 
 def swinging(m, seconds=4.0):
-    time = np.linspace(0.0, seconds, int(100 * seconds) + 1)
-    x = m.initial_position + 0.05 * np.sin(time)[:, None] * np.ones(m.nx)
-    return time, x, np.array([m.gravity_forces(row) for row in x])
+    times = np.linspace(0.0, seconds, int(100 * seconds) + 1)
+    x = m.initial_position + 0.05 * np.sin(times)[:, None] * np.ones(m.nx)
+    return times, x, np.array([m.gravity_forces(row) for row in x])
 
 
 def test_playback_shows_the_recorded_pose_at_the_cursor(opened, machines, tmp_path):
     m = machines['hiab_xs031']
-    time, x, efforts = swinging(m)
-    page, errors, requests = opened(written(tmp_path, m, simulated_motion(m, time, x, efforts)))
+    times, x, efforts = swinging(m)
+    page, errors, requests = opened(written(tmp_path, m, simulated_motion(m, times, x, efforts)))
     for instant in (0.0, 1.4, 4.0):
         page.evaluate('t => viewer.seek(t)', instant)
-        row = int(np.argmin(abs(time - instant)))
+        row = int(np.argmin(abs(times - instant)))
         check_poses(m, page.evaluate(STATE)['poses'], x[row])
         legend = page.locator('.plot').nth(1).inner_text()
         assert f'lift_cylinder {float(f"{efforts[row, 1]:.4g}"):g}'[:17] in legend.replace('\n', ' ')
@@ -138,11 +147,41 @@ def test_the_script_of_a_frame_takes_far_less_than_a_thirtieth_of_a_second(opene
     page.close()
 
 
+def test_a_minute_plays_at_30_frames_a_second_with_its_drawing(opened, machines, tmp_path):
+    m = machines['hiab_xs031']
+    motion = simulated_motion(m, *swinging(m, 60.0))
+    page, errors, _ = opened(written(tmp_path, m, replace(motion, reference=motion.joints + 0.02)))
+    page.locator('#play').click()
+    rates = []
+    while max(rates, default=0.0) < FRAME_RATE_HZ and len(rates) < TRIES:
+        rates.append(page.evaluate(SECOND_OF_FRAMES))
+    assert max(rates) >= FRAME_RATE_HZ
+    assert page.evaluate('viewer.playing && viewer.drawing.renderer.info.render.frame') > 10
+    page.locator('#play').click()       # fewer pixels are drawn only while it moves
+    page.wait_for_function('viewer.drawing.ratio === window.devicePixelRatio')
+    assert errors == []
+    page.close()
+
+
+def test_a_machine_is_on_screen_within_2_seconds(opened):
+    load(URDF / 'hiab_xs031.urdf')      # whoever computes for the first time compiles
+    spent = []
+    while min(spent, default=ON_SCREEN_S) >= ON_SCREEN_S and len(spent) < TRIES:
+        began = time.perf_counter()
+        with Server(machine_page(load(URDF / 'hiab_xs031.urdf')), port=0) as server:
+            page, errors, _ = opened(server.url)
+            page.wait_for_function('viewer.drawing.renderer.info.render.frame > 0')
+            spent.append(time.perf_counter() - began)
+            page.close()
+        assert errors == []
+    assert min(spent) < ON_SCREEN_S
+
+
 def test_a_reference_is_a_ghost_that_can_be_switched_off(opened, machines, tmp_path):
     m = machines['hiab_xs031']
-    time, x, efforts = swinging(m)
-    moved = simulated_motion(m, time, x + 0.03)
-    motion = simulated_motion(m, time, x, efforts)
+    times, x, efforts = swinging(m)
+    moved = simulated_motion(m, times, x + 0.03)
+    motion = simulated_motion(m, times, x, efforts)
     motion = type(motion)(motion.time, motion.joints, reference=moved.joints, effort=motion.effort,
                           signals=motion.signals)
     page, errors, _ = opened(written(tmp_path, m, motion))
@@ -172,6 +211,22 @@ def test_a_report_plays_the_motion_within_itself(opened, tmp_path):
     inside.wait_for_function('viewer.t === viewer.to', timeout=60_000)
     assert inside.evaluate('viewer.machine.x[1]') > 0.21
     assert errors == [] and len(requests) == 1
+    page.close()
+
+
+def test_a_wide_structure_fits_the_page_and_is_shown_in_full_size_on_a_click(opened, tmp_path):
+    path = tmp_path / 'check.html'
+    path.write_text(check_page(load(URDF / 'forwarder.urdf'), ''))
+    page, errors, _ = opened(path.as_uri(), viewer=False)
+    widths = '''() => [document.documentElement.scrollWidth, document.documentElement.clientWidth,
+        ...[document.querySelector('svg')].flatMap(
+            svg => [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width])]'''
+    whole, window, drawn, size = page.evaluate(widths)
+    assert whole == window and drawn < window < size
+    page.locator('.structure').click()
+    whole, window, drawn, size = page.evaluate(widths)
+    assert whole == window and drawn == size
+    assert errors == []
     page.close()
 
 

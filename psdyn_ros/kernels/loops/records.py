@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..runtime.buffer import FLOAT, indices, matrix, records, stack, views
+from ..runtime.buffer import FLOAT, indices, matrix, records, shapes_text, stack, views
 from ..runtime.compiler import kernel
 
 INDEX = np.dtype('i8')
@@ -119,6 +119,9 @@ class Loops(NamedTuple):
     hint: np.ndarray            # (2, cluster joints) q from which closing starts; q at which the stored G was computed
     hinted: np.ndarray          # (1,) 1: closing starts from `hint` and stores q there; 0: it starts from the table
 
+    def __repr__(self):
+        return f'<Loops: {len(self.clusters)} clusters of {len(self.cluster_joints)} joints, {len(self.poses)} poses>'
+
 
 class ClusterArrays(NamedTuple):
     """Those fields of `Loops` that the recursions use; a function compiles faster the fewer arrays it is given."""
@@ -134,6 +137,8 @@ class ClusterArrays(NamedTuple):
     alpha: np.ndarray
     psi: np.ndarray
     drive: np.ndarray
+
+    __repr__ = shapes_text
 
 
 # types of the fields of `Loops`: constants in the buffer of loops; scratch in that of a tree, from FIRST_SCRATCH on

@@ -19,7 +19,7 @@ from ..loops.records import (
     loop_arrays,
     loops_of,
 )
-from ..runtime.buffer import FLOAT, matrix, pack, records, view, views
+from ..runtime.buffer import FLOAT, matrix, pack, records, shapes_text, view, views
 from ..runtime.compiler import kernel
 from .records import ENVIRONMENT, MODULE, WORK
 
@@ -31,6 +31,8 @@ class Mechanism(NamedTuple):
     work: np.ndarray            # (n,) WORK
     environment: np.ndarray     # (2,) ENVIRONMENT: what acts on the machine; nothing, at rest
     loops: ClusterArrays | None
+
+    __repr__ = shapes_text
 
 
 @kernel
@@ -60,6 +62,9 @@ class Handle:
 
     def __init__(self, tree, loops):
         self.tree, self.loops = tree, loops
+
+    def __repr__(self):
+        return f'<Handle: {len(self.modules)} modules, {"no clusters" if self.loops is None else "with clusters"}>'
 
     @cached_property
     def arrays(self):

@@ -33,6 +33,12 @@ def view(buffer, k, dtype):
     return buffer[first:end].view(dtype).reshape(shape[:dimensions])
 
 
+def shapes_text(arrays):
+    """Return the fields of a named tuple of arrays in a line: its `__repr__`."""
+    texts = (f'{name}: {getattr(value, "shape", value)}' for name, value in arrays._asdict().items())
+    return f'{type(arrays).__name__} of arrays: {", ".join(texts)}'
+
+
 def views(buffer, dtypes):
     """Return the first arrays of a buffer as Python sees them, of these types."""
     return [view(buffer, k, dtype) for k, dtype in enumerate(dtypes)]

@@ -7,6 +7,7 @@ import numpy as np
 
 from ...kernels.loops.records import CLUSTER_JOINT, DIRECTION, FRICTION_PIN, MIMIC, PIN, POSITION, ROW
 from ..errors import LoopError, ModelError, NoTriangleError
+from ..short_repr import short_repr
 from .description import IDENTITY, SLIP_VELOCITY, Mimic, Pose
 from .tree import Body
 from .triangle import find_triangle
@@ -24,6 +25,8 @@ class Cluster:
     bodies: list                    # moved by the joints, parents first
     entries: dict                   # {joint name: (Joint, Pose of its frame in its parent body, Body)}
     owner: dict                     # {link name: Body}
+
+    __repr__ = short_repr
 
     @property
     def name(self):

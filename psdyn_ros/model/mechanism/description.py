@@ -3,6 +3,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..short_repr import short_repr
+
 
 @dataclass(frozen=True)
 class Pose:
@@ -10,6 +12,8 @@ class Pose:
 
     rotation: np.ndarray
     position: np.ndarray
+
+    __repr__ = short_repr
 
     def __matmul__(self, other):
         return Pose(self.rotation @ other.rotation, self.rotation @ other.position + self.position)
@@ -39,12 +43,16 @@ class Inertial:
     com: np.ndarray
     inertia: np.ndarray
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Link:
     name: str
     inertial: Inertial | None
     line: int
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,8 @@ class Joint:
     friction: float
     line: int
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Closure:
@@ -81,6 +91,8 @@ class Closure:
     damping: float
     friction: float
     line: int | str                 # '3 of FILE' where a loops file has it
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -115,3 +127,5 @@ class Description:
     text: str = ''                  # of the URDF, for its visual shapes
     path: str = ''                  # of its file, '' where it was given as text
     mimics: dict = field(default_factory=dict)      # {name of the joint that follows: Mimic}
+
+    __repr__ = short_repr

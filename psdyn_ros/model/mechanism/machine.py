@@ -24,6 +24,7 @@ from ...kernels.rigid_body.records import (
     ROD,
 )
 from ..errors import ActuationError, InertiaError, ModelError, UnknownNameError, check_name, did_you_mean
+from ..short_repr import short_repr
 from .cluster import sort_loops
 from .description import IDENTITY, SLIP_VELOCITY, Description, Pose
 from .frames import about_x, about_z, azimuth
@@ -43,6 +44,8 @@ class Module:
     triangle: Triangle | None
     assembly: Assembly | None
 
+    __repr__ = short_repr
+
     @property
     def name(self):
         return self.joint.name
@@ -55,6 +58,8 @@ class Place:
     module: int
     body: int
     pose: Pose
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +80,8 @@ class Draft:
     clusters: tuple
     hints: tuple                    # initial positions: those given, then those declared
     floating: Pose | None           # of the floating joint's frame in the world
+
+    __repr__ = short_repr
 
     @property
     def total_mass(self):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..errors import InertiaError, TreeError
+from ..short_repr import short_repr
 from .description import IDENTITY
 
 
@@ -16,6 +17,8 @@ class Body:
     parent: 'Body | None'
     links: dict = field(default_factory=dict)       # link name -> Pose in the frame of `link`
     joints: list = field(default_factory=list)      # movable joints on this body: (Joint, Pose, Body)
+
+    __repr__ = short_repr
 
     def path(self):
         """Return the bodies from this one to the base."""
@@ -87,7 +90,7 @@ def check_inertia(description, body, in_loop):
             raise InertiaError(f'{where}: zero mass on a moving link')
         problem = inertia_problem(inertial)
         if problem:
-            raise InertiaError(f'{where}: {problem}; allow_unphysical=True accepts it')
+            raise InertiaError(f'{where}: {problem}; allow_unphysical=True accepts it, --allow-unphysical of psdyn')
     if body.joint is not None and not in_loop and not any(
             description.links[name].inertial and description.links[name].inertial.mass > 0 for name in body.links):
         raise InertiaError(f"link '{body.link}' (line {description.links[body.link].line}), moved by joint "

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import AssemblyModeError, LoopClosureError, LoopError, NoTriangleError
+from ..short_repr import short_repr
 from .description import Closure, Joint, Pose
 from .tree import Body
 
@@ -40,6 +41,8 @@ class Triangle:
     x0: float
     e: float
     warnings: tuple
+
+    __repr__ = short_repr
 
     @property
     def name(self):

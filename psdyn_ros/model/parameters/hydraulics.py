@@ -38,6 +38,7 @@ import yaml
 
 from ..errors import ActuationError, ModelError, shorten
 from ..mechanism.description import SLIP_VELOCITY
+from ..short_repr import short_repr
 from ..yaml_file import open_declaration
 from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block, read_blocks
 
@@ -200,6 +201,7 @@ class OilDrive:
     command_mode: str = choice('what a command is: -1 to 1, Pa, m/s or rad/s, N or N m', MODES, VALVE)
     where: str = field(default='', compare=False)
 
+    __repr__ = short_repr
     kind: ClassVar[str] = 'rack'
     joint_types: ClassVar[tuple[str, ...]] = ('revolute', 'continuous')
     unit: ClassVar[str] = 'rad'
@@ -238,6 +240,7 @@ class Cylinder(OilDrive):
     stroke: float = number('m, rated: from the retracted end at joint position zero', low=1e-3, high=50.0)
     cushion: Cushion | None = block(Cushion, 'end-of-stroke cushions', None)
 
+    __repr__ = short_repr
     kind: ClassVar[str] = 'cylinder'
     joint_types: ClassVar[tuple[str, ...]] = ('prismatic',)
     unit: ClassVar[str] = 'm'
@@ -275,6 +278,8 @@ class Rack(OilDrive):
     centre: float = number('rad, position of the joint with the rack in the middle of its stroke', 0.0, low=-20.0,
                            high=20.0)
     cushion: Cushion | None = block(Cushion, 'end-of-stroke cushions', None)
+
+    __repr__ = short_repr
 
     @property
     def area_a(self) -> float:
@@ -314,6 +319,7 @@ class Motor(OilDrive):
     case_leakage: float = number('m^3/(s Pa) from each port through the case to the return line, at the reference '
                                  'temperature', 0.0, low=0.0, high=1e-8)
 
+    __repr__ = short_repr
     kind = 'motor'
 
     @property
@@ -349,6 +355,8 @@ class Hydraulics:
     cylinders: dict
     axes: dict
     where: str = field(default='', compare=False)
+
+    __repr__ = short_repr
 
     @property
     def safe_outputs(self) -> dict[str, str]:

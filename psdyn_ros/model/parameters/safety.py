@@ -199,6 +199,9 @@ class SafetyDeclaration:
     swing_deviation: np.ndarray         # m or rad
     where: str = field(default='')
 
+    def __repr__(self) -> str:
+        return f'<SafetyDeclaration of {", ".join(self.actuators)}: {", ".join(self.tiers)}>'
+
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
     @property

@@ -33,7 +33,12 @@ class Plot {
       this.legend.append(label);
       return value;
     });
-    box.append(head, this.canvas, this.legend);
+    // the cursor is an element of its own, so that a plot is drawn once and not with every frame
+    const drawn = document.createElement('div');
+    drawn.className = 'drawn';
+    this.line = document.createElement('i');
+    drawn.append(this.canvas, this.line);
+    box.append(head, drawn, this.legend);
     parent.append(box);
     this.canvas.addEventListener('pointerdown', event => { this.canvas.setPointerCapture(event.pointerId); this.seek(event, onSeek); });
     this.canvas.addEventListener('pointermove', event => { if (event.buttons) this.seek(event, onSeek); });
@@ -45,7 +50,7 @@ class Plot {
     onSeek(from + (event.offsetX - left) / width * (to - from));
   }
 
-  // Draw everything but the cursor into a picture that is kept.
+  // Draw everything but the cursor.
   draw(time, values, reference) {
     const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth || 320, height = 110;
     this.canvas.width = width * ratio;
@@ -101,25 +106,19 @@ class Plot {
     lines(values, []);
     if (reference) lines(reference, [4, 3]);
     this.area = [left, w, from, to];
-    this.box = [top, h, ratio];
-    this.picture = document.createElement('canvas');
-    this.picture.width = this.canvas.width;
-    this.picture.height = this.canvas.height;
-    this.picture.getContext('2d').drawImage(this.canvas, 0, 0);
+    this.line.style.top = `${top}px`;
+    this.line.style.height = `${h}px`;
+    this.shown = null;
   }
 
   cursor(t, row) {
-    if (!this.picture) return;
-    const c = this.canvas.getContext('2d'), [left, w, from, to] = this.area, [top, h] = this.box;
-    c.save();
-    c.setTransform(1, 0, 0, 1, 0, 0);
-    c.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    c.drawImage(this.picture, 0, 0);
-    c.restore();
-    const x = left + (t - from) / (to - from) * w;
-    c.strokeStyle = '#c00';
-    c.lineWidth = 1;
-    c.beginPath(); c.moveTo(x, top); c.lineTo(x, top + h); c.stroke();
-    this.labels.forEach((label, k) => { label.textContent = short(this.values.at(row, k)); });
+    if (!this.area || this.shown === row) return;
+    this.shown = row;
+    const [left, w, from, to] = this.area;
+    this.line.style.transform = `translateX(${left + (t - from) / (to - from) * w}px)`;
+    this.labels.forEach((label, k) => {
+      const text = short(this.values.at(row, k));
+      if (label.textContent !== text) label.textContent = text;
+    });
   }
 }

@@ -2,6 +2,8 @@
 // The page: a drawing of the machine, sliders or a player, plots, and what a server reports of a live machine.
 
 const LIVE_SECONDS = 30;
+const FRAME_MS = 1000 / 30;
+const LEAST_RATIO = 0.3;      // of the pixels of the screen, along each side, while it moves
 const element = id => document.getElementById(id);
 const scene = JSON.parse(element('scene').textContent);
 
@@ -31,8 +33,10 @@ function between(array, i, part) {
 class Drawing {
   constructor(stage, machine, arrays) {
     this.machine = machine;
-    this.renderer = new THREE.WebGLRenderer({antialias: true, preserveDrawingBuffer: true});
-    this.renderer.setPixelRatio(window.devicePixelRatio || 1);
+    this.renderer = new THREE.WebGLRenderer({antialias: true});
+    this.sharp = this.ratio = window.devicePixelRatio || 1;
+    this.renderer.setPixelRatio(this.ratio);
+    this.mean = 0;
     stage.prepend(this.renderer.domElement);
     this.world = new THREE.Scene();
     this.world.background = new THREE.Color(0xeef2f6);
@@ -132,6 +136,19 @@ class Drawing {
     this.dirty = true;
   }
 
+  // Draw fewer pixels where frames take longer than they may, and all of them again once the machine stands still.
+  adapt(moving, frameMs) {
+    if (!moving) this.mean = 0;
+    else this.mean = this.mean ? 0.8 * this.mean + 0.2 * frameMs : 0.8 * FRAME_MS;
+    const coarser = this.mean > FRAME_MS;
+    const ratio = !moving ? this.sharp : coarser ? Math.max(LEAST_RATIO * this.sharp, 0.8 * this.ratio) : this.ratio;
+    if (coarser) this.mean = 0.8 * FRAME_MS;      // of the old ratio no more
+    if (ratio === this.ratio) return;
+    this.ratio = ratio;
+    this.renderer.setPixelRatio(ratio);
+    this.dirty = true;
+  }
+
   move(groups, poses) {
     groups.forEach((group, k) => { group.matrix.copy(matrix(poses[k])); group.matrixWorldNeedsUpdate = true; });
     this.dirty = true;
@@ -139,7 +156,7 @@ class Drawing {
 
   update() {
     this.move(this.links, this.machine.poses);
-    const centre = this.machine.centreOfMass;
+    const centre = element('mass').checked && this.machine.centreOfMass;
     if (centre) {
       this.ball.position.set(...centre);
       this.plumb.geometry.setFromPoints([new THREE.Vector3(...centre), new THREE.Vector3(centre[0], centre[1], this.low)]);
@@ -454,7 +471,7 @@ class Viewer {
   }
 
   tick(now) {
-    const passed = Math.min(0.25, (now - (this.now || now)) / 1000);
+    const frameMs = now - (this.now || now), passed = Math.min(0.25, frameMs / 1000);
     this.now = now;
     if (this.playing) {
       this.t += passed * Number(element('speed').value);
@@ -462,7 +479,10 @@ class Viewer {
       this.refresh();
     }
     this.frames += 1;
-    if (this.drawing) this.drawing.render();
+    if (this.drawing) {
+      this.drawing.adapt(this.playing, frameMs);
+      this.drawing.render();
+    }
     requestAnimationFrame(next => this.tick(next));
   }
 }

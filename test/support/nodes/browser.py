@@ -9,7 +9,8 @@ import pytest
 
 CHROMIUM = os.environ.get('CHROMIUM') or shutil.which('chromium') or shutil.which('chromium-browser')
 START_S = 60.0          # for a page, on a loaded machine
-FLAGS = ('--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--no-sandbox')
+# without a graphics card: WebGL by SwiftShader, the page itself by the processor, as Chromium does there by itself
+FLAGS = ('--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--disable-gpu-compositing', '--no-sandbox')
 
 
 class Opened(NamedTuple):
