@@ -10,7 +10,7 @@ from ..model.errors import ModelError, did_you_mean
 # quantity -> (lowest, highest) value
 CYLINDER_FAULTS = {'spool_stuck': (0.0, 1.0), 'spool_slow': (0.01, 1.0), 'spool_offset': (-1.0, 1.0),
                    'leakage': (0.0, 1e-8)}
-OTHER_FAULTS = {'supply': {'pressure': (0.0, 2.0), 'flow': (0.0, 2.0)},
+OTHER_FAULTS = {'supply': {'pressure': (0.0, 2.0), 'flow': (0.0, 2.0), 'margin': (0.0, 2.0)},
                 'oil': {'temperature': (-40.0, 120.0)},
                 'model': {'inertia': (0.1, 10.0), 'areas': (0.5, 2.0), 'valves': (0.1, 10.0), 'friction': (0.0, 10.0)}}
 MOST_PAYLOAD = 1e5      # kg
@@ -24,7 +24,7 @@ class Disturbances:
                   spool_slow     factor on its natural frequency and slew limit
                   spool_offset   of its zero, share of its travel
                   leakage        m^3/(s Pa) more across the piston
-        supply    pressure, flow factors
+        supply    pressure, flow, margin (of load sensing) factors
         oil       temperature    deg C: viscosity scales leakage and viscous friction, and the bulk modulus changes
         payload   <link>         (mass kg, x, y, z m): a ball of steel there, in link axes
         model     inertia, areas, valves, friction    factors on the whole machine
@@ -64,6 +64,8 @@ class Disturbances:
         if quantity not in targets[target]:
             raise ModelError(f"fault '{quantity}' of '{target}': none such"
                              f'{did_you_mean(str(quantity), targets[target])}')
+        if (target, quantity) == ('supply', 'margin') and not self._supply['sensing'][0]:
+            raise ModelError("fault 'margin' of 'supply': it has no load sensing")
         low, high = targets[target][quantity]
         numbers = np.atleast_1d(np.asarray(value, dtype=float))
         if numbers.shape != ((4,) if target == 'payload' else (1,)) or not np.isfinite(numbers).all():
@@ -98,6 +100,7 @@ class Disturbances:
                                       + self._values.get((name, 'leakage'), 0.0))
         supply['pressure'] = self._factor('supply', 'pressure') * self._supply['pressure']
         supply['flow'] = self._factor('supply', 'flow') * self._supply['flow']
+        supply['margin'] = self._factor('supply', 'margin') * self._supply['margin']
         if changed in ('payload', 'model'):
             self._load()
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..api.arguments import Array, Wrenches
 from ..api.environment import BaseMotion
 from ..api.hydraulics.integrator import HydraulicIntegrator
-from ..api.hydraulics.statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records
+from ..api.hydraulics.statics import equilibrium_state, frictionless, holding_efforts, hydraulic_records, resting_line
 from ..api.manipulator import Manipulator
 from ..kernels.control.valve_inversion import pressure_command, velocity_command
 from ..kernels.hydraulics.records import (
@@ -106,9 +106,10 @@ class HydraulicPlant:
                                  f'{did_you_mean(mode, allowed)}')
             modes[name] = mode
         for name, cylinder in self.hydraulics.cylinders.items():
-            if modes[name] == 'velocity' and not cylinder.valve.compensated:
+            if modes[name] == 'velocity' and not cylinder.valve.load_independent:
                 raise ModelError(f"command mode 'velocity' of '{name}': its valve has no pressure compensator, so its "
-                                 'flow depends on the load; expected `compensated: true` or another mode')
+                                 'flow depends on the load; expected `compensated: true`, `flow_sharing: true` or '
+                                 'another mode')
         return tuple(modes[name] for name in self.actuators)
 
     def carry(self, manipulator: Manipulator, inertia: float) -> None:
@@ -150,7 +151,7 @@ class HydraulicPlant:
         except StateError as error:
             self.fault = f'it cannot stand still at its start: {error}'
             return
-        self.supply_pressure[:] = self.supply['pressure']
+        self.supply_pressure[:] = resting_line(self.supply[0])
         self._observe()
 
     @property

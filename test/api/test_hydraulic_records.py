@@ -85,7 +85,8 @@ def test_every_parameter_reaches_the_records():
         'air': oil['air_content'], 'polytropic': oil['polytropic_exponent'], 'wall': lift['wall_modulus'],
         'hose': lift['hose_modulus'], 'linear': lift['valve']['linear_range'],
         'gain': np.array(lift['valve']['nominal_flow']) / np.sqrt(lift['valve']['nominal_pressure_drop']),
-        'compensated': 1, 'margin': lift['valve']['compensator_margin'], 'jump': 1,
+        'compensated': 0, 'sharing': 1, 'margin': supply['load_sensing']['margin'], 'check': 1, 'regenerative': 1,
+        'sensed': 3e5, 'jump': 1,
         'omega': 2 * np.pi * lift['valve']['natural_frequency'], 'zeta': lift['valve']['damping'],
         'slew': lift['valve']['slew_limit'], 'overlap_up': lift['valve']['dead_band'][0],
         'overlap_down': lift['valve']['dead_band'][1], 'leak': 3 * lift['leakage'] / viscosity, 'relief': 2.5e7,
@@ -110,7 +111,8 @@ def test_every_parameter_reaches_the_records():
         for name, value in expected.items():
             np.testing.assert_allclose(axis[name], value, rtol=1e-12, err_msg=name)
     np.testing.assert_allclose(
-        list(machine.supply[0]), [2.1e7, 3e5, 1, supply['max_flow'], 2e6, supply['line_volume'] / bulk], rtol=1e-12)
+        list(machine.supply[0]), [2.1e7, 3e5, 1, supply['max_flow'], 2e6, supply['line_volume'] / bulk, 1,
+                                  *supply['load_sensing'].values(), 3e5], rtol=1e-12)
     assert machine.axes['lower'].tolist() == [-2.0, 0.1]
 
 

@@ -330,7 +330,7 @@ def test_a_swing_is_judged_as_by_numpy(rng):
 def speed(buffer, supply, line, pressures, row, command):
     """Call `speed_for`, which only kernels call, from Python."""
     w = kernels.bind_witnesses(buffer)
-    oil, axis = kernels.measured_oil(pressures, supply, line), w.records[row]['actuator']
+    oil, axis = kernels.measured_oil(w, pressures, supply, line), w.records[row]['actuator']
     return kernels.speed_for(w.cylinders[w.records[row]['cylinder']], w.fluid[row], w.motion[0, axis], oil, command)
 
 

@@ -106,7 +106,8 @@ def _reach_by_closing(manipulator, name, cylinder, cluster_joints):
 
 
 def _check_effort(supply, cylinder, limit):
-    push = supply.pressure * cylinder.area_a - supply.return_pressure * cylinder.area_b
+    against = supply.pressure if cylinder.valve.regenerative else supply.return_pressure
+    push = supply.pressure * cylinder.area_a - against * cylinder.area_b
     if not math.isfinite(limit) or limit <= MAX_EFFORT_RATIO * push:
         return []
     unit = cylinder.effort_unit

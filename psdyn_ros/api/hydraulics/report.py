@@ -1,4 +1,6 @@
 """The report of `psdyn check` on the hydraulics of a machine, as text."""
+import math
+
 import numpy as np
 
 from ...kernels.hydraulics.records import PA, PRESSURE_A, PRESSURE_B
@@ -23,8 +25,10 @@ def hydraulic_report(manipulator, hydraulics):
     axes, cylinders, supply = records
     mechanism, x = frictionless(manipulator, hydraulics), manipulator.initial_position
     high, low = float(supply['pressure'][0]), float(supply['return_pressure'][0])
+    most = hydraulics.supply.max_flow
     lines = [f'{hydraulics.where}: {_counted(hydraulics)}, {BAR * high:g} bar over {BAR * low:g} bar'
-             + (f', at most {LITRES_PER_MINUTE * supply["flow"][0]:.0f} l/min' if supply['limited'][0] else '')]
+             + (f', at most {LITRES_PER_MINUTE * most:.0f} l/min' if math.isfinite(most) else '')
+             + (f', load sensing with a margin of {BAR * supply["margin"][0]:g} bar' if supply['sensing'][0] else '')]
     held = ''
     try:
         fluid = equilibrium_state(mechanism, hydraulics, axes, cylinders, supply, x)[0]
@@ -43,7 +47,10 @@ def hydraulic_report(manipulator, hydraulics):
         lines += [
             f'  {name}: {does} {1e-3 * push:.1f} k{unit}, {undoes} {1e-3 * pull:.1f} k{unit}; '
             f'{LITRES_PER_MINUTE * c["gain"][PA] * np.sqrt(high - low):.0f} l/min of free flow, '
-            f'safe output {hydraulics.safe_outputs[name]}, commands: {hydraulics.command_modes[name]}',
+            f'safe output {hydraulics.safe_outputs[name]}, commands: {hydraulics.command_modes[name]}'
+            + (', flow sharing' if declared.valve.flow_sharing else '')
+            + (f', regenerative: {does} {1e-3 * high * (c["area_a"] - c["area_b"]):.1f} k{unit} while it moves'
+               if declared.valve.regenerative else ''),
             f'    at rest {_kilo(force)} k{unit}, {100.0 * share:.0f} % of what it can'
             + ('' if fluid is None else _at_rest(declared, c, stroke, *fluid[row, [PRESSURE_A, PRESSURE_B]]))]
     lines += [f'  {name}: no oil, safe output {hydraulics.safe_outputs[name]}' for name in hydraulics.axes]

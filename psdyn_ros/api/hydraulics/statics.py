@@ -30,6 +30,7 @@ from ..arguments import vector
 from ..results.result import Axis, Result
 from .checks import check_hydraulics, friction_of
 
+UNLIMITED_FLOW = 1.0                # m^3/s of a load-sensing pump without `max_flow`
 CHAMBER_B_PRESSURE_SHARE = 0.25     # of the supply's pressure in chamber B at rest, where the load allows it
 
 
@@ -69,15 +70,19 @@ def hydraulic_records(manipulator, hydraulics):
             axis['lower'] = max(axis['lower'], low) if cylinder.end_stop.stiffness else -math.inf
             axis['upper'] = min(axis['upper'], high) if cylinder.end_stop.stiffness else math.inf
             _fill_cylinder(cylinders[row], number, cylinder, hydraulics.oil, bulk, viscosity)
+            _fill_compensation(cylinders[row], cylinder.valve, hydraulics.supply)
             row += 1
     return axes, cylinders, supply
 
 
 def _fill_supply(record, supply, bulk):
-    limited = math.isfinite(supply.max_flow)
+    sensing = supply.load_sensing
+    limited = math.isfinite(supply.max_flow) or sensing is not None
     record['pressure'], record['return_pressure'] = supply.pressure, supply.return_pressure
-    record['limited'], record['flow'] = limited, supply.max_flow if limited else 0.0
+    record['limited'], record['flow'] = limited, min(supply.max_flow, UNLIMITED_FLOW) if limited else 0.0
     record['droop'], record['capacity'] = supply.droop, supply.line_volume / bulk
+    record['sensing'], record['sensed'] = sensing is not None, supply.return_pressure
+    record['margin'], record['lag'] = (sensing.margin, sensing.time_constant) if sensing else (0.0, 1.0)
 
 
 def _fill_axis(record, declared, friction):
@@ -106,7 +111,6 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
     record['wall'], record['hose'] = cylinder.wall_modulus, cylinder.hose_modulus
     record['gain'] = np.array(valve.nominal_flow) / math.sqrt(valve.nominal_pressure_drop)
     record['linear'] = valve.linear_range
-    record['compensated'], record['margin'] = valve.compensated, valve.compensator_margin
     record['omega'], record['zeta'] = 2.0 * math.pi * valve.natural_frequency, valve.damping
     record['slew'] = valve.slew_limit
     record['overlap_up'], record['overlap_down'] = valve.dead_band
@@ -127,6 +131,34 @@ def _fill_cylinder(record, axis, cylinder, oil, bulk, viscosity):
         record['cushion_a'] = cylinder.cushion.length_a / cylinder.lever
         record['cushion_b'] = cylinder.cushion.length_b / cylinder.lever
         record['cushion_gain'] = cylinder.cushion.gain
+
+
+def _fill_compensation(record, valve, supply):
+    sensing = supply.load_sensing
+    record['compensated'], record['sharing'] = valve.compensated, valve.flow_sharing
+    record['margin'] = sensing.margin if valve.flow_sharing else valve.compensator_margin
+    record['check'], record['sensed'] = sensing is not None, supply.return_pressure
+    record['regenerative'] = valve.regenerative
+
+
+def resting_line(supply):
+    """Return the pressure [Pa] of the line of a SUPPLY record while all valves are shut."""
+    standby = supply['return_pressure'] + supply['margin'] if supply['sensing'] else supply['pressure']
+    return float(min(standby, supply['pressure']))
+
+
+def pump_areas(cylinders):
+    """Return (2, cylinders) oil that CYLINDER records take from the supply per unit of travel, out and in."""
+    back = np.where(cylinders['regenerative'] != 0, cylinders['area_b'], 0.0)
+    return np.array([cylinders['area_a'] - back, cylinders['area_b']])
+
+
+def metering_margin(cylinder, supply):
+    """Return the most [Pa] that the metering edges of a CYLINDER record see under the highest load; inf: no limit."""
+    margins = [cylinder['margin']] if cylinder['compensated'] or cylinder['sharing'] else []
+    if supply['sensing']:
+        margins.append(supply['margin'])
+    return float(min(margins, default=math.inf))
 
 
 def frictionless(manipulator, hydraulics=None):
@@ -184,7 +216,7 @@ def equilibrium_state(manipulator, hydraulics, axes, cylinders, supply, x, *, ba
     braked = axes['braked'] != 0
     axes['brake_position'][braked] = position[braked]
     axes['brake_force'][braked] = (needed - held)[braked]
-    return fluid, bristles, np.array([high])
+    return fluid, bristles, np.array([resting_line(supply[0])])
 
 
 def _closing_pressure(cylinder, force, low):

@@ -215,8 +215,10 @@ class ControlLaw:
 
     @property
     def supply_setting(self):
-        """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics."""
-        return None if self.hydraulics is None else float(self.supply['pressure'][0])
+        """Pa gauge, pressure of the supply where its flow suffices; None without hydraulics, or where it follows the
+        load: tracking errors tell there."""
+        constant = self.hydraulics is not None and not self.supply['sensing'][0]
+        return float(self.supply['pressure'][0]) if constant else None
 
     @property
     def predicted_efforts(self):
@@ -324,9 +326,9 @@ def checked_tiers(manipulator, hydraulics, tiers, allowed=TIERS):
             raise ModelError(f'{where}: this law commands {" or ".join(allowed)}')
         if tier != EFFORT and name not in cylinders:
             raise ModelError(f'{where}: no cylinder of the hydraulics drives it; expected effort')
-        if tier == VELOCITY and not cylinders[name].valve.compensated:
+        if tier == VELOCITY and not cylinders[name].valve.load_independent:
             raise ModelError(f'{where}: its valve has no pressure compensator, so its flow depends on the load; '
-                             'expected `compensated: true` or another tier')
+                             'expected `compensated: true`, `flow_sharing: true` or another tier')
     return tuple(chosen[name] for name in names)
 
 

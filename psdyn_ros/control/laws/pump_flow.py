@@ -1,11 +1,13 @@
 """How much of the speed of a reference the pump can feed: all cylinders are slowed together when flow runs out.
 
-A cylinder that extends takes A_a v of the pump, one that retracts A_b |v|.
+A cylinder that extends takes A_a v of the pump, (A_a - A_b) v on a regenerative valve, one that retracts A_b |v|.
 """
 
 import math
 
 import numpy as np
+
+from ...api.hydraulics.statics import pump_areas
 
 SHARE = 0.9         # of the pump's flow that the reference may ask for; feedback and compression need the rest
 HORIZON = 0.8       # s that the flow is looked at ahead, so that slowing down comes before flow runs out
@@ -25,7 +27,8 @@ class PumpFlow:
         """m^3/s that the cylinders take for the motion x, xd (dof,) of the coordinates."""
         cylinders = self._law.cylinders
         v = self._law.actuator_rates(x, xd)[cylinders['axis']]
-        return float(np.where(v > 0.0, cylinders['area_a'] * v, -cylinders['area_b'] * v).sum())
+        out, back = pump_areas(cylinders)
+        return float(np.where(v > 0.0, out * v, -back * v).sum())
 
     def scale(self, t, dt):
         """Share of its full speed that the reference may have from time t on; dt [s] since the last call.

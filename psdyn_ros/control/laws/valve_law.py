@@ -170,9 +170,12 @@ class ValveLaw(ControlLaw):
         times = float(t), float(aim - half), float(aim + half)
         share = (age + self._act) / (age + self._act + self.lag)
         self.desired = self._motion[0]
-        supply = self.supply['pressure'][0] if supply_pressure is None else supply_pressure
+        if supply_pressure is None:
+            supply = self.supply[0]
+            follows = supply['sensed'] + supply['margin'] if supply['sensing'] else supply['pressure']
+            supply_pressure = min(follows, supply['pressure'])
         self._cycle(self._buffer, self._motion[:3], times, kernels.Step(
-            times, float(dt), float(self.period), float(share), float(self.feedforward_scale), float(supply)))
+            times, float(dt), float(self.period), float(share), float(self.feedforward_scale), float(supply_pressure)))
         if self._pump:
             self.flow_scale = self._pump.scale(t, max(dt, 0.0))
         self._last = t

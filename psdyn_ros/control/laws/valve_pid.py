@@ -6,6 +6,7 @@ direction; neither pressures nor the dynamics of the machine are looked at.
 
 import numpy as np
 
+from ...api.hydraulics.statics import metering_margin
 from ...kernels.control.valve_control import PID, PRESSURE, rod_speeds
 from ...kernels.hydraulics.records import AT, BT, PA, PB
 from .gains import check_gains
@@ -67,10 +68,14 @@ class ValvePid(ValveLaw):
         high, low = float(self.supply['pressure'][0]), float(self.supply['return_pressure'][0])
         for c in self.cylinders:
             i, a, b, gain = c['axis'], c['area_a'], c['area_b'], c['gain']
-            margin = c['margin'] if c['compensated'] else np.inf
+            margin = metering_margin(c, self.supply[0])
             for row, feed, fed, drained, other, force in ((0, PA, a, b, BT, load[i]), (1, PB, b, a, AT, -load[i])):
                 # pressure drops (area v / gain)^2 at both edges leave this force
-                square = (high * fed - low * drained - force) / (fed**3 / gain[feed]**2 + drained**3 / gain[other]**2)
+                against = low * drained
+                if c['regenerative'] and row == 0:
+                    fed, against = fed - drained, 0.0
+                taken = fed**3 / gain[feed]**2 + drained**3 / gain[other]**2
+                square = (high * fed - against - force) / taken
                 most = np.sqrt(margin) * gain[feed] / fed
                 speed[row, i] = max(min(np.sqrt(max(square, 0.0)), most), LEAST_SPEED)
         return speed

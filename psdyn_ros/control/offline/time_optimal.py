@@ -26,7 +26,8 @@ from ...api.hydraulics.statics import frictionless, hydraulic_records
 from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import ActuationError, ShapeError, StateError
-from ...model.parameters.hydraulics import Cylinder, Hydraulics
+from ...model.parameters.hydraulics import Cylinder, Hydraulics, Valve
+from ...model.parameters.supply import LoadSensing
 from ..laws import pump_flow
 
 FLOW_SHARE = 0.995 * pump_flow.SHARE     # of the pump's flow, just below that at which a controller slows down
@@ -115,18 +116,22 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     if hydraulics is not None:
         supply, flow = hydraulics.supply, min(share, FLOW_SHARE) * hydraulics.supply.max_flow
         pressure = supply.pressure if pressure is None else float(pressure)
-        pressure = share * (pressure - (supply.droop if np.isfinite(flow) else 0.0))
+        sensing = supply.load_sensing
+        pressure = share * (pressure - (supply.droop if np.isfinite(flow) and not sensing else 0.0))
         axes = hydraulic_records(m, hydraulics)[0]
         rated = np.where(np.isfinite(m.limits.velocity), m.limits.velocity, 0.0)
         friction = axes['coulomb'] + axes['stribeck'] + axes['viscous'] * rated
         for row, name in enumerate(m.actuators):
             cylinder = hydraulics.cylinders.get(name)
             if cylinder is not None:
-                a, b = areas[:, row] = cylinder.area_a, cylinder.area_b
-                left = pressure - (cylinder.valve.compensator_margin if cylinder.valve.compensated else 0.0)
-                upper[row] = min(upper[row], left * a - supply.return_pressure * b)
+                a, b, valve = cylinder.area_a, cylinder.area_b, cylinder.valve
+                areas[:, row] = a - b if valve.regenerative else a, b
+                margin = _margin(valve, sensing)
+                left = pressure - (margin if np.isfinite(margin) else 0.0)
+                push = left * (a - b) if valve.regenerative else left * a - supply.return_pressure * b
+                upper[row] = min(upper[row], push)
                 lower[row] = max(lower[row], supply.return_pressure * a - left * b)
-                losses[:, row], fastest = _valve(cylinder, share)
+                losses[:, row], fastest = _valve(cylinder, margin, share)
                 if m.actuators == m.coordinates:
                     velocity[row] = min(velocity[row], fastest)
         upper, lower = upper - friction, lower + friction
@@ -137,17 +142,23 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
                       axes={**m.axes, **named})
 
 
-def _valve(cylinder: Cylinder, share: float) -> tuple[tuple[float, float], float]:
+def _margin(valve: Valve, sensing: LoadSensing | None) -> float:
+    """Return the least [Pa] that a metering edge sees at most, of compensator and load sensing; inf: no limit."""
+    return min(valve.compensator_margin if valve.compensated else np.inf, sensing.margin if sensing else np.inf)
+
+
+def _valve(cylinder: Cylinder, margin: float, share: float) -> tuple[tuple[float, float], float]:
     """Return ((forces taken per squared speed extending, retracting), largest speed) of a valve open by a share.
 
-    A compensated edge takes its margin at any speed, which is no part of these.
+    An edge with a margin [Pa] takes that at any speed, which is no part of these.
     """
     valve, a, b = cylinder.valve, cylinder.area_a, cylinder.area_b
     pa, at, pb, bt = (share * flow / np.sqrt(valve.nominal_pressure_drop) for flow in valve.nominal_flow)
     extending, retracting = b ** 3 / bt ** 2, a ** 3 / at ** 2
-    if not valve.compensated:
-        return (extending + a ** 3 / pa ** 2, retracting + b ** 3 / pb ** 2), np.inf
-    return (extending, retracting), float(np.sqrt(valve.compensator_margin) * min(pa / a, pb / b))
+    fed = a - b if valve.regenerative else a
+    if not np.isfinite(margin):
+        return (extending + fed ** 3 / pa ** 2, retracting + b ** 3 / pb ** 2), np.inf
+    return (extending, retracting), float(np.sqrt(margin) * min(pa / fed, pb / b))
 
 
 def opening_loss(limits: PathLimits, xd: Array) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@
     poses:
       - {position: [2.5, 0.4, 1.0]}
       - {position: [2.5, 0.8, 1.0], orientation: [0, 0, 0, 1]}      # quaternion x y z w, where one is wanted
+      - {position: [2.9, 0.8, 1.0], via: [2.7, 0.8, 1.2]}           # on an arc of a circle through `via`
 """
 from __future__ import annotations
 
@@ -27,8 +28,10 @@ from ...model.yaml_file import plain_contents
 MAX_BYTES = 1024 * 1024
 MAX_POINTS = 1000
 KEYS = 'start', 'points', 'link', 'straight', 'poses'
-POSE = 'position', 'orientation'
-SPACING = 0.1           # m at most between two points of a straight line
+POSE = 'position', 'orientation', 'via'
+SPACING = 0.1           # m at most between two points of a straight line or an arc
+ARC_STEP = 0.2          # rad at most between two points of an arc: the spline through them stays within r (1e-4)
+FLATTEST = 1e-6         # sine of the angle at the start of an arc, below which its three points are on one line
 
 
 def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
@@ -56,16 +59,20 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
     if not isinstance(straight, bool):
         raise ModelError(f"{where}: 'straight' is {shorten(repr(straight))}; expected true or false")
     poses = [_pose(f'{where}: pose {k}', entry) for k, entry in enumerate(entries)]
-    return _reached(m, link, start, poses, straight, where)
+    return reached(m, link, start, poses, straight, where)
 
 
-def _reached(m: Manipulator, link: str, start: Array, poses: list[Any], straight: bool, where: str) -> Array:
-    """Return the positions (k, nx) at which a link goes through poses, on straight lines where it shall."""
+def reached(m: Manipulator, link: str, start: Array, poses: list[Any], straight: bool, where: str) -> Array:
+    """Return the positions (k, nx) at which a link goes through poses, on straight lines and arcs where it shall.
+
+    poses: (position (3,), rotation (3, 3) or None, point (3,) on the arc to it or None) of each.
+    Raises StateError of a pose out of reach, which says by how much; ModelError of an arc that is none.
+    """
     rows, place = [start], m.link_pose(start, link)[:3, 3]
-    for k, (position, turn) in enumerate(poses):
-        steps = max(int(np.ceil(np.linalg.norm(position - place) / SPACING)), 1) if straight else 1
-        for n in range(1, steps + 1):
-            target = place + (position - place) * n / steps
+    for k, (position, turn, via) in enumerate(poses):
+        stretch = _stretch(f'{where}: pose {k}', place, position, via, straight)
+        steps = len(stretch)
+        for n, target in enumerate(stretch, 1):
             last = n == steps
             if turn is not None and last:
                 target = np.block([[turn, target[:, None]], [np.zeros(3), 1.0]])
@@ -78,6 +85,27 @@ def _reached(m: Manipulator, link: str, start: Array, poses: list[Any], straight
     return np.array(rows)
 
 
+def _stretch(where: str, begin: Array, end: Array, via: Array | None, straight: bool) -> Array:
+    """Return the points (n, 3) of a line or an arc from `begin`, which is left out, to `end`."""
+    if via is None:
+        steps = max(int(np.ceil(np.linalg.norm(end - begin) / SPACING)), 1) if straight else 1
+        return begin + (end - begin) * np.arange(1, steps + 1)[:, None] / steps
+    u, v = via - begin, end - begin
+    normal = np.cross(u, v)
+    if not np.linalg.norm(normal) > FLATTEST * np.linalg.norm(u) * np.linalg.norm(v):
+        raise ModelError(f"{where}: 'via' {via.tolist()} is on one line with the position before and this one, "
+                         f'{begin.round(4).tolist()} and {end.tolist()}; expected three points of a circle')
+    centre = begin + np.cross((u @ u) * v - (v @ v) * u, normal) / (2.0 * normal @ normal)
+    spoke = begin - centre
+    side = np.cross(normal / np.linalg.norm(normal), spoke)
+    angle = np.arctan2((end - centre) @ side, (end - centre) @ spoke) % (2.0 * np.pi)
+    steps = int(np.ceil(max(angle / ARC_STEP, angle * np.linalg.norm(spoke) / SPACING)))
+    angles = angle * np.arange(1, steps + 1)[:, None] / steps
+    points = centre + np.cos(angles) * spoke + np.sin(angles) * side
+    points[-1] = end
+    return points
+
+
 def _point(where: str, entry: Any, m: Manipulator, before: Array) -> Array:
     x = np.array(before, dtype=float)
     for name, value in _mapping(where, entry, m.coordinates).items():
@@ -85,15 +113,16 @@ def _point(where: str, entry: Any, m: Manipulator, before: Array) -> Array:
     return x
 
 
-def _pose(where: str, entry: Any) -> tuple[Array, Array | None]:
+def _pose(where: str, entry: Any) -> tuple[Array, Array | None, Array | None]:
     entry = _mapping(where, entry, POSE)
     position = _numbers(f"{where}: 'position'", entry.get('position'), 3)
+    via = _numbers(f"{where}: 'via'", entry['via'], 3) if 'via' in entry else None
     if 'orientation' not in entry:
-        return position, None
+        return position, None, via
     q = _numbers(f"{where}: 'orientation'", entry['orientation'], 4)
     if abs(np.linalg.norm(q) - 1.0) > 1e-3:
         raise ModelError(f"{where}: 'orientation' has length {np.linalg.norm(q):.4g}; expected 1")
-    return position, rotation(q / np.linalg.norm(q))
+    return position, rotation(q / np.linalg.norm(q)), via
 
 
 def _numbers(where: str, values: Any, count: int) -> Array:

@@ -20,6 +20,7 @@ from ..hydraulics.equations import (
     holding_demand,
     opening,
     pilot_share,
+    sensed_load,
     spool_target,
     volumes,
 )
@@ -111,9 +112,22 @@ class Oil(NamedTuple):
 
 
 @kernel
-def measured_oil(pressures, supply, line):
-    """Return the `Oil` of measured pressures (m, 2) and of the supply, NaN: its setting."""
-    return Oil(pressures, supply[0]['pressure'] if math.isnan(line) else line, supply[0]['return_pressure'])
+def measured_oil(s, pressures, supply, line):
+    """Return the `Oil` of measured pressures (m, 2) and of the supply, NaN: its setting, or what load sensing makes it.
+
+    Takes the pressures into the fluid of the witnesses.
+    """
+    tank, most = supply[0]['return_pressure'], supply[0]['pressure']
+    highest = tank
+    for i in range(s.records.shape[0]):
+        k, fluid = s.records[i]['cylinder'], s.fluid[i]
+        fluid[PRESSURE_A], fluid[PRESSURE_B] = pressures[k, 0], pressures[k, 1]
+        highest = max(highest, sensed_load(s.cylinders[k], fluid, tank))
+    for k in range(s.cylinders.shape[0]):
+        s.cylinders[k]['sensed'] = highest
+    if supply[0]['sensing']:
+        most = min(most, highest + supply[0]['margin'])
+    return Oil(pressures, most if math.isnan(line) else line, tank)
 
 
 class PressureRates(NamedTuple):
@@ -171,6 +185,8 @@ def set_pressure_rates(buffer, sensors, supply, command, position, rate):
         total += flow
     if supply[0]['limited']:
         sensors[2 * s.cylinders.shape[0]]['rate'] = (total + supply[0]['flow']) / supply[0]['capacity']
+        if supply[0]['sensing']:
+            sensors[2 * s.cylinders.shape[0]]['rate'] += supply[0]['pressure'] / supply[0]['lag']
 
 
 @entry
@@ -264,11 +280,11 @@ def compare_flows(buffer, supply, line, pressures, commands, dt):
 
     Returns the number of rods that move otherwise than their oil; `verdict` of each witness has which.
     """
-    s, oil, wrong = bind_witnesses(buffer), measured_oil(pressures, supply, line), 0
+    s, wrong = bind_witnesses(buffer), 0
+    oil = measured_oil(s, pressures, supply, line)
     for i in range(s.records.shape[0]):
         w, fluid = s.records[i], s.fluid[i]
         c, x = s.cylinders[w['cylinder']], s.motion[MEASURED, w['actuator']]
-        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
         if dt > 0.0:
             c['command'] = given(commands, w['actuator'])
             advance_valve(c, fluid, oil.tank, dt)
@@ -330,12 +346,12 @@ def restrain_valves(buffer, supply, line, pressures, command, last, period, stop
     """
     if finite(command) != OK:
         return -1, 0.0
-    s, oil, worst, most = bind_witnesses(buffer), measured_oil(pressures, supply, line), -1, 0.0
+    s, worst, most = bind_witnesses(buffer), -1, 0.0
+    oil = measured_oil(s, pressures, supply, line)
     for i in range(s.records.shape[0]):
         w, fluid = s.records[i], s.fluid[i]
         c, axis = s.cylinders[w['cylinder']], w['actuator']
         x = s.motion[MEASURED, axis]
-        fluid[PRESSURE_A], fluid[PRESSURE_B] = oil.pressures[w['cylinder'], 0], oil.pressures[w['cylinder'], 1]
         explain_speed(w, c, fluid, s.motion, period)
         w['commanded'] = speed_for(c, fluid, x, oil, command[axis])
         off = max(w['commanded'] - w['high'], w['low'] - w['commanded']) / w['slack']

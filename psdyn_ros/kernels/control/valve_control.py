@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..hydraulics.equations import SENSING_OPENING, store_load_pressure
 from ..hydraulics.friction import sliding_friction
 from ..hydraulics.records import AXIS, CYLINDER, SUPPLY
 from ..rigid_body.entry import close_and_place, finite
@@ -70,6 +71,8 @@ AXIS_LAW = np.dtype([
 ], align=True)
 
 PID, BIAS_SAMPLES, KNOWN = range(3)     # options
+
+LEAST_MARGIN = 0.25         # share of the margin of load sensing that a law counts on
 
 # of an integral that rests while the reference does
 REST_TIME = 0.5             # s for which the axis has not moved
@@ -206,8 +209,9 @@ def valve_cycle(tree, loops, hanging, actuation, space, law, path, step):
         status = model_forces(tree, loops, hanging, actuation, s, step.times)
     if status != OK:
         return status
+    line = line_pressure(s, step.supply_pressure)
     for i in range(s.law.shape[0]):
-        s.command[i] = bounded(s.law[i], wished_command(s, step, i), s.saturations, i)
+        s.command[i] = bounded(s.law[i], wished_command(s, step, line, i), s.saturations, i)
     return finite(s.command)
 
 
@@ -309,8 +313,29 @@ def model_forces(tree, loops, hanging, actuation, s, times):
 
 
 @kernel
-def wished_command(s, step, i):
-    """Return the command of an actuator, not clipped."""
+def line_pressure(s, measured):
+    """Return the pressure of the supply line [Pa]; with load sensing at least what the last commands make of it.
+
+    A line that stands by rises as soon as a valve opens: an opening for what is measured before would be too wide, so
+    that a share of the margin is counted on.
+    """
+    supply = s.supply[0]
+    if not supply['sensing']:
+        return measured
+    highest = supply['return_pressure']
+    for i in range(s.law.shape[0]):
+        a = s.law[i]
+        if a['tier'] > PRESSURE:
+            o = opening_of(s.cylinders[s.axes[i]['cylinder']], s.command[i], a['blend'])
+            if abs(o) > SENSING_OPENING:
+                highest = max(highest, a['pressure_a'] if o > 0.0 else a['pressure_b'])
+    store_load_pressure(s.cylinders, supply, highest)
+    return max(measured, min(supply['pressure'], highest + LEAST_MARGIN * supply['margin']))
+
+
+@kernel
+def wished_command(s, step, line, i):
+    """Return the command of an actuator, not clipped; line: pressure of the supply [Pa]."""
     a, v0, v1 = s.law[i], s.velocity[0, i], s.velocity[1, i]
     v = 0.5 * (v0 + v1)
     before, after = s.force[1, i] + sliding_friction(s.axes[i], v0), s.force[2, i] + sliding_friction(s.axes[i], v1)
@@ -320,7 +345,7 @@ def wished_command(s, step, i):
     c = s.cylinders[s.axes[i]['cylinder']]
     if s.options[PID] == 0:
         observe_force(s, step, i)
-        return torque_command(s, c, a, step.supply_pressure, s.position[0, i], v, rate)
+        return torque_command(s, c, a, line, s.position[0, i], v, rate)
     # a valve that is open for a small error fills a chamber until the axis slips
     wish = 0.0 if a['resting'] != 0 else flow_reference(a, v)
     if a['tier'] == VALVE:

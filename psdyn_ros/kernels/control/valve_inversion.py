@@ -4,12 +4,14 @@ With Q_a the flow into chamber A, Q_b that out of chamber B, x the stroke and F 
 
     F' = k_a Q_a + k_b Q_b - (k_a A_a + k_b A_b) x' - (k_a + k_b) leak (p_a - p_b),    k_a = K_a A_a / V_a, k_b likewise
 
-A positive opening o feeds A through P-A and empties B through B-T, a negative one feeds B through P-B and empties A
-through A-T.  Load-holding valves count as open, relief and suction as closed; the feedback corrects their effect.
+A positive opening o feeds A through P-A and empties B through B-T, into A where the valve is regenerative; a
+negative one feeds B through P-B and empties A through A-T.  A flow-sharing valve meters what the line has above the
+highest load, `sensed`.  Load-holding valves count as open, relief and suction as closed; the feedback corrects their
+effect.
 """
 import math
 
-from ..hydraulics.equations import bulk_modulus, cushion, edge_gain, metered, root, volumes
+from ..hydraulics.equations import bulk_modulus, cushion, edge_gain, metered, regenerates, root, volumes
 from ..hydraulics.records import PA, PB
 from ..runtime.compiler import entry, kernel, python_kernel
 
@@ -29,12 +31,18 @@ def force_gains(c, pressure_a, pressure_b, stroke):
 
 
 @kernel
-def drop_root(c, drop, metering):
-    """Return the root of the pressure drop across an edge, at least MIN_PRESSURE_DROP_PA."""
-    drop = max(drop, MIN_PRESSURE_DROP_PA)
-    if metering and c['compensated']:
+def feed_root(c, line, pressure):
+    """Return the root of the pressure drop across a metering edge, as its compensator leaves it."""
+    drop = max(line - (max(pressure, c['sensed']) if c['sharing'] else pressure), MIN_PRESSURE_DROP_PA)
+    if c['compensated']:
         drop, _ = metered(drop, c['margin'])
     return root(drop, c['linear'])
+
+
+@kernel
+def drain_root(c, drop):
+    """Return the root of the pressure drop across an edge that a chamber empties through."""
+    return root(max(drop, MIN_PRESSURE_DROP_PA), c['linear'])
 
 
 @kernel
@@ -61,10 +69,14 @@ def opening_for(c, supply, tank, pressure_a, pressure_b, stroke, rate, force_rat
               + (ka + kb) * c['leak'] * (pressure_a - pressure_b))
     if wanted > 0.0:
         port, sign, amount = 0, 1.0, wanted
-        feed, drain = ka * drop_root(c, supply - pressure_a, True), kb * drop_root(c, pressure_b - tank, False)
+        feed = ka * feed_root(c, supply, pressure_a)
+        if regenerates(c, sign):
+            drain = (ka + kb) * drain_root(c, pressure_b - pressure_a)
+        else:
+            drain = kb * drain_root(c, pressure_b - tank)
     else:
         port, sign, amount = 1, -1.0, -wanted
-        feed, drain = kb * drop_root(c, supply - pressure_b, True), ka * drop_root(c, pressure_a - tank, False)
+        feed, drain = kb * feed_root(c, supply, pressure_b), ka * drain_root(c, pressure_a - tank)
     resistance = cushion(c, 1 - port, stroke)
     _, slope = flow_effect(c, port, sign * 1e-9, feed, drain, resistance)
     o = amount / slope
@@ -136,7 +148,8 @@ def velocity_command(cylinders, velocity):
     """
     c = cylinders[0]
     drop = root(c['margin'], c['linear'])
-    o = velocity * c['area_a'] / (c['gain'][PA] * drop)
+    area = c['area_a'] - c['area_b'] if regenerates(c, velocity) else c['area_a']
+    o = velocity * area / (c['gain'][PA] * drop)
     if velocity < 0.0:
         o = velocity * c['area_b'] / (c['gain'][PB] * drop)
     return limited(command_for(c, o, 0.0))

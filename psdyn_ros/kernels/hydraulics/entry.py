@@ -80,6 +80,7 @@ def observe_state(s, n, U, force, telemetry):
         row[6], _ = friction_of(s.axes[i], qd[i], U[last + i])
         row[7] = net[i]
         row[8] = line
+        row[9] = s.supply[0]['sensed'] if s.supply[0]['sensing'] else s.supply[0]['return_pressure']
 
 
 @entry

@@ -12,6 +12,16 @@ The chambers of a motor keep their dead volumes; `leak` and `drain` are its inte
 Hydraulic Control Systems, 1967, section 4-3; Jelali & Kroll, Hydraulic Servo-systems, 2003, section 4.5).  On their way
 out of a chamber edge, load-holding valve and cushion are turbulent restrictions in series; check valves let oil in past
 both.
+
+Load sensing: the highest load pressure p_L of all ports that are fed sets the pump (Merritt 1967 has the orifice; Krus,
+On Load Sensing Fluid Power Systems, Linkoping 1988, the pump), which a regulator makes a lag with limited flow:
+
+    p' = min((p_L + margin - p) / lag, (flow - taken) / capacity),      p_L + margin at most the setting
+
+What it is above that goes to the return line, as through an unloading valve.  Post-compensated valves, called flow
+sharing or LUDV, hold p_L behind their metering edges: all see p - p_L, whatever their own load, so that flows keep
+their ratio where the pump gives too little.  A regenerative valve empties chamber B into A through B-T while A is fed,
+so that the pump gives the difference of the areas (differential circuit).
 """
 import math
 
@@ -22,6 +32,7 @@ ATMOSPHERIC_PRESSURE_PA = 101325.0
 MIN_CAVITY_PRESSURE_PA = 5000.0     # absolute: air in the oil expands no further
 SUCTION_SCALE_PA = 1e5
 DRAIN_OPENING = 0.02                # opening of the drain that empties the line of a port which the spool does not feed
+SENSING_OPENING = 0.002             # opening at which half of a load pressure is sensed, as the sensing line drains
 SLEW_STIFFNESS = 20.0               # times omega: with which a spool comes to its slew limit
 
 
@@ -148,12 +159,29 @@ def edge_gain(c, port, o, y, resistance, outward):
     return gain, by_o, by_y
 
 
+@python_kernel
+def regenerates(c, o):
+    """Return whether chamber B empties into A at opening o."""
+    return c['regenerative'] != 0 and o > 0.0
+
+
+@kernel
+def opposed(c, feeding, o, dp):
+    """Return whether a check valve shuts an open edge against the pressure difference dp from its other side."""
+    if feeding:
+        return c['check'] != 0 and dp <= 0.0
+    return regenerates(c, o) and dp >= 0.0
+
+
 @kernel
 def edge_flow(c, port, o, p, line, y, resistance):
     """Return the flow into a chamber through the open edge of its port; line: pressure on the edge's other side."""
-    dp = line - p
+    feeding = (o > 0.0) == (port == 0)
+    dp = line - max(p, c['sensed']) if feeding and c['sharing'] else line - p
+    if opposed(c, feeding, o, dp):
+        return 0.0
     gain, _, _ = edge_gain(c, port, o, y, resistance, dp < 0.0)
-    if c['compensated'] and (o > 0.0) == (port == 0):
+    if c['compensated'] and feeding:
         dp, _ = metered(dp, c['margin'])
     return gain * root(dp, c['linear'])
 
@@ -201,8 +229,11 @@ def chamber_flows(c, x, fluid, line, tank):
     q_a, q_b, supply_flow = 0.0, 0.0, 0.0
     if o != 0.0:
         q_a = edge_flow(c, 0, o, p_a, line if o > 0.0 else tank, fluid[HOLDING_A], cushion(c, 0, x))
-        q_b = edge_flow(c, 1, o, p_b, tank if o > 0.0 else line, fluid[HOLDING_B], cushion(c, 1, x))
+        back = regenerates(c, o)
+        beyond = p_a if back else tank if o > 0.0 else line
+        q_b = edge_flow(c, 1, o, p_b, beyond, fluid[HOLDING_B], cushion(c, 1, x))
         supply_flow = q_a if o > 0.0 else q_b
+        q_a -= q_b if back else 0.0
     return q_a + guard_flow(c, p_a, tank), q_b + guard_flow(c, p_b, tank), supply_flow
 
 
@@ -232,3 +263,33 @@ def cylinder_rates(c, x, v, fluid, line, tank, rate):
 def pump_flow(supply, p):
     """Return the flow of the pump at line pressure p: all of it `droop` below its setting, none above the setting."""
     return supply['flow'] * min(1.0, max(0.0, (supply['pressure'] - p) / supply['droop']))
+
+
+@python_kernel
+def sensed_load(c, fluid, tank):
+    """Return the load pressure that a section shows to load sensing: that of the port that is fed."""
+    o, _ = opening(c, fluid[SPOOL])
+    p = fluid[PRESSURE_A] if o > 0.0 else fluid[PRESSURE_B]
+    return tank + o * o / (o * o + SENSING_OPENING * SENSING_OPENING) * max(p - tank, 0.0)
+
+
+@kernel
+def store_load_pressure(cylinders, supply, pressure):
+    """Write the highest load pressure where it is read."""
+    supply['sensed'] = pressure
+    for k in range(cylinders.shape[0]):
+        cylinders[k]['sensed'] = pressure
+
+
+@kernel
+def sensed_line(supply):
+    """Return the pressure that load sensing gives the line for the load that is sensed."""
+    return min(supply['pressure'], supply['sensed'] + supply['margin'])
+
+
+@kernel
+def line_rate(supply, p, taken):
+    """Return the rate of the line's pressure p while `taken` flows out of it."""
+    if supply['sensing']:
+        return min((sensed_line(supply) - p) / supply['lag'], (supply['flow'] - taken) / supply['capacity'])
+    return (pump_flow(supply, p) - taken) / supply['capacity']

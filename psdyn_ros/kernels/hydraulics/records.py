@@ -54,7 +54,11 @@ CYLINDER = np.dtype([
     ('gain', 'f8', 4),          # flow of an edge at full opening [m^3/(s sqrt(Pa))]: Q = gain opening sq(dp)
     ('linear', 'f8'),           # sq(z) = z / (z^2 + linear^2)^(1/4) [Pa]
     ('compensated', 'i8'),      # 1: metering edges (P-A, P-B) see `margin` at most
-    ('margin', 'f8'),           # Pa
+    ('sharing', 'i8'),          # 1: metering edges see what is between the line and `sensed`, flow sharing
+    ('margin', 'f8'),           # Pa, of a compensator; of a flow-sharing valve that of the supply
+    ('check', 'i8'),            # 1: no oil goes back through metering edges
+    ('regenerative', 'i8'),     # 1: port B empties into chamber A where the spool is positive
+    ('sensed', 'f8'),           # Pa, the highest load pressure, kept by `store_load_pressure`
     ('omega', 'f8'), ('zeta', 'f8'), ('slew', 'f8'),        # spool: rad/s, 1, 1/s
     ('overlap_up', 'f8'), ('overlap_down', 'f8'),           # dead band of the spool, share of its travel each way
     ('jump', 'i8'),             # 1: the valve's own electronics jump over the dead band
@@ -83,7 +87,12 @@ SUPPLY = np.dtype([
     ('flow', 'f8'),             # m^3/s, largest flow of the pump
     ('droop', 'f8'),            # Pa below `pressure` at which the pump gives `flow`
     ('capacity', 'f8'),         # m^3/Pa of the line (volume / bulk modulus, accumulator)
+    ('sensing', 'i8'),          # 1: load sensing; the line follows the highest load pressure plus `margin`
+    ('margin', 'f8'),           # Pa
+    ('lag', 'f8'),              # s, time constant
+    ('sensed', 'f8'),           # Pa, the highest load pressure, kept by `store_load_pressure`
 ], align=True)
 
 QUANTITIES = ('pressure_a', 'pressure_b', 'flow_a', 'flow_b', 'spool_position', 'valve_command', 'friction_force',
-              'net_force', 'supply_pressure')   # columns of the telemetry (cylinders, 9); flows into the chambers
+              'net_force', 'supply_pressure', 'load_pressure')  # columns of the telemetry (cylinders, 10); flows into
+# the chambers, load pressure: the highest of all that load sensing sees, that of the return line without it

@@ -36,7 +36,7 @@ from .elimination import (
     supply_flow_by_axis,
     supply_flow_by_pressure,
 )
-from .equations import cylinder_rates, pump_flow, volumes
+from .equations import cylinder_rates, line_rate, sensed_line, sensed_load, store_load_pressure, volumes
 from .friction import friction_of, friction_slopes, holding_force, holding_slopes, slides, sliding_friction
 from .records import FLUID, FORCE, MEASURED_FORCE, PRESSURE_A, PRESSURE_B, VALVE
 
@@ -106,6 +106,18 @@ def drive_force(b, cylinders, fluid):
     return c['area_a'] * p[PRESSURE_A] - c['area_b'] * p[PRESSURE_B]
 
 
+@kernel
+def sense_loads(s, fluid):
+    """Keep the highest load pressure of all sections, their fluid in one row."""
+    tank = s.supply[0]['return_pressure']
+    highest = tank
+    for k in range(s.cylinders.shape[0]):
+        c = s.cylinders[k]
+        if s.axes[c['axis']]['drive'] == VALVE:
+            highest = max(highest, sensed_load(c, fluid[FLUID * k:FLUID * k + FLUID], tank))
+    store_load_pressure(s.cylinders, s.supply[0], highest)
+
+
 @inner
 def rates(tree, loops, s, n, U, F):
     """Write dU/dt into F; leaves positions, rates and forces of the actuators.  Returns a status."""
@@ -120,6 +132,8 @@ def rates(tree, loops, s, n, U, F):
     last = 2 * n + FLUID * s.cylinders.shape[0]
     fluid, fluid_rate, bristles = U[2 * n:last], F[2 * n:last], U[last:]
     supply, line, supply_flow = s.supply[0], line_pressure(s, U), 0.0
+    if supply['sensing']:
+        sense_loads(s, fluid)
     for k in range(s.cylinders.shape[0]):
         c, first = s.cylinders[k], FLUID * k
         i = c['axis']
@@ -137,7 +151,7 @@ def rates(tree, loops, s, n, U, F):
         friction, bristle_rate = friction_of(b, qd[i], bristles[i])
         F[last + i] = bristle_rate
         force[i] = drive_force(b, s.cylinders, fluid) - friction + holding_force(b, q[i], qd[i])
-    F[F.shape[0] - 1] = (pump_flow(supply, line) - supply_flow) / supply['capacity'] if supply['limited'] else 0.0
+    F[F.shape[0] - 1] = line_rate(supply, line, supply_flow) if supply['limited'] else 0.0
     for i in range(n):
         F[i] = xd[i]
     status = solve_machine(tree, loops, None, force, F[n:2 * n])
@@ -200,14 +214,14 @@ def prepare(s, n, h, U, F):
         o['d'] = d + stop_damping
         added[i] = gh * o['d'] + gh * gh * (o['k'] + o['sigma'] * o['theta'] / (1.0 + gh * o['rho']))
         border[i] = 0.0
-    supply, line, line_rate = s.supply[0], line_pressure(s, U), F[F.shape[0] - 1]
+    supply, line, line_slope = s.supply[0], line_pressure(s, U), F[F.shape[0] - 1]
     for k in range(s.cylinders.shape[0]):
         c, w, first = s.cylinders[k], s.slopes[k], 2 * n + FLUID * k
         i = c['axis']
         if s.axes[i]['drive'] != VALVE:
             continue
         fluid, rate = U[first:first + FLUID], F[first:first + FLUID]
-        set_slopes(c, w, h, q[i], fluid, rate, (line, line_rate, supply['return_pressure']))
+        set_slopes(c, w, h, q[i], fluid, rate, (line, line_slope, supply['return_pressure']))
         added[i] += eliminate_chambers(c, w, h, gh, fluid, rate, supply['return_pressure'])
         border[i] += gh * (c['area_a'] * w['P2'][0] - c['area_b'] * w['P2'][1])
     copy_inertia(s, n)
@@ -216,8 +230,11 @@ def prepare(s, n, h, U, F):
 
 
 @kernel
-def prepare_supply(s, n, h, line, line_rate):
-    """Set the border's column in dofs[1]; return gh / capacity and the Schur complement of the supply's pressure."""
+def prepare_supply(s, n, h, line, rate):
+    """Set the border's column in dofs[1]; return gh / capacity and the Schur complement of the supply's pressure.
+
+    The first is 0 where the flow that is taken does not matter, as long as load sensing has enough of it.
+    """
     supply, column, reach, border = s.supply[0], s.dofs[1], s.actuators[3], s.actuators[5]
     for i in range(n):
         column[i] = 0.0
@@ -225,8 +242,14 @@ def prepare_supply(s, n, h, line, line_rate):
     solve_lower(s.inertia[1], n, column)
     solve_upper(s.inertia[1], n, column)
     actuator_rates(s.A, column, reach)
-    lag = supply['pressure'] - max(line, line + h * line_rate), supply['pressure'] - min(line, line + h * line_rate)
-    slope = supply['flow'] / supply['droop'] if lag[1] > 0.0 and lag[0] < supply['droop'] else 0.0
+    slope = 0.0
+    if supply['sensing']:
+        if not rate < (sensed_line(supply) - line) / supply['lag']:
+            return 0.0, 1.0 + GAMMA * h / supply['lag']
+    else:
+        highest, lowest = max(line, line + h * rate), min(line, line + h * rate)
+        if lowest < supply['pressure'] and supply['pressure'] - highest < supply['droop']:
+            slope = supply['flow'] / supply['droop']
     for k in range(s.cylinders.shape[0]):
         i = s.cylinders[k]['axis']
         if s.axes[i]['drive'] == VALVE:

@@ -76,6 +76,7 @@ KINDS = (
     FaultKind('leakage', CYLINDER, 'the piston leaks more', (_number('leakage', 'm^3/(s Pa) more', 0.0, 1e-8),)),
     FaultKind('pressure', SUPPLY, 'the pump gives another pressure', (_factor(0.0, 2.0),)),
     FaultKind('flow', SUPPLY, 'the pump gives another flow at most', (_factor(0.0, 2.0),)),
+    FaultKind('margin', SUPPLY, 'load sensing keeps another margin', (_factor(0.0, 2.0),)),
     FaultKind('temperature', OIL, 'warmer or colder oil: viscosity, bulk modulus', (
         _number('temperature', 'deg C', -40.0, 120.0),)),
     FaultKind('payload', PAYLOAD, 'the link carries a mass more; it is dropped where the fault ends', (

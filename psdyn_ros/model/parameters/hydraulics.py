@@ -41,43 +41,13 @@ from ..mechanism.description import SLIP_VELOCITY
 from ..short_repr import short_repr
 from ..yaml_file import open_declaration
 from .parameter_blocks import block, choice, flag, integer, markdown, number, numbers, read_block, read_blocks
+from .supply import Oil, Supply
 
 VALVE_NEUTRAL, BRAKE = 'valve_neutral', 'brake'
 MODES = VALVE, PRESSURE, VELOCITY, EFFORT = 'valve', 'pressure', 'velocity', 'effort'   # of commands
 STRIBECK, LUGRE = 'stribeck', 'lugre'
 MOMENTUM = 4.0          # times the largest force of a cylinder that its stop may take from a load in motion
 NOTHING = ('zero', 'zero_effort', 'zero_force', 'none', 'off', 'free', 'float')
-
-
-@dataclass(frozen=True, kw_only=True)
-class Supply:
-    """The pump and its line, shared by all cylinders."""
-
-    pressure: float = number('Pa, what the pump is set to', low=1e5, high=1e8)
-    return_pressure: float = number('Pa, of the return line', 0.0, low=0.0, high=1e7)
-    max_flow: float = number('m^3/s, the most that the pump gives; none: the pressure holds at any flow', math.inf,
-                             low=1e-6, high=1.0)
-    droop: float = number('Pa below its pressure at which the pump gives all its flow', 1e6, low=1e4, high=1e7)
-    line_volume: float = number('m^3 of the pressure line, an accumulator as the volume that is as soft', 1e-3,
-                                low=1e-6, high=1.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Oil:
-    """The oil of all chambers; viscosity scales leakage and the viscous friction of cylinders."""
-
-    bulk_modulus: float = number(
-        'Pa, at the reference temperature: effective of oil and walls (0.8e9 to 1.6e9 is usual), or of the oil alone '
-        'where wall_modulus and hose_modulus are given', low=1e7, high=1e10)
-    air_content: float = number('1, share of free air in its volume at atmospheric pressure', 0.0, low=0.0, high=0.2)
-    polytropic_exponent: float = number('1, of that air: 1.4 for fast changes, 1 for slow ones', 1.4, low=1.0, high=1.7)
-    temperature: float = number('deg C', 40.0, low=-40.0, high=120.0)
-    reference_temperature: float = number('deg C, for which bulk modulus, leakage and viscous friction are given', 40.0,
-                                          low=-40.0, high=120.0)
-    viscosity_coefficient: float = number('1/K: viscosity changes by exp(-coefficient (T - reference))', 0.03,
-                                          low=0.0, high=0.2)
-    bulk_coefficient: float = number('1/K: the bulk modulus changes by exp(-coefficient (T - reference))', 0.005,
-                                     low=0.0, high=0.1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +68,15 @@ class Valve:
     compensated: bool = flag('whether a pressure compensator keeps the flow of P-A and P-B from depending on the load',
                              False)
     compensator_margin: float = number('Pa, the most that a compensated edge sees', 1e6, low=1e4, high=1e7)
+    flow_sharing: bool = flag('whether it is post-compensated (LUDV): P-A and P-B see what the line has above the '
+                              'highest load, so that flows keep their ratio where the pump gives too little; needs '
+                              'load_sensing of the supply', False)
+    regenerative: bool = flag('whether chamber B empties into A, through B-T and a check valve, while A is fed', False)
+
+    @property
+    def load_independent(self) -> bool:
+        """Whether a compensator, before or behind the metering edge, keeps its flow from depending on the load."""
+        return self.compensated or self.flow_sharing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,7 +408,11 @@ def _check_supply(supply, places):
     if supply.return_pressure >= supply.pressure:
         raise ModelError(f"{places.of('return_pressure')}: 'return_pressure' {supply.return_pressure:g} Pa is not "
                          f"below 'pressure' {supply.pressure:g} Pa")
-    if supply.droop >= supply.pressure - supply.return_pressure:
+    sensing = supply.load_sensing
+    if sensing and sensing.margin >= supply.pressure - supply.return_pressure:
+        raise ModelError(f"{places.of('load_sensing.margin')}: 'margin' {sensing.margin:g} Pa is not below 'pressure' "
+                         f"- 'return_pressure' {supply.pressure - supply.return_pressure:g} Pa")
+    if not sensing and supply.droop >= supply.pressure - supply.return_pressure:
         raise ModelError(f"{places.of('droop')}: 'droop' {supply.droop:g} Pa is not below 'pressure' - "
                          f"'return_pressure' {supply.pressure - supply.return_pressure:g} Pa")
 
@@ -454,9 +437,23 @@ def _check_drive(drive, places, supply):
                                   f'{supply.pressure:g} Pa')
     if drive.safe_output == BRAKE and drive.brake is None:
         refuse('safe_output', f"'safe_output' is '{BRAKE}', but there is no 'brake'; expected its stiffness, damping")
-    if drive.command_mode == VELOCITY and not drive.valve.compensated:
+    _check_valve(drive, supply, refuse)
+    if drive.command_mode == VELOCITY and not drive.valve.load_independent:
         refuse('command_mode', f"'command_mode' is '{VELOCITY}', but the flow of its valve depends on the load; "
-                               "expected 'compensated: true' of the valve, or another mode")
+                               "expected 'compensated: true' or 'flow_sharing: true' of the valve, or another mode")
+
+
+def _check_valve(drive, supply, refuse):
+    """Refuse compensation that the supply does not serve, and regeneration that pushes nothing."""
+    valve = drive.valve
+    if valve.flow_sharing and valve.compensated:
+        refuse('valve.flow_sharing', "'flow_sharing' and 'compensated' are both true; expected one of the two")
+    if valve.flow_sharing and not supply.load_sensing:
+        refuse('valve.flow_sharing', "'flow_sharing' is true, but the supply has no 'load_sensing', whose margin it "
+                                     'meters; expected it, or \'compensated: true\'')
+    if valve.regenerative and not drive.area_a > drive.area_b:
+        refuse('valve.regenerative', f"'regenerative' is true, but chamber A of the {drive.kind} is not larger than B, "
+                                     f'{drive.area_a:.4g} and {drive.area_b:.4g} {drive.area_unit}: nothing would push')
 
 
 def _check_chambers(drive, supply, refuse):

@@ -8,6 +8,8 @@ from support.paths import ROOT
 
 import psdyn_ros
 from psdyn_ros import ModelError, StateError, UnknownNameError
+from psdyn_ros.control.offline.planned_motion import plan_motion
+from psdyn_ros.control.offline.time_optimal import limits_of, path_curve
 from psdyn_ros.control.offline.way_file import SPACING, read_way
 
 
@@ -38,6 +40,30 @@ def test_poses_are_reached_on_straight_lines(tmp_path):
     assert np.abs(away).max() < 1e-6 and len(rows) == 1 + np.ceil(np.linalg.norm(line) / SPACING)
 
 
+@pytest.mark.parametrize('via, end', [((2.7, 0.5, 0.7), (2.4, 1.0, 0.9)), ((2.95, 0.2, 0.3), (2.6, 0.3, 0.2))])
+def test_poses_are_reached_on_arcs(tmp_path, via, end):
+    rows = read(tmp_path, f'link: tcp\nposes: [{{position: {list(end)}, via: {list(via)}}}]')
+    places = np.array([crane().link_pose(x, 'tcp')[:3, 3] for x in rows])
+    # the plane and the centre, equally far from the three points, by least squares
+    begin, three = places[0], np.array([places[0], via, end])
+    normal = np.cross(three[1] - begin, three[2] - begin)
+    rows_of = np.vstack((2.0 * (three[1:] - begin), normal))
+    centre = np.linalg.solve(rows_of, [*(np.sum(three[1:] ** 2, axis=1) - begin @ begin), normal @ begin])
+    radius = np.linalg.norm(begin - centre)
+    dense = np.array([crane().link_pose(x, 'tcp')[:3, 3] for x in path_curve(crane(), rows)(np.linspace(0, 1, 400))])
+    for points, bound in ((places, 1e-6), (dense, 1e-3)):       # m
+        assert abs(np.linalg.norm(points - centre, axis=1) - radius).max() < bound
+        assert abs((points - centre) @ normal).max() < bound * np.linalg.norm(normal)
+    assert np.linalg.norm(dense - via, axis=1).min() < 0.005 and np.linalg.norm(dense[-1] - end) < 1e-6
+
+
+def test_a_full_speed_arc_is_planned_like_any_path(tmp_path):
+    rows = read(tmp_path, 'link: tcp\nposes: [{position: [2.4, 1.0, 0.9], via: [2.7, 0.5, 0.7]}]')
+    motion = plan_motion(crane(), rows, limits_of(crane(), acceleration=np.full(4, 1.0)))
+    np.testing.assert_allclose(crane().link_pose(motion.x[-1], 'tcp')[:3, 3], (2.4, 1.0, 0.9), atol=1e-6)
+    assert motion.use.max() <= 1.001
+
+
 def test_pose_out_of_reach_is_named_with_what_is_missing(tmp_path):
     with pytest.raises(StateError, match=r"pose 1: .*'tcp'.* m"):
         read(tmp_path, 'link: tcp\nposes: [{position: [2.6, 0.6, 0.9]}, {position: [9, 0, 1]}]')
@@ -60,6 +86,10 @@ def test_pose_out_of_reach_is_named_with_what_is_missing(tmp_path):
     ('points: [{slew: .nan}]', ModelError, 'expected 1 finite numbers'),
     ('{link: hand, poses: [{position: [1, 0, 0]}]}', UnknownNameError, "link 'hand': no link of 'hiab_xs031'"),
     ('{link: tcp, poses: [{position: [1, 0]}]}', ModelError, "pose 0: 'position' is .*; expected 3 finite numbers"),
+    ('{link: tcp, poses: [{position: [2.6, 0.6, 0.9]}, {position: [2.6, 0.8, 0.9], via: [2.6, 0.7, 0.9]}]}', ModelError,
+     r"pose 1: 'via' \[2.6, 0.7, 0.9\] is on one line with the position before and this one"),
+    ('{link: tcp, poses: [{position: [2.6, 0.6, 0.9], via: [2.6, .inf, 1]}]}', ModelError,
+     "'via' is .*; expected 3 finite numbers"),
     ('{link: tcp, straight: 1, poses: [{position: [1, 0, 0]}]}', ModelError, "'straight' is 1; expected true or false"),
     ('{link: tcp, poses: [{position: [2, 0, 1], orientation: [0, 0, 0, 2]}]}', ModelError, 'has length 2; expected 1'),
 ])

@@ -31,7 +31,9 @@ def cylinders(draw):
     c['overlap_up'], c['overlap_down'] = draw(st.sampled_from([(0.0, 0.0), (0.05, 0.1)]))
     c['jump'], c['stuck'] = draw(st.booleans()), draw(st.sampled_from([0, 0, 0, 1]))
     c['command'], c['offset'] = draw(drawn(-1.5, 1.5)), draw(drawn(-0.02, 0.02))
-    c['compensated'] = draw(st.booleans())
+    c['compensated'], c['sharing'] = draw(st.sampled_from([(0, 0), (1, 0), (0, 1)]))
+    c['check'], c['regenerative'] = draw(st.booleans()), draw(st.booleans())
+    c['sensed'] = draw(drawn(10.0, 200.0)) * BAR
     c['leak'], c['relief'], c['relief_gain'] = 1e-12, 230 * BAR, 1e-9
     c['drain'], c['start'] = draw(st.sampled_from([0.0, 2e-12])), draw(st.sampled_from([0.0, -0.2]))
     c['motor'] = draw(st.sampled_from([0, 0, 1]))
@@ -85,10 +87,11 @@ def test_slopes_of_the_flows_are_their_differences(case, x, line):
 
     by_spool, by_line = slope(2, 1e-7), slope(None, 1.0)
     for port in range(2):
-        if w['feeding'] >= 0:       # a closed spool counts with the opening that it goes to
-            is_between(w['by_spool'][port], [side[port] for side in by_spool], 1e-3)
+        if w['feeding'] >= 0:            # a closed spool counts with the opening that it goes to
+            back = w['back_by_spool'] if port == 0 else 0.0
+            is_between(w['by_spool'][port] - back, [side[port] for side in by_spool], 1e-3)
         by_pressure = slope(port, 1.0)
-        own = w['by_line'][port] + elimination.guard_slope(c, fluid[port], fluid[port], tank)
+        own = w['by_port'][port] + w['back'] + elimination.guard_slope(c, fluid[port], fluid[port], tank)
         is_between(-own, [side[port] for side in by_pressure], 1e-9)
         by_holding = slope(4 + port, 1e-7)
         is_between(w['by_holding'][port], [side[port] for side in by_holding], 1e-3)

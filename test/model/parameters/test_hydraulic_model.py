@@ -200,6 +200,15 @@ BAD = [
      "'command_mode': there is no 'speed'; there are: effort"),
     (changed('safe_output: brake', 'safe_output: brake\n    command_mode: valve'), ModelError,
      "axis 'slew': 'command_mode': there is no 'valve'"),
+    # load sensing, flow sharing, regeneration
+    (changed('return_pressure: 1e6', 'return_pressure: 1e6, load_sensing: {margin: 9e6}').replace('19e6', '10e6'),
+     ModelError, r"line 1\): supply: load_sensing: 'margin' 9e\+06 Pa is not below 'pressure' - 'return_pressure' 9e"),
+    (changed('return_pressure: 1e6', 'return_pressure: 1e6, load_sensing: {}'), ModelError,
+     r"line 1\): supply: load_sensing: 'margin' is missing"),
+    (changed('natural_frequency: 30', 'natural_frequency: 30, flow_sharing: true'), ModelError,
+     r"line 10\): cylinder 'lift': valve: 'flow_sharing' is true, but the supply has no 'load_sensing'"),
+    (changed('natural_frequency: 30', 'natural_frequency: 30, flow_sharing: true, compensated: true'), ModelError,
+     r"line 10\): cylinder 'lift': valve: 'flow_sharing' and 'compensated' are both true"),
     # friction
     (changed('rod: 0.045', 'rod: 0.045\n    friction: {viscous: 1,\n       model: lugre}'), ModelError,
      r"line 8\): cylinder 'lift': friction: 'model' is 'lugre', whose bristle needs a 'coulomb' friction above zero"),
@@ -294,6 +303,8 @@ BAD += [
     (slewing(WITH_RACK, 'dead_volume_b: 1e-3', 'dead_volume_b: 4e-5\n    end_stop: {stiffness: 1e6}'), ModelError,
      r"rack 'slew': 'dead_volume_b' 4e-05 m\^3 may vanish in the stop, which yields 0.0573 rad under 4 times the "
      r'1.433e\+04 N m of the rack; expected more than 4.32e-05 m\^3'),
+    (slewing(WITH_RACK, 'natural_frequency: 30', 'natural_frequency: 30, regenerative: true'), ModelError,
+     r"line 19\): rack 'slew': valve: 'regenerative' is true, but chamber A of the rack is not larger than B"),
     (slewing(WITH_RACK, 'stroke: 0.9', 'gear_ratio: 0.9'), ModelError, "rack 'slew': 'gear_ratio' is no parameter of"),
     (slewing(WITH_MOTOR, '    displacement: 1e-4\n', ''), ModelError,
      r"line 13\): motor 'slew': 'displacement' is missing .m\^3 per revolution of the motor"),

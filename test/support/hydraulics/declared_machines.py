@@ -54,6 +54,7 @@ def everything():
     lift.update(bore=0.09, rod=0.05, stroke=0.7, dead_volume_a=3e-3, dead_volume_b=4e-3, hose_volume_a=1e-3,
                 hose_volume_b=2e-3, command_mode='velocity')
     lift['relief']['pressure'] = 2.5e7
+    lift['valve']['compensated'] = False        # flow sharing is the other
     lift['cushion'].update(length_a=0.04, length_b=0.05)
     return contents
 
@@ -67,6 +68,7 @@ def on_oil(section, **changes):
         'dead_volume_a', 'dead_volume_b', 'hose_volume_a', 'hose_volume_b', 'command_mode', 'relief')})
     slew.update(dict(count=2, bore=0.08, rod=0.03, pinion_radius=0.15, stroke=0.75, centre=0.1) if section == 'racks'
                 else dict(displacement=1e-4, gear_ratio=60.0))
+    slew['valve'].update(compensated=False, regenerative=section == 'racks')
     if section == 'racks':
         slew['cushion'].update(length_a=0.03, length_b=0.06)
     del contents['axes']

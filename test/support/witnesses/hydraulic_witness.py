@@ -43,7 +43,12 @@ def port_flow(c, port, o, x, p, y, pump, tank):
         return 0.0
     to_pump = (o > 0.0) if port == 0 else (o < 0.0)
     gain = c['gain'][2 * port + (0 if to_pump else 1)] * abs(o)
+    back = port == 1 and o > 0.0 and c['regenerative']
     dp = (pump if to_pump else tank) - p
+    if to_pump and c['sharing']:
+        dp = min(dp, pump - c['sensed'])
+    if dp > 0.0 and back or dp < 0.0 and to_pump and c['check']:
+        return 0.0      # check valves
     if dp < 0.0:
         gains = [gain]
         if c['holding'][port]:
@@ -71,8 +76,11 @@ def port_flows(c, x, fluid, pump, tank):
     """Flows into A and B through the ports, and what the pump gives of them."""
     o = opening(c, fluid[2])
     q_a = port_flow(c, 0, o, x, fluid[0], fluid[4], pump, tank)
-    q_b = port_flow(c, 1, o, x, fluid[1], fluid[5], pump, tank)
+    back = o > 0.0 and c['regenerative']
+    q_b = port_flow(c, 1, o, x, fluid[1], fluid[5], pump, fluid[0] if back else tank)
     taken = q_a if o > 0.0 else q_b if o < 0.0 else 0.0
+    if back:
+        q_a -= q_b      # from B into A
     return q_a + check_valves(c, fluid[0], tank), q_b + check_valves(c, fluid[1], tank), taken
 
 
@@ -138,6 +146,22 @@ def axis_force(b, q, v, z, drive):
     if b['braked']:
         force += b['brake_force'] - b['brake_stiffness'] * (q - b['brake_position']) - b['brake_damping'] * v
     return force, rate
+
+
+def sensed_load(cylinders, fluids, tank):
+    """Highest pressure of all ports that are fed, each faded in over an opening of 0.2 %."""
+    found = [tank]
+    for c, fluid in zip(cylinders, fluids):
+        o = opening(c, fluid[2])
+        load = max(fluid[0] if o > 0.0 else fluid[1], tank)
+        found.append(tank + (load - tank) / (1.0 + (0.002 / o) ** 2) if o != 0.0 else tank)
+    return max(found)
+
+
+def sensing_line_rate(s, p, load, taken):
+    """Rate of the line of a load-sensing pump: a lag, unless the pump gives all that it can."""
+    wanted = min(load + s['margin'], s['pressure'])
+    return min((wanted - p) / s['lag'], (s['flow'] - taken) / s['capacity'])
 
 
 def pump_flow(s, p):

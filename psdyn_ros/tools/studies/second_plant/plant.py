@@ -280,11 +280,12 @@ class SecondPlant:
 
 def _refuse(hydraulics):
     """Raise ModelError where the hydraulics have what is not modelled here."""
-    oil, found = hydraulics.oil, []
+    oil, found = hydraulics.oil, ['load sensing'] if hydraulics.supply.load_sensing else []
     if oil.air_content or oil.temperature != oil.reference_temperature:
         found.append('air or another temperature of the oil')
     for name, one in hydraulics.cylinders.items():
         parts = {'load_holding': one.load_holding, 'cushion': one.cushion, 'compensated': one.valve.compensated,
+                 'regenerative': one.valve.regenerative,
                  'dead_band_compensation': one.valve.dead_band_compensation, 'brake': one.brake,
                  'hoses or walls': math.isfinite(one.hose_modulus) or math.isfinite(one.wall_modulus)}
         found += [f'{part} of {name}' for part, there in parts.items() if there]
