@@ -28,7 +28,7 @@ def add_arguments(parser):
 def run(options):
     """Write trajectory, table and picture; return the exit code."""
     from ..api.load import load
-    from ..control.core.assembly import command_tiers
+    from ..control.core.assembly import command_interfaces
     from ..control.offline.planned_motion import LIMITS, plan_motion
     from ..control.offline.time_optimal import check_plannable, limits_of
     from ..control.offline.trajectory_file import trajectory_text
@@ -44,7 +44,7 @@ def run(options):
     acceleration = jerk = None
     if files['safety']:
         law = 'valve_computed_torque' if hydraulics else 'computed_torque'
-        declared = read_safety(files['safety'], m.actuators, command_tiers(law, m, hydraulics), m.limits,
+        declared = read_safety(files['safety'], m.actuators, command_interfaces(law, m, hydraulics), m.limits,
                                hydraulics.supply.pressure if hydraulics else None)
         acceleration, jerk = declared.acceleration, declared.jerk
     limits = limits_of(m, hydraulics, acceleration=acceleration, pressure=options.pressure, share=options.share)

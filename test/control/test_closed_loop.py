@@ -53,8 +53,8 @@ def move(config, x, way=(0.1, 0.05, -0.05, 0.1), seconds=2.0):
 
 def test_files_make_the_configuration_that_a_node_makes(on_valves, on_efforts):
     assert (on_valves.law, on_efforts.law) == ('valve_computed_torque', 'computed_torque')
-    assert on_valves.declaration.tiers == ('effort', 'valve', 'valve', 'valve')
-    assert on_efforts.hydraulics is None and set(on_efforts.declaration.tiers) == {'effort'}
+    assert on_valves.declaration.interfaces == ('effort', 'valve', 'valve', 'valve')
+    assert on_efforts.hydraulics is None and set(on_efforts.declaration.interfaces) == {'effort'}
     pid = ControllerConfig.from_files(URDF, HYDRAULICS, safety=SAFETY, law='valve_pid', rate=100.0,
                                       emergency_stop=False)
     assert (pid.law, pid.rate, pid.period, pid.emergency_stop) == ('valve_pid', 100.0, 0.01, False)

@@ -70,7 +70,7 @@ def sent(message):
     return deserialize_message(serialize_message(message), type(message))
 
 
-def test_commands_are_in_the_field_of_their_tier_and_nan_in_others():
+def test_commands_are_in_the_field_of_their_interface_and_nan_in_others():
     command = np.array([0.5, 2e6, -3e4])
     writer = publishers._CommandWriter(('a', 'b', 'c'), ('valve', 'pressure', 'effort'), np.ones(3, dtype=bool))
     msg = sent(writer.fill(command, STAMP))

@@ -12,7 +12,7 @@ from ...api.manipulator import Manipulator
 from ...model.errors import check_name
 from ...model.parameters.hydraulics import Hydraulics, read_hydraulics
 from ...model.parameters.safety import SafetyDeclaration, read_safety
-from ..laws.base import check_actuation, checked_tiers
+from ..laws.base import check_actuation, checked_interfaces
 from ..laws.passive_states import ESTIMATED
 from ..laws.registry import LAWS, make_law
 from ..monitors.clock import SHARE
@@ -29,7 +29,7 @@ class ControllerConfig:
     machine: Manipulator
     """Its base stands or is moved; its passive joints hang freely."""
     declaration: SafetyDeclaration
-    """For the actuators of the machine, in the command interfaces of `command_tiers`."""
+    """For the actuators of the machine, in the command interfaces of `command_interfaces`."""
     law: str
     """A name in `LAWS`."""
     hydraulics: Hydraulics | None = None
@@ -70,22 +70,22 @@ class ControllerConfig:
     @classmethod
     def from_files(cls, urdf: str | PathLike[str], hydraulics: str | PathLike[str] | None = None, *,
                    safety: str | PathLike[str], law: str | None = None, rate: float = 500.0,
-                   tiers: Mapping[str, str] | None = None, **options: Any) -> ControllerConfig:
+                   interfaces: Mapping[str, str] | None = None, **options: Any) -> ControllerConfig:
         """Return the configuration of a machine from its files.
 
         urdf, hydraulics, safety  path or text of each; without hydraulics efforts are commanded
         law                       a name in `LAWS`; None: computed torque, on valves where there are hydraulics
-        tiers                     as `chosen` of `command_tiers`
+        interfaces                     as `chosen` of `command_interfaces`
         options                   further fields
 
-        Raises what `load`, `read_hydraulics`, `command_tiers`, `read_safety` and `check_safety` raise.
+        Raises what `load`, `read_hydraulics`, `command_interfaces`, `read_safety` and `check_safety` raise.
         """
         machine = load(urdf)
         declared = None if hydraulics is None else read_hydraulics(hydraulics, machine.actuators)
         law = law or ('valve_computed_torque' if declared else 'computed_torque')
         check_name(law, LAWS, f"law '{law}'")
         supply = declared.supply.pressure if declared else None
-        declaration = read_safety(safety, machine.actuators, command_tiers(law, machine, declared, tiers),
+        declaration = read_safety(safety, machine.actuators, command_interfaces(law, machine, declared, interfaces),
                                   machine.limits, supply)
         check_safety(declaration, machine, declared)
         return cls(machine, declaration, law, declared, rate, **options)
@@ -101,20 +101,21 @@ def assemble(config: ControllerConfig, log: Callable[[str, str], None] | None = 
     options = dict(config.law_options)
     if config.machine.underactuated:
         options |= {'passive_states': config.passive_states, 'swing_shaper': config.swing_shaper}
-    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.tiers, config.period, **options)
+    law = make_law(config.law, config.machine, config.hydraulics, config.declaration.interfaces, config.period,
+                   **options)
     if law.reference.damping is not None:
         law.reference.damping.ratio = config.swing_damping
     return ControlCore(replace(config, machine=config.machine.driven_machine), law, log)
 
 
-def command_tiers(law: str, machine: Manipulator, hydraulics: Hydraulics | None = None,
+def command_interfaces(law: str, machine: Manipulator, hydraulics: Hydraulics | None = None,
                   chosen: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Return (actuators,) what is commanded of each by the law of this name.
 
-    chosen  {actuator: tier} where it is not what law and hydraulics decide
+    chosen  {actuator: interface} where it is not what law and hydraulics decide
 
-    Raises ActuationError where no law can control the machine, ModelError or UnknownNameError where a tier cannot be
-    commanded.
+    Raises ActuationError where no law can control the machine, ModelError or UnknownNameError where an interface cannot
+    be commanded.
     """
     check_actuation(machine)
-    return checked_tiers(machine, hydraulics, chosen, LAWS[law].allowed)
+    return checked_interfaces(machine, hydraulics, chosen, LAWS[law].allowed)

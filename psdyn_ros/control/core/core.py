@@ -49,7 +49,7 @@ class Output(NamedTuple):
     """What leaves in one cycle."""
 
     command: np.ndarray
-    """(actuators,) in the unit of each tier, NaN: left out."""
+    """(actuators,) in the unit of each interface, NaN: left out."""
     stamp: int
     """ns on the clock of stamps, never before that of the output before."""
     state: State

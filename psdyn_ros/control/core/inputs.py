@@ -231,7 +231,7 @@ class CheckInputs:
 
     @property
     def command(self):
-        """(actuators,) last output, in the unit of each tier; NaN: left out."""
+        """(actuators,) last output, in the unit of each interface; NaN: left out."""
         return self._gate.last
 
     @property

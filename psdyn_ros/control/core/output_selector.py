@@ -48,9 +48,10 @@ class OutputSelector:
         self._motion = ActuatorMotion(manipulator)
         self._open_loop = OpenLoopStop(declaration, law)
         self._closing = OutputRamp(declaration, law.swing_period)
-        self._valves = np.array([tier in HOLDS and kind == NEUTRAL
-                                 for tier, kind in zip(declaration.tiers, declaration.safe_kind)])
-        self._by_speed = [i for i, tier in enumerate(declaration.tiers) if tier not in (EFFORT, PRESSURE)]
+        self._valves = np.array([interface in HOLDS and kind == NEUTRAL
+                                 for interface, kind in zip(declaration.interfaces, declaration.safe_kind)])
+        self._by_speed = [i for i, interface in enumerate(declaration.interfaces)
+                          if interface not in (EFFORT, PRESSURE)]
         self.closing = False            # whether valves are on their way to the safe output
         self._deceleration = np.array(declaration.deceleration)
         self._feedforward_ramp, self._began = round(config.feedforward_ramp * 1e9), 0

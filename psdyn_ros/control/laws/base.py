@@ -1,4 +1,4 @@
-"""What every control law is: measured motion in, a command of each actuator out, in the unit of its tier."""
+"""What every control law is: measured motion in, a command of each actuator out, in the unit of its interface."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ...kernels.runtime.status import OK
 from ...model.errors import ActuationError, ModelError, NonFiniteError, UnknownNameError, did_you_mean
 from ...model.mechanism.description import SLIP_VELOCITY
 from ...model.parameters.hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
-from ...model.parameters.hydraulics import MODES as TIERS
+from ...model.parameters.hydraulics import MODES as INTERFACES
 from ..reference.reference import ReferenceMotion
 from ..reference.swing_damping import SwingDamping
 from ..reference.swing_shaper import ZVD, SwingShaping
@@ -31,7 +31,7 @@ class ControlLaw:
     manipulator  with an actuator for each coordinate but those of passive joints (`Manipulator.underactuated`);
                  ActuationError where it has fewer
     hydraulics   `Hydraulics` of this machine, or None where nothing but efforts is commanded
-    tiers        {actuator: tier} or (actuators,): what is commanded of each,
+    interfaces        {actuator: interface} or (actuators,): what is commanded of each,
                      effort    N or N m, of the piston where a cylinder drives it: friction of the seals included
                      pressure  Pa, load pressure: effort over the piston's area
                      valve     -1 to 1 of the spool, positive extends
@@ -64,15 +64,15 @@ class ControlLaw:
     effort_gains = None         # (2, dof) accelerations of axes at force level for an error [1/s^2] and its rate [1/s]
     opens_by_speed = False      # whether it opens valves for `rod_speeds`, with feedback by `flow_gains`
     flow_gains = None           # (2, actuators) speeds of rods for an error [1/s] and its rate [1]
-    allowed = TIERS             # those that this law can command
+    allowed = INTERFACES             # those that this law can command
     parameters = {}             # {parameter of the controller node: option of this law that it sets}
 
-    def __init__(self, manipulator, hydraulics=None, period=None, *, tiers=None, space=ACTUATOR, joints=None,
+    def __init__(self, manipulator, hydraulics=None, period=None, *, interfaces=None, space=ACTUATOR, joints=None,
                  passive_states=ESTIMATED, swing_shaper=ZVD):
         check_actuation(manipulator)
         whole, manipulator = manipulator, manipulator.driven_machine
         self.manipulator, self.hydraulics, self.period = manipulator, hydraulics, period
-        self.tiers = checked_tiers(manipulator, hydraulics, tiers, self.allowed)
+        self.interfaces = checked_interfaces(manipulator, hydraulics, interfaces, self.allowed)
         self.reference = ReferenceMotion(manipulator)
         self.load = LoadModel(whole, hydraulics, passive_states)
         if self.load.passive is not None:
@@ -110,12 +110,12 @@ class ControlLaw:
             self.axes['viscous'] = [joints[name].damping for name in m.actuators]
             return
         self.axes, self.cylinders, self.supply = hydraulic_records(m, self.hydraulics)
-        for row, tier in enumerate(self.tiers):
-            if tier == PRESSURE:
+        for row, interface in enumerate(self.interfaces):
+            if interface == PRESSURE:
                 self.area[row] = self.cylinders['area_a'][self.axes['cylinder'][row]]
 
     def update(self, t, x, xd, pressures=None, age=0.0, supply_pressure=None):
-        """Commands (actuators,), each in the unit of its tier.
+        """Commands (actuators,), each in the unit of its interface.
 
         t                s, when x (dof,), xd (dof,) were measured
         pressures        (cylinders, 2) of chambers A, B, the last ones measured [Pa gauge]; None where none are needed
@@ -205,7 +205,7 @@ class ControlLaw:
 
     def _of_forces(self, efforts):
         command = efforts / self.area
-        command[[tier in (VALVE, VELOCITY) for tier in self.tiers]] = 0.0
+        command[[interface in (VALVE, VELOCITY) for interface in self.interfaces]] = 0.0
         return command
 
     @property
@@ -233,11 +233,11 @@ class ControlLaw:
         return np.zeros(len(self.manipulator.actuators))
 
     def rod_speeds(self, command):
-        """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other tiers."""
+        """Return the speeds (actuators,) [m/s] for which commands (actuators,) open valves; 0 of other interfaces."""
         raise NotImplementedError
 
     def openings(self, speeds):
-        """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of other tiers."""
+        """Return the commands (actuators,) of valves for speeds (actuators,) [m/s] of their rods; 0 of others."""
         raise NotImplementedError
 
     def effort_model(self, x, xd):
@@ -304,31 +304,33 @@ def _joints_of_space(manipulator, joints):
     return joints
 
 
-def checked_tiers(manipulator, hydraulics, tiers, allowed=TIERS):
-    """(actuators,) tiers of what a law was given; ModelError, UnknownNameError where a tier cannot be commanded."""
+def checked_interfaces(manipulator, hydraulics, interfaces, allowed=INTERFACES):
+    """(actuators,) interfaces of what a law was given; ModelError, UnknownNameError where one cannot be commanded."""
     names = manipulator.actuators
     cylinders = {} if hydraulics is None else hydraulics.cylinders
     declared = {name: cylinders[name].command_mode for name in names if name in cylinders}
     chosen = {name: declared[name] if declared.get(name) in allowed else EFFORT for name in names}
-    if tiers is not None and not isinstance(tiers, dict):
-        if isinstance(tiers, str) or len(tiers) != len(names):
-            raise ModelError(f'tiers {tiers!r:.80}: expected one of {", ".join(TIERS)} for each of {", ".join(names)}')
-        tiers = dict(zip(names, tiers))
-    for name, tier in (tiers or {}).items():
+    if interfaces is not None and not isinstance(interfaces, dict):
+        if isinstance(interfaces, str) or len(interfaces) != len(names):
+            raise ModelError(f'interfaces {interfaces!r:.80}: expected one of {", ".join(INTERFACES)} for each of '
+                             f'{", ".join(names)}')
+        interfaces = dict(zip(names, interfaces))
+    for name, interface in (interfaces or {}).items():
         if name not in names:
-            raise UnknownNameError(f"tier of '{name}': no such actuator{did_you_mean(str(name), names)}")
-        chosen[name] = tier
-    for name, tier in chosen.items():
-        where = f"tier '{tier}' of '{name}'"
-        if tier not in TIERS:
-            raise ModelError(f'{where}: expected one of {", ".join(TIERS)}{did_you_mean(str(tier), TIERS)}')
-        if tier not in allowed:
+            raise UnknownNameError(f"interface of '{name}': no such actuator{did_you_mean(str(name), names)}")
+        chosen[name] = interface
+    for name, interface in chosen.items():
+        where = f"interface '{interface}' of '{name}'"
+        if interface not in INTERFACES:
+            raise ModelError(f'{where}: expected one of {", ".join(INTERFACES)}'
+                             f'{did_you_mean(str(interface), INTERFACES)}')
+        if interface not in allowed:
             raise ModelError(f'{where}: this law commands {" or ".join(allowed)}')
-        if tier != EFFORT and name not in cylinders:
+        if interface != EFFORT and name not in cylinders:
             raise ModelError(f'{where}: no cylinder of the hydraulics drives it; expected effort')
-        if tier == VELOCITY and not cylinders[name].valve.load_independent:
+        if interface == VELOCITY and not cylinders[name].valve.load_independent:
             raise ModelError(f'{where}: its valve has no pressure compensator, so its flow depends on the load; '
-                             'expected `compensated: true`, `flow_sharing: true` or another tier')
+                             'expected `compensated: true`, `flow_sharing: true` or another interface')
     return tuple(chosen[name] for name in names)
 
 

@@ -64,7 +64,7 @@ class ForceLaw(ControlLaw):
                  pressure_lag=PRESSURE_LAG, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         self._last = None           # time of the last update
-        self._lead = delay + 0.5 * (period or 0.0) + (pressure_lag if PRESSURE in self.tiers else 0.0)
+        self._lead = delay + 0.5 * (period or 0.0) + (pressure_lag if PRESSURE in self.interfaces else 0.0)
         self._make_buffer()
         self._sum, self._clipped = self._law.state      # integral; sign of the effort where it was clipped, else 0
         self._limit = self._law.limit
@@ -95,7 +95,7 @@ class ForceLaw(ControlLaw):
         self.axes, self.saturations = self._law.axes, self._law.saturations
 
     def _highest_pressure(self):
-        return np.inf if self.hydraulics is None else np.where(np.array(self.tiers) == PRESSURE,
+        return np.inf if self.hydraulics is None else np.where(np.array(self.interfaces) == PRESSURE,
                                                                self.supply['pressure'][0], np.inf)
 
     @property

@@ -68,12 +68,12 @@ def _load(point):
 LAWS = Laws()
 
 
-def make_law(name, manipulator, hydraulics=None, tiers=None, period=None, **options):
+def make_law(name, manipulator, hydraulics=None, interfaces=None, period=None, **options):
     """Return the law of this name, with the gains that its options and its machine give it.
 
     name        one of `LAWS`
     hydraulics  `Hydraulics` of the machine; laws on valves need it
-    tiers       {actuator: tier} or (actuators,), see `ControlLaw`
+    interfaces       {actuator: interface} or (actuators,), see `ControlLaw`
     period      s, between updates; laws on valves need it
     options     of the law, as of its `make`
 
@@ -83,4 +83,4 @@ def make_law(name, manipulator, hydraulics=None, tiers=None, period=None, **opti
     for what, value in (('hydraulics', hydraulics), ('period', period)):
         if what in kind.needs and value is None:
             raise ModelError(f"law '{name}': it needs {what}")
-    return kind.make(manipulator, hydraulics, period, tiers=tiers, **options)
+    return kind.make(manipulator, hydraulics, period, interfaces=interfaces, **options)

@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from ...kernels.control.valve_control import BIAS_SAMPLES, PRESSURE
-from ...kernels.control.valve_control import VALVE as VALVE_TIER
+from ...kernels.control.valve_control import VALVE as VALVE_INTERFACE
 from .base import VALVE
 from .gains import check_gains
 from .valve_gains import ValveGains, beyond, default_bandwidth, torque_gains
@@ -29,13 +29,13 @@ class ValveControl(ValveLaw):
     def __init__(self, manipulator, hydraulics, period, **options):
         super().__init__(manipulator, hydraulics, period, **options)
         self._options[BIAS_SAMPLES] = round(BIAS_TIME / period)
-        self.needs_pressures = VALVE in self.tiers
+        self.needs_pressures = VALVE in self.interfaces
 
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         modes = self._modes()
         if bandwidth is None:
             bandwidth = default_bandwidth(modes, self.lag + period)
-        return torque_gains(self.load.mechanism, self._law['tier'], modes, bandwidth, effort_bandwidth)
+        return torque_gains(self.load.mechanism, self._law['interface'], modes, bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Go over to these `ValveGains` within GAIN_RAMP; raises ModelError where they cannot be."""
@@ -45,7 +45,7 @@ class ValveControl(ValveLaw):
 
     def gains_rejection(self, gains):
         """As `ControlLaw.gains_rejection`: flow and force loop within what lag and mode leave, see `StableLimits`."""
-        by_flow = self._law['tier'] > PRESSURE
+        by_flow = self._law['interface'] > PRESSURE
         most = self._stable
         return (beyond(self.manipulator.actuators, by_flow, 'force_gain', gains.force_gain, most.force)
                 or beyond(self.manipulator.actuators, by_flow, 'flow_stiffness', gains.flow_stiffness, most.flow)
@@ -57,4 +57,4 @@ class ValveControl(ValveLaw):
         c, residuals = self.cylinders, np.zeros(len(self._law))
         forces = c['area_a'] * pressures[:, 0] - c['area_b'] * pressures[:, 1]
         residuals[c['axis']] = forces - self.load.holding_efforts(x)[c['axis']]
-        return np.where(self._law['tier'] == VALVE_TIER, residuals, 0.0)
+        return np.where(self._law['interface'] == VALVE_INTERFACE, residuals, 0.0)

@@ -102,15 +102,15 @@ def own_modes(manipulator, modes):
     return np.sqrt(modes.stiffness / driven_inertia(manipulator))
 
 
-def torque_gains(manipulator, tiers, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
-    """Return the `ValveGains` of a bandwidth w [rad/s] for tiers (actuators,), those of `valve_computed_torque.py`.
+def torque_gains(manipulator, interfaces, modes, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `ValveGains` of a bandwidth w [rad/s] for interfaces (actuators,) of `valve_computed_torque.py`.
 
     modes: `NaturalModes` of the machine; effort_bandwidth [rad/s]: of axes at force level.  Force loop at w, position
     in it at w / 2, flow feedback at w / 2, of an axis whose own mode is far above the lowest up to 3 w / 4: for w = 10
     those tried on the crane.  Its telescope halves its errors by that when areas and valves differ from the model.
     """
     w, v, full = bandwidth, effort_bandwidth, np.ones(len(manipulator.actuators))
-    by_flow = np.asarray(tiers) > PRESSURE
+    by_flow = np.asarray(interfaces) > PRESSURE
     flow = np.clip(FLOW_SHARE * own_modes(manipulator, modes), 0.5 * w, 0.75 * w)
     return ValveGains(
         inertia=driven_inertia(manipulator),
@@ -129,9 +129,9 @@ def pid_bandwidth(manipulator, modes, lag):
     return np.minimum(PID_SHARE * own_modes(manipulator, modes), LAG_SHARE / lag)
 
 
-def pid_gains(tiers, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
-    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,); tiers, effort_bandwidth as `torque_gains`."""
-    v, full, by_flow = effort_bandwidth, np.ones(len(tiers)), np.asarray(tiers) > PRESSURE
+def pid_gains(interfaces, bandwidth, effort_bandwidth=EFFORT_BANDWIDTH):
+    """Return the `PidGains` of bandwidths [rad/s], one or (actuators,); other arguments as `torque_gains`."""
+    v, full, by_flow = effort_bandwidth, np.ones(len(interfaces)), np.asarray(interfaces) > PRESSURE
     return PidGains(
         proportional=bandwidth * full, integral=0.25 * bandwidth**2 * full, derivative=0.2 * full,
         stiffness=np.where(by_flow, 0.0, v**2), damping=np.where(by_flow, 0.0, 2.0 * v),

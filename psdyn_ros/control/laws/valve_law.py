@@ -34,7 +34,7 @@ class ValveLaw(ControlLaw):
     effort_bandwidth  rad/s of axes at force level
     pressure_lag  s of the electronics of valves with a commanded load pressure
 
-    Tiers may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move the same
+    Interfaces may be mixed.  But where a cylinder at force level stands beside one that oil holds, and they move one
     mass, its bandwidth must be well below the mode of the machine on its oil: to it the other is not rigid.
 
     `axes`, `cylinders`, `supply` are the records that the law believes in: fields may be changed at any time.
@@ -47,12 +47,12 @@ class ValveLaw(ControlLaw):
     def __init__(self, manipulator, hydraulics, period, *, delay=0.0, bandwidth=None,
                  effort_bandwidth=EFFORT_BANDWIDTH, pressure_lag=PRESSURE_LAG, **options):
         super().__init__(manipulator, hydraulics, period, **options)
-        on_valve = np.isin(self.tiers, (VALVE, VELOCITY))
+        on_valve = np.isin(self.interfaces, (VALVE, VELOCITY))
         spools = self.cylinders[[row for row, valve in zip(self.axes['cylinder'], on_valve) if valve]]
         self.lag = float((2.0 * spools['zeta'] / spools['omega']).max(initial=0.0))     # s, of the spools
         self._act = 0.5 * period + delay        # s until a command acts, but for the lag
         self._make_buffer(pressure_lag)
-        self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.tiers)))
+        self.effort_gains, self.flow_gains = np.zeros((2, 2, len(self.interfaces)))
         self._last = None           # time of the last update
         self._ramp, self._ramped = {}, 0.0      # {field: (from, to)} of gains that change; s since that began
         self.kernel = kernels.valve_cycle
@@ -65,11 +65,11 @@ class ValveLaw(ControlLaw):
         self.set_gains(self._default_gains(period, bandwidth or None, effort_bandwidth))
 
     def _make_buffer(self, pressure_lag):
-        count, n = len(self.tiers), self.manipulator.dof
+        count, n = len(self.interfaces), self.manipulator.dof
         law = np.zeros(count, kernels.AXIS_LAW)
-        law['tier'] = [CODES[tier] for tier in self.tiers]
+        law['interface'] = [CODES[interface] for interface in self.interfaces]
         law['area'], law['limit'] = self.area, self._limits()
-        law['lag'] = np.where(np.array(self.tiers) == PRESSURE, pressure_lag, 0.0)
+        law['lag'] = np.where(np.array(self.interfaces) == PRESSURE, pressure_lag, 0.0)
         self._buffer = pack(kernels.ValveLaw(
             axes=self.axes, cylinders=self.cylinders, supply=self.supply, law=law, options=np.zeros(3, np.int64),
             coordinate=self._coordinates_of_feedback(), motion=np.zeros((4, 3, n)), needed=np.zeros(n),
@@ -83,20 +83,21 @@ class ValveLaw(ControlLaw):
         self._pressures, self._command, self.force_residuals = arrays.pressures, arrays.command, arrays.residual
 
     def _limits(self):
-        """(actuators,) largest command of each, in the unit of its tier."""
+        """(actuators,) largest command of each, in the unit of its interface."""
         velocity = np.where(self.manipulator.limits.velocity > 0.0, self.manipulator.limits.velocity, np.inf)
         pressure = np.minimum(self._effort_limit / self.area, self.supply['pressure'][0])
-        most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.tiers)), VELOCITY: velocity}
-        return np.array([most[tier][row] for row, tier in enumerate(self.tiers)])
+        most = {EFFORT: self._effort_limit, PRESSURE: pressure, VALVE: np.ones(len(self.interfaces)),
+                VELOCITY: velocity}
+        return np.array([most[interface][row] for row, interface in enumerate(self.interfaces)])
 
     def _coordinates_of_feedback(self):
         """(actuators,) coordinate that each axis at force level is, -1 of others."""
-        m, rows = self.manipulator, np.full(len(self.tiers), -1)
-        for row, (name, tier) in enumerate(zip(m.actuators, self.tiers)):
-            if tier not in (EFFORT, PRESSURE):
+        m, rows = self.manipulator, np.full(len(self.interfaces), -1)
+        for row, (name, interface) in enumerate(zip(m.actuators, self.interfaces)):
+            if interface not in (EFFORT, PRESSURE):
                 continue
             if name not in m.coordinates:
-                raise ActuationError(f"'{name}' is commanded {tier} and is no coordinate of '{m.name}': "
+                raise ActuationError(f"'{name}' is commanded {interface} and is no coordinate of '{m.name}': "
                                      f'computed torque of it needs it among them ({", ".join(m.coordinates)})')
             rows[row] = m.coordinates.index(name)
         return rows

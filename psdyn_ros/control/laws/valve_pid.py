@@ -30,7 +30,7 @@ class ValvePid(ValveLaw):
     def _default_gains(self, period, bandwidth, effort_bandwidth):
         if bandwidth is None:
             bandwidth = pid_bandwidth(self.load.mechanism, self._modes(), self.lag + period)
-        return pid_gains(self._law['tier'], bandwidth, effort_bandwidth)
+        return pid_gains(self._law['interface'], bandwidth, effort_bandwidth)
 
     def set_gains(self, gains):
         """Go over to these `PidGains` within GAIN_RAMP; raises ModelError where they cannot be."""
@@ -43,7 +43,7 @@ class ValvePid(ValveLaw):
 
     def gains_rejection(self, gains):
         """As `ControlLaw.gains_rejection`: no faster than lag and mode leave, see `StableLimits`."""
-        by_flow = self._law['tier'] > PRESSURE
+        by_flow = self._law['interface'] > PRESSURE
         most = self._stable
         return (beyond(self.manipulator.actuators, by_flow, 'proportional', gains.proportional, most.position)
                 or beyond(self.manipulator.actuators, by_flow, 'integral', gains.integral, gains.proportional**2))

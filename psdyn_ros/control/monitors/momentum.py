@@ -26,13 +26,13 @@ class MomentumCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        forces = np.isin(law.tiers, (EFFORT, PRESSURE))
+        forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
         self.required = law.model_feedback and bool(forces.any())
         if not self.required:
             return
         self._law, self._names, self._rows = law, config.machine.actuators, np.flatnonzero(forces)
         declared, axes = config.declaration, law.axes[self._rows]
-        self._buffer = kernels.make_momentum(self._rows, len(law.tiers))
+        self._buffer = kernels.make_momentum(self._rows, len(law.interfaces))
         self._memory = memory = kernels.Momentum(*views(self._buffer, kernels.TYPES))
         memory.area[:], memory.friction[:] = law.area[self._rows], FRICTION * (axes['coulomb'] + axes['stribeck'])
         memory.rest[:], memory.residual[0] = declared.standstill_speed, declared.plausibility.momentum_residual

@@ -42,7 +42,7 @@ class FlowCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        rows = [k for k, c in enumerate(getattr(law, 'cylinders', ())) if law.tiers[c['axis']] == VALVE]
+        rows = [k for k, c in enumerate(getattr(law, 'cylinders', ())) if law.interfaces[c['axis']] == VALVE]
         self.required = law.needs_pressures and bool(rows)
         if not self.required:
             return
@@ -136,7 +136,7 @@ class ForceCheck(Check):
         if not self.required:
             return
         self._law, self._names, supply = law, config.machine.actuators, float(law.supply['pressure'][0])
-        self._allowed = np.full(len(law.tiers), np.inf)
+        self._allowed = np.full(len(law.interfaces), np.inf)
         for c in law.cylinders:
             self._allowed[c['axis']] = config.declaration.plausibility.force_share * supply * c['area_a']
         self._off = 0               # cycles in a row

@@ -27,7 +27,7 @@ class OpeningCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        rows = [i for i, tier in enumerate(law.tiers) if tier == VALVE]
+        rows = [i for i, interface in enumerate(law.interfaces) if interface == VALVE]
         self.required = law.opens_by_speed and bool(rows)
         if not self.required:
             return

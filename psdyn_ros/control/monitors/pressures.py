@@ -50,7 +50,7 @@ class PressureCheck(Check):
             self._supply, self._setting = law.supply, float(law.supply['pressure'][0])
             axis = law.cylinders['axis']
             self._rates = kernels.make_pressure_rates(
-                law.cylinders, [law.tiers[i] == VALVE for i in axis],
+                law.cylinders, [law.interfaces[i] == VALVE for i in axis],
                 SPEED_MARGIN * np.array(config.machine.limits.velocity, dtype=float)[axis],
                 self._sensors['rate'][:-1].reshape(-1, 2), max(1.0 - config.period / SPOOL_TIME, 0.0))
 

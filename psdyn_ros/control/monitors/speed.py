@@ -16,8 +16,8 @@ SLOWING = 0.5               # of the declared deceleration that is demanded on t
 
 def asked_speed(config):
     """Return the speeds (actuators,) that a command of 1 asks for: of a valve the rated ones; inf where unknown."""
-    rated, tiers = np.array(config.machine.limits.velocity, float), np.array(config.declaration.tiers)
-    asked = np.where(tiers == VELOCITY, 1.0, np.where(tiers == VALVE, rated, np.inf))
+    rated, interfaces = np.array(config.machine.limits.velocity, float), np.array(config.declaration.interfaces)
+    asked = np.where(interfaces == VELOCITY, 1.0, np.where(interfaces == VALVE, rated, np.inf))
     return np.where(asked > 0.0, asked, np.inf)
 
 

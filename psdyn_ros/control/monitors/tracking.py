@@ -110,7 +110,7 @@ class EffortCheck(Check):
     when = When.COMMAND
 
     def __init__(self, config, law):
-        forces = np.isin(law.tiers, (EFFORT, PRESSURE))
+        forces = np.isin(law.interfaces, (EFFORT, PRESSURE))
         self.required = law.model_feedback and bool(forces.any())
         if not self.required:
             return

@@ -23,9 +23,9 @@ def check_safety(declaration, manipulator, hydraulics=None):
     x, rest = manipulator.initial_position, np.zeros(manipulator.dof)
     efforts = manipulator.inverse_dynamics(x, rest, rest)
     reasons = []
-    for i, (name, tier) in enumerate(zip(declaration.actuators, declaration.tiers)):
+    for i, (name, interface) in enumerate(zip(declaration.actuators, declaration.interfaces)):
         cylinder = hydraulics.cylinders.get(name) if hydraulics else None
-        found = [*_load(declaration, i, tier, float(efforts[i]), cylinder),
+        found = [*_load(declaration, i, interface, float(efforts[i]), cylinder),
                  *_receiver(declaration.safe_kind[i], float(efforts[i]), hydraulics, name, cylinder),
                  *_time(declaration, i, float(manipulator.limits.velocity[i])),
                  *_tolerance(declaration, i),
@@ -37,17 +37,17 @@ def check_safety(declaration, manipulator, hydraulics=None):
         raise ModelError(f'{declaration.where}: {"; ".join(reasons)}')
 
 
-def _load(declaration, i, tier, effort, cylinder):
+def _load(declaration, i, interface, effort, cylinder):
     """Yield reasons why commands of an actuator do not hold its load."""
-    if tier not in (EFFORT, PRESSURE):
+    if interface not in (EFFORT, PRESSURE):
         return
     kind, limit = declaration.safe_kind[i], float(declaration.command_limit[i])
-    if tier == PRESSURE and cylinder is None:
+    if interface == PRESSURE and cylinder is None:
         if kind == NUMBER:
             yield ('its safe output is a pressure, which cannot be held against the load without the hydraulics of a '
                    'cylinder')
         return
-    holding, unit = (effort, 'N or N m') if tier == EFFORT else (effort / cylinder.area_a, 'Pa')
+    holding, unit = (effort, 'N or N m') if interface == EFFORT else (effort / cylinder.area_a, 'Pa')
     if abs(holding) > limit:
         yield f'commands up to {limit:g} {unit} do not hold its load, which takes {holding:.6g} {unit}'
     value = float(declaration.safe_value[i])

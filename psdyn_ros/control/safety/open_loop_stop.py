@@ -20,7 +20,7 @@ class OpenLoopStop:
     def __init__(self, declaration, law):
         self._law, self._ramp = law, OutputRamp(declaration, law.swing_period)
         self._deceleration = np.array(declaration.deceleration)
-        self._forces = np.array([tier in (EFFORT, PRESSURE) for tier in declaration.tiers])
+        self._forces = np.array([interface in (EFFORT, PRESSURE) for interface in declaration.interfaces])
         self._braking = bool(self._forces.any())
         self._began = self._time = 0
 

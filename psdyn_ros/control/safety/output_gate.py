@@ -28,9 +28,9 @@ class OutputGate:
     def __init__(self, declaration, limits, period):
         self.actuators = declaration.actuators
         most = {EFFORT: limits.effort, VELOCITY: limits.velocity}
-        self._limit = np.array([min(limit, most[tier][i]) if tier in most else limit
-                                for i, (tier, limit) in enumerate(zip(declaration.tiers, declaration.command_limit))],
-                               dtype=float)
+        self._limit = np.array([min(limit, most[interface][i]) if interface in most else limit
+                                for i, (interface, limit) in enumerate(zip(declaration.interfaces,
+                                                                           declaration.command_limit))], dtype=float)
         self._rate = np.array(declaration.command_rate, dtype=float)
         self._shape = (len(self.actuators),)
         self._shortest, self._longest = SHORTEST * period, LONGEST * period
@@ -60,7 +60,7 @@ class OutputGate:
     def filter_command(self, command, stamp, now, dt):
         """Return the output (actuators,): the command, clamped to its limits and to its rate.
 
-        command (actuators,) of float64, in the unit of each tier.  stamp: ns, of the cycle that it was computed for;
+        command (actuators,) of float64, in the unit of each interface.  stamp: ns, of the cycle that it is for;
         now: ns, of this cycle, on the same clock.  dt: s since the last output, taken as 0.5 to 2 periods.
         After an output in which an actuator was left out its first command may be any within its limits.
         Raises GateError.

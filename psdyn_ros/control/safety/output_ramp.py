@@ -32,7 +32,7 @@ class OutputRamp:
         self._limit = declaration.command_limit.tolist()
         self._longest, self._stop_time = declaration.stop_time - EASE, declaration.stop_time_ns
         self._half_swing = 0.5 * swing_period
-        self._by_oil = [tier not in (EFFORT, PRESSURE) for tier in declaration.tiers]
+        self._by_oil = [interface not in (EFFORT, PRESSURE) for interface in declaration.interfaces]
         self._count = len(self._rate)
         self._from = self._to = [0.0] * self._count
         self._started = 0
@@ -43,8 +43,8 @@ class OutputRamp:
         """Begin at `now` (ns of the steady clock).
 
         command (actuators,): the last output.  velocity (actuators,): of the reference [m/s, rad/s].  target
-        (actuators,): command of rest, in the unit of the tier.  Both commands are taken within their limits; what is
-        not finite is taken for rest: a command for the target, a target for zero, a velocity for none.
+        (actuators,): command of rest, in the unit of the interface.  Both commands are taken within their limits; what
+        is not finite is taken for rest: a command for the target, a target for zero, a velocity for none.
         """
         self._to = [_within(value, limit, 0.0) for value, limit in zip(np.asarray(target).tolist(), self._limit)]
         self._from = [_within(value, limit, rest)

@@ -29,16 +29,16 @@ from .passive import required_efforts
 from .path import sample_path
 from .valve_inversion import command_for, force_gains, limited, opening_for, opening_of
 
-EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # tiers: what a command is
+EFFORT, PRESSURE, VALVE, VELOCITY = 0, 1, 2, 3      # interfaces: what a command is
 
 # One for each actuator; what it is and its gains first, then the state of the law.
 AXIS_LAW = np.dtype([
-    ('tier', 'i8'),
+    ('interface', 'i8'),
     ('area', 'f8'),             # m^2 of the piston where pressure is commanded, else 1
     ('lag', 'f8'),              # s, lag of electronics that control a pressure
     ('speed_out', 'f8'),        # m/s of the rod at full opening, for PID
     ('speed_in', 'f8'),
-    ('limit', 'f8'),            # largest command, in the unit of the tier
+    ('limit', 'f8'),            # largest command, in the unit of the interface
     ('frozen', 'i8'),           # 1: int e stands still
     ('inertia', 'f8'),          # m [kg]
     ('stiffness', 'f8'),        # kp [1/s^2]; kp, kd and ki are also those of an axis at force level
@@ -100,7 +100,7 @@ class ValveLaw(NamedTuple):
     force: np.ndarray           # (3, actuators) scratch: of the model, at the measured state, then of the reference
     pressures: np.ndarray       # (cylinders, 2) measured [Pa gauge]
     saturations: np.ndarray     # (actuators,) count of commands that were clipped
-    command: np.ndarray         # (actuators,) each in the unit of its tier
+    command: np.ndarray         # (actuators,) each in the unit of its interface
     residual: np.ndarray        # (actuators,) N of the pistons of valves beyond model and bias
 
 
@@ -181,14 +181,14 @@ def track_error(a, e, dt, still, zone):
 @kernel
 def acceleration_feedback(a):
     """Return kp e + kd e' + ki int e of an axis at force level, 0 of others."""
-    if a['tier'] > PRESSURE:
+    if a['interface'] > PRESSURE:
         return 0.0
     return a['stiffness'] * a['error'] + a['damping'] * a['error_rate'] + a['integral'] * a['sum']
 
 
 @entry
 def valve_cycle(tree, loops, hanging, actuation, space, law, path, step):
-    """Write the commands of a law on valves, each in the unit of its tier; return a status.
+    """Write the commands of a law on valves, each in the unit of its interface; return a status.
 
     tree, loops  buffers of the machine without friction of its actuators
     hanging      `Hanging` of a machine with passive coordinates, tree and loops are then of the driven ones; None
@@ -325,7 +325,7 @@ def line_pressure(s, measured):
     highest = supply['return_pressure']
     for i in range(s.law.shape[0]):
         a = s.law[i]
-        if a['tier'] > PRESSURE:
+        if a['interface'] > PRESSURE:
             o = opening_of(s.cylinders[s.axes[i]['cylinder']], s.command[i], a['blend'])
             if abs(o) > SENSING_OPENING:
                 highest = max(highest, a['pressure_a'] if o > 0.0 else a['pressure_b'])
@@ -340,7 +340,7 @@ def wished_command(s, step, line, i):
     v = 0.5 * (v0 + v1)
     before, after = s.force[1, i] + sliding_friction(s.axes[i], v0), s.force[2, i] + sliding_friction(s.axes[i], v1)
     a['predicted'], rate = 0.5 * (before + after), (after - before) / step.spacing
-    if a['tier'] <= PRESSURE:
+    if a['interface'] <= PRESSURE:
         return (s.force[0, i] + sliding_friction(s.axes[i], v) + a['lag'] * rate) / a['area']
     c = s.cylinders[s.axes[i]['cylinder']]
     if s.options[PID] == 0:
@@ -348,7 +348,7 @@ def wished_command(s, step, line, i):
         return torque_command(s, c, a, line, s.position[0, i], v, rate)
     # a valve that is open for a small error fills a chamber until the axis slips
     wish = 0.0 if a['resting'] != 0 else flow_reference(a, v)
-    if a['tier'] == VALVE:
+    if a['interface'] == VALVE:
         wish = command_for(c, wish / (a['speed_out'] if wish > 0.0 else a['speed_in']), a['blend'])
     return wish
 
@@ -367,7 +367,7 @@ def observe_force(s, step, i):
     elif a['samples'] < s.options[BIAS_SAMPLES]:
         a['samples'] += 1
         a['bias'] += (a['force'] - a['predicted'] - a['bias']) / a['samples']
-    if a['tier'] == VALVE:
+    if a['interface'] == VALVE:
         s.residual[i] = a['force'] - a['predicted'] - a['bias']
 
 
@@ -381,7 +381,7 @@ def torque_command(s, c, a, supply, stroke, velocity, model_rate):
     if s.options[KNOWN] != 0:       # otherwise there is no force loop
         rate += a['force_gain'] * (a['wanted'] - a['force'])
     v = flow_reference(a, velocity)
-    if a['tier'] == VALVE:
+    if a['interface'] == VALVE:
         opening = opening_for(c, supply, s.supply[0]['return_pressure'], pa, pb, stroke, v, rate)
         return command_for(c, opening, a['blend'])
     # the compensator delivers the flow to the fed chamber; the other chamber drains freely
@@ -416,7 +416,7 @@ def rod_speeds(law, given, inverse, found):
     s = bind_law(law)
     for i in range(found.shape[0]):
         a, found[i] = s.law[i], 0.0
-        if a['tier'] == VALVE:
+        if a['interface'] == VALVE:
             c, full = s.cylinders[s.axes[i]['cylinder']], a['speed_out'] if given[i] > 0.0 else a['speed_in']
             found[i] = (limited(command_for(c, given[i] / full, a['blend'])) if inverse else
                         full * opening_of(c, given[i], a['blend']))

@@ -14,7 +14,7 @@ actuator its safe output, how hard it may be slowed down, and the limits of its 
         jerk: 20.0
         standstill_speed: 0.02
 
-SI units.  A safe output has no default; of what is declared by tier, that of the tier in use must be there.
+SI units.  A safe output has no default; of what is declared by interface, that of the interface in use must be there.
 `python3 -m psdyn_ros.model.parameters.safety` prints all parameters.
 """
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..errors import ActuationError, ModelError, ShapeError, check_name, shorten
 from ..units import SECOND
 from ..yaml_file import open_declaration
 from .hydraulics import EFFORT, PRESSURE, VALVE, VELOCITY
-from .hydraulics import MODES as TIERS
+from .hydraulics import MODES as INTERFACES
 from .parameter_blocks import block, declared, integer, markdown, number, read_blocks, read_fields, word_or_number
 
 MAX_TIMEOUT_S = 0.2         # hard cap of every timeout
@@ -42,7 +42,7 @@ UNITS = {VALVE: '1', PRESSURE: 'Pa', VELOCITY: 'm/s or rad/s', EFFORT: 'N or N m
 START_TIME = 0.3            # s from rest to the rated speed, in what is recommended
 JERK_TIME = 0.05            # s from no acceleration to all of it, in what is recommended
 STANDSTILL = 0.05           # share of the rated speed at which an actuator stands still, in what is recommended
-HOLDS = (VALVE, VELOCITY)   # tiers of which zero holds the load
+HOLDS = (VALVE, VELOCITY)   # interfaces of which zero holds the load
 STICKING = 0.25             # of the tracking tolerance that a reference may go while friction holds the machine
 MEANING = {'acceleration': 'what a reference may have', 'jerk': 'what a reference may have',
            'standstill_speed': 'the speed above which enabling and reset are refused'}
@@ -124,36 +124,36 @@ class Plausibility:
     freeze_ns, clock_skew_ns = map(_in_ns, ('freeze_time', 'clock_skew'))
 
 
-def _by_tier(name, doc, declare):
-    """Return a block with a field for each tier; declare: (tier, unit) -> field."""
-    return make_dataclass(name, [(tier, object, declare(tier, UNITS[tier])) for tier in TIERS], frozen=True,
-                          kw_only=True, namespace={'__doc__': doc})
+def _by_interface(name, doc, declare):
+    """Return a block with a field for each interface; declare: (interface, unit) -> field."""
+    fields = [(interface, object, declare(interface, UNITS[interface])) for interface in INTERFACES]
+    return make_dataclass(name, fields, frozen=True, kw_only=True, namespace={'__doc__': doc})
 
 
-SafeOutput = _by_tier(
+SafeOutput = _by_interface(
     'SafeOutput', 'What is sent when nothing else may be: neutral (zero, which closes a valve), brake (the actuator is '
     'left out of the messages, so that the watchdog of its receiver acts), gravity (what held the load at the last '
     'trusted position), or a number.',
-    lambda tier, unit: word_or_number(f'of tier {tier}: a word, or a command [{unit}]', KINDS, None, low=-1e9,
-                                      high=1e9))
-CommandRate = _by_tier(
+    lambda interface, unit: word_or_number(f'of interface {interface}: a word, or a command [{unit}]', KINDS, None,
+                                           low=-1e9, high=1e9))
+CommandRate = _by_interface(
     'CommandRate', 'The most that a command may change in a second; the gate clamps what is faster.',
-    lambda tier, unit: number(f'{unit} per s, of tier {tier}', None, low=1e-6, high=1e12))
-CommandLimit = _by_tier(
+    lambda interface, unit: number(f'{unit} per s, of interface {interface}', None, low=1e-6, high=1e12))
+CommandLimit = _by_interface(
     'CommandLimit', 'The largest command; absent: fully open, the limits of the URDF, the supply pressure.',
-    lambda tier, unit: number(f'{unit}, of tier {tier}', None, low=1e-6, high=1e12))
+    lambda interface, unit: number(f'{unit}, of interface {interface}', None, low=1e-6, high=1e12))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SafeActuator:
-    """One actuator; what is declared by tier is mandatory for the tier in use."""
+    """One actuator; what is declared by interface is mandatory for the interface in use."""
 
-    safe_output: SafeOutput = block(SafeOutput, 'by tier; mandatory, since no command at all may drop the load')
+    safe_output: SafeOutput = block(SafeOutput, 'by interface; mandatory, since no command at all may drop the load')
     deceleration: float = number('m/s^2 or rad/s^2 of a controlled stop', low=1e-3, high=1e3)
     tracking_tolerance: float = number('m or rad by which it may be off its reference before it is stopped', low=1e-6,
                                        high=1.0)
-    command_rate: CommandRate = block(CommandRate, 'by tier')
-    command_limit: CommandLimit | None = block(CommandLimit, 'by tier', None)
+    command_rate: CommandRate = block(CommandRate, 'by interface')
+    command_limit: CommandLimit | None = block(CommandLimit, 'by interface', None)
     acceleration: float = number('m/s^2 or rad/s^2 that a reference may have; mandatory, at least the deceleration',
                                  None, low=1e-3, high=1e6)
     jerk: float = number('m/s^3 or rad/s^3 that a reference may have; mandatory', None, low=1e-3, high=1e9)
@@ -181,17 +181,17 @@ class SafetyDeclaration:
     """All of it; arrays are (actuators,), in the order of `actuators`, and read-only."""
 
     actuators: tuple
-    tiers: tuple                        # of TIERS
+    interfaces: tuple                        # of INTERFACES
     timeouts: Timeouts
     plausibility: Plausibility
     stop_time: float                    # s
     probation: float                    # s
     safe_kind: tuple                    # NEUTRAL, BRAKE, GRAVITY or NUMBER
-    safe_value: np.ndarray              # unit of the tier; NaN: left out (BRAKE), or known at run time only (GRAVITY)
+    safe_value: np.ndarray              # unit of the interface; NaN: left out (BRAKE), or known at run time (GRAVITY)
     deceleration: np.ndarray            # m/s^2 or rad/s^2
     tracking_tolerance: np.ndarray      # m or rad
-    command_rate: np.ndarray            # unit of the tier per s
-    command_limit: np.ndarray           # unit of the tier
+    command_rate: np.ndarray            # unit of the interface per s
+    command_limit: np.ndarray           # unit of the interface
     acceleration: np.ndarray            # m/s^2 or rad/s^2
     jerk: np.ndarray                    # m/s^3 or rad/s^3
     standstill_speed: np.ndarray        # m/s or rad/s
@@ -200,7 +200,7 @@ class SafetyDeclaration:
     where: str = field(default='')
 
     def __repr__(self) -> str:
-        return f'<SafetyDeclaration of {", ".join(self.actuators)}: {", ".join(self.tiers)}>'
+        return f'<SafetyDeclaration of {", ".join(self.actuators)}: {", ".join(self.interfaces)}>'
 
     stop_time_ns, probation_ns = map(_in_ns, ('stop_time', 'probation'))
 
@@ -220,17 +220,18 @@ ARRAYS = ('deceleration', 'tracking_tolerance', 'acceleration', 'jerk', 'standst
           'swing_deviation')
 
 
-def read_safety(source: str | PathLike[str], actuators: Sequence[str], tiers: Sequence[str], limits: Any,
+def read_safety(source: str | PathLike[str], actuators: Sequence[str], interfaces: Sequence[str], limits: Any,
                 supply_pressure: float | None = None) -> SafetyDeclaration:
     """Return the `SafetyDeclaration` of a YAML file, or of YAML text, which has more than one line.
 
-    actuators: names; each must be there once.  tiers (actuators,): of TIERS, what a command of each is.  limits:
-    `Limits` of the actuators.  supply_pressure: Pa, the limit of commands of tier 'pressure' where none is declared.
+    actuators: names; each must be there once.  interfaces (actuators,): of INTERFACES, what a command of each is.
+    limits: `Limits` of the actuators.  supply_pressure: Pa, the limit of commands of interface 'pressure' where none is
+    declared.
     Raises ModelError, UnknownNameError, DuplicateNameError or ActuationError that name the file, its line, the actuator
     and the parameter.
     """
-    actuators, tiers = tuple(actuators), tuple(tiers)
-    _check_tiers(actuators, tiers)
+    actuators, interfaces = tuple(actuators), tuple(interfaces)
+    _check_interfaces(actuators, interfaces)
     file = open_declaration('safety', source)
     nodes = file.parts(file.root, ('actuators',), tuple(declared(Stopping)))
     key, node = nodes.pop('actuators')
@@ -243,21 +244,22 @@ def read_safety(source: str | PathLike[str], actuators: Sequence[str], tiers: Se
     stopping, places = read_fields(Stopping, file, nodes.values(), where)
     for block_name, low, high in (('timeouts', 'stopping', 'safe'), ('plausibility', 'sigma_stop', 'sigma_slow')):
         _check_order(getattr(stopping, block_name), places, block_name, low, high)
-    rows = [_row(found[name], name, tier, i, limits, supply_pressure)
-            for i, (name, tier) in enumerate(zip(actuators, tiers))]
+    rows = [_row(found[name], name, interface, i, limits, supply_pressure)
+            for i, (name, interface) in enumerate(zip(actuators, interfaces))]
     names = ('safe_value', 'command_rate', 'command_limit')
     arrays = {name: _frozen([row[name] for row in rows]) for name in names}
     arrays |= {name: _frozen([getattr(found[actuator][0], name) for actuator in actuators]) for name in ARRAYS}
-    return SafetyDeclaration(actuators=actuators, tiers=tiers, **vars(stopping), where=where,
+    return SafetyDeclaration(actuators=actuators, interfaces=interfaces, **vars(stopping), where=where,
                              safe_kind=tuple(row['safe_kind'] for row in rows), **arrays)
 
 
-def _check_tiers(actuators, tiers):
-    if len(actuators) != len(tiers):
-        raise ShapeError(f'{len(tiers)} tiers for {len(actuators)} actuators; expected one for each of '
+def _check_interfaces(actuators, interfaces):
+    if len(actuators) != len(interfaces):
+        raise ShapeError(f'{len(interfaces)} interfaces for {len(actuators)} actuators; expected one for each of '
                          f'{", ".join(actuators)}')
-    for actuator, tier in zip(actuators, tiers):
-        check_name(tier, TIERS, f"tier of '{actuator}': there is no '{shorten(str(tier))}'", ModelError)
+    for actuator, interface in zip(actuators, interfaces):
+        check_name(interface, INTERFACES, f"interface of '{actuator}': there is no '{shorten(str(interface))}'",
+                   ModelError)
 
 
 def _check_order(values, places, block_name, low, high):
@@ -266,34 +268,36 @@ def _check_order(values, places, block_name, low, high):
         raise ModelError(f"{place}: '{low}' {getattr(values, low):g} is not below '{high}' {getattr(values, high):g}")
 
 
-def _row(found, name, tier, i, limits, supply_pressure):
+def _row(found, name, interface, i, limits, supply_pressure):
     """Return what the arrays of the declaration hold of one actuator."""
     actuator, places = found
 
     def refuse(parameter, message):
         raise ModelError(f'{places.of(parameter)}: {message}')
 
-    for each in TIERS:
+    for each in INTERFACES:
         safe = getattr(actuator.safe_output, each)
         reason = _unsafe(each, safe)
         if reason:
-            refuse(f'safe_output.{each}', f"'safe_output' of tier {each} is {safe}: {reason}")
+            refuse(f'safe_output.{each}', f"'safe_output' of interface {each} is {safe}: {reason}")
     for block_name in ('safe_output', 'command_rate'):
-        if getattr(getattr(actuator, block_name), tier) is None:
-            refuse(block_name, f"'{block_name}' says nothing of tier {tier}, which is in use; it has no default")
-    safe, rate = getattr(actuator.safe_output, tier), getattr(actuator.command_rate, tier)
+        if getattr(getattr(actuator, block_name), interface) is None:
+            refuse(block_name,
+                   f"'{block_name}' says nothing of interface {interface}, which is in use; it has no default")
+    safe, rate = getattr(actuator.safe_output, interface), getattr(actuator.command_rate, interface)
     most = {VALVE: 1.0, VELOCITY: float(limits.velocity[i]), EFFORT: float(limits.effort[i]),
-            PRESSURE: math.inf if supply_pressure is None else float(supply_pressure)}[tier]
-    limit = getattr(actuator.command_limit, tier) if actuator.command_limit else None
+            PRESSURE: math.inf if supply_pressure is None else float(supply_pressure)}[interface]
+    limit = getattr(actuator.command_limit, interface) if actuator.command_limit else None
     if limit is None and not math.isfinite(most):
-        refuse('command_limit', f"'command_limit' of tier {tier} is missing, and nothing else limits its commands")
+        refuse('command_limit',
+               f"'command_limit' of interface {interface} is missing, and nothing else limits its commands")
     limit = most if limit is None else limit
     if limit > most * (1.0 + RELATIVE_TOLERANCE):
-        refuse('command_limit', f"'command_limit' of tier {tier} is {limit:g}, more than the {most:g} "
-                                f'{UNITS[tier]} that the actuator has')
+        refuse('command_limit', f"'command_limit' of interface {interface} is {limit:g}, more than the {most:g} "
+                                f'{UNITS[interface]} that the actuator has')
     if not isinstance(safe, str) and abs(safe) > limit:
-        refuse(f'safe_output.{tier}', f"'safe_output' of tier {tier} is {safe:g}, beyond the limit of commands, "
-                                    f'{limit:g}')
+        refuse(f'safe_output.{interface}', f"'safe_output' of interface {interface} is {safe:g}, beyond the limit of "
+                                           f'commands, {limit:g}')
     rated = float(limits.velocity[i])
     for parameter, value in recommended(actuator.deceleration, rated).items():
         if getattr(actuator, parameter) is None:
@@ -330,13 +334,13 @@ def recommended(deceleration, rated_speed):
             'standstill_speed': STANDSTILL * (speed or deceleration)}
 
 
-def _unsafe(tier, safe):
+def _unsafe(interface, safe):
     """Return why a safe output is none, or ''."""
-    if tier in HOLDS and safe == GRAVITY:
+    if interface in HOLDS and safe == GRAVITY:
         return f"no effort is commanded there; expected '{NEUTRAL}' or '{BRAKE}'"
-    if tier in HOLDS and isinstance(safe, float) and safe != 0.0:
+    if interface in HOLDS and isinstance(safe, float) and safe != 0.0:
         return f"the actuator would never stop; expected '{NEUTRAL}' or '{BRAKE}'"
-    if tier not in HOLDS and safe == NEUTRAL:
+    if interface not in HOLDS and safe == NEUTRAL:
         return f"without force the load would drop; expected '{BRAKE}', '{GRAVITY}' or a number that holds it"
     return ''
 

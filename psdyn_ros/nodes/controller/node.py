@@ -138,9 +138,9 @@ class Controller:
             node.get_logger().warning("emergency_stop: 'none': nobody can stop the machine by ~/emergency_stop")
         for measure in self._measures:
             node.get_logger().info(f'realtime {p.realtime}: {measure}')
-        tiers = ', '.join(dict.fromkeys(declaration.tiers))
+        interfaces = ', '.join(dict.fromkeys(declaration.interfaces))
         node.get_logger().info(f'{machine.name}: {p.law} of {len(machine.actuators)} actuators, commands: '
-                               f'{tiers}, trigger: {p.trigger}')
+                               f'{interfaces}, trigger: {p.trigger}')
 
     def activate(self):
         """Give the safe output, and let the machine be enabled; SafetyError with every reason against it."""

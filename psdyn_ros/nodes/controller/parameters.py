@@ -45,7 +45,7 @@ PARAMETERS = MACHINE + REALTIME + (
 
 
 def outputs(actuators, cylinders):
-    """Parameters of the controller, one for each actuator: the tier of its command."""
+    """Parameters of the controller, one for each actuator: the interface of its command."""
     return tuple(
         Parameter(f'output.{name}', '', f'what is commanded of {name}; empty: as law and hydraulics say',
                   choices=('', *MODES) if name in cylinders else ('', EFFORT))

@@ -33,7 +33,7 @@ class ControllerOutputs:
 
     def __init__(self, node, machine, declaration):
         self._node = node
-        self._names, self._modes = declaration.actuators, declaration.tiers
+        self._names, self._modes = declaration.actuators, declaration.interfaces
         # with a brake among the safe outputs an array, which cannot leave anything out, would release it
         self._ordered = BRAKE not in declaration.safe_kind
         self._commands = LabelledArrayWriter(self._names)
@@ -105,7 +105,7 @@ class ControllerOutputs:
 
 
 class _CommandWriter:
-    """A JointState of those actuators that have a command, each in the field of its tier and NaN in other fields."""
+    """A JointState of the actuators that have a command, each in the field of its interface and NaN in others."""
 
     def __init__(self, names, modes, given):
         self.names = [name for name, has in zip(names, given) if has]

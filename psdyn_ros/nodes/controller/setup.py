@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ...control.core.assembly import ControllerConfig, command_tiers
+from ...control.core.assembly import ControllerConfig, command_interfaces
 from ...control.laws.registry import LAWS
 from ...control.safety.declaration_checks import check_safety
 from ...model.parameters.hydraulics import read_hydraulics
@@ -37,12 +37,12 @@ def build(node, p):
     law = LAWS[p.law]
     if 'hydraulics' in law.needs and hydraulics is None:
         raise ParameterError(f"parameter law: '{p.law}' commands valves and needs the parameter hydraulics")
-    tiers = command_tiers(p.law, machine, hydraulics, _chosen_tiers(node, machine, hydraulics))
+    interfaces = command_interfaces(p.law, machine, hydraulics, _chosen_interfaces(node, machine, hydraulics))
     if not p.safety:
         raise ParameterError('parameter safety: empty; expected the file that declares safe outputs and limits of '
                              f"'{machine.name}', since they have no default")
     supply = None if hydraulics is None else hydraulics.supply.pressure
-    declaration = read_safety(p.safety, machine.actuators, tiers, machine.limits, supply)
+    declaration = read_safety(p.safety, machine.actuators, interfaces, machine.limits, supply)
     check_safety(declaration, machine, hydraulics)
     for name in law.parameters:
         if not hasattr(p, name):
@@ -56,9 +56,9 @@ def build(node, p):
     return ControllerSetup(config, description, (p.pressure_source, p.pressure_topic), round(p.port_timeout * SECOND))
 
 
-def _chosen_tiers(node, machine, hydraulics):
-    """{actuator: tier} of those that parameters give."""
+def _chosen_interfaces(node, machine, hydraulics):
+    """{actuator: interface} of those that parameters give."""
     cylinders = () if hydraulics is None else hydraulics.cylinders
     table = outputs(machine.actuators, cylinders)
     given = parameters.declare_map(node, table, fixed=False)
-    return {name: tier for name, tier in zip(machine.actuators, given, strict=True) if tier}
+    return {name: interface for name, interface in zip(machine.actuators, given, strict=True) if interface}

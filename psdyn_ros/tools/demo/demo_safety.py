@@ -45,17 +45,19 @@ def safety_text(manipulator, declared=None, *, weak=False, timeouts=TIMEOUTS):
     return yaml.safe_dump(contents)
 
 
-def declared_safety(manipulator, declared=None, hydraulics=None, tiers=None):
+def declared_safety(manipulator, declared=None, hydraulics=None, interfaces=None):
     """The `SafetyDeclaration` of that text, whose limits a reference has to keep.
 
     declared    as above
     hydraulics  path of those whose valves are commanded; None: efforts are
-    tiers       {actuator: tier} of those that are commanded otherwise
+    interfaces       {actuator: interface} of those that are commanded otherwise
     """
     oil = read_hydraulics(hydraulics, manipulator.actuators) if hydraulics else None
     cylinders, supply = (oil.cylinders, oil.supply.pressure) if oil else ((), None)
-    tiers = [(tiers or {}).get(name) or (VALVE if name in cylinders else EFFORT) for name in manipulator.actuators]
-    return read_safety(safety_text(manipulator, declared), manipulator.actuators, tiers, manipulator.limits, supply)
+    interfaces = [(interfaces or {}).get(name) or (VALVE if name in cylinders else EFFORT)
+                  for name in manipulator.actuators]
+    return read_safety(safety_text(manipulator, declared), manipulator.actuators, interfaces, manipulator.limits,
+                       supply)
 
 
 def _spans(manipulator):

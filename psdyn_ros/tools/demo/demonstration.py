@@ -92,7 +92,7 @@ def _allowed_efforts(m, declaration):
     """(actuators,) that the motion may need; what the initial position takes is given in any case."""
     limits = np.array(m.limits.effort, dtype=float)
     if declaration is not None:
-        forces = [tier == EFFORT for tier in declaration.tiers]
+        forces = [interface == EFFORT for interface in declaration.interfaces]
         limits[forces] = np.minimum(limits, declaration.command_limit)[forces]
     if np.isinf(limits).all():
         return limits

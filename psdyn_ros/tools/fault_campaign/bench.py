@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...api.load import load
-from ...control.core.assembly import ControllerConfig, assemble, command_tiers
+from ...control.core.assembly import ControllerConfig, assemble, command_interfaces
 from ...control.core.inputs import MeasuredState
 from ...control.monitors.oil_flow import FlowCheck
 from ...control.monitors.openings import OpeningCheck
@@ -88,7 +88,7 @@ class Machine(NamedTuple):
     """With them."""
     hydraulics: object
     declaration: object
-    tiers: tuple
+    interfaces: tuple
     plant: object
     rated: np.ndarray
     """(actuators,) speeds [m/s, rad/s]."""
@@ -131,10 +131,10 @@ def make_machine(level, name=None, plant='package', rate=RATE):
     else:
         body = Plant(m, period=period, command_timeout=TTL)
         body = DrivenPart(body) if m.underactuated else body
-    tiers = command_tiers(law, m, hydraulics)
-    declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, tiers, m.limits, supply)
-    return Machine(level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION), tiers,
-                   body, np.array(m.limits.velocity, dtype=float))
+    interfaces = command_interfaces(law, m, hydraulics)
+    declaration = read_safety(find_config(f'{name}_safety.yaml'), m.actuators, interfaces, m.limits, supply)
+    return Machine(level, law, rate, m.driven_machine, m, hydraulics, replace(declaration, probation=PROBATION),
+                   interfaces, body, np.array(m.limits.velocity, dtype=float))
 
 
 class Bench:

@@ -91,8 +91,8 @@ class Result:
 def limits():
     """`ReferenceLimits` of the crane's declaration."""
     law = make_law(TORQUE, crane(), oil(), period=PERIOD)
-    return ReferenceLimits.declared(read_safety(find_config('hiab_xs031_safety.yaml'), crane().actuators, law.tiers,
-                                                crane().limits))
+    return ReferenceLimits.declared(read_safety(find_config('hiab_xs031_safety.yaml'), crane().actuators,
+                                                law.interfaces, crane().limits))
 
 
 def run(case, reference_limits=None, sensors=None, trace=None):

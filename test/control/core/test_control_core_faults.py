@@ -6,7 +6,7 @@ from support.control.control_rig import MS, RATE, TARGET, WALL, Rig, T, crane
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_interfaces
 from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.monitors.actuator_motion import EndStopCheck
 from psdyn_ros.control.monitors.clock import OverrunCheck
@@ -359,7 +359,7 @@ def test_without_an_emergency_stop_none_is_missed_F36():
 def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     machine = psdyn_ros.load(URDF / 'pkm_2pur2rpu.urdf')
     declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators,
-                              command_tiers('computed_torque', machine), machine.limits)
+                              command_interfaces('computed_torque', machine), machine.limits)
     core = assemble(ControllerConfig(machine, declaration, 'computed_torque', rate=RATE, emergency_stop=False))
     plant, output, slot = Plant(machine, period=1 / RATE, command_timeout=0.02), None, 0
 

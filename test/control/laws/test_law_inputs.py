@@ -19,8 +19,8 @@ CHAMBERS = np.full((3, 2), 60e5)
 LAW_NAMES = ('computed_torque', 'pd_gravity', 'valve_computed_torque', 'valve_pid')
 
 
-def law_at_rest(name, tiers=(EFFORT,) * 4, **options):
-    law = make_law(name, crane(), oil(), tiers, PERIOD, **options)
+def law_at_rest(name, interfaces=(EFFORT,) * 4, **options):
+    law = make_law(name, crane(), oil(), interfaces, PERIOD, **options)
     law.hold(START)
     return law
 
@@ -215,7 +215,7 @@ def test_the_integral_takes_away_what_a_wrong_model_leaves():
     for integral in (None, np.zeros(4)):
         options = {} if integral is None else {'integral': integral}
         law = make_law('computed_torque', crane(0.9), oil(), None, PERIOD, bandwidth=20.0, **options)
-        plant = plant_for(START, modes=dict(zip(crane().actuators, law.tiers)))
+        plant = plant_for(START, modes=dict(zip(crane().actuators, law.interfaces)))
         errors = tracked(law, plant, REFERENCES['demonstration'](), 4.0)
         found[integral is None] = 1e3 * np.sqrt(np.mean(errors**2, axis=0))[1:]
     assert (found[True] <= 0.4 * found[False]).all()

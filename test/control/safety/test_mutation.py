@@ -40,7 +40,7 @@ def test_a_sample_of_changes_is_noticed(request):
     ('kernels.control.output_gate', '-limit[i] <= command[i] <= limit[i] -> -limit[i] < command[i] <= limit[i]'),
     ('kernels.control.output_gate', 'command[i] > last[i] + step -> command[i] <= last[i] + step'),
     ('kernels.control.output_gate', 'last[i] + step -> last[i] - step'),
-    ('control.safety.output_gate', 'tier in most -> tier not in most'),
+    ('control.safety.output_gate', 'interface in most -> interface not in most'),
     ('control.safety.output_gate', 'stamp != now -> stamp == now'),
     ('control.safety.output_gate', 'max -> min'),
     ('control.safety.output_gate', 'return self._last.copy() -> return'),

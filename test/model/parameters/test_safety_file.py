@@ -7,7 +7,7 @@ import pytest
 import yaml
 from conftest import examples
 from hypothesis import given, settings
-from support.control.safety_declarations import ACTUATORS, LIMITS, SUPPLY, TIERS, contents, declaration
+from support.control.safety_declarations import ACTUATORS, INTERFACES, LIMITS, SUPPLY, contents, declaration
 from support.harmed_text import harmed_text
 from support.paths import ROOT
 
@@ -46,18 +46,18 @@ LIFT = psdyn_ros.Limits(*(row[1:2] for row in LIMITS))
 SOUND = yaml.safe_dump(contents(), sort_keys=False)
 
 
-def lift(tier, text=EVERYTHING):
-    return read_safety(text, ('lift',), (tier,), LIFT, SUPPLY)
+def lift(interface, text=EVERYTHING):
+    return read_safety(text, ('lift',), (interface,), LIFT, SUPPLY)
 
 
 # what is read
 
-@pytest.mark.parametrize('tier, kind, value, rate, limit', [
+@pytest.mark.parametrize('interface, kind, value, rate, limit', [
     ('valve', 'neutral', 0.0, 20.0, 0.8), ('velocity', 'number', 0.0, 5.0, 0.25), ('effort', 'number', 4e4, 1e6, 6e4),
     ('pressure', 'gravity', np.nan, 2e9, 1.2e7)])
-def test_every_parameter_arrives(tier, kind, value, rate, limit):
-    d = lift(tier)
-    assert (d.actuators, d.tiers, d.safe_kind) == (('lift',), (tier,), (kind,))
+def test_every_parameter_arrives(interface, kind, value, rate, limit):
+    d = lift(interface)
+    assert (d.actuators, d.interfaces, d.safe_kind) == (('lift',), (interface,), (kind,))
     t = d.timeouts
     assert (t.degraded_misses, t.stopping, t.safe, t.stream, t.emergency_stop) == (4, 0.03, 0.15, 0.12, 0.08)
     assert (t.stopping_ns, t.safe_ns, t.stream_ns, t.emergency_stop_ns, t.simulated_pause_ns) == (
@@ -95,14 +95,14 @@ def test_the_supply_limits_pressures():
     changed = contents()
     del changed['actuators']['tilt']['command_limit']
     assert declaration(changed).command_limit[2] == SUPPLY
-    with pytest.raises(ModelError, match="'command_limit' of tier pressure is missing, and nothing else"):
-        read_safety(yaml.safe_dump(changed), ACTUATORS, TIERS, LIMITS)
+    with pytest.raises(ModelError, match="'command_limit' of interface pressure is missing, and nothing else"):
+        read_safety(yaml.safe_dump(changed), ACTUATORS, INTERFACES, LIMITS)
 
 
 def test_a_file_and_its_text_say_the_same(tmp_path):
     path = tmp_path / 'safety.yaml'
     path.write_text(SOUND)
-    d = read_safety(path, ACTUATORS, TIERS, LIMITS, SUPPLY)
+    d = read_safety(path, ACTUATORS, INTERFACES, LIMITS, SUPPLY)
     assert d.where == f"safety file '{path}'"
     assert d.command_rate.tolist() == declaration().command_rate.tolist()
 
@@ -114,17 +114,18 @@ def changed(old, new, text=SOUND):
     return text.replace(old, new)
 
 
-def unsafe(tier, value):
-    return re.sub(rf'(safe_output: .*{tier}: )[^,}}]*', rf'\g<1>{value}', EVERYTHING)
+def unsafe(interface, value):
+    return re.sub(rf'(safe_output: .*{interface}: )[^,}}]*', rf'\g<1>{value}', EVERYTHING)
 
 
 BAD = [
     # safe outputs, tolerances, rates and decelerations have no default
-    (changed('    safe_output:\n      valve: neutral\n', ''), ModelError, "'lift': 'safe_output' is missing .by tier"),
+    (changed('    safe_output:\n      valve: neutral\n', ''), ModelError,
+     "'lift': 'safe_output' is missing .by interface"),
     (changed('      valve: neutral\n', '      velocity: neutral\n'), ModelError,
-     r"line 18\): actuator 'lift': 'safe_output' says nothing of tier valve, which is in use; it has no default"),
+     r"line 18\): actuator 'lift': 'safe_output' says nothing of interface valve, which is in use; it has no default"),
     (changed('      valve: 50.0\n', '      effort: 50.0\n'), ModelError,
-     "'lift': 'command_rate' says nothing of tier valve"),
+     "'lift': 'command_rate' says nothing of interface valve"),
     (changed('    deceleration: 2.0\n', ''), ModelError, "actuator 'slew': 'deceleration' is missing"),
     (changed('    tracking_tolerance: 0.05\n', ''), ModelError, "'slew': 'tracking_tolerance' is missing"),
     (changed('tracking_tolerance: 0.05', 'tracking_tolerance: 0'), ModelError, "'tracking_tolerance' is 0; expected"),
@@ -157,9 +158,9 @@ BAD = [
     (changed('valve: neutral', 'valve: free'), ModelError, "'valve' is 'free'; expected neutral, brake"),
     # limits
     (changed('effort: 3000.0', 'effort: 30001.0'), ModelError,
-     r"'slew': safe_output: 'safe_output' of tier effort is 30001, beyond the limit of commands, 30000"),
+     r"'slew': safe_output: 'safe_output' of interface effort is 30001, beyond the limit of commands, 30000"),
     (changed('pressure: 15000000.0', 'pressure: 2e7'), ModelError,
-     r"'command_limit' of tier pressure is 2e\+07, more than the 1.9e\+07 Pa that the actuator has"),
+     r"'command_limit' of interface pressure is 2e\+07, more than the 1.9e\+07 Pa that the actuator has"),
     (SOUND.replace('jerk: 40.0', 'jerk: -1', 1), ModelError, "'jerk' is -1; expected 0.001 to 1e"),
     (SOUND.replace('    acceleration: 2.0\n', '', 1), ModelError,
      r"line \d+\).*'acceleration' of 'slew' is missing: .* recommended, .*: 2$"),
@@ -180,12 +181,12 @@ def test_what_is_wrong_is_named(text, error, words, tmp_path):
     path = tmp_path / 'machine.yaml'
     path.write_text(text)
     with pytest.raises(error, match=words) as caught:
-        read_safety(path, ACTUATORS, TIERS, LIMITS, SUPPLY)
+        read_safety(path, ACTUATORS, INTERFACES, LIMITS, SUPPLY)
     assert str(path) in str(caught.value)
     assert type(caught.value) is error
 
 
-@pytest.mark.parametrize('tier, value, reason', [
+@pytest.mark.parametrize('interface, value, reason', [
     ('effort', 'neutral', "without force the load would drop; expected 'brake', 'gravity' or a number that holds it"),
     ('pressure', 'neutral', 'without force the load would drop'),
     ('valve', 'gravity', "no effort is commanded there; expected 'neutral' or 'brake'"),
@@ -193,15 +194,15 @@ def test_what_is_wrong_is_named(text, error, words, tmp_path):
     ('valve', '0.1', "the actuator would never stop; expected 'neutral' or 'brake'"),
     ('velocity', '-1e-3', 'the actuator would never stop'),
 ])
-def test_unsafe_outputs_are_refused_with_the_reason_in_whatever_tier(tier, value, reason):
-    for used in model.TIERS:
-        with pytest.raises(ModelError, match=rf"'safe_output' of tier {tier} is \S+: {reason}"):
-            lift(used, unsafe(tier, value))
+def test_unsafe_outputs_are_refused_with_the_reason_in_whatever_interface(interface, value, reason):
+    for used in model.INTERFACES:
+        with pytest.raises(ModelError, match=rf"'safe_output' of interface {interface} is \S+: {reason}"):
+            lift(used, unsafe(interface, value))
 
 
-@pytest.mark.parametrize('tier', ['valve', 'velocity'])
-def test_zero_is_safe_where_it_holds_the_load(tier):
-    assert lift(tier, unsafe(tier, '0')).safe_value.tolist() == [0.0]
+@pytest.mark.parametrize('interface', ['valve', 'velocity'])
+def test_zero_is_safe_where_it_holds_the_load(interface):
+    assert lift(interface, unsafe(interface, '0')).safe_value.tolist() == [0.0]
 
 
 @pytest.mark.parametrize('old, new, words', [
@@ -215,14 +216,14 @@ def test_margins_must_leave_something(old, new, words):
         lift('valve', changed(old, new, EVERYTHING))
 
 
-@pytest.mark.parametrize('tiers, error, words', [
-    (TIERS[:3], ShapeError, '3 tiers for 4 actuators; expected one for each of slew, lift, tilt, telescope'),
-    ((*TIERS[:3], 'speed'), ModelError, "tier of 'telescope': there is no 'speed'"),
-    ((*TIERS[:3], 'velocty'), ModelError, "did you mean 'velocity'"),
+@pytest.mark.parametrize('interfaces, error, words', [
+    (INTERFACES[:3], ShapeError, '3 interfaces for 4 actuators; expected one for each of slew, lift, tilt, telescope'),
+    ((*INTERFACES[:3], 'speed'), ModelError, "interface of 'telescope': there is no 'speed'"),
+    ((*INTERFACES[:3], 'velocty'), ModelError, "did you mean 'velocity'"),
 ])
-def test_tiers_that_cannot_be(tiers, error, words):
+def test_interfaces_that_cannot_be(interfaces, error, words):
     with pytest.raises(error, match=words):
-        read_safety(SOUND, ACTUATORS, tiers, LIMITS, SUPPLY)
+        read_safety(SOUND, ACTUATORS, interfaces, LIMITS, SUPPLY)
 
 
 def test_files_that_cannot_be_read(tmp_path):
@@ -230,14 +231,14 @@ def test_files_that_cannot_be_read(tmp_path):
                           (SOUND + '# ' + 'x' * MAX_DECLARATION,
                            f'characters; at most {MAX_DECLARATION} are read')):
         with pytest.raises(ModelError, match=words):
-            read_safety(source, ACTUATORS, TIERS, LIMITS, SUPPLY)
+            read_safety(source, ACTUATORS, INTERFACES, LIMITS, SUPPLY)
 
 
 @settings(max_examples=examples(80))
 @given(harmed_text([SOUND, EVERYTHING]))
 def test_harmed_files_are_read_or_refused(text):
     try:
-        d = read_safety(text + '\n', ACTUATORS, TIERS, LIMITS, SUPPLY)
+        d = read_safety(text + '\n', ACTUATORS, INTERFACES, LIMITS, SUPPLY)
     except PsdynError as error:
         assert str(error)
     else:
@@ -274,20 +275,20 @@ def hydraulics(crane):
 CRANE = (CONFIG / 'hiab_xs031_safety.yaml').read_text()
 
 
-def check(crane, text, tiers='effort', hydraulics=None):
-    tiers = tiers if isinstance(tiers, tuple) else (tiers,) * 4
-    check_safety(read_safety(text, crane.actuators, tiers, crane.limits, 19e6), crane, hydraulics)
+def check(crane, text, interfaces='effort', hydraulics=None):
+    interfaces = interfaces if isinstance(interfaces, tuple) else (interfaces,) * 4
+    check_safety(read_safety(text, crane.actuators, interfaces, crane.limits, 19e6), crane, hydraulics)
 
 
 @pytest.mark.parametrize('name', MACHINES)
-def test_the_machines_of_the_package_are_safe_in_every_tier_that_is_declared(name):
+def test_the_machines_of_the_package_are_safe_in_every_interface_that_is_declared(name):
     m, hydraulics = machine(name), None
     path = CONFIG / f'{name}_safety.yaml'
     declared = next(iter(yaml.safe_load(path.read_text())['actuators'].values()))['safe_output']
     if 'pressure' in declared:
         hydraulics = read_hydraulics(CONFIG / f'{name}_hydraulics.yaml', m.actuators)
-    for tier in declared:
-        d = read_safety(path, m.actuators, (tier,) * len(m.actuators), m.limits, 19e6)
+    for interface in declared:
+        d = read_safety(path, m.actuators, (interface,) * len(m.actuators), m.limits, 19e6)
         check_safety(d, m)
         check_safety(d, m, hydraulics)
         assert set(d.safe_kind) <= {'neutral', 'brake'}
@@ -373,18 +374,18 @@ def test_a_declaration_for_another_machine(crane):
         check_safety(declaration(), crane)
 
 
-@pytest.mark.parametrize('tier', ['valve', 'effort'])
-def test_a_closed_valve_must_hold_the_load(crane, hydraulics, tier):
+@pytest.mark.parametrize('interface', ['valve', 'effort'])
+def test_a_closed_valve_must_hold_the_load(crane, hydraulics, interface):
     text = (CONFIG / 'hiab_xs031_hydraulics.yaml').read_text()
-    check(crane, CRANE, tier, hydraulics)
+    check(crane, CRANE, interface, hydraulics)
     leaking = text.replace('leakage: 1.0e-16', 'leakage: 1.0e-12', 1)
     leaking = read_hydraulics(leaking, crane.actuators)
     with pytest.raises(ModelError, match="'lift_cylinder': its safe output is '.*', but its receiver has no brake, and "
                                          'on its closed valve the load sinks by 1.94 mm/s'):
-        check(crane, CRANE, tier, leaking)
+        check(crane, CRANE, interface, leaking)
     braked = text.replace('leakage: 1.0e-16', 'leakage: 1.0e-12\n    brake: {stiffness: 1e8, damping: 1e5}', 1).replace(
         'valve_neutral', 'brake', 1)
-    check(crane, CRANE, tier, read_hydraulics(braked, crane.actuators))
+    check(crane, CRANE, interface, read_hydraulics(braked, crane.actuators))
 
 
 def test_the_receiver_must_be_declared(crane, hydraulics):

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import psdyn_ros
-from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_tiers
+from psdyn_ros.control.core.assembly import ControllerConfig, assemble, command_interfaces
 from psdyn_ros.control.core.inputs import MeasuredState
 from psdyn_ros.control.reference.trajectory import Waypoints
 from psdyn_ros.control.safety.fault_table import State
@@ -34,14 +34,14 @@ def crane():
 
 @cache
 def machine(level):
-    """(hydraulics, plant, tiers, declaration) at this level; the plant is shared."""
+    """(hydraulics, plant, interfaces, declaration) at this level; the plant is shared."""
     m = crane()
     hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), m.actuators) if level == 'valve' else None
     plant = (Plant(m, period=1 / RATE, command_timeout=0.02) if hydraulics is None
              else HydraulicPlant(m, hydraulics, period=1 / RATE))
-    tiers = command_tiers(LAW[level], m, hydraulics)
-    declaration = read_safety(find_config('hiab_xs031_safety.yaml'), m.actuators, tiers, m.limits)
-    return hydraulics, plant, tiers, replace(declaration, probation=PROBATION)
+    interfaces = command_interfaces(LAW[level], m, hydraulics)
+    declaration = read_safety(find_config('hiab_xs031_safety.yaml'), m.actuators, interfaces, m.limits)
+    return hydraulics, plant, interfaces, replace(declaration, probation=PROBATION)
 
 
 class Rig:

@@ -1,4 +1,4 @@
-"""A safety declaration with one actuator of each tier and each kind of safe output, for tests that need no machine."""
+"""A safety declaration with one actuator of each interface and each kind of safe output; no machine is needed."""
 
 import numpy as np
 import yaml
@@ -10,7 +10,7 @@ PERIOD = 0.002
 T = 2_000_000           # ns, the same
 MS = 1_000_000          # ns
 ACTUATORS = ('slew', 'lift', 'tilt', 'telescope')
-TIERS = ('effort', 'valve', 'pressure', 'velocity')
+INTERFACES = ('effort', 'valve', 'pressure', 'velocity')
 LIMITS = Limits(*np.array([[-3.0, 3.0, 0.6, 3e4], [0.0, 0.5, 0.3, 9e4], [0.0, 0.6, 0.4, 9e4], [0.0, 1.1, 0.3, 4e4]]).T)
 SUPPLY = 19e6           # Pa
 
@@ -44,4 +44,4 @@ def contents():
 
 def declaration(changed=None, limits=LIMITS):
     """Return the `SafetyDeclaration` of `changed`, or of the contents above."""
-    return read_safety(yaml.safe_dump(changed or contents()), ACTUATORS, TIERS, limits, SUPPLY)
+    return read_safety(yaml.safe_dump(changed or contents()), ACTUATORS, INTERFACES, limits, SUPPLY)

@@ -1,4 +1,4 @@
-"""Output tiers of the laws against the hydraulic plant, and the limit of the pump."""
+"""Output interfaces of the laws against the hydraulic plant, and the limit of the pump."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from support.machines import URDF
 
 import psdyn_ros
-from psdyn_ros.control.laws.base import checked_tiers
+from psdyn_ros.control.laws.base import checked_interfaces
 from psdyn_ros.control.laws.computed_torque import ForceGains
 from psdyn_ros.control.laws.registry import LAWS, make_law
 from psdyn_ros.model.locate import find_config
@@ -31,23 +31,23 @@ def compensated():
 
 def plant_of(hydraulics, law):
     return HydraulicPlant(crane(), hydraulics, period=1e-3, ttl=0.02, position=START,
-                          modes=dict(zip(law.manipulator.actuators, law.tiers)))
+                          modes=dict(zip(law.manipulator.actuators, law.interfaces)))
 
 
-def errors_of(name, tiers, hydraulics, seconds=4.0, **options):
+def errors_of(name, interfaces, hydraulics, seconds=4.0, **options):
     """(4,) rms errors [mm, mrad] on the first seconds of the demonstration."""
-    law = make_law(name, crane(), hydraulics, tiers, PERIOD, **options)
+    law = make_law(name, crane(), hydraulics, interfaces, PERIOD, **options)
     plant = plant_of(hydraulics, law)
     errors = tracked(law, plant, REFERENCES['demonstration'](), seconds)
     assert not plant.fault and len(errors) == round(seconds / PERIOD) and not law.saturations.any()
     return 1e3 * np.sqrt(np.mean(errors**2, axis=0))
 
 
-# every tier against the plant
+# every interface against the plant
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name, tiers, bound', [
+@pytest.mark.parametrize('name, interfaces, bound', [
     ('valve_computed_torque', (EFFORT, EFFORT, EFFORT, EFFORT), 0.15),
     ('valve_computed_torque', (EFFORT, PRESSURE, PRESSURE, PRESSURE), 0.6),
     ('valve_computed_torque', (EFFORT, VELOCITY, VELOCITY, VELOCITY), 0.8),
@@ -57,14 +57,14 @@ def errors_of(name, tiers, hydraulics, seconds=4.0, **options):
     ('computed_torque', (EFFORT, EFFORT, EFFORT, EFFORT), 0.15),
     ('computed_torque', (EFFORT, PRESSURE, PRESSURE, PRESSURE), 0.9),
 ], ids=str)
-def test_a_tier_follows_the_demonstration(compensated, name, tiers, bound):
-    assert (errors_of(name, tiers, compensated) <= bound).all()
+def test_a_interface_follows_the_demonstration(compensated, name, interfaces, bound):
+    assert (errors_of(name, interfaces, compensated) <= bound).all()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name, tier', [('computed_torque', EFFORT), ('valve_computed_torque', VALVE)])
-def test_errors_may_be_taken_in_the_joints(name, tier):
-    assert (errors_of(name, (EFFORT, tier, tier, tier), oil(), 2.5, space='joint') <= 0.15).all()
+@pytest.mark.parametrize('name, interface', [('computed_torque', EFFORT), ('valve_computed_torque', VALVE)])
+def test_errors_may_be_taken_in_the_joints(name, interface):
+    assert (errors_of(name, (EFFORT, interface, interface, interface), oil(), 2.5, space='joint') <= 0.15).all()
 
 
 @pytest.mark.slow
@@ -137,27 +137,28 @@ def test_points_that_are_streamed_do_not_make_the_scale_fall_further_and_further
 # units, limits and refusals
 
 
-@pytest.mark.parametrize('tiers, expected', [
+@pytest.mark.parametrize('interfaces, expected', [
     (None, (EFFORT, VALVE, VALVE, VALVE)),
     ({'telescope': 'pressure'}, (EFFORT, VALVE, VALVE, PRESSURE)),
     ([EFFORT, EFFORT, PRESSURE, VALVE], (EFFORT, EFFORT, PRESSURE, VALVE)),
 ])
-def test_tiers_come_from_what_is_given_and_else_from_the_hydraulics(tiers, expected):
-    assert checked_tiers(crane(), oil(), tiers) == expected
+def test_interfaces_come_from_what_is_given_and_else_from_the_hydraulics(interfaces, expected):
+    assert checked_interfaces(crane(), oil(), interfaces) == expected
 
 
-@pytest.mark.parametrize('name, tiers, message', [
-    ('valve_pid', {'telescop': 'effort'}, "tier of 'telescop': no such actuator; did you mean 'telescope'"),
-    ('valve_pid', {'telescope': 'presure'}, "tier 'presure' of 'telescope': expected one of .*did you mean 'pressure'"),
+@pytest.mark.parametrize('name, interfaces, message', [
+    ('valve_pid', {'telescop': 'effort'}, "interface of 'telescop': no such actuator; did you mean 'telescope'"),
+    ('valve_pid', {'telescope': 'presure'},
+     "interface 'presure' of 'telescope': expected one of .*did you mean 'pressure'"),
     ('valve_pid', {'telescope': 'velocity'}, 'no pressure compensator'),
     ('valve_pid', {'slew': 'pressure'}, 'no cylinder of the hydraulics drives it'),
     ('valve_pid', ('effort', 'valve'), 'for each of slew'),
     ('valve_pid', 'effort', 'for each of slew'),
     ('computed_torque', {'telescope': 'valve'}, 'this law commands effort or pressure'),
 ])
-def test_tiers_that_cannot_be_are_refused_by_name(name, tiers, message):
+def test_interfaces_that_cannot_be_are_refused_by_name(name, interfaces, message):
     with pytest.raises(psdyn_ros.PsdynError, match=message):
-        make_law(name, crane(), oil(), tiers, PERIOD)
+        make_law(name, crane(), oil(), interfaces, PERIOD)
 
 
 def test_laws_are_made_by_name_and_say_what_they_lack():
@@ -189,7 +190,7 @@ def test_gains_on_valves_of_wrong_sign_or_size_are_refused(name, gain, bad):
     assert law.gains is before
 
 
-def test_holding_commands_hold_the_load_in_the_unit_of_each_tier(compensated):
+def test_holding_commands_hold_the_load_in_the_unit_of_each_interface(compensated):
     law = make_law('valve_computed_torque', crane(), compensated, (EFFORT, EFFORT, PRESSURE, VELOCITY), PERIOD)
     force, area = crane().gravity_forces(START), compensated.cylinders['tilt_cylinder'].area_a
     assert law.holding(START) == pytest.approx([force[0], force[1], force[2] / area, 0.0])
@@ -200,12 +201,12 @@ def test_pressures_are_asked_for_where_a_valve_is_commanded(compensated):
     assert law.needs_pressures
     with pytest.raises(psdyn_ros.ModelError, match='pressures are None'):
         law.update(0.0, START, STILL)
-    for name, tier in (('valve_computed_torque', VELOCITY), ('valve_pid', VALVE)):
-        law = make_law(name, crane(), compensated, (EFFORT, tier, tier, tier), PERIOD)
+    for name, interface in (('valve_computed_torque', VELOCITY), ('valve_pid', VALVE)):
+        law = make_law(name, crane(), compensated, (EFFORT, interface, interface, interface), PERIOD)
         assert not law.needs_pressures and np.isfinite(law.update(0.0, START, STILL)).all()
 
 
-def test_commands_of_every_tier_are_clipped_to_what_there_is(compensated):
+def test_commands_of_every_interface_are_clipped_to_what_there_is(compensated):
     law = make_law('valve_computed_torque', crane(), compensated, (EFFORT, PRESSURE, VELOCITY, VALVE), PERIOD)
     law.hold(START + [5.0, 0.3, 0.3, 0.8])
     for k in range(3):
