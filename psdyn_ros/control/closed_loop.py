@@ -170,9 +170,9 @@ class ClosedLoop:
 
     def send(self, waypoints: Waypoints) -> None:
         """Check and begin a trajectory; raises TrajectoryError."""
-        candidate = self.core.consider(waypoints)
-        candidate.advance()
-        self.core.accept(candidate, self.now)
+        validated = self.core.validate_trajectory(waypoints)
+        validated.advance()
+        self.core.execute(validated, self.now)
 
     def run(self, duration: float, points: PointStream | None = None) -> ClosedLoop:
         """Do the cycles of so many seconds; points: `PointStream` that begins now, None: none."""

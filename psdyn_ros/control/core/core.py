@@ -3,7 +3,8 @@
     step                                          -> takes a measured state and gives the output: of the law, of a
                                                      ramp to rest, or safe (`OutputSelector`)
     take_pressures, take_emergency_stop           -> the other measurements, checked and kept (`Inputs`)
-    consider, accept, take_point, cancel          -> the reference
+    validate_trajectory, execute, take_point,
+    cancel                                        -> the reference
     activate, enable, disable, reset, deactivate  -> the sub-states (`SafetyStates`)
 
 Times are ns: `now` of a steady clock, `ros_now` and stamps of the clock of stamps. Where that is a simulated one, ages
@@ -89,7 +90,7 @@ class ControlCore:
         self._answered_stamp = 0        # of the state of the last output
         self._output_stamp = 0          # of the last output
         self._enabled_stamp = 0         # of the state at which it was enabled
-        self._considered = None         # the `Candidate` that may be accepted
+        self._validated = None         # the `ValidatedTrajectory` that may be executed
 
     # what was measured
 
@@ -140,23 +141,23 @@ class ControlCore:
 
     # references
 
-    def consider(self, waypoints: Waypoints, start_stamp: int | None = None) -> Any:
-        """Return the `Candidate` of a trajectory that starts at a stamp, now where it is None.
+    def validate_trajectory(self, waypoints: Waypoints, start_stamp: int | None = None) -> Any:
+        """Return the `ValidatedTrajectory` of a trajectory that starts at a stamp, now where it is None.
 
-        Raises TrajectoryError; nothing changes until `accept`.
+        Raises TrajectoryError; nothing changes until `execute`.
         """
         self._refuse_reference(start_stamp)
         start = None if start_stamp is None else self.inputs.seconds(start_stamp)
-        self._considered = self.law.reference.consider(waypoints, self.inputs.time, start,
+        self._validated = self.law.reference.validate_trajectory(waypoints, self.inputs.time, start,
                                                        state=self.inputs.state_check.x)
-        return self._considered
+        return self._validated
 
-    def accept(self, candidate: Any, now: int) -> None:
-        """Follow a candidate that was checked to its end; TrajectoryError where it may no longer be."""
+    def execute(self, validated: Any, now: int) -> None:
+        """Follow a trajectory that was checked to its end; TrajectoryError where it may no longer be."""
         self._refuse_reference()
-        if candidate is not self._considered:
+        if validated is not self._validated:
             raise TrajectoryError('the machine was stopped, or another reference came, since this one was checked')
-        self.law.reference.accept(candidate, self.inputs.time)
+        self.law.reference.execute(validated, self.inputs.time)
         self._void()
         self._follow()
 
@@ -168,7 +169,7 @@ class ControlCore:
         self._refuse_reference(stamp)
         t = self.inputs.seconds(stamp) if stamp else self.inputs.time
         self.law.reference.stream(t, x, xd, xdd, self.inputs.time)
-        self._considered, self._situation.streaming = None, True
+        self._validated, self._situation.streaming = None, True
         self._follow()
 
     def cancel(self, now: int) -> None:
@@ -196,7 +197,7 @@ class ControlCore:
 
     def _void(self) -> None:
         """Forget what was considered, and that points are streamed."""
-        self._considered, self._situation.streaming = None, False
+        self._validated, self._situation.streaming = None, False
 
     # switches
 

@@ -39,10 +39,10 @@ class Trial:
         self()
         self._core.enable(self._now)
         self._cycles()
-        candidate = self._core.consider(Waypoints(m.coordinates, [ENDLESS], [self._x]))
-        while not candidate.advance(1.0):
+        validated = self._core.validate_trajectory(Waypoints(m.coordinates, [ENDLESS], [self._x]))
+        while not validated.advance(1.0):
             pass
-        self._core.accept(candidate, self._now)
+        self._core.execute(validated, self._now)
         self._cycles()
 
     def __call__(self):

@@ -10,7 +10,7 @@ from .segments import SAME, Follow, Free, Halt, Hold, Path, PathTime, bridge, br
 from .stop_motion import coming_to_rest, stop_of_path, within_limits
 from .stream import Stream, streamed_point
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
-from .validated_trajectory import Candidate
+from .validated_trajectory import ValidatedTrajectory
 
 SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a state
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
@@ -43,7 +43,7 @@ class ReferenceMotion:
         self._seen = -inf           # until which a law has looked ahead
         self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
-        self.shaping = None         # of trajectories that begin at rest, as of `Candidate`
+        self.shaping = None         # of trajectories that begin at rest, as of `ValidatedTrajectory`
         self._damping = None        # `SwingDamping`, whose deviation is in the samples
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
@@ -101,12 +101,12 @@ class ReferenceMotion:
 
         Raises a PsdynError and changes nothing when they cannot be followed.
         """
-        candidate = self.consider(waypoints, now, start)
-        candidate.advance()
-        self.accept(candidate, now)
+        validated = self.validate_trajectory(waypoints, now, start)
+        validated.advance()
+        self.execute(validated, now)
 
-    def consider(self, waypoints, now, start=None, replace=True, state=None):
-        """`Candidate` of these waypoints, to be checked by its `advance`; nothing changes until `accept`.
+    def validate_trajectory(self, waypoints, now, start=None, replace=True, state=None):
+        """`ValidatedTrajectory` of these waypoints, to be checked by its `advance`; nothing changes until `execute`.
 
         start    time that the times of the waypoints count from; None: now, or when it is accepted if at rest then
         replace  whether it may take the place of a trajectory that is in progress
@@ -130,26 +130,26 @@ class ReferenceMotion:
         running = self._next if self._next is not None and not waits else self._motion
         entry = self._in_joints(waypoints.joints, in_path_time(running, begin))
         self._check_start(waypoints, times, first, entry[0], now, state)
-        return Candidate(self._checks, waypoints, joint_map, begin, start is None, (first, times[first:]), entry,
-                         self.shaping)
+        return ValidatedTrajectory(self._checks, waypoints, joint_map, begin, start is None,
+                                   (first, times[first:]), entry, self.shaping)
 
-    def accept(self, candidate, now):
-        """Let a candidate that passed its checks begin, at its start or now.
+    def execute(self, validated, now):
+        """Let a trajectory that passed its checks begin, at its start or now.
 
-        Where the reference is no more what the candidate was made to start from, a bridge leads over to it. Raises
+        Where the reference is no more what the trajectory was made to start from, a bridge leads over to it. Raises
         TrajectoryError, and changes nothing, where its checks are not over, it is over itself, or no bridge keeps the
         limits.
         """
-        if not candidate.advance(0.0):
+        if not validated.advance(0.0):
             raise TrajectoryError('the checks of this trajectory have not come to their end')
         if not self.started:
             raise TrajectoryError('there is no reference to start from')
         self._nominal(now)          # a trajectory that was due until now is the one in progress
-        start = candidate.start
-        if now > start and candidate.at_once and self.at_rest(now):
+        start = validated.start
+        if now > start and validated.at_once and self.at_rest(now):
             start = now
-        follow = Follow(candidate.path, self._pace, start)
-        follow.speed_rate = candidate.speed_rate
+        follow = Follow(validated.path, self._pace, start)
+        follow.speed_rate = validated.speed_rate
         follow = self._entering(follow, max(now, start))
         self._next, self.abandoned = follow, ''
         self._allow_damping()

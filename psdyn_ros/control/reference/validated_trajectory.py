@@ -21,8 +21,8 @@ AT_REST = 1e-7              # m/s, m/s^2 or rad, of a reference from which a mot
 STEP_TIME = 0.002           # s that a step of the acceleration counts as, where the jerk is limited
 
 
-class Candidate:
-    """Checks of a trajectory in slices; `ReferenceMotion.consider` makes it, `accept` puts it to work.
+class ValidatedTrajectory:
+    """Checks of a trajectory in slices; `ReferenceMotion.validate_trajectory` makes it, `execute` puts it to work.
 
     waypoints   `Waypoints` as they came
     start       time of the clock at which it begins, path time 0
@@ -67,7 +67,7 @@ class Candidate:
     def _work(self):
         """Build the path and check it, with a pause wherever the caller may want to do something else."""
         yield
-        for _ in self._map.building:        # not `yield from`: a candidate that is dropped must not close it
+        for _ in self._map.building:        # not `yield from`: a trajectory that is dropped must not close it
             yield
         knots = np.concatenate([[0.0], self._times])
         p0, v0, a0 = self._entry

@@ -17,13 +17,13 @@ class TrajectoryChecks:
 
     def __init__(self, core, rate, refuse, say):
         self._core, self._budget, self._refuse, self._say = core, SHARE / rate, refuse, say
-        self._reader = self._candidate = self._waypoints = None
+        self._reader = self._validated = self._waypoints = None
         self._on_end = self._report
 
     @property
     def pending(self):
         """Whether a trajectory is being read or checked."""
-        return self._reader is not None or self._candidate is not None
+        return self._reader is not None or self._validated is not None
 
     def read(self, reader):
         """Read this `SerializedTrajectory` from the next cycle on, then check it."""
@@ -38,7 +38,7 @@ class TrajectoryChecks:
         """
         self._supersede(on_end)
         try:
-            self._consider(waypoints, start)
+            self._validate(waypoints, start)
         except PsdynError as error:
             self._end(error)
 
@@ -47,8 +47,8 @@ class TrajectoryChecks:
             self._end(TrajectoryError('another trajectory came before this one was checked'))
         self._on_end = on_end or self._report
 
-    def _consider(self, waypoints, start):
-        self._candidate, self._waypoints = self._core.consider(waypoints, start), waypoints
+    def _validate(self, waypoints, start):
+        self._validated, self._waypoints = self._core.validate_trajectory(waypoints, start), waypoints
 
     def advance(self, now):
         """Read or check a slice; now: ns of the steady clock."""
@@ -56,11 +56,11 @@ class TrajectoryChecks:
             if self._reader is not None:
                 if self._reader.advance(self._budget):
                     reader, self._reader = self._reader, None
-                    self._consider(reader.waypoints, reader.start)
+                    self._validate(reader.waypoints, reader.start)
                 return
-            if not self._candidate.advance(self._budget):
+            if not self._validated.advance(self._budget):
                 return
-            self._core.accept(self._candidate, now)
+            self._core.execute(self._validated, now)
         except PsdynError as error:
             self._end(error)
             return
@@ -74,7 +74,7 @@ class TrajectoryChecks:
             self._end(TrajectoryError('the controller stops'))
 
     def _end(self, error):
-        on_end, self._reader, self._candidate, self._waypoints = self._on_end, None, None, None
+        on_end, self._reader, self._validated, self._waypoints = self._on_end, None, None, None
         on_end(error)
 
     def _report(self, error):

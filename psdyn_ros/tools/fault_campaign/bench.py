@@ -294,9 +294,9 @@ class Bench:
 
     def follow(self, waypoints):
         """Hand a reference over, as a node does: checked, then accepted. Raises a PsdynError where it is refused."""
-        candidate = self.core.consider(waypoints)
-        candidate.advance()
-        self.core.accept(candidate, self.now)
+        validated = self.core.validate_trajectory(waypoints)
+        validated.advance()
+        self.core.execute(validated, self.now)
         self.judge.took_reference()
 
     # how things are spoilt

@@ -130,7 +130,7 @@ _spoilt_reference('reference_rejected', 'too_fast', lambda t, x, rng, b: (
 @attempt('reference_malformed')
 def _in_the_past(bench, rng):
     times, positions = _motion(bench, rng)
-    return _refused(lambda: bench.core.consider(Waypoints(_names(bench), times, positions),
+    return _refused(lambda: bench.core.validate_trajectory(Waypoints(_names(bench), times, positions),
                                                 bench.ros_now - 3600 * 1000 * MILLISECOND))
 
 

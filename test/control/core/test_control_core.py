@@ -270,9 +270,9 @@ def test_references_that_cannot_be_followed_leave_the_motion_as_it_is(name):
         rig = Rig().run(0.3)
         if bad:
             with pytest.raises(PsdynError):
-                candidate = rig.core.consider(waypoints_of(rig, **bad))
-                candidate.advance(100.0)
-                rig.core.accept(candidate, rig.now)
+                validated = rig.core.validate_trajectory(waypoints_of(rig, **bad))
+                validated.advance(100.0)
+                rig.core.execute(validated, rig.now)
         rig.ticks(50)
         assert rig.state is RUN
         desired.append(rig.output.desired)
@@ -281,26 +281,26 @@ def test_references_that_cannot_be_followed_leave_the_motion_as_it_is(name):
 
 def test_a_candidate_is_void_after_a_stop_another_reference_or_a_reset():
     rig = Rig().run()
-    old = rig.core.consider(waypoints_of(rig))
+    old = rig.core.validate_trajectory(waypoints_of(rig))
     old.advance(100.0)
     rig.follow(TARGET, 4.0)
     with pytest.raises(TrajectoryError, match='another reference came'):
-        rig.core.accept(old, rig.now)
-    old = rig.core.consider(waypoints_of(rig))
+        rig.core.execute(old, rig.now)
+    old = rig.core.validate_trajectory(waypoints_of(rig))
     old.advance(100.0)
     rig.core.disable(rig.now)
     rig.until(STANDBY, 400)
     rig.core.enable(rig.now)
     rig.ticks(5)
     with pytest.raises(TrajectoryError, match='stopped'):
-        rig.core.accept(old, rig.now)
+        rig.core.execute(old, rig.now)
 
 
 def test_references_stamped_before_enabling_are_refused():
     rig = Rig().hold()
     stamp = rig.ros_now - 20 * T
     with pytest.raises(TrajectoryError, match='before the controller was enabled'):
-        rig.core.consider(waypoints_of(rig), stamp)
+        rig.core.validate_trajectory(waypoints_of(rig), stamp)
     with pytest.raises(TrajectoryError, match='before the controller was enabled'):
         rig.core.take_point(stamp, rig.now, rig.plant.x)
 

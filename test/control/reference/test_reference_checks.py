@@ -29,10 +29,10 @@ def angles(crane, joints, x):
     return np.array([q[names.index(name)] for name in joints])
 
 
-def finished(candidate, budget=1e-5):
+def finished(validated, budget=1e-5):
     """Number of slices that it takes."""
     count = 1
-    while not candidate.advance(budget):
+    while not validated.advance(budget):
         count += 1
     return count
 
@@ -45,11 +45,11 @@ def test_slices_come_to_what_following_at_once_comes_to(name):
     m = load(name)
     waypoints = demonstration(m)
     sliced, whole = reference_of(m), reference_of(m)
-    candidate = sliced.consider(waypoints, 0.0)
-    assert sliced.at_rest(5.0) and not candidate.done
-    assert finished(candidate) > 10 and candidate.done
+    validated = sliced.validate_trajectory(waypoints, 0.0)
+    assert sliced.at_rest(5.0) and not validated.done
+    assert finished(validated) > 10 and validated.done
     assert sliced.at_rest(5.0)
-    sliced.accept(candidate, 0.0)
+    sliced.execute(validated, 0.0)
     whole.follow(waypoints, 0.0)
     for t in np.linspace(0.0, waypoints.times[-1], 50):
         assert at(sliced, t).tolist() == at(whole, t).tolist()
@@ -57,16 +57,16 @@ def test_slices_come_to_what_following_at_once_comes_to(name):
 
 def test_a_candidate_is_not_accepted_before_its_end(crane):
     reference = reference_of(crane)
-    candidate = reference.consider(demonstration(crane), 0.0)
+    validated = reference.validate_trajectory(demonstration(crane), 0.0)
     with pytest.raises(TrajectoryError, match='not come to their end'):
-        reference.accept(candidate, 0.0)
+        reference.execute(validated, 0.0)
     assert reference.at_rest(1.0)
 
 
 def test_a_refused_candidate_stays_refused(crane):
     reference = reference_of(crane)
-    candidate = reference.consider(Waypoints(crane.actuators, [0.1], [crane.initial_position + 0.2]), 0.0)
-    for attempt in (candidate.advance, candidate.advance, lambda: reference.accept(candidate, 0.0)):
+    validated = reference.validate_trajectory(Waypoints(crane.actuators, [0.1], [crane.initial_position + 0.2]), 0.0)
+    for attempt in (validated.advance, validated.advance, lambda: reference.execute(validated, 0.0)):
         with pytest.raises(TrajectoryError, match='moves lift_cylinder'):
             attempt()
     assert reference.at_rest(1.0)
@@ -75,9 +75,9 @@ def test_a_refused_candidate_stays_refused(crane):
 def test_one_that_was_looked_at_for_long_begins_when_it_is_accepted_from_rest(crane):
     reference = reference_of(crane)
     target = crane.initial_position + 0.05
-    candidate = reference.consider(Waypoints(crane.actuators, [2.0], [target], STILL), 0.0)
-    candidate.advance()
-    reference.accept(candidate, 0.7)
+    validated = reference.validate_trajectory(Waypoints(crane.actuators, [2.0], [target], STILL), 0.0)
+    validated.advance()
+    reference.execute(validated, 0.7)
     assert reference.end == pytest.approx(2.7)
     assert at(reference, 0.7)[:2] == pytest.approx(np.array([crane.initial_position, np.zeros(4)]), abs=1e-12)
 
@@ -85,9 +85,9 @@ def test_one_that_was_looked_at_for_long_begins_when_it_is_accepted_from_rest(cr
 def test_a_stamped_one_that_was_looked_at_for_long_is_caught_up_with(crane):
     reference = reference_of(crane)
     target = crane.initial_position + 0.05
-    candidate = reference.consider(Waypoints(crane.actuators, [2.0], [target], STILL), 0.0, 0.0)
-    candidate.advance()
-    reference.accept(candidate, 0.3)
+    validated = reference.validate_trajectory(Waypoints(crane.actuators, [2.0], [target], STILL), 0.0, 0.0)
+    validated.advance()
+    reference.execute(validated, 0.3)
     assert at(reference, 0.3)[:2] == pytest.approx(np.array([crane.initial_position, np.zeros(4)]), abs=1e-12)
     assert reference.end == 2.0
     on_time = reference_of(crane)
@@ -97,31 +97,32 @@ def test_a_stamped_one_that_was_looked_at_for_long_is_caught_up_with(crane):
 
 def test_one_that_ended_while_it_was_looked_at_is_over(crane):
     reference = reference_of(crane)
-    candidate = reference.consider(Waypoints(crane.actuators, [1.0], [crane.initial_position + 0.02]), 0.0, 0.0)
-    candidate.advance()
+    validated = reference.validate_trajectory(Waypoints(crane.actuators, [1.0], [crane.initial_position + 0.02]), 0.0,
+                                              0.0)
+    validated.advance()
     with pytest.raises(TrajectoryOverError, match='ended while it was looked at'):
-        reference.accept(candidate, 1.5)
+        reference.execute(validated, 1.5)
     assert reference.at_rest(1.5)
 
 
 def test_one_whose_start_has_moved_away_meanwhile_is_refused(crane):
     reference = reference_of(crane, start_tolerance=0.01)
-    candidate = reference.consider(Waypoints(crane.actuators, [2.0], [crane.initial_position + 0.05]), 0.0)
-    candidate.advance()
+    validated = reference.validate_trajectory(Waypoints(crane.actuators, [2.0], [crane.initial_position + 0.05]), 0.0)
+    validated.advance()
     reference.hold(crane.initial_position + 0.03 * AXES[2])
     with pytest.raises(TrajectoryError, match=r'tilt_cylinder has moved 0\.03 away .* tolerance 0\.01'):
-        reference.accept(candidate, 0.1)
+        reference.execute(validated, 0.1)
     assert reference.at_rest(0.1)
 
 
 def test_another_motion_is_replaced_unless_that_is_not_wanted(crane):
     reference = reference_of(crane)
     waypoints = Waypoints(crane.actuators, [2.0], [crane.initial_position + 0.05])
-    reference.consider(waypoints, 0.0, replace=False)
+    reference.validate_trajectory(waypoints, 0.0, replace=False)
     reference.follow(waypoints, 0.0)
     with pytest.raises(TrajectoryError, match='not to replace'):
-        reference.consider(waypoints, 1.0, replace=False)
-    reference.consider(waypoints, 2.0, replace=False)
+        reference.validate_trajectory(waypoints, 1.0, replace=False)
+    reference.validate_trajectory(waypoints, 2.0, replace=False)
 
 
 # where it starts
@@ -143,23 +144,23 @@ def test_of_a_trajectory_under_way_the_reference_has_to_be_between_its_points(cr
     reference = reference_of(crane, start_tolerance=0.01)
     home = crane.initial_position
     times = [0.0, 1.0, 3.0]
-    reference.consider(Waypoints(crane.actuators, times, [home - 0.02, home + 0.02, home + 0.05]), 0.0, -0.5)
+    reference.validate_trajectory(Waypoints(crane.actuators, times, [home - 0.02, home + 0.02, home + 0.05]), 0.0, -0.5)
     with pytest.raises(TrajectoryError, match='point 1 has slew 0.03 away'):
-        reference.consider(Waypoints(crane.actuators, times, [home, home + 0.03, home + 0.05]), 0.0, -1.5)
+        reference.validate_trajectory(Waypoints(crane.actuators, times, [home, home + 0.03, home + 0.05]), 0.0, -1.5)
     # a first point that is yet to come may be anywhere
-    reference.consider(Waypoints(crane.actuators, [1.0, 2.0], [home + 0.1, home]), 0.0)
+    reference.validate_trajectory(Waypoints(crane.actuators, [1.0, 2.0], [home + 0.1, home]), 0.0)
 
 
 def test_the_machine_has_to_be_where_its_reference_is(crane):
     reference = reference_of(crane, start_tolerance=0.01)
     home = crane.initial_position
     waypoints = Waypoints(crane.actuators, [2.0], [home + 0.05])
-    reference.consider(waypoints, 0.0, state=home + 0.009)
+    reference.validate_trajectory(waypoints, 0.0, state=home + 0.009)
     for off in (0.011, np.nan):
         state = home.copy()
         state[1] += off
         with pytest.raises(TrajectoryError, match='lift_cylinder is .* away from its reference'):
-            reference.consider(waypoints, 0.0, state=state)
+            reference.validate_trajectory(waypoints, 0.0, state=state)
 
 
 def test_a_machine_beyond_a_limit_may_come_back_but_not_go_further(crane):
@@ -313,15 +314,15 @@ def test_a_dropped_trajectory_leaves_the_table_of_its_loops_to_the_next():
     names, q, *_ = machine.joint_state(machine.initial_position + [0.1, -0.05])
     joints = ('elbow_1', 'shoulder_1')
     waypoints = Waypoints(joints, [2.0], [[q[names.index(name)] for name in joints]])
-    dropped = reference.consider(waypoints, 0.0)
+    dropped = reference.validate_trajectory(waypoints, 0.0)
     for _ in range(100):
         assert not dropped.advance(0.0)
     del dropped
     gc.collect()
-    candidate = reference.consider(waypoints, 0.0)
+    validated = reference.validate_trajectory(waypoints, 0.0)
     slices = 1
-    while not candidate.advance(0.0):
+    while not validated.advance(0.0):
         slices += 1
     assert slices > 1000
-    reference.accept(candidate, 0.0)
+    reference.execute(validated, 0.0)
     assert reference.sample(2.0)[0] == pytest.approx(machine.initial_position + [0.1, -0.05], abs=1e-9)

@@ -71,13 +71,13 @@ def test_nothing_that_is_asked_makes_the_reference_jump_or_leave_its_limits(acti
     reference = reference_of(machine, deceleration=DECELERATION)
     home, t, path = machine.initial_position, 0.0, []
     for kind, amount, axis, wait, seconds in actions:
-        candidate = ask(reference, machine, kind, amount, axis, seconds, t, home)
-        if candidate is not None:
+        validated = ask(reference, machine, kind, amount, axis, seconds, t, home)
+        if validated is not None:
             times, part = run(reference, t, t + 0.03)
             path.append(part)
             t = times[-1] + DT
             try:
-                reference.accept(candidate, t)
+                reference.execute(validated, t)
             except TrajectoryError:
                 pass
         times, part = run(reference, t, t + wait + 2 * DT)
@@ -96,9 +96,9 @@ def test_nothing_that_is_asked_makes_the_reference_jump_or_leave_its_limits(acti
 
 
 def ask(reference, machine, kind, amount, axis, seconds, t, home):
-    """Ask for something at time t; what is refused leaves everything as it was. Returns a candidate for later."""
+    """Ask for something at time t; what is refused leaves everything as it was. Returns a trajectory for later."""
     target = home + 0.15 * amount * AXES[axis]
-    candidate = None
+    validated = None
     still = [np.zeros(4)]
     before = at(reference, t)
     try:
@@ -110,8 +110,8 @@ def ask(reference, machine, kind, amount, axis, seconds, t, home):
             x, v, _ = before
             reference.stream(t + 0.04, x + 0.04 * v + 1e-4 * amount * AXES[axis], v, now=t)
         elif kind == 'sliced':
-            candidate = reference.consider(Waypoints(machine.actuators, [seconds], [target], still), t)
-            while not candidate.advance(1e-5):
+            validated = reference.validate_trajectory(Waypoints(machine.actuators, [seconds], [target], still), t)
+            while not validated.advance(1e-5):
                 pass
         elif kind == 'booms':
             names, q, _, _ = machine.joint_state(target)
@@ -125,7 +125,7 @@ def ask(reference, machine, kind, amount, axis, seconds, t, home):
         pass
     if kind != 'stop':
         assert at(reference, t)[:2] == pytest.approx(before[:2], abs=1e-7)
-    return candidate
+    return validated
 
 
 @pytest.mark.parametrize('later', [2.0, 4.0, 6.0])
@@ -143,10 +143,10 @@ def test_a_trajectory_that_waits_gives_way_to_another_that_waits(crane, later):
 def test_one_that_was_accepted_meanwhile_is_led_over_from(crane):
     home = crane.initial_position
     reference = reference_of(crane)
-    candidate = reference.consider(Waypoints(crane.actuators, [2.0], [home + 0.05], [np.zeros(4)]), 0.0, 2.0)
-    candidate.advance()
+    validated = reference.validate_trajectory(Waypoints(crane.actuators, [2.0], [home + 0.05], [np.zeros(4)]), 0.0, 2.0)
+    validated.advance()
     reference.follow(Waypoints(crane.actuators, [6.0], [home + 0.2 * AXES[0]], [np.zeros(4)]), 0.5)
-    reference.accept(candidate, 0.6)
+    reference.execute(validated, 0.6)
     assert_smooth(run(reference, 0.6, 5.0)[1])
     assert at(reference, 5.0)[0] == pytest.approx(home + 0.05) and not reference.abandoned
 

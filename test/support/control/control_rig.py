@@ -178,9 +178,9 @@ class Rig:
 
     def follow(self, target, seconds):
         waypoints = Waypoints(self.machine.coordinates, [seconds], [target], [np.zeros(4)])
-        candidate = self.core.consider(waypoints)
-        assert candidate.advance(100.0)
-        self.core.accept(candidate, self.now)
+        validated = self.core.validate_trajectory(waypoints)
+        assert validated.advance(100.0)
+        self.core.execute(validated, self.now)
 
 
 # what states may be like instead
