@@ -17,7 +17,7 @@ from ...simulation.sensors.plant_sensors import PlantSensors
 from ...simulation.snapshot import Machine
 from ..runtime import deadlines, parameters
 from ..runtime.parameters import ParameterError
-from ..runtime.robot_description import find_description, load_machine
+from ..runtime.robot_description import load_machine
 from .parameters import command_modes, initial_positions
 
 MOST_HYDRAULICS = 256 * 1024    # bytes of the file
@@ -42,9 +42,7 @@ class Setup(NamedTuple):
 
 def build(node, p):
     """The `Setup` of a node with parameters p; PsdynError names what does not fit, RateError a rate beyond reach."""
-    description = find_description(node, p)
-    urdf = description if description.lstrip().startswith('<') else read_text(description)
-    m = load_machine(node, p, description)
+    m = load_machine(node, p)
     # what names do not exist is said before anything is compiled
     measured = parameters.joint_names(p.measured_joints, 'parameter measured_joints', m.joints)
     if p.tool_link:
@@ -52,7 +50,7 @@ def build(node, p):
     joints = parameters.declare_map(node, initial_positions(m))
     start = np.concatenate([m.initial_position[:m.nx - len(joints)], joints])
     given = parameters.below(node, 'external_forces')
-    source = Machine(urdf, joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
+    source = Machine(m.machine.description.text, joint_positions(p.assembly, 'parameter assembly'), p.loops_file,
                      p.allow_unphysical, read_text(p.hydraulics, MOST_HYDRAULICS) if p.hydraulics else '', given)
     make, modes, forces = _hydraulic(node, p, m, start, given) if p.hydraulics else _force_level(p, m, start, given)
     sensed = make()

@@ -3,10 +3,16 @@
 from sensor_msgs.msg import JointState
 
 from ...model.troubleshooting import advice
+from ...model.units import ROUNDING
 from ...nodes.messages.conversions import LEVELS
 from .session import REPORT, OperatorError
 
 LABELS = {level: label for label, level in LEVELS.items()}
+
+
+def joint_text(name, position):
+    """Return the line of a joint; what rounding leaves of zero is 0."""
+    return f'{name}  {0.0 if abs(position) <= ROUNDING else position:.6g}'
 
 
 def status(operator):
@@ -33,7 +39,7 @@ def status(operator):
         lines.append(f'{label.upper()}  {name}: {one.message}')
         lines += [f'      what to do: {action}' for action in advice(one.message)]
     if states:
-        lines += [f'{name}  {position:.6g}' for name, position in zip(states[-1].name, states[-1].position)]
+        lines += [joint_text(name, position) for name, position in zip(states[-1].name, states[-1].position)]
     else:
         lines.append(f'no message on {operator.node.resolve_topic_name("joint_states")}')
     return lines, worst

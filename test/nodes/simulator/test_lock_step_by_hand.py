@@ -25,6 +25,7 @@ from psdyn_ros.tools.demo.demo_safety import WIDEST_TIMEOUTS, safety_text  # noq
 from psdyn_ros.tools.demo.processes import NodeProcesses  # noqa: E402
 from psdyn_ros.tools.demo.session import own_node  # noqa: E402
 from psdyn_ros.tools.operator.session import Operator  # noqa: E402
+from psdyn_ros.tools.operator.status import joint_text  # noqa: E402
 from psdyn_ros.validation.bags.recording import joint_series, read_messages  # noqa: E402
 
 pytestmark = [pytest.mark.dds, pytest.mark.lockstep]
@@ -177,3 +178,8 @@ def test_diagnostics_of_another_namespace_are_left_out(namespace, kept):
     operator._keep_diagnostics(DiagnosticArray(status=[
         DiagnosticStatus(name='controller: control', hardware_id=operator.controller)]))
     assert operator.reports == 1
+
+
+def test_rounding_of_a_position_prints_as_zero():
+    assert joint_text('slew', 1.3e-19) == 'slew  0' and joint_text('slew', -0.0) == 'slew  0'
+    assert joint_text('slew', -1.5e-6) == 'slew  -1.5e-06'

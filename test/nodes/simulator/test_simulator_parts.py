@@ -1,6 +1,7 @@
 """What the node `simulator` is made of, without processes: commands, clock, messages."""
 
 import sys
+from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -250,15 +251,26 @@ def test_clocks_that_contradict_each_other_are_refused(changed, sim_time, says):
     (['inject_fault:="{kind: nan, target: slew.speed}"'], "'slew.speed'"),
 ])
 def test_a_simulator_that_cannot_run_says_why(arguments, says):
-    pairs = [f'robot_description:={URDF / "hiab_xs031.urdf"}', f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}',
-             *arguments]
+    with node_with(f'robot_description:={URDF / "hiab_xs031.urdf"}',
+                   f'hydraulics:={CONFIG / "hiab_xs031_hydraulics.yaml"}', *arguments) as node:
+        with pytest.raises(psdyn_ros.PsdynError, match=says):
+            Simulator(node)
+
+
+def test_a_machine_of_the_package_is_found_by_its_name():
+    with node_with('robot_description:=four_bar') as node:
+        assert Simulator(node)._plant.manipulator.name == 'four_bar'
+
+
+@contextmanager
+def node_with(*pairs):
+    """Give a node with these parameters."""
     context = rclpy.Context()
     rclpy.init(args=['--ros-args', *(part for pair in pairs for part in ('-p', pair))], context=context,
                signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node('simulator', context=context, automatically_declare_parameters_from_overrides=True)
     try:
-        with pytest.raises(psdyn_ros.PsdynError, match=says):
-            Simulator(node)
+        yield node
     finally:
         node.destroy_node()
         rclpy.try_shutdown(context=context)
