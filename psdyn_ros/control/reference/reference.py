@@ -44,6 +44,7 @@ class ReferenceMotion:
         self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
         self.shaping = None         # of trajectories that begin at rest, as of `ValidatedTrajectory`
+        self.shaped_by = 'nothing: no trajectory was executed yet'      # of the last one, as of `ValidatedTrajectory`
         self._damping = None        # `SwingDamping`, whose deviation is in the samples
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
@@ -151,7 +152,7 @@ class ReferenceMotion:
         follow = Follow(validated.path, self._pace, start)
         follow.speed_rate = validated.speed_rate
         follow = self._entering(follow, max(now, start))
-        self._next, self.abandoned = follow, ''
+        self._next, self.abandoned, self.shaped_by = follow, '', validated.shaped_by
         self._allow_damping()
         if now >= start:
             self._begin(follow, now)

@@ -30,6 +30,7 @@ class ValidatedTrajectory:
     path        `Path`, in seconds from `start`, as soon as all of it is built
     first       index of the first waypoint that lies ahead of the start
     shaping     `SwingShaping` of a motion from rest; None: as it is
+    shaped_by   what of the motion is shaped, and why no more, as text
     """
 
     def __init__(self, checks, waypoints, joint_map, start, at_once, ahead, entry, shaping=None):
@@ -40,6 +41,7 @@ class ValidatedTrajectory:
         self.speed_rate = inf           # 1/s, see `ReferenceChecks.speed_rate`
         self._checks, self._map, self._times = checks, joint_map, times
         self._entry = entry             # (3, n) of the joints at the start: position, velocity, acceleration
+        self.shaped_by = 'nothing: no joint swings'
         self._shaping, self._origin = shaping, None     # of a shaped path, (segments,) of that which came
         self._error = None
         self._steps = self._work()
@@ -91,8 +93,10 @@ class ValidatedTrajectory:
         except PsdynError as error:
             raise self._refusal(len(knots) - 2, f'cannot be followed: {error}') from error
         yield
-        if self._shaping is not None and np.abs(self._entry[1:]).max() <= AT_REST:
-            path = yield from self._shape(path)
+        if self._shaping is not None:
+            self.shaped_by = 'nothing: the trajectory begins in motion'
+            if np.abs(self._entry[1:]).max() <= AT_REST:
+                path = yield from self._shape(path)
         if self.path is None:
             yield from self._check(path, len(path.curve.times) - 1)
             self.path = path
@@ -101,7 +105,9 @@ class ValidatedTrajectory:
         """Return the shaped `Path`; `path` is it, and checked, where the points of suspension may be shaped as well."""
         shaper = self._shaping(path.rest)
         if shaper is None:
+            self.shaped_by = f"nothing: the shaper is '{self._shaping.kind}', or no mode swings"
             return path
+        self.shaped_by = 'joints'
         yield
         curve, self._origin = shaped(path.curve, shaper)
         of_joints = Path(curve, self._map, self.waypoints.joints, shaped=True)
@@ -112,8 +118,9 @@ class ValidatedTrajectory:
                 curve, self._origin = yield from follow_suspension(path, of_joints, shaper, self._shaping.suspension)
                 found = Path(curve, SAME, self._checks.names[:curve.coefficients.shape[2]], shaped=True)
                 yield from self._check(found, len(curve.times) - 1)
-                self.path = found
-            except PsdynError:      # beyond limits, or reach: the joints alone keep theirs
+                self.path, self.shaped_by = found, 'path of the suspension'
+            except PsdynError as error:     # beyond limits, or reach: the joints alone keep theirs
+                self.shaped_by = f'joints: with the path of the suspension {error}'
                 self._origin, self.speed_rate = origin, inf
         return of_joints
 

@@ -113,3 +113,25 @@ def test_motion_that_axes_cannot_follow_is_shaped_in_its_joints():
         others = np.abs(samples[:, 0, 1:] - samples[0, 0, 1:]).max()
         assert least <= others <= most
         assert np.abs(samples[-1, 0] - samples[0, 0] - way).max() < 1e-9
+
+
+def shaped_by(kind, suspension, telescope, begins=(0.0,)):
+    """Return what the reference reports of the last of slews, each begun at a time [s]."""
+    m = crane()[0].driven_machine
+    one, start = ReferenceMotion(m), m.initial_position.copy()
+    start[3] = telescope
+    one.shaping = SwingShaping(lambda x: ((W,), (0.0,)), kind, suspension)
+    one.hold(start)
+    assert one.shaped_by == 'nothing: no trajectory was accepted yet'
+    for begin in begins:
+        one.follow(Waypoints(m.coordinates, [4.0], [start + [0.9, 0.0, 0.0, 0.0]]), begin)
+    return one.shaped_by
+
+
+def test_what_is_shaped_of_a_trajectory_is_reported():
+    suspension = crane()[1]
+    assert shaped_by(ZVD, suspension, 0.5) == 'path of the suspension'
+    assert shaped_by(ZVD, suspension, 0.0).startswith('joints: with the path of the suspension point 0: ')
+    assert shaped_by(ZVD, None, 0.5) == 'joints'
+    assert shaped_by(NONE, suspension, 0.5) == "nothing: the shaper is 'none', or no mode swings"
+    assert shaped_by(ZVD, suspension, 0.5, (0.0, 0.7)) == 'nothing: the trajectory begins in motion'

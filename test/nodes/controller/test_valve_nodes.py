@@ -80,7 +80,7 @@ def set_entry(value):
     (telemetry(SOME, 1.0, ('lift_cylinder', 'tilt_cylinder', 'other')), "'telescope' is labelled 0 times"),
     (telemetry(SOME, 1.0, (*CYLINDERS, 'telescope')), "'telescope' is labelled 2 times"),
     (telemetry(SOME, 1.0, columns=QUANTITIES), "'stamp' is labelled 0 times"),
-    (spoilt(lambda msg: msg.data.pop()), 'entries, expected 3 x 11'),
+    (spoilt(lambda msg: msg.data.pop()), 'entries, expected 3 x 12'),
     (spoilt(lambda msg: msg.layout.dim.pop()), 'has 1 dimensions'),
     (spoilt(set_entry(math.nan)), 'not finite'),
     (spoilt(set_entry(1e12)), 'absurd'),

@@ -142,7 +142,7 @@ def test_it_starts_at_rest_with_pressures_that_carry_the_load(plant, crane):
 def test_telemetry_says_what_it_holds_and_sensors_measure_its_pressures(plant):
     labels = [dim.label for dim in plant.true_telemetry.layout.dim]
     assert labels == [','.join(CYLINDERS), 'pressure_a,pressure_b,flow_a,flow_b,spool_position,valve_command,'
-                      'friction_force,net_force,supply_pressure,safe,stamp']
+                      'friction_force,net_force,supply_pressure,load_pressure,safe,stamp']
     now = plant.graph.node.get_clock().now().nanoseconds * 1e-9
     assert plant.row('telescope')['stamp'] == pytest.approx(now, abs=1.0)
     seen = []
