@@ -123,7 +123,7 @@ def test_a_users_program_is_checked(tmp_path, wrong, code):
     assert code in text and returned == (0 if code == 'Success' else 1), text
 
 
-USER_PROGRAM = ROOT / 'test' / 'support' / 'user_program.py'
+USER_PROGRAM = ROOT / 'test' / 'project' / 'user_program.py'
 
 
 def test_a_typed_program_of_a_user_passes_strict_mypy():
