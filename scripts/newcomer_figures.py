@@ -157,16 +157,16 @@ class _Driven:
         core, m = self.controller.core, self.controller.core.manipulator
         self.cycle()
         self._do('activate', 'active')
-        deadline, candidate, accepted = time.monotonic() + 20.0, None, False
+        deadline, trajectory, executed = time.monotonic() + 20.0, None, False
         while core.states.state is not State.RUN:
             self.cycle()
             if core.states.state is State.STANDBY:
                 core.enable(time.monotonic_ns())
-            elif core.states.state is State.HOLD and candidate is None:
-                candidate = core.consider(Waypoints(m.coordinates, [600.0], [m.initial_position]))
-            elif not accepted and candidate is not None and candidate.advance(0.001):
-                core.accept(candidate, time.monotonic_ns())
-                accepted = True
+            elif core.states.state is State.HOLD and trajectory is None:
+                trajectory = core.validate_trajectory(Waypoints(m.coordinates, [600.0], [m.initial_position]))
+            elif not executed and trajectory is not None and trajectory.advance(0.001):
+                core.execute(trajectory, time.monotonic_ns())
+                executed = True
             if time.monotonic() > deadline:
                 raise SystemExit(f'the controller is {core.states.state.name}: {core.states.reasons}')
 
