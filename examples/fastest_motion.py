@@ -4,10 +4,10 @@ import numpy as np
 import psdyn_ros
 from psdyn_ros.control import read_hydraulics
 from psdyn_ros.control.offline.time_optimal import limits_of, plan
-from psdyn_ros.model.locate import find_config
+from psdyn_ros.model.locate import machine_config
 
 crane = psdyn_ros.load('hiab_xs031')
-hydraulics = read_hydraulics(find_config('hiab_xs031_hydraulics.yaml'), crane.actuators)
+hydraulics = read_hydraulics(machine_config('hiab_xs031', 'hydraulics'), crane.actuators)
 limits = limits_of(crane, hydraulics, acceleration=np.full(crane.dof, 0.5))
 start = crane.initial_position
 fastest = plan(crane, [start, start + (0.5, 0.1, 0.05, 0.3), start + (1.0, 0.05, 0.1, 0.5)], limits)

@@ -2,7 +2,7 @@
 from math import pi, sin
 from pathlib import Path
 
-from psdyn_ros.model.locate import find_config, find_machine
+from psdyn_ros.model.locate import find_machine, machine_config
 from psdyn_ros.validation.identify import identify_bag
 from psdyn_ros.validation.simulated_run import Run, simulate_into_bag
 
@@ -15,8 +15,8 @@ Path('loaded.urdf').write_text(Path(find_machine('hiab_xs031')).read_text().repl
 openings = [[0.05 * k, *(0.35 * sin(2 * pi * 0.05 * k / period) for period in (7.0, 5.0, 6.0))] for k in range(800)]
 lines = [','.join(map(str, row)) for row in openings]
 Path('commands.csv').write_text('\n'.join(['time,lift_cylinder,tilt_cylinder,telescope', *lines]))
-simulate_into_bag('loaded.urdf', 'commands.csv', 'loaded', Run(hydraulics=find_config('hiab_xs031_hydraulics.yaml')),
-                  quiet=True)
+oil = machine_config('hiab_xs031', 'hydraulics')
+simulate_into_bag('loaded.urdf', 'commands.csv', 'loaded', Run(hydraulics=oil), quiet=True)
 
 found, *_ = identify_bag('loaded', 'hiab_xs031', payload_link='tcp')
 print(found.text)

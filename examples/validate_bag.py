@@ -14,7 +14,7 @@ simulate_into_bag('hiab_xs031', 'commands.csv', 'recorded', Run(), quiet=True)
 
 bag = psdyn_ros.read_bag('recorded')
 print(bag)
-lift = bag.joints.position[:, bag.joints.names.index('lift_cylinder')]
+lift = bag.joints.to_dict()['position']['lift_cylinder']
 print(f'lift cylinder: {lift.min():.3f} to {lift.max():.3f} m')
 
 found = validate('recorded', 'hiab_xs031')

@@ -8,6 +8,7 @@ is.  Joint limits are no stops here: the machine passes them, as far as its loop
 """
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -81,6 +82,8 @@ class Integrator(NamedTuple):
     atol: float = 1e-12
     most_steps: int = 200_000
     """More steps are an error."""
+    most_seconds: float = 600.0
+    """More time [s] of this computer is an error."""
 
 
 def simulate(manipulator: Manipulator, x: Vector, xd: Vector, times: npt.ArrayLike, *,
@@ -97,8 +100,8 @@ def simulate(manipulator: Manipulator, x: Vector, xd: Vector, times: npt.ArrayLi
     base: `BaseMotion`, or `BaseDrive` where the base floats, constant or a function of t.  integrator: fields
     of `Integrator`.
     Raises SimulationError, which has the motion until then, where it comes to a pose at which a loop is singular or
-    does not close, where steps get so short that it stalls there, or most_steps do not suffice; ShapeError,
-    NonFiniteError, StateError, and what `forward_dynamics` raises at the first state.
+    does not close, where steps get so short that it stalls there, or most_steps or most_seconds do not suffice;
+    ShapeError, NonFiniteError, StateError, and what `forward_dynamics` raises at the first state.
     """
     times, settings = _checked_times(times), Integrator(**integrator)
     method = settings.method
@@ -112,7 +115,7 @@ def simulate(manipulator: Manipulator, x: Vector, xd: Vector, times: npt.ArrayLi
         with np.errstate(invalid='ignore'):
             solver = getattr(scipy.integrate, method)(equations.rates_or_nan, times[0], start, times[-1],
                                                       rtol=settings.rtol, atol=settings.atol)
-            failure = _advance(solver, times, states, equations, settings.most_steps)
+            failure = _advance(solver, times, states, equations, settings)
     if failure is None:
         return equations.motion(times, states)
     reached = times[:len(states)]
@@ -123,12 +126,15 @@ def simulate(manipulator: Manipulator, x: Vector, xd: Vector, times: npt.ArrayLi
                           equations.motion(reached, states)) from equations.failure
 
 
-def _advance(solver: Any, times: Array, states: list[Array], equations: _Equations, most_steps: int) -> str | None:
+def _advance(solver: Any, times: Array, states: list[Array], equations: _Equations,
+             settings: Integrator) -> str | None:
     """Run a solver to its end and append the states at all times but the first; return why it stopped, or None."""
-    longest, since, count = 0.0, solver.t, 0
+    longest, since, count, deadline = 0.0, solver.t, 0, time.monotonic() + settings.most_seconds
     while solver.status == 'running':
-        if count == most_steps:
-            return f'{most_steps} steps of the integrator did not lead further'
+        if count == settings.most_steps:
+            return f'{count} steps of the integrator did not lead further'
+        if time.monotonic() > deadline:
+            return f'{count} steps of the integrator took {settings.most_seconds:g} s, the longest time that is allowed'
         if count % STALL_STEPS == 0:
             if 0.0 < solver.t - since < STALL_SHARE * longest:
                 return f'it stalls: {STALL_STEPS} steps of the integrator lead on by {solver.t - since:.2g} s'

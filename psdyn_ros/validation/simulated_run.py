@@ -1,7 +1,9 @@
 """`psdyn simulate`: a machine under commands from a file, offline, into a bag."""
+from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,14 +81,14 @@ class Run:
     seed: int = 0
 
 
-def simulate_into_bag(machine, commands, output, run=None, *, quiet=False):
+def simulate_into_bag(machine: str | PathLike[str], commands: str | PathLike[str], output: str | PathLike[str],
+                      run: Run | None = None, *, quiet: bool = False) -> Outcome:
     """Run a plant under the commands of a file and write what happens into the new bag `output`; returns an `Outcome`.
 
     machine  URDF file, or the name of a machine of the package, which brings its hydraulics
     run      `Run`; None: defaults
     """
-    run = run or Run()
-    output = Path(output)
+    run, machine, commands, output = run or Run(), fspath(machine), fspath(commands), Path(output)
     if output.exists() and any(output.iterdir() if output.is_dir() else [output]):
         raise ModelError(f"output '{output}' exists and will not be overwritten; expected a new folder")
     manipulator = load(machine, initial=run.initial)

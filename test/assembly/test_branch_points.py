@@ -1,6 +1,7 @@
 """Parallelograms through their change points, branch points of other loops, and dead points of spatial ones."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -171,6 +172,23 @@ def test_simulation_has_a_bound_of_steps():
     with pytest.raises(SimulationError, match='7 steps of the integrator did not lead further.*nearest to a singular '
                                               r'pose, at rod = ') as caught:
         simulate(m, m.initial_position, [0.0], [0.0, 0.4], most_steps=7)
+    assert 0.0 < caught.value.motion.times[-1] < 0.4
+
+
+def test_simulation_has_a_bound_of_time():
+    """A law that gets slower and slower: the motion until then is kept."""
+    m = machine(PARALLELOGRAM)
+    calls = []
+
+    def slow(t, x, xd):
+        calls.append(t)
+        end = time.monotonic() + 0.001
+        while time.monotonic() < end:
+            pass
+        return [0.0]
+    with pytest.raises(SimulationError, match=r'[1-9]\d* steps of the integrator took 0\.1 s, the longest') as caught:
+        simulate(m, m.initial_position, [0.0], [0.0, 0.4], effort=slow, most_seconds=0.1)
+    assert len(calls) > 10
     assert 0.0 < caught.value.motion.times[-1] < 0.4
 
 

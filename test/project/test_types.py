@@ -126,9 +126,11 @@ def test_a_users_program_is_checked(tmp_path, wrong, code):
 USER_PROGRAM = ROOT / 'test' / 'project' / 'user_program.py'
 
 
-def test_a_typed_program_of_a_user_passes_strict_mypy():
+def test_programs_of_users_pass_strict_mypy():
+    examples = sorted((ROOT / 'examples').glob('*.py'))
+    assert len(examples) > 10
     code, text = mypy('--config-file', '', '--strict', '--follow-imports=silent', '--ignore-missing-imports',
-                      str(USER_PROGRAM))
+                      str(USER_PROGRAM), *map(str, examples))
     assert code == 0, text
 
 

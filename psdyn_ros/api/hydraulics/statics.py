@@ -3,10 +3,12 @@
 Functions of a state take (manipulator, hydraulics, axes, cylinders, supply, x), where the records are those that
 `hydraulic_records` makes, as they are at that moment, and x (nx,) as everywhere.
 """
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,11 +26,14 @@ from ...kernels.hydraulics.records import (
     VALVE,
 )
 from ...model.errors import StateError
-from ...model.parameters.hydraulics import EFFORT, LUGRE
+from ...model.parameters.hydraulics import EFFORT, LUGRE, Hydraulics
 from ..analysis.derivatives import generalized_forces_derivatives
 from ..arguments import vector
 from ..results.result import Axis, Result
 from .checks import check_hydraulics, friction_of
+
+if TYPE_CHECKING:
+    from ..manipulator import Manipulator
 
 UNLIMITED_FLOW = 1.0                # m^3/s of a load-sensing pump without `max_flow`
 CHAMBER_B_PRESSURE_SHARE = 0.25     # of the supply's pressure in chamber B at rest, where the load allows it
@@ -161,7 +166,7 @@ def metering_margin(cylinder, supply):
     return float(min(margins, default=math.inf))
 
 
-def frictionless(manipulator, hydraulics=None):
+def frictionless(manipulator: Manipulator, hydraulics: Hydraulics | None = None) -> Manipulator:
     """Return a new Manipulator without friction on the joints that `hydraulics` moves: theirs is in the records.
 
     Pins and other joints keep theirs.  hydraulics None: on all actuators.

@@ -75,7 +75,7 @@ class ControllerConfig:
 
         urdf, hydraulics, safety  path or text of each; without hydraulics efforts are commanded
         law                       a name in `LAWS`; None: computed torque, on valves where there are hydraulics
-        interfaces                     as `chosen` of `command_interfaces`
+        interfaces                as `chosen` of `command_interfaces`
         options                   further fields
 
         Raises what `load`, `read_hydraulics`, `command_interfaces`, `read_safety` and `check_safety` raise.

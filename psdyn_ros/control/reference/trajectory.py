@@ -8,10 +8,12 @@ waypoints (actuators or any other joints alike); `reference.py` maps it to the c
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_banded
 
 from ...api.arguments import Array
@@ -46,7 +48,7 @@ class TrajectoryJointsError(TrajectoryError):
     """One of joints that the machine cannot be led by."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Waypoints:
     """N waypoints of n joints.
 
@@ -63,12 +65,12 @@ class Waypoints:
     velocities: np.ndarray | None = None
     accelerations: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, 'joints', tuple(self.joints))
-        for field in ('times', 'positions', 'velocities', 'accelerations'):
-            values = getattr(self, field)
-            if values is not None:
-                object.__setattr__(self, field, np.asarray(values, dtype=float))
+    def __init__(self, joints: Iterable[str], times: npt.ArrayLike, positions: npt.ArrayLike,
+                 velocities: npt.ArrayLike | None = None, accelerations: npt.ArrayLike | None = None) -> None:
+        object.__setattr__(self, 'joints', tuple(joints))
+        for field, values in (('times', times), ('positions', positions), ('velocities', velocities),
+                              ('accelerations', accelerations)):
+            object.__setattr__(self, field, None if values is None else np.asarray(values, dtype=float))
         self._check_sizes()
         self._check_values()
 
