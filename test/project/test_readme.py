@@ -82,3 +82,10 @@ def test_the_pages_of_nodes_have_the_tables_that_the_script_writes():
     pytest.importorskip('rclpy', reason='the tables are part of the nodes')
     pages = runpy.run_path(str(ROOT / 'scripts' / 'parameter_tables.py'))['node_pages']()
     assert pages and all(path.read_text() == text for path, text in pages.items())
+
+
+def test_tables_of_speed_are_those_of_the_stored_run():
+    from bench.pages import pages
+    for path, text in pages():
+        assert path.read_text() == text, f'{path.name}: python -m bench.pages writes its tables again'
+        assert '| **psdyn_ros** | **0.' in text

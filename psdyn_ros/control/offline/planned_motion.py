@@ -4,11 +4,14 @@ The timing of `time_optimal.plan` switches accelerations at once, which no valve
 therefore averaged over a window: the geometry stays, speeds stay below those before, accelerations become ramps as long
 as the window, and the motion takes one window longer.  What the average moves beyond a limit of acceleration, force or
 flow is taken back by slowing the whole motion down.
+
+Where a load hangs, the motion is then shaped as a controller shapes trajectories, so that the load rests in the end,
+and takes as much longer as the shaper does; efforts are those that it takes while the load swings.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +22,9 @@ from ...api.arguments import Array, vector
 from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import StateError
+from ..reference.swing_shaper import ZVD
 from ..reference.trajectory import Waypoints
+from .hanging_load import HangingLoad
 from .time_optimal import PathLimits, Plan, opening_loss, path_curve, plan
 
 WINDOW = 0.1            # s where no jerk is limited
@@ -32,10 +37,11 @@ MARGIN = 1.001          # by which a motion is slowed down more than its worst l
 
 @dataclass(frozen=True, repr=False, eq=False)
 class PlannedMotion(Result):
-    """A motion from rest to rest, N instants."""
+    """A motion of the driven joints from rest to rest, N instants."""
 
     AXES: ClassVar[Mapping[str, tuple[str, ...]]] = {'x': ('x',), 'xd': ('xd',), 'xdd': ('xdd',), 'f': ('f',),
-                                                     'use': ('limits',)}
+                                                     'use': ('limits',), 'passive': ('passive',),
+                                                     'swing_left': ('passive',)}
     UNITS: ClassVar[Mapping[str, str]] = {'time': 's', 'flow': 'm^3/s'}
     INDEX: ClassVar[str] = 'time'
 
@@ -48,11 +54,15 @@ class PlannedMotion(Result):
     xdd: np.ndarray
     """(N, dof)"""
     f: np.ndarray
-    """(N, actuators) efforts of inverse dynamics."""
+    """(N, actuators) efforts of inverse dynamics, or of hybrid dynamics where a load hangs."""
     flow: np.ndarray
     """(N,) of the pump into all actuators [m^3/s]."""
     use: np.ndarray
     """(N, 5) share of each limit that is used by whatever uses most of it: `LIMITS`."""
+    passive: np.ndarray
+    """(N, passive) positions of passive joints."""
+    swing_left: np.ndarray
+    """(passive,) largest amplitude of their swing after the motion."""
 
     @property
     def duration(self) -> float:
@@ -61,28 +71,32 @@ class PlannedMotion(Result):
 
     def waypoints(self, manipulator: Manipulator) -> Waypoints:
         """Return the `Waypoints` that a controller follows."""
-        return Waypoints(manipulator.coordinates, self.time, self.x, self.xd, self.xdd)
+        return Waypoints(manipulator.driven_machine.coordinates, self.time, self.x, self.xd, self.xdd)
 
 
 LIMITS = 'speed', 'acceleration', 'jerk', 'effort', 'flow'
 
 
 def plan_motion(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, jerk: npt.ArrayLike | None = None,
-                nodes: int = 300, step: float = STEP) -> PlannedMotion:
-    """Return the `PlannedMotion` along way points of the coordinates (k, nx), as `time_optimal.plan` takes them.
+                nodes: int = 300, step: float = STEP, shaper: str = ZVD) -> PlannedMotion:
+    """Return the `PlannedMotion` along way points of the driven coordinates (k, nx), as `time_optimal.plan` takes them.
 
     jerk (dof,): [m/s^3, rad/s^3]; None: none is limited, and accelerations change within `WINDOW`.  step: s.
+    shaper: of the swing of a load that hangs, as the parameter `swing_shaper` of a controller.
     Raises as `plan`, and StateError where the averaged timing does not come within the limits.
     """
-    m = manipulator
+    m = manipulator.driven_machine
     jerk = JERK_SHARE * (np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof))
-    fastest, curve = plan(m, path, limits, nodes=nodes), path_curve(m, path)
-    steps = np.abs(np.diff(fastest.xdd, axis=0, prepend=0.0, append=0.0)).max(axis=0)
+    fastest, curve = plan(manipulator, path, limits, nodes=nodes), path_curve(m, path)
+    hanging = HangingLoad(manipulator, shaper) if manipulator.underactuated else None
+    xdd = fastest.xdd if hanging is None else fastest.xdd[:, hanging.driven]
+    steps = np.abs(np.diff(xdd, axis=0, prepend=0.0, append=0.0)).max(axis=0)
     with np.errstate(invalid='ignore'):
         window = max(WINDOW, float(np.nanmax(np.where(np.isfinite(jerk), steps / jerk, 0.0))))
     slow = 1.0
     for _ in range(SLOWER):
-        found = _sampled(m, _averaged(fastest, window), curve, limits, jerk, slow, step)
+        rows = _sampled(_averaged(fastest, window), curve, slow, step)
+        found = _motion(m, rows, limits, jerk) if hanging is None else _shaped(manipulator, hanging, rows, limits, jerk)
         worst = found.use.max(axis=0)
         if (worst <= 1.0 + EXCEEDED).all():
             return found
@@ -111,9 +125,8 @@ def _averaged(fastest: Plan, window: float) -> Any:
     return averaged, end
 
 
-def _sampled(m: Manipulator, timing: Any, curve: Any, limits: PathLimits, jerk: Array, slow: float,
-             step: float) -> PlannedMotion:
-    """Return the motion of a timing (function of t, its end [s]) that is `slow` times as slow."""
+def _sampled(timing: Any, curve: Any, slow: float, step: float) -> tuple[Array, Array, Array, Array]:
+    """Return (time, x, xd, xdd) of a timing (function of t, its end [s]) that is `slow` times as slow."""
     averaged, end = timing
     time = np.linspace(0.0, slow * end, max(int(np.ceil(slow * end / step)), 2) + 1)
     s, rate, bend = averaged(time / slow)
@@ -122,8 +135,27 @@ def _sampled(m: Manipulator, timing: Any, curve: Any, limits: PathLimits, jerk: 
     s = np.clip(s, 0.0, 1.0)
     x, slope = np.ascontiguousarray(curve(s)), curve(s, 1)
     xd = slope * rate[:, None]
-    xdd = slope * bend[:, None] + curve(s, 2) * rate[:, None] ** 2
-    f = m.generalized_forces(x, xd, xdd)
+    return time, x, xd, slope * bend[:, None] + curve(s, 2) * rate[:, None] ** 2
+
+
+def _shaped(m: Manipulator, hanging: HangingLoad, rows: tuple[Array, ...], limits: PathLimits,
+            jerk: Array) -> PlannedMotion:
+    """Return the motion of (time, x, xd, xdd) of the driven joints with what hangs from them, shaped."""
+    time, x, xd, xdd, f = hanging.motion(hanging.shaped(*rows), float(rows[0][1]))
+    d = hanging.driven
+    found = _motion(m.driven_machine, (time, *(np.ascontiguousarray(one[:, d]) for one in (x, xd, xdd))), limits, jerk,
+                    np.ascontiguousarray(f[:, d]))
+    names = tuple(np.array(m.coordinates)[~d])
+    units = tuple(np.array(m.axes['x'].units)[~d])
+    return replace(found, passive=x[:, ~d], swing_left=hanging.swing_left(x[-1], xd[-1]),
+                   axes={**found.axes, 'passive': Axis(names, units)})
+
+
+def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: Array,
+            f: Array | None = None) -> PlannedMotion:
+    """Return the motion of (time, x, xd, xdd) with efforts f; None: those of inverse dynamics."""
+    time, x, xd, xdd = rows
+    f = m.generalized_forces(x, xd, xdd) if f is None else f
     out, back = np.maximum(xd, 0.0), np.maximum(-xd, 0.0)
     flow = out @ limits.area_out + back @ limits.area_in
     lost_up, lost_down = opening_loss(limits, xd)
@@ -136,5 +168,5 @@ def _sampled(m: Manipulator, timing: Any, curve: Any, limits: PathLimits, jerk: 
         use = np.column_stack([(np.abs(xd) / limits.velocity).max(axis=1),
                                (np.abs(xdd) / limits.acceleration).max(axis=1), (np.abs(third) / jerk).max(axis=1),
                                np.where((half > 0.0).all(axis=1), effort.max(axis=1), np.inf), flow / limits.flow])
-    return PlannedMotion(time, x, xd, xdd, f, flow, use,
-                         axes={**m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS))})
+    return PlannedMotion(time, x, xd, xdd, f, flow, use, np.empty((len(time), 0)), np.empty(0),
+                         axes={**m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS)), 'passive': Axis((), ())})

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from ...api.arguments import Array, vector
-from ...api.batch import actuator_states
 from ...api.hydraulics.statics import frictionless, hydraulic_records
 from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
@@ -29,6 +28,7 @@ from ...model.errors import ActuationError, ShapeError, StateError
 from ...model.parameters.hydraulics import Cylinder, Hydraulics, Valve
 from ...model.parameters.supply import LoadSensing
 from ..laws import pump_flow
+from .hanging_load import HangingLoad
 
 FLOW_SHARE = 0.995 * pump_flow.SHARE     # of the pump's flow, just below that at which a controller slows down
 STOP_MARGIN = 1e-9      # m or rad by which a path may be beyond a limit, by rounding
@@ -106,7 +106,8 @@ def limits_of(manipulator: Manipulator, hydraulics: Hydraulics | None = None, *,
     down.  acceleration (dof,): none is declared; None: no limit.  share: of efforts, pressure, openings and flow, so
     that the rest is left to a controller.
     """
-    m, none = manipulator, np.full(manipulator.dof, np.inf)
+    m = manipulator.driven_machine
+    none = np.full(m.dof, np.inf)
     acceleration = none if acceleration is None else vector('acceleration', acceleration, m.dof)
     if not 0.0 < share <= 1.0:
         raise StateError(f'share = {share:g}: expected more than 0, and at most 1')
@@ -172,13 +173,36 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
     path (k, nx): way points of the coordinates, two or more; a natural cubic spline goes through them, for two a
     straight line.  Efforts are those of inverse dynamics; friction counts with nothing and with what it is at the
     largest speed that limits of speed and flow allow, whichever is worse.
+    Of a machine whose load hangs from passive joints, path and limits are those of its driven joints, and the load is
+    at rest below its suspension all the way; the `Plan` has all coordinates.
     Raises ShapeError; StateError that names the node where no motion is within the limits, or where the path leaves
     those of the coordinates; what inverse dynamics raise where a loop does not close; ActuationError for a
     floating base and where the actuators are not the coordinates.
     """
+    check_plannable(manipulator)
+    curve = path_curve(manipulator.driven_machine, path)
+    if manipulator.underactuated:
+        hanging = HangingLoad(manipulator)
+        curve, limits = hanging.curve(curve), of_all(limits, hanging.driven)
+    return plan_along(manipulator, curve, limits, nodes)
+
+
+def of_all(limits: PathLimits, driven: Array) -> PathLimits:
+    """Return limits of the driven coordinates as those of all, of which driven (dof,) says which they are."""
+    def filled(values: Array, other: float) -> Array:
+        out = np.full(driven.size, other)
+        out[driven] = values
+        return out
+    none = {'velocity': np.inf, 'acceleration': np.inf, 'lower': -np.inf, 'upper': np.inf, 'area_out': 0.0,
+            'area_in': 0.0, 'loss_out': 0.0, 'loss_in': 0.0}
+    return PathLimits(**{name: filled(getattr(limits, name), value) for name, value in none.items()}, flow=limits.flow,
+                      axes={})
+
+
+def plan_along(manipulator: Manipulator, curve: Callable[..., Array], limits: PathLimits, nodes: int) -> Plan:
+    """Return the `Plan` along a curve x(s) of all coordinates, s from 0 to 1, within limits of all of them."""
     m = manipulator
-    check_plannable(m)
-    x, slope, bend = spline(m, path, nodes)
+    x, slope, bend = spline(curve, nodes)
     _check_stops(m, x)
     constraints = constraints_of(m, x, slope, bend, limits)
     w, u = fastest(constraints, 1.0 / (nodes - 1), lambda node: _where(m, x, node))
@@ -190,14 +214,15 @@ def plan(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimits, *, n
 
 def check_plannable(m: Manipulator) -> None:
     """Raise ActuationError for a floating base and where the actuators are not the coordinates."""
+    m = m.driven_machine
     if m.floating or m.actuators != m.coordinates:
         raise ActuationError(f"'{m.name}': the planner takes machines on a fixed base whose actuators are the "
                              'coordinates')
 
 
-def spline(m: Manipulator, path: npt.ArrayLike, nodes: int) -> tuple[Array, Array, Array]:
-    """Return x, x' and x'' (nodes, nx) of `path_curve`, equally spaced in s."""
-    curve, s = path_curve(m, path), np.linspace(0.0, 1.0, nodes)
+def spline(curve: Callable[..., Array], nodes: int) -> tuple[Array, Array, Array]:
+    """Return x, x' and x'' (nodes, nx) of a curve x(s), equally spaced in s."""
+    s = np.linspace(0.0, 1.0, nodes)
     return np.ascontiguousarray(curve(s)), curve(s, 1), curve(s, 2)
 
 
@@ -231,8 +256,7 @@ def constraints_of(m: Manipulator, x: Array, slope: Array, bend: Array, limits: 
     rest = np.zeros_like(x)
     with np.errstate(divide='ignore'):
         largest = ((limits.velocity / abs(slope)) ** 2).min(axis=1)
-        rate = actuator_states(m, x, slope)[1]
-        demand = np.where(rate > 0.0, rate * limits.area_out, -rate * limits.area_in).sum(axis=1)
+        demand = np.where(slope > 0.0, slope * limits.area_out, -slope * limits.area_in).sum(axis=1)
         largest = np.minimum(largest, (limits.flow / demand) ** 2)
     smooth = frictionless(m)
     c = smooth.generalized_forces(x, rest, rest)

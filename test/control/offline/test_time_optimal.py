@@ -12,7 +12,7 @@ from support.paths import CONFIG, ROOT
 
 import psdyn_ros
 from psdyn_ros import ActuationError, ShapeError, StateError
-from psdyn_ros.control.offline.time_optimal import constraints_of, limits_of, plan, spline
+from psdyn_ros.control.offline.time_optimal import constraints_of, limits_of, path_curve, plan, spline
 from psdyn_ros.model.parameters.hydraulics import read_hydraulics
 
 WAYS = np.array([[-0.8, 0.15, 0.15, 0.1], [0.2, 0.3, 0.25, 0.5], [0.9, 0.2, 0.4, 0.9]])
@@ -52,7 +52,7 @@ def test_speed_is_that_of_a_linear_program(share):
     """With all limits, and with a third of the pump's flow."""
     m, nodes = crane(), 120
     given = replace(limits(), flow=share * limits().flow)
-    x, slope, bend = spline(m, WAYS, nodes)
+    x, slope, bend = spline(path_curve(m, WAYS), nodes)
     w = time_by_highs(constraints_of(m, x, slope, bend, given), 1.0 / (nodes - 1))
     found = plan(m, WAYS, given, nodes=nodes)
     assert abs(found.speed ** 2 - w).max() < 1e-6 * w.max()
