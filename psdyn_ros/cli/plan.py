@@ -1,5 +1,6 @@
 """`psdyn plan`: the fastest motion through way points within the limits of a machine, as a trajectory file."""
 
+import math
 import os
 
 from ..model.locate import find_config
@@ -21,6 +22,8 @@ def add_arguments(parser):
     parser.add_argument('--pressure', type=float, metavar='PA', help='of the pump (default: that of the supply)')
     parser.add_argument('--share', type=float, default=0.9, metavar='SHARE',
                         help='of efforts, pressure, openings and flow; the rest is left to the controller (0.9)')
+    parser.add_argument('--shaper', default='zvd', metavar='KIND',
+                        help='of the swing of a load that hangs: zvd, ei, zv or none (zvd)')
     parser.add_argument('--initial', nargs='*', default=[], metavar='JOINT=POSITION', help='picks assembly modes')
     parser.add_argument('--output', default='plan', metavar='NAME', help='of the .yaml, .csv and .png file (plan)')
 
@@ -48,13 +51,15 @@ def run(options):
                                hydraulics.supply.pressure if hydraulics else None)
         acceleration, jerk = declared.acceleration, declared.jerk
     limits = limits_of(m, hydraulics, acceleration=acceleration, pressure=options.pressure, share=options.share)
-    motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk)
+    motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk, shaper=options.shaper)
     with open(f'{options.output}.yaml', 'w', encoding='utf-8') as file:
         file.write(trajectory_text(motion.waypoints(m), motion.f))
     write_table(motion, f'{options.output}.csv')
     draw(motion, limits, f'{options.output}.png', f'{m.name}: {motion.duration:.2f} s')
     used = ', '.join(f'{name} {value:.0%}' for name, value in zip(LIMITS, motion.use.max(axis=0)) if value > 0.0)
     print(f'{motion.duration:.3f} s; largest use of limits: {used}')
+    for name, left in zip(motion.axes['passive'].names, motion.swing_left):
+        print(f'{name} swings by up to {math.degrees(left):.2g} degrees after the motion')
     print(', '.join(f'{options.output}.{kind}' for kind in ('yaml', 'csv', 'png')))
     return 0
 

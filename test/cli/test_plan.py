@@ -23,10 +23,20 @@ def test_plan_writes_trajectory_table_and_picture(tmp_path, capsys):
     assert float(table[-1][0]) == pytest.approx(waypoints.times[-1]) and (tmp_path / 'out.png').stat().st_size > 10_000
 
 
+def test_plan_says_how_far_a_load_swings_after_the_motion(tmp_path, capsys):
+    way, out = tmp_path / 'way.yaml', tmp_path / 'out'
+    way.write_text('points: [{slew: 0.3}]')
+    assert cli.main(['plan', 'loader_crane', str(way), '--output', str(out)]) == 0
+    assert 'hook_pitch swings by up to 0.' in capsys.readouterr().out
+    assert read_trajectory(f'{out}.yaml').joints == ('slew', 'lift_cylinder', 'tilt_cylinder', 'telescope')
+
+
 @pytest.mark.parametrize('machine, text, says', [
     ('hiab_xs031', 'link: tcp\nposes: [{position: [9, 0, 1]}]', 'pose 0'),
     ('hiab_xs031', 'points: [{telescope: 5}]', 'beyond the limit of telescope'),
-    ('loader_crane', 'points: [{slew: 0.5}]', 'whose actuators are the coordinates'),
+    ('loader_crane', 'link: hook\nposes: [{position: [2.5, 0.4, 1]}]',
+     "hangs from passive joints, which are not planned; expected 'tcp'"),
+    ('pkm_2pur2rpu', 'points: [{}]', 'whose actuators are the coordinates'),
 ])
 def test_plan_refuses_with_the_reason(tmp_path, capsys, machine, text, says):
     way = tmp_path / 'way.yaml'

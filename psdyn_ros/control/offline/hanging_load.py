@@ -94,6 +94,7 @@ class HangingLoad:
             k4 = self._rates(self._state(curve, t + h, free + h * k3))
             free = free + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
         x, xd, xdd, f = np.moveaxis(np.array(rows), 1, 0)
+        xd[-1, self.driven] = 0.0       # but for the rounding of the curve
         return time - time[0], x, xd, xdd, f
 
     def swing_left(self, x: Array, xd: Array) -> Array:

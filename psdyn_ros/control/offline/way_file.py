@@ -1,4 +1,4 @@
-"""Way points of a motion in YAML files: positions of coordinates, or poses of a link.
+"""Way points of a motion in YAML files: positions of driven coordinates, or poses of a link that they move.
 
     start: {slew: 0.0}          # where the motion begins; what is not named is as the machine starts
     points:                     # positions of coordinates, or
@@ -35,7 +35,7 @@ FLATTEST = 1e-6         # sine of the angle at the start of an arc, below which 
 
 
 def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
-    """Return the way points (k, nx) of a file, the start first.
+    """Return the way points (k, nx) of the `driven_machine` in a file, the start first.
 
     Raises ModelError that names file and entry; StateError of a pose that is out of reach, which says by how much.
     """
@@ -43,7 +43,7 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
     contents = _mapping(where, plain_contents(where, read_text(path, MAX_BYTES)), KEYS)
     if ('points' in contents) == ('poses' in contents):
         raise ModelError(f"{where}: expected either 'points' or 'poses'")
-    m = manipulator
+    m = manipulator.driven_machine
     start = _point(f'{where}: start', contents.get('start', {}), m, m.initial_position)
     what = 'points' if 'points' in contents else 'poses'
     entries = contents[what]
@@ -56,10 +56,25 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
         return np.array(rows)
     link, straight = contents.get('link'), contents.get('straight', False)
     check_name(link, m.links, f"{where}: link '{link}': no link of '{m.name}'")
+    above = _hangs_from(manipulator, link)
+    if above:
+        raise ModelError(f"{where}: link '{link}' hangs from passive joints, which are not planned; expected "
+                         f"'{above}', or another link that actuators move")
     if not isinstance(straight, bool):
         raise ModelError(f"{where}: 'straight' is {shorten(repr(straight))}; expected true or false")
     poses = [_pose(f'{where}: pose {k}', entry) for k, entry in enumerate(entries)]
     return reached(m, link, start, poses, straight, where)
+
+
+def _hangs_from(m: Manipulator, link: str) -> str:
+    """Return the link below which a link hangs from passive joints; '' where it does not."""
+    joints, found = m.machine.description.joints, ''
+    parents = {joint.child: name for name, joint in joints.items()}
+    while link in parents:
+        name = parents[link]
+        link = joints[name].parent
+        found = link if name in m.passive_joints else found
+    return found
 
 
 def reached(m: Manipulator, link: str, start: Array, poses: list[Any], straight: bool, where: str) -> Array:

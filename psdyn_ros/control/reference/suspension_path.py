@@ -22,6 +22,8 @@ SLICE = 2               # of them that are solved for together
 ITERATIONS = 6          # of Newton's method, at most; three do for a gap of a metre on a boom of ten
 REACHED = 1e-9          # m of a gap that is none
 VERTICAL = 0.1          # weight of vertical gaps
+DETUNED = 0.9, 1.0, 1.1         # frequencies at which a motion has to cancel its swings, as shares of those believed
+LEFT = np.array((0.25, 0.02, 0.25))     # share of the largest swing that it may leave there
 WEAKEST = 1e-2          # directions that axes move less than this, as a share of the best, are given up
 
 
@@ -62,6 +64,35 @@ def follow_suspension(path, shaped_path, shaper, suspension):
         yield
         base[k:k + SLICE] = _quintics(shaped_path, knots[k:k + SLICE + 1])
     return Curve(knots, base + pieces(added, knots[:-1])), segments_at(path.curve, knots[:-1])
+
+
+def swings_cancel(path, suspension, modes):
+    """Whether a motion leaves next to no swing at its end by itself, also where frequencies are a little off.
+
+    A generator as `follow_suspension`, with its arguments.  modes: (frequencies [rad/s], damping ratios), (modes,)
+    each.  Both to first order, as shares of the largest swing on the way: `LEFT` at these frequencies times `DETUNED`.
+    """
+    start, end = path.curve.start, path.curve.end
+    times = np.linspace(start, end, int(np.clip((end - start) / STEP, FEWEST, MOST)) + 1)
+    points = []
+    for k in range(0, times.size, SLICE):
+        yield
+        points.append(suspension(_positions(path, times[k:k + SLICE]))[0])
+    yield
+    level = np.eye(3) - np.outer(suspension.down, suspension.down)
+    moved = np.diff(np.concatenate(points), 2, axis=0)
+    pushes = moved @ np.kron(np.eye(moved.shape[1] // 3), level)
+    t = times[1:-1] - start
+    swings = np.array([[_swing(pushes, t, share * frequency, ratio) for frequency, ratio in zip(*modes)]
+                       for share in DETUNED])           # (detuned, modes, steps)
+    return bool((swings[..., -1].max(axis=1) <= LEFT * swings.max(axis=(1, 2))).all())
+
+
+def _swing(pushes, times, frequency, ratio):
+    """Return the amplitude (N,) of a mode under accelerations (N, k)."""
+    decay = ratio * frequency
+    phase = np.exp((decay + 1j * frequency * np.sqrt(max(1.0 - ratio * ratio, 0.0))) * times)
+    return np.linalg.norm(np.cumsum(pushes * phase[:, None], axis=0), axis=1) * np.exp(-decay * times)
 
 
 class _Solver:

@@ -59,13 +59,13 @@ class SwingShaping:
 
     def __init__(self, modes, kind=ZVD, suspension=None):
         check_name(kind, KINDS, f"swing_shaper '{kind}'")
-        self._modes, self.kind, self.suspension = modes, kind, suspension
+        self.modes, self.kind, self.suspension = modes, kind, suspension
 
     def __call__(self, x):
         """Return the `Shaper` of a motion that ends at x (dof,), or None where there is nothing to shape."""
         if self.kind == NONE:
             return None
-        frequencies, ratios = self._modes(x)
+        frequencies, ratios = self.modes(x)
         found = None
         for group in _alike(frequencies, ratios):
             one = shaper(self.kind, *group)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...model.errors import PsdynError
 from .segments import SAME, Path
-from .suspension_path import follow_suspension
+from .suspension_path import follow_suspension, swings_cancel
 from .swing_shaper import shaped
 from .trajectory import Curve, TrajectoryError, UnreachableError, cubic_curve, quintic_curve, smooth_accelerations
 
@@ -107,6 +107,10 @@ class ValidatedTrajectory:
         if shaper is None:
             self.shaped_by = f"nothing: the shaper is '{self._shaping.kind}', or no mode swings"
             return path
+        yield
+        if self._shaping.suspension is not None and (yield from self._swings_cancel(path)):
+            self.shaped_by = 'nothing: its own swings cancel each other'
+            return Path(path.curve, self._map, self.waypoints.joints, shaped=True)
         self.shaped_by = 'joints'
         yield
         curve, self._origin = shaped(path.curve, shaper)
@@ -123,6 +127,13 @@ class ValidatedTrajectory:
                 self.shaped_by = f'joints: with the path of the suspension {error}'
                 self._origin, self.speed_rate = origin, inf
         return of_joints
+
+    def _swings_cancel(self, path):
+        """Whether the path leaves no swing by itself."""
+        try:
+            return (yield from swings_cancel(path, self._shaping.suspension, self._shaping.modes(path.rest)))
+        except PsdynError:      # loops that do not close on the way: the checks name them
+            return False
 
     def _check(self, path, segments):
         """Look at the samples in the order of time."""

@@ -5,14 +5,18 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 from support.paths import CONFIG, ROOT
 
 from psdyn_ros import StateError
-from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble, limits_of, plan_motion
+from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble, follow, limits_of, plan_motion
 from psdyn_ros.control.offline.planned_motion import LIMITS
 from psdyn_ros.control.offline.time_optimal import opening_loss, path_curve
+from psdyn_ros.control.offline.way_file import reached
+from psdyn_ros.control.reference.swing_shaper import NONE, ZVD
 from psdyn_ros.control.reference.trajectory import quintic_curve
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
+from psdyn_ros.simulation.plant import Plant
 
 PER_MINUTE = 1.0 / 6e4      # m^3/s of l/min
 SHARE = 0.9
@@ -38,6 +42,57 @@ def planned(flow):
     c = config(flow)
     limits = limits_of(c.machine, c.hydraulics, acceleration=c.declaration.acceleration, share=SHARE)
     return plan_motion(c.machine, way(c), limits, jerk=c.declaration.jerk), limits
+
+
+@cache
+def hanging(shaper):
+    """A straight line of the boom tip of the loader crane, its load on a rope, as planned."""
+    c = ControllerConfig.from_files(ROOT / 'urdf' / 'loader_crane.urdf', safety=CONFIG / 'loader_crane_safety.yaml',
+                                    emergency_stop=False)
+    m = c.machine.driven_machine
+    tip = m.link_pose(m.initial_position, 'tcp')[:3, 3]
+    line = reached(m, 'tcp', m.initial_position, [(tip + (0.2, 0.7, 0.3), None, None)], True, 'line')
+    limits = limits_of(c.machine, acceleration=c.declaration.acceleration, share=SHARE)
+    return c, plan_motion(c.machine, line, limits, jerk=c.declaration.jerk, shaper=shaper), tip
+
+
+def test_motion_with_a_hanging_load_leaves_it_at_rest():
+    (_, motion, _), (_, unshaped, _) = hanging(ZVD), hanging(NONE)
+    assert unshaped.swing_left.max() > np.radians(2.0)
+    assert motion.swing_left.max() < 0.03 * unshaped.swing_left.max()
+    assert motion.use.max() <= 1.001 and unshaped.use.max() <= 1.001
+
+
+def test_efforts_with_a_hanging_load_are_those_of_forward_dynamics():
+    c, motion, _ = hanging(ZVD)
+    m = c.machine
+    driven = [m.coordinates.index(name) for name in m.driven_machine.coordinates]
+    passive = [m.coordinates.index(name) for name in m.passive_joints]
+    swing = CubicSpline(motion.time, motion.passive)
+    x, xd, xdd = np.empty((3, len(motion.time), m.dof))
+    for row, of_driven, order in ((x, motion.x, 0), (xd, motion.xd, 1), (xdd, motion.xdd, 2)):
+        row[:, driven], row[:, passive] = of_driven, swing(motion.time, order)
+    found = m.forward_dynamics(x, xd, motion.f)
+    error = np.abs(found - xdd)
+    assert error[:, driven].max() < 1e-4 * np.abs(xdd[:, driven]).max()
+    # the spline through positions of the load smooths a kink of its acceleration
+    assert error[:, passive].max() < 1e-2 * np.abs(xdd[:, passive]).max()
+
+
+def test_line_of_the_suspension_stays_one_and_a_controller_takes_it_as_it_is():
+    c, motion, tip = hanging(ZVD)
+    m, core = c.machine.driven_machine, assemble(c)
+    points = m.link_pose(motion.x, 'tcp')[:, :3, 3] - tip
+    way = points[-1] / np.linalg.norm(points[-1])
+    assert np.linalg.norm(points - np.outer(points @ way, way), axis=1).max() < 2e-3
+    plant = Plant(c.machine, period=c.period)
+    record = follow(core, plant, motion.waypoints(c.machine), motion.duration + 3.0)
+    assert core.law.reference.shaped_by == 'nothing: its own swings cancel each other'
+    driven, passive = ([c.machine.coordinates.index(name) for name in names]
+                       for names in (m.coordinates, c.machine.passive_joints))
+    assert State(record.state[-1]) is State.HOLD and np.abs(record.x[-1, driven] - motion.x[-1]).max() < 1e-3
+    swing = np.abs(record.x[-round(1.0 / c.period):][:, passive] - motion.passive[-1]).max()
+    assert 0.0 < swing < np.radians(0.5)
 
 
 @pytest.mark.parametrize('flow', [np.inf, 30.0])

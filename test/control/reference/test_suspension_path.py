@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from psdyn_ros.api.load import load
 from psdyn_ros.control import Waypoints
@@ -126,6 +127,34 @@ def shaped_by(kind, suspension, telescope, begins=(0.0,)):
     for begin in begins:
         one.follow(Waypoints(m.coordinates, [4.0], [start + [0.9, 0.0, 0.0, 0.0]]), begin)
     return one.shaped_by
+
+
+def taken(samples):
+    """Return what the reference reports of a motion by samples, and how long it then takes [s]."""
+    m = crane()[0].driven_machine
+    one = ReferenceMotion(m)
+    one.shaping = SwingShaping(lambda x: ((W,), (0.0,)), ZVD, crane()[1])
+    one.hold(samples[0, 0])
+    times = LATER * np.arange(1, len(samples))
+    one.follow(Waypoints(m.coordinates, times, *samples[1:].swapaxes(0, 1)), 0.0)
+    return one.shaped_by, one.end
+
+
+def test_motion_that_was_shaped_already_is_taken_as_it_is():
+    samples = followed((0.4, 0.1, -0.1, 0.3), crane()[1])
+    said, end = taken(samples)
+    assert said == 'nothing: its own swings cancel each other'
+    assert end == pytest.approx(LATER * (len(samples) - 1))
+
+
+def test_motion_whose_length_happens_to_cancel_its_swing_is_shaped():
+    """At a zero of its spectrum a motion leaves no swing, and much where the rope is a little longer."""
+    slew = (0.05, 0.0, 0.0, 0.0)
+    def of(seconds):
+        return swing(followed(slew, None, seconds=seconds, kind=NONE))
+    zero = minimize_scalar(of, bounds=(4.0, 6.5), method='bounded').x
+    assert of(zero) < 0.02 * of(2.0)
+    assert taken(followed(slew, None, seconds=zero, kind=NONE))[0] == 'path of the suspension'
 
 
 def test_what_is_shaped_of_a_trajectory_is_reported():
