@@ -35,4 +35,4 @@ def description_from_topic(node, timeout):
         if found:
             return message.data
     raise ModelError(f'no machine: the parameter robot_description is empty and nothing came on {topic} '
-                     f'within {timeout:g} s')
+                     f'within {timeout:g} s; name a machine or a URDF file, or start what publishes the topic')
