@@ -31,7 +31,7 @@ def status(core):
         found |= {'passive joints': passive.source + (f': {passive.problem}' if passive.problem else ''),
                   'passive joints measured': ', '.join(name for name in passive.joints if name in seen) or 'none',
                   'passive measurements rejected': passive.rejected,
-                  'shaped of the last trajectory': core.law.reference.shaped_by}
+                  'shaped of the last motion': core.law.reference.shaped_by}
         damping = core.law.reference.damping
         if damping is not None and damping.declared:
             found |= {'swing damping': damping.problem and f'off: {damping.problem}' or 'on',

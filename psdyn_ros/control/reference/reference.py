@@ -8,9 +8,10 @@ from ...model.errors import PsdynError
 from .reference_limits import EASE, ReferenceChecks, ReferenceLimits
 from .segments import SAME, Follow, Free, Halt, Hold, Path, PathTime, bridge, bridge_rows, in_path_time
 from .stop_motion import coming_to_rest, stop_of_path, within_limits
-from .stream import Stream, streamed_point
+from .stream import Stream, fault_after, fault_of, streamed_point
+from .stream_shaper import StreamShaper
 from .trajectory import TrajectoryError, TrajectoryJointsError, TrajectoryOverError
-from .validated_trajectory import ValidatedTrajectory
+from .validated_trajectory import AT_REST, ValidatedTrajectory
 
 SAME_STATE = 1e-7           # m, m/s, m/s^2 or rad; what rounding may make of a state
 SPEED_RATE = 4.0            # 1/s that the speed of a path changes by at most, where nothing bounds it
@@ -44,7 +45,8 @@ class ReferenceMotion:
         self._bridge_fault = ''     # what limit the last bridge broke
         self._maps = {}             # joints of a trajectory -> JointMap
         self.shaping = None         # of trajectories that begin at rest, as of `ValidatedTrajectory`
-        self.shaped_by = 'nothing: no trajectory was executed yet'      # of the last one, as of `ValidatedTrajectory`
+        self.shaped_by = 'nothing: no motion was executed yet'      # of the last one, as of `ValidatedTrajectory`
+        self._stream_shaper = None  # `StreamShaper` of the stream in progress, or None
         self._damping = None        # `SwingDamping`, whose deviation is in the samples
         self.abandoned = ''         # why the last trajectory that waited did not begin
         self.limits = limits or ReferenceLimits()
@@ -407,21 +409,42 @@ class ReferenceMotion:
 
         now  time at which it came, by default that of the last sample
 
-        With a `stream_delay` all points count as stamped so much later.
+        With a `stream_delay` all points count as stamped so much later.  A stream that begins at rest is shaped, joint
+        by joint, where a load hangs: its last point has to be sent until the shaper is over.
         """
         if not self.started:
             raise TrajectoryError('no state was measured yet, so there is nowhere to start from')
         now = (t if self._now is None else self._now) if now is None else now
         before = self._nominal(now)
         streaming = isinstance(self._motion, Stream)
+        before, earlier = np.array(before), self._motion if streaming else None
         point = streamed_point(self._manipulator, t + self._limits.stream_delay, x, xd, xdd)
-        stream = Stream(point, np.array(before), now, self._seen, self._motion if streaming else None, self._checks,
-                        self._speed)
-        fault = stream.fault(self._motion if streaming else None)
+        shaper, shaped, fault = self._stream_shaper, point, ''
+        if earlier is None:
+            shaper = self._shaper_of_stream(point, before)
+        if shaper is not None:
+            shaped = shaper.shaped(point)
+            fault = '' if earlier is None else fault_after(point, shaper.last, self._checks)
+            fault = fault or fault_of(point, before, self._checks)
+        stream = Stream(shaped, before, now, self._seen, earlier, self._checks, self._speed)
+        fault = fault or stream.fault(earlier)
         if fault:
             raise TrajectoryError(f'streamed point: {fault}')
-        self._motion, self._next = stream, None
+        if shaper is not None and earlier is not None:
+            shaper.take(point)
+        self._motion, self._next, self._stream_shaper = stream, None, shaper
         self._allow_damping()
+
+    def _shaper_of_stream(self, point, before):
+        """Return the `StreamShaper` of a stream that begins with a point; None: it is followed as it is."""
+        if self.shaping is None:
+            return None
+        if np.abs(before[1:]).max() > AT_REST:
+            self.shaped_by = 'nothing: the stream begins in motion'
+            return None
+        shaper = self.shaping(before[0])
+        self.shaped_by = self.shaping.none if shaper is None else 'joints, of streamed points'
+        return None if shaper is None else StreamShaper(shaper, point)
 
     def _allow_damping(self):
         if self._damping is not None:

@@ -191,7 +191,7 @@ class Stream:
             return f'it is {self.arrival - point.time:.3g} s old, timeout {limits.stream_timeout:.3g} s'
         if point.time > self.arrival + limits.stream_timeout:
             return f'it lies {point.time - self.arrival:.3g} s ahead, more than {limits.stream_timeout:.3g} s'
-        n, position = len(point.state[0]), point.state[0]
+        position = point.state[0]
         if earlier is None:
             gap, most = np.abs(position - self._before[0]), limits.start_tolerance
             if gap.max() > most:
@@ -199,25 +199,13 @@ class Stream:
                 return (f'the first one has {checks.names[i]} {gap[i]:.3g} away from its reference, start tolerance '
                         f'{most:.3g}')
         else:
-            dt = point.time - earlier.point.time
-            if dt <= 0.0:
-                return f'it is not later than the one before, by {-dt:.3g} s'
-            gap = np.abs(position - earlier.point.state[0])
-            most = checks.speed[:n] * dt + limits.start_tolerance
-            if (gap > most).any():
-                i = int((gap - most).argmax())
-                return (f'it jumps: {checks.names[i]} is {gap[i]:.3g} away from the one before, rated speed and start '
-                        f'tolerance allow {most[i]:.3g}')
+            jump = fault_after(point, earlier.point, checks)
+            if jump:
+                return jump
             far = too_far_behind(self.estimate, self._before, self.start, checks)
             if far:
                 return far
-        velocity = np.zeros(n) if np.isnan(point.state[1]).any() else point.state[1]
-        try:
-            states = checks.columns(position[None], velocity[None], np.zeros((1, n)))
-        except PsdynError as error:
-            return f'no way leads to it: {error}'
-        found = checks.fault(position[None], states, checks.columns(*self._before)[0])
-        return f'it {found[1]}' if found is not None else self._no_stop(self.estimate.state)
+        return fault_of(point, self._before, checks) or self._no_stop(self.estimate.state)
 
     def _no_stop(self, state):
         """Why there is no stop before the limits from a state (3, dof); empty where there is one."""
@@ -229,6 +217,31 @@ class Stream:
         i = int(beyond.argmax())
         return (f'at its velocity {checks.names[i]} can only stop at {rest[i]:.4g}, outside of '
                 f'[{checks.lower[i]:.4g}, {checks.upper[i]:.4g}]')
+
+
+def fault_after(point, earlier, checks):
+    """Why a `StreamedPoint` cannot come after another one, as the end of a sentence; empty where it can."""
+    dt = point.time - earlier.time
+    if dt <= 0.0:
+        return f'it is not later than the one before, by {-dt:.3g} s'
+    gap = np.abs(point.state[0] - earlier.state[0])
+    most = checks.speed[:gap.size] * dt + checks.limits.start_tolerance
+    if (gap <= most).all():
+        return ''
+    i = int((gap - most).argmax())
+    return (f'it jumps: {checks.names[i]} is {gap[i]:.3g} away from the one before, rated speed and start tolerance '
+            f'allow {most[i]:.3g}')
+
+
+def fault_of(point, before, checks):
+    """Which limit a `StreamedPoint` is beyond, from the reference before (3, dof); empty: none."""
+    position, velocity = point.state[0], np.nan_to_num(point.state[1])
+    try:
+        states = checks.columns(position[None], velocity[None], np.zeros((1, position.size)))
+    except PsdynError as error:
+        return f'no way leads to it: {error}'
+    found = checks.fault(position[None], states, checks.columns(*before)[0])
+    return '' if found is None else f'it {found[1]}'
 
 
 def joined(kept, knots, coefficients):

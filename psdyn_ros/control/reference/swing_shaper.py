@@ -61,6 +61,11 @@ class SwingShaping:
         check_name(kind, KINDS, f"swing_shaper '{kind}'")
         self.modes, self.kind, self.suspension = modes, kind, suspension
 
+    @property
+    def none(self):
+        """Why there is no shaper, as text, where there is none."""
+        return f"nothing: the shaper is '{self.kind}', or no mode swings"
+
     def __call__(self, x):
         """Return the `Shaper` of a motion that ends at x (dof,), or None where there is nothing to shape."""
         if self.kind == NONE:

@@ -105,7 +105,7 @@ class ValidatedTrajectory:
         """Return the shaped `Path`; `path` is it, and checked, where the points of suspension may be shaped as well."""
         shaper = self._shaping(path.rest)
         if shaper is None:
-            self.shaped_by = f"nothing: the shaper is '{self._shaping.kind}', or no mode swings"
+            self.shaped_by = self._shaping.none
             return path
         yield
         if self._shaping.suspension is not None and (yield from self._swings_cancel(path)):

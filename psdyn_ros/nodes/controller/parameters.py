@@ -26,8 +26,8 @@ PARAMETERS = MACHINE + REALTIME + (
     Parameter('passive_states', ESTIMATED, 'where the state of passive joints comes from, as those that a load hangs '
               'from: joint_states, or an estimate that measurements correct, or taken as hanging at rest',
               choices=SOURCES),
-    Parameter('swing_shaper', ZVD, 'input shaper of trajectories that begin at rest, where passive joints swing',
-              choices=KINDS),
+    Parameter('swing_shaper', ZVD, 'input shaper of trajectories and streams that begin at rest, where passive joints '
+              'swing', choices=KINDS),
     Parameter('swing_damping', RATIO, 'damping ratio that axes give a swing, within the `swing_deviation` that the '
               'safety file declares for each; 0: none', 0.0, 0.5),
     Parameter('feedforward_ramp', 0.5, 's in which the feedforward sets in after `~/enable`', 0.0, 10.0),

@@ -123,7 +123,7 @@ def shaped_by(kind, suspension, telescope, begins=(0.0,)):
     start[3] = telescope
     one.shaping = SwingShaping(lambda x: ((W,), (0.0,)), kind, suspension)
     one.hold(start)
-    assert one.shaped_by == 'nothing: no trajectory was executed yet'
+    assert one.shaped_by == 'nothing: no motion was executed yet'
     for begin in begins:
         one.follow(Waypoints(m.coordinates, [4.0], [start + [0.9, 0.0, 0.0, 0.0]]), begin)
     return one.shaped_by
