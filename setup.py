@@ -51,6 +51,7 @@ setup(
             'loop_state = psdyn_ros.nodes.observers.loop_state:main',
             'feedforward = psdyn_ros.nodes.observers.feedforward:main',
             'annotator = psdyn_ros.nodes.observers.annotator:main',
+            'planner = psdyn_ros.nodes.observers.planner:main',
             'validator = psdyn_ros.nodes.observers.validator:main',
         ],
     },

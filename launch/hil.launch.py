@@ -12,6 +12,8 @@ std_srvs/srv/SetBool "{data: true}"` lets it hold the machine and take trajector
 
 `namespace:=left` puts everything into a namespace, so that two machines run beside each other.
 
+`planner_link:=tcp` starts a planner: poses of that link on planner/goal become trajectories for our controller.
+
 To put a controller of your own in place of ours: `controller:=false`, and let it publish on controller/joint_commands
 (sensor_msgs/JointState) efforts, or with hydraulics what `command_modes` of the simulator say.
 """
@@ -32,6 +34,7 @@ ARGUMENTS = (
     ('law', '', 'control law; empty: computed_torque, or at level:=valve valve_computed_torque'),
     ('controller', 'true', 'start our controller', FLAG),
     ('autostart', '', 'our controller becomes active by itself; empty: true', ('', *FLAG)),
+    ('planner_link', '', 'link that the planner takes goals for; empty: no planner'),
     ('use_sim_time', '', 'the simulator publishes /clock, of which one may exist, and all others use it; empty: false',
      ('', *FLAG)),
     *RVIZ, *COMMON,
@@ -54,6 +57,9 @@ def start(given):
         actions.append(given.ours(
             'controller', time, given.chosen('hydraulics', 'law', 'safety', 'emergency_stop', 'autostart'),
             defaults={**hydraulics, **law}))
+    if given['planner_link']:
+        actions.append(given.ours('planner', time, given.chosen('hydraulics', 'safety', link='planner_link'),
+                                  defaults={**hydraulics, 'safety': law['safety']}))
     return actions
 
 

@@ -16,7 +16,7 @@ PAGE = DOCS / 'reference' / 'parameters.md'
 NODES = {'simulator': 'reference/simulator.md', 'controller': 'reference/controller.md',
          'rig': 'how-to/actuator_under_test.md', 'loop_state': 'reference/loop_state.md',
          'feedforward': 'reference/feedforward.md', 'annotator': 'reference/feedforward.md',
-         'validator': 'reference/validator.md'}
+         'planner': 'how-to/plan.md', 'validator': 'reference/validator.md'}
 PARTS = (
     ('Hydraulics', 'hydraulics', hydraulics,
      'of a machine: `config/*_hydraulics.yaml`, parameter `hydraulics` of the nodes'),

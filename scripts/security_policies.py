@@ -51,6 +51,7 @@ RUNS = {
         (*CRANE, *SIMULATED_TIME, '-p', 'effort_source:=pressures', '-p', 'pressure_source:=ports')),
     'feedforward': ((*MODEL, *SIMULATED_TIME, '-p', 'publish_terms:=true'),),
     'annotator': ((*MODEL, *SIMULATED_TIME),),
+    'planner': ((*CRANE, *SIMULATED_TIME, '-p', 'link:=tcp'),),
     'validator': (
         (*CRANE, *SIMULATED_TIME),
         (*CRANE, *SIMULATED_TIME, '-p', 'pressure_source:=ports')),

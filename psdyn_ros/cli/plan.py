@@ -31,26 +31,17 @@ def add_arguments(parser):
 def run(options):
     """Write trajectory, table and picture; return the exit code."""
     from ..api.load import load
-    from ..control.core.assembly import command_interfaces
     from ..control.offline.planned_motion import LIMITS, plan_motion
-    from ..control.offline.time_optimal import check_plannable, limits_of
+    from ..control.offline.time_optimal import check_plannable
     from ..control.offline.trajectory_file import trajectory_text
     from ..control.offline.way_file import read_way
-    from ..model.parameters.hydraulics import read_hydraulics
-    from ..model.parameters.safety import read_safety
+    from ..control.planning_limits import declared_limits
     from ..tools.charts.planned_motion import draw, write_table
 
     m = load(options.machine, initial=initial_positions(options.initial))
     check_plannable(m)
-    files = {what: _file(options, what) for what in ('hydraulics', 'safety')}
-    hydraulics = read_hydraulics(files['hydraulics'], m.actuators) if files['hydraulics'] else None
-    acceleration = jerk = None
-    if files['safety']:
-        law = 'valve_computed_torque' if hydraulics else 'computed_torque'
-        declared = read_safety(files['safety'], m.actuators, command_interfaces(law, m, hydraulics), m.limits,
-                               hydraulics.supply.pressure if hydraulics else None)
-        acceleration, jerk = declared.acceleration, declared.jerk
-    limits = limits_of(m, hydraulics, acceleration=acceleration, pressure=options.pressure, share=options.share)
+    limits, jerk = declared_limits(m, _file(options, 'hydraulics'), _file(options, 'safety'),
+                                   pressure=options.pressure, share=options.share)
     motion = plan_motion(m, read_way(options.way, m), limits, jerk=jerk, shaper=options.shaper)
     with open(f'{options.output}.yaml', 'w', encoding='utf-8') as file:
         file.write(trajectory_text(motion.waypoints(m), motion.f))

@@ -8,5 +8,6 @@ EXECUTABLES = {
     'loop_state': 'psdyn_ros.nodes.observers.loop_state',
     'feedforward': 'psdyn_ros.nodes.observers.feedforward',
     'annotator': 'psdyn_ros.nodes.observers.annotator',
+    'planner': 'psdyn_ros.nodes.observers.planner',
     'validator': 'psdyn_ros.nodes.observers.validator',
 }

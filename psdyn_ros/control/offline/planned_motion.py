@@ -23,15 +23,14 @@ from ...api.manipulator import Manipulator
 from ...api.results.result import Axis, Result
 from ...model.errors import StateError
 from ..reference.swing_shaper import ZVD
-from ..reference.trajectory import Waypoints
+from ..reference.trajectory import Curve, Waypoints, quintic_curve
 from .hanging_load import HangingLoad
 from .time_optimal import PathLimits, Plan, opening_loss, path_curve, plan
 
 WINDOW = 0.1            # s where no jerk is limited
 STEP = 0.01             # s between two instants
-EXCEEDED = 1e-3         # share of a limit by which a motion may go beyond it
 SLOWER = 100            # times that a motion is slowed down
-JERK_SHARE = 0.8        # of the limit of jerk: quintics between the instants exceed their mean where it steps
+LOOKS = np.linspace(0.0, 1.0, 9)    # between two instants, where a controller has a quintic
 MARGIN = 1.001          # by which a motion is slowed down more than its worst limit asks for
 
 
@@ -86,7 +85,7 @@ def plan_motion(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimit
     Raises as `plan`, and StateError where the averaged timing does not come within the limits.
     """
     m = manipulator.driven_machine
-    jerk = JERK_SHARE * (np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof))
+    jerk = np.full(m.dof, np.inf) if jerk is None else vector('jerk', jerk, m.dof)
     fastest, curve = plan(manipulator, path, limits, nodes=nodes), path_curve(m, path)
     hanging = HangingLoad(manipulator, shaper) if manipulator.underactuated else None
     xdd = fastest.xdd if hanging is None else fastest.xdd[:, hanging.driven]
@@ -98,7 +97,7 @@ def plan_motion(manipulator: Manipulator, path: npt.ArrayLike, limits: PathLimit
         rows = _sampled(_averaged(fastest, window), curve, slow, step)
         found = _motion(m, rows, limits, jerk) if hanging is None else _shaped(manipulator, hanging, rows, limits, jerk)
         worst = found.use.max(axis=0)
-        if (worst <= 1.0 + EXCEEDED).all():
+        if (worst <= 1.0).all():
             return found
         # time stretched by k: speed and flow 1 / k, acceleration 1 / k^2, jerk 1 / k^3; an effort has its weight too
         needed = max(worst[0], worst[4], worst[1] ** 0.5, worst[2] ** (1.0 / 3.0), min(worst[3] ** 0.5, 1.01))
@@ -151,6 +150,16 @@ def _shaped(m: Manipulator, hanging: HangingLoad, rows: tuple[Array, ...], limit
                    axes={**found.axes, 'passive': Axis(names, units)})
 
 
+def _largest(curve: Curve) -> Array:
+    """Return the largest speed, acceleration and jerk (3, N, dof) on the way to each knot of a curve."""
+    segments, rows = np.arange(len(curve.times) - 1), []
+    for share in LOOKS:
+        shares = np.full(len(segments), share)
+        rows.append(np.abs([*curve.rows(segments, shares)[1:], curve.jerks(segments, shares)]))
+    found = np.max(rows, axis=0)
+    return np.concatenate((found[:, :1], found), axis=1)
+
+
 def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: Array,
             f: Array | None = None) -> PlannedMotion:
     """Return the motion of (time, x, xd, xdd) with efforts f; None: those of inverse dynamics."""
@@ -164,9 +173,9 @@ def _motion(m: Manipulator, rows: tuple[Array, ...], limits: PathLimits, jerk: A
         middle = 0.5 * (upper + lower)
         half = np.where(np.isfinite(upper - lower), upper - middle, np.inf)
         effort = np.where(np.isfinite(half), np.abs(f - np.where(np.isfinite(middle), middle, 0.0)) / half, 0.0)
-        third = np.diff(xdd, axis=0, prepend=xdd[:1]) / (time[1] - time[0])
-        use = np.column_stack([(np.abs(xd) / limits.velocity).max(axis=1),
-                               (np.abs(xdd) / limits.acceleration).max(axis=1), (np.abs(third) / jerk).max(axis=1),
+        speed, acceleration, third = _largest(quintic_curve(time, x, xd, xdd))
+        use = np.column_stack([(speed / limits.velocity).max(axis=1),
+                               (acceleration / limits.acceleration).max(axis=1), (third / jerk).max(axis=1),
                                np.where((half > 0.0).all(axis=1), effort.max(axis=1), np.inf), flow / limits.flow])
     return PlannedMotion(time, x, xd, xdd, f, flow, use, np.empty((len(time), 0)), np.empty(0),
                          axes={**m.axes, 'limits': Axis(LIMITS, ('',) * len(LIMITS)), 'passive': Axis((), ())})

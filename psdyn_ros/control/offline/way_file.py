@@ -55,26 +55,26 @@ def read_way(path: str | PathLike[str], manipulator: Manipulator) -> Array:
             rows.append(_point(f'{where}: point {k}', entry, m, rows[-1]))
         return np.array(rows)
     link, straight = contents.get('link'), contents.get('straight', False)
-    check_name(link, m.links, f"{where}: link '{link}': no link of '{m.name}'")
-    above = _hangs_from(manipulator, link)
-    if above:
-        raise ModelError(f"{where}: link '{link}' hangs from passive joints, which are not planned; expected "
-                         f"'{above}', or another link that actuators move")
+    check_link(manipulator, link, f"{where}: link '{link}'")
     if not isinstance(straight, bool):
         raise ModelError(f"{where}: 'straight' is {shorten(repr(straight))}; expected true or false")
     poses = [_pose(f'{where}: pose {k}', entry) for k, entry in enumerate(entries)]
     return reached(m, link, start, poses, straight, where)
 
 
-def _hangs_from(m: Manipulator, link: str) -> str:
-    """Return the link below which a link hangs from passive joints; '' where it does not."""
-    joints, found = m.machine.description.joints, ''
+def check_link(manipulator: Manipulator, link: str, what: str) -> None:
+    """Raise ModelError, whose text begins with `what`, for a link that actuators do not move, or that is none."""
+    m = manipulator
+    check_name(link, m.links, f"{what}: no link of '{m.name}'")
+    joints, above = m.machine.description.joints, ''
     parents = {joint.child: name for name, joint in joints.items()}
     while link in parents:
         name = parents[link]
         link = joints[name].parent
-        found = link if name in m.passive_joints else found
-    return found
+        above = link if name in m.passive_joints else above
+    if above:
+        raise ModelError(f"{what} hangs from passive joints, which are not planned; expected '{above}', or another "
+                         'link that actuators move')
 
 
 def reached(m: Manipulator, link: str, start: Array, poses: list[Any], straight: bool, where: str) -> Array:

@@ -16,16 +16,6 @@ from ..messages.conversions import stamp_to_ns, trajectory_from_msg
 FEEDBACK = SECOND // 20     # ns between two messages of feedback
 
 
-def action_modules():
-    """(rclpy.action, class of the action); None where control_msgs is not installed."""
-    try:
-        from control_msgs.action import FollowJointTrajectory
-    except ImportError:
-        return None
-    import rclpy.action
-    return rclpy.action, FollowJointTrajectory
-
-
 class TrajectoryAction:
     """Serves ~/follow_joint_trajectory; one goal at a time, the newest.
 

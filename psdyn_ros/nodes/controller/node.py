@@ -38,11 +38,12 @@ from ...control.safety.state_machine import SafetyError
 from ...model.errors import PsdynError
 from ...model.troubleshooting import DEACTIVATING, NOT_ACTIVATED, NOT_CONFIGURED, NOT_RECEIVED
 from ...model.units import SECOND
+from ..messages.action import action_modules
 from ..runtime import deadlines, executor, parameters, realtime
 from ..runtime.lifecycle import ACTIVE, UNCONFIGURED, Autostart, ManagedNode
 from ..runtime.rejection_log import Rejections, brief
 from . import setup as controller_setup
-from .follow_joint_trajectory import TrajectoryAction, action_modules
+from .follow_joint_trajectory import TrajectoryAction
 from .loop import SILENCE, ControlLoop, DeferredLog
 from .parameters import PARAMETERS, Gains
 from .publisher_monitor import PublisherMonitor

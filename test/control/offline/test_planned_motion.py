@@ -5,6 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis.strategies import floats, lists
 from scipy.interpolate import CubicSpline
 from support.paths import CONFIG, ROOT
 
@@ -13,6 +15,8 @@ from psdyn_ros.control import ClosedLoop, ControllerConfig, State, assemble, fol
 from psdyn_ros.control.offline.planned_motion import LIMITS
 from psdyn_ros.control.offline.time_optimal import opening_loss, path_curve
 from psdyn_ros.control.offline.way_file import reached
+from psdyn_ros.control.reference.reference import ReferenceMotion
+from psdyn_ros.control.reference.reference_limits import ReferenceLimits
 from psdyn_ros.control.reference.swing_shaper import NONE, ZVD
 from psdyn_ros.control.reference.trajectory import quintic_curve
 from psdyn_ros.simulation.hydraulic_plant import HydraulicPlant
@@ -93,6 +97,24 @@ def test_line_of_the_suspension_stays_one_and_a_controller_takes_it_as_it_is():
     assert State(record.state[-1]) is State.HOLD and np.abs(record.x[-1, driven] - motion.x[-1]).max() < 1e-3
     swing = np.abs(record.x[-round(1.0 / c.period):][:, passive] - motion.passive[-1]).max()
     assert 0.0 < swing < np.radians(0.5)
+
+
+@given(steps=lists(lists(floats(-1.0, 1.0), min_size=4, max_size=4), min_size=1, max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_controller_takes_every_planned_motion(steps):
+    """Short ones too, whose jerk is all that counts."""
+    c = config(np.inf)
+    m = c.machine
+    points = m.initial_position + np.cumsum(np.array(steps) * (0.3, 0.05, 0.05, 0.1), axis=0)
+    rows = np.clip(np.vstack([m.initial_position, points]), m.coordinate_limits.lower + 0.02,
+                   m.coordinate_limits.upper - 0.02)
+    assume((np.abs(np.diff(rows, axis=0)).max(axis=1) > 1e-3).all())
+    limits = limits_of(m, c.hydraulics, acceleration=c.declaration.acceleration, share=SHARE)
+    motion = plan_motion(m, rows, limits, jerk=c.declaration.jerk)
+    reference = ReferenceMotion(m, ReferenceLimits.declared(c.declaration))
+    reference.hold(rows[0])
+    reference.follow(motion.waypoints(m), 0.0)
+    assert reference.end == pytest.approx(motion.duration)
 
 
 @pytest.mark.parametrize('flow', [np.inf, 30.0])

@@ -14,10 +14,9 @@ rclpy = pytest.importorskip('rclpy', reason='the nodes need rclpy')
 from diagnostic_msgs.msg import DiagnosticStatus  # noqa: E402
 from geometry_msgs.msg import InertiaStamped  # noqa: E402
 from rclpy.parameter import Parameter  # noqa: E402
-from rclpy.serialization import deserialize_message, serialize_message  # noqa: E402
-from rclpy.signals import SignalHandlerOptions  # noqa: E402
 from sensor_msgs.msg import JointState  # noqa: E402
 from std_msgs.msg import Float64MultiArray  # noqa: E402
+from support.nodes.by_hand import nodes_by_hand  # noqa: E402
 from support.nodes.graph import START_UP, graph  # noqa: E402
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E402
 
@@ -35,40 +34,8 @@ NAN = float('nan')
 
 @pytest.fixture
 def make():
-    """Function that puts work on a node without a network, and keeps what that publishes as `sent[topic]`."""
-    context = rclpy.Context()
-    rclpy.init(context=context, signal_handler_options=SignalHandlerOptions.NO)
-    nodes = []
-
-    def build(kind, **values):
-        values = {'robot_description': str(CRANE), **values}
-        node = rclpy.create_node('n', context=context, automatically_declare_parameters_from_overrides=True,
-                                 parameter_overrides=[Parameter(name, value=value) for name, value in values.items()])
-        nodes.append(node)
-        sent, subscribe, create = {}, node.create_subscription, node.create_publisher
-
-        def publisher(_, topic, *arguments, **options):
-            create(_, topic, *arguments, **options)
-            messages = sent.setdefault(topic.removeprefix('~/'), [])
-            return SimpleNamespace(publish=lambda msg: messages.append(copied(msg)))
-
-        def subscription(_, topic, callback, *arguments, **options):
-            heard[topic.removeprefix('~/')] = callback
-            return subscribe(_, topic, callback, *arguments, **options)
-
-        heard = {}
-        node.create_publisher, node.create_subscription = publisher, subscription
-        work = kind(node)
-        return SimpleNamespace(node=node, work=work, sent=sent, hear=heard)
-
-    yield build
-    for node in nodes:
-        node.destroy_node()
-    rclpy.try_shutdown(context=context)
-
-
-def copied(msg):
-    return deserialize_message(serialize_message(msg), type(msg))
+    with nodes_by_hand() as build:
+        yield build
 
 
 def point(position, velocity=(), acceleration=(), seconds=0.0):
