@@ -300,6 +300,7 @@ print(len(calls))
 """
 
 
+@pytest.mark.long
 def test_an_exact_hint_leaves_one_linearisation():
     """Counted where kernels are plain Python; one of a step before leaves two, one that is no number all.
 

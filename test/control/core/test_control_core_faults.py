@@ -356,6 +356,7 @@ def test_without_an_emergency_stop_none_is_missed_F36():
 # other machines
 
 
+@pytest.mark.long
 def test_a_machine_with_more_actuators_than_coordinates_runs_and_stops():
     machine = psdyn_ros.load(URDF / 'pkm_2pur2rpu.urdf')
     declaration = read_safety(find_config('pkm_2pur2rpu_safety.yaml'), machine.actuators,
