@@ -88,7 +88,7 @@ class OutputGate:
     def safe(self, holding=None, closing=None):
         """Return the declared safe output (actuators,), NaN where an actuator is left out.
 
-        holding (actuators,): commands that held the load at the last trusted position; without them actuators of
+        holding (actuators,): commands that held the load at the last valid position; without them actuators of
         which gravity is the safe output are left out.  closing (actuators,): openings of valves that are on their way
         to neutral.  Never raises.
         """

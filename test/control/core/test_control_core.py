@@ -240,7 +240,7 @@ def test_too_far_from_the_reference_is_a_stop_from_where_it_is_F20():
         off += 1
         rig.tick(state=blocked)
         shares.append(rig.core.checks[TrackingCheck].share)
-    assert rig.state is STOPPING and rig.core.states.trusted and 'tracking' in rig.core.states.reasons
+    assert rig.state is STOPPING and rig.core.states.state_valid and 'tracking' in rig.core.states.reasons
     assert [share > 1.0 for share in shares[-4:]] == [False, True, True, False]      # two cycles, then it stops
     assert rig.output.desired[0] == pytest.approx(rig.core.inputs.state_check.x, abs=1e-3)
 
